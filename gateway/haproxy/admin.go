@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,31 +30,6 @@ func openAdmin(ctx context.Context, socket string) (*admin, error) {
 	return &admin{client: client}, nil
 }
 
-// servers asks the running worker for its servers. The fields are those of "show servers state" in HAProxy's management guide.
-func (a *admin) servers() iter.Seq2[[]string, error] {
-	return func(yield func([]string, error) bool) {
-		answer, err := a.client.ExecuteRaw("show servers state")
-		if err != nil {
-			yield(nil, fmt.Errorf("ask HAProxy for its servers: %w", err))
-			return
-		}
-		version, table, _ := strings.Cut(answer, "\n")
-		if strings.TrimSpace(version) != "1" {
-			yield(nil, fmt.Errorf("ask HAProxy for its servers: unexpected answer %.80q", answer))
-			return
-		}
-		for line := range strings.Lines(table) {
-			fields := strings.Fields(line)
-			if len(fields) < 19 || fields[0] == "#" {
-				continue
-			}
-			if !yield(fields, nil) {
-				return
-			}
-		}
-	}
-}
-
 // outage is a server that is down by its checks.
 type outage struct {
 	server string // section/name
@@ -75,70 +50,118 @@ func ours(section string) bool {
 	return port || strings.HasPrefix(section, poolPrefix)
 }
 
-// listeners gives the running worker's published ports and pools, and which of their servers are down.
-func (a *admin) listeners() (map[string]listener, []outage, error) {
-	found := make(map[string]listener)
-	var down []outage
-	for fields, err := range a.servers() {
-		if err != nil {
-			return nil, nil, err
-		}
-		section := fields[1]
-		if !ours(section) {
-			continue
-		}
-		s, err := runningSlot(fields)
-		if err != nil {
-			return nil, nil, fmt.Errorf("ask HAProxy for its servers: %q: %w", fields, err)
-		}
-		l := found[section]
-		l.Section, l.Slots = section, append(l.Slots, s)
-		l.Port, _ = traffic.Port(section)
-		found[section] = l
-		if seconds, err := strconv.ParseInt(fields[9], 10, 64); err == nil && s.State != free && fields[5] == "0" {
-			down = append(down, outage{section + "/" + s.Name, time.Duration(seconds) * time.Second})
+// snapshot is what a worker says of itself.
+type snapshot struct {
+	worker    int64 // its process
+	listeners map[string]listener
+	down      []outage
+}
+
+// The first words of what the answers to the commands of look are made of, as HAProxy's management guide has them. An empty line ends each.
+const (
+	processLine  = "Pid: "
+	backendsHead = "# name"
+	serversHead  = "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight "
+)
+
+// look asks for the published ports and pools, all at once: while HAProxy reloads, the next question may be another worker's.
+func (a *admin) look() (snapshot, error) {
+	found := snapshot{listeners: make(map[string]listener)}
+	answer, err := a.client.ExecuteRaw("show info;show backend;show servers state")
+	if err != nil {
+		return found, fmt.Errorf("ask HAProxy for its servers: %w", err)
+	}
+	head := ""
+	for line := range strings.Lines(answer) {
+		line = strings.TrimRight(line, "\n")
+		switch fields := strings.Fields(line); {
+		case len(fields) == 0:
+			head = ""
+		case line == backendsHead:
+			head = backendsHead
+		case strings.HasPrefix(line, serversHead):
+			head = serversHead
+		case head == backendsHead && ours(line):
+			port, _ := traffic.Port(line)
+			found.listeners[line] = listener{Section: line, Port: port}
+		case head == serversHead && len(fields) >= 19 && ours(fields[1]):
+			if err := found.add(fields); err != nil {
+				return found, fmt.Errorf("ask HAProxy for its servers: %q: %w", fields, err)
+			}
+		default:
+			if number, is := strings.CutPrefix(line, processLine); is {
+				found.worker, _ = strconv.ParseInt(number, 10, 64)
+			}
 		}
 	}
-	return found, down, nil
+	if found.worker == 0 || head != serversHead {
+		return found, fmt.Errorf("ask HAProxy for its servers: unexpected answer %.80q", answer)
+	}
+	for section, l := range found.listeners {
+		slices.SortFunc(l.Servers, compareServers)
+		found.listeners[section] = l
+	}
+	return found, nil
+}
+
+// add takes a line of "show servers state" in.
+func (found *snapshot) add(fields []string) error {
+	section := fields[1]
+	l, there := found.listeners[section]
+	if !there {
+		return errors.New("there is no such backend")
+	}
+	s, err := runningServer(fields)
+	if err != nil {
+		return err
+	}
+	l.Servers = append(l.Servers, s)
+	found.listeners[section] = l
+	if seconds, err := strconv.ParseInt(fields[9], 10, 64); err == nil && s.State != leaving && fields[5] == "0" {
+		found.down = append(found.down, outage{section + "/" + s.Name, time.Duration(seconds) * time.Second})
+	}
+	return nil
 }
 
 // maintenance are the bits of srv_admin_state with which a server is out of service: forced, inherited, by DNS.
 // (The bit 0x04 only remembers that the configuration said "disabled".)
 const maintenance = 0x01 | 0x02 | 0x20 | 0x40
 
-func runningSlot(fields []string) (slot, error) {
-	s := slot{Name: fields[3]}
+func runningServer(fields []string) (server, error) {
+	s := server{Name: fields[3]}
 	administrative, err := strconv.ParseUint(fields[6], 10, 32)
 	if err != nil {
-		return slot{}, err
-	}
-	if administrative&maintenance != 0 {
-		return s, nil
+		return server{}, err
 	}
 	weight, err := strconv.Atoi(fields[7])
 	if err != nil {
-		return slot{}, err
+		return server{}, err
 	}
 	address, err := netip.ParseAddr(fields[4])
 	if err != nil {
-		return slot{}, err
+		return server{}, err
 	}
 	port, err := strconv.ParseUint(fields[18], 10, 16)
 	if err != nil {
-		return slot{}, err
+		return server{}, err
 	}
-	s.Address, s.State = netip.AddrPortFrom(address, uint16(port)), ready
-	if weight == 0 {
+	s.Address = netip.AddrPortFrom(address, uint16(port))
+	switch {
+	case administrative&maintenance != 0:
+		s.State = leaving
+	case weight == 0:
 		s.State = draining
+	default:
+		s.State = ready
 	}
 	return s, nil
 }
 
-// apply makes the changes at run time, in their order. One that fails does not keep the others from being made.
-func (a *admin) apply(list []change) error {
+// apply makes the changes at run time, in their order; checks is how new servers are checked. One that fails does not keep the others from being made.
+func (a *admin) apply(list []change, checks checks) error {
 	var problems []error
 	for _, c := range list {
-		if err := a.change(c); err != nil {
+		if err := a.change(c, checks); err != nil {
 			problems = append(problems, fmt.Errorf("change HAProxy at run time (%s): %w", c, err))
 		}
 	}
@@ -146,28 +169,61 @@ func (a *admin) apply(list []change) error {
 }
 
 // change does one. Draining is a weight of zero: it is the one way to say it that the configuration file knows as well.
-func (a *admin) change(c change) error {
-	backend := c.Section
-	if c.Slot.State == free {
-		return a.client.SetServerState(backend, c.Slot.Name, "maint")
+func (a *admin) change(c change, checks checks) error {
+	name := c.Section + "/" + c.Server.Name
+	if c.Server.State == leaving {
+		return a.client.SetServerState(c.Section, c.Server.Name, "maint")
 	}
-	if c.Move {
-		// First out of service: a slot whose address changes must not show the old one's health.
-		if err := a.client.SetServerState(backend, c.Slot.Name, "maint"); err != nil {
-			return err
-		}
-		if err := a.client.SetServerAddr(backend, c.Slot.Name, c.Slot.Address.Addr().String(), int(c.Slot.Address.Port())); err != nil {
-			return err
-		}
+	weight := " weight 1"
+	if c.Server.State == draining {
+		weight = " weight 0"
 	}
-	weight := "1"
-	if c.Slot.State == draining {
-		weight = "0"
+	if !c.New {
+		return a.commands("set server "+name+weight, "set server "+name+" state ready")
 	}
-	if err := a.client.SetServerWeight(backend, c.Slot.Name, weight); err != nil {
+	// It begins out of service, and without checks. Of default-server it takes nothing. The word "enabled" is to be left alone: HAProxy 2.6 does not count such
+	// a server among those in service, but counts it out when it goes, until a section seems to have none.
+	list := []string{"add server " + name + " " + c.Server.Address.String() + weight + c.Protocol + checks.ofNew(), "enable server " + name}
+	if checks.enabled() {
+		list = append(list, "enable health "+name)
+	}
+	return a.commands(list...)
+}
+
+// remove has HAProxy let go of a server that is out of service. It does not as long as a connection lasts.
+func (a *admin) remove(section, name string) (gone bool, err error) {
+	switch _, err := a.command("del server " + section + "/" + name); {
+	case err == nil:
+		return true, nil
+	case strings.Contains(err.Error(), "still has connections"):
+		return false, nil
+	default:
+		return false, fmt.Errorf("take the server %s/%s from HAProxy: %w", section, name, err)
+	}
+}
+
+// commands asks for changes, of which each needs the one before.
+func (a *admin) commands(list ...string) error {
+	answer, err := a.client.ExecuteRaw(strings.Join(list, ";"))
+	if err != nil {
 		return err
 	}
-	return a.client.SetServerState(backend, c.Slot.Name, "ready")
+	for line := range strings.Lines(answer) {
+		if err := refused(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused is the error of an answer by which HAProxy does not do what it was asked for: it begins with a number up to 3, as those of syslog.
+func refused(answer string) error {
+	for _, severity := range []string{"[0]:", "[1]:", "[2]:", "[3]:"} {
+		if problem, failed := strings.CutPrefix(strings.TrimSpace(answer), severity); failed {
+			return errors.New(strings.TrimSpace(problem))
+		}
+	}
+	return nil
 }
 
 // worker is the process id of the worker that answers, 0 when none does.
@@ -177,7 +233,7 @@ func (a *admin) worker() int64 {
 		return 0
 	}
 	for line := range strings.Lines(answer) {
-		if number, ok := strings.CutPrefix(strings.TrimSpace(line), "Pid: "); ok {
+		if number, ok := strings.CutPrefix(strings.TrimSpace(line), processLine); ok {
 			pid, _ := strconv.ParseInt(number, 10, 64)
 			return pid
 		}

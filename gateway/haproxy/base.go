@@ -18,7 +18,7 @@ const portsName = "burano-ports"
 // base is the configuration without any listener. Why its values are what they are:
 //
 //   - timeout connect 500ms and redispatch on every retry: a pod that died is noticed by the client as half a second at most;
-//   - checks every 500 ms, two failures and it is out, one success and it is in again; with many servers they are less often (see checkEvery), but for
+//   - checks every 500 ms, two failures and it is out, one success and it is in again; with many servers they are less often (see checksOf), but for
 //     the second one after a failure;
 //   - client and server may be silent for an hour: the gateways carry any TCP protocol, database sessions too. Keep-alives find dead peers
 //     within a minute;
@@ -69,12 +69,12 @@ defaults %s
   timeout server 1h
   timeout server-fin 30s
   timeout queue 10s
-  default-server inter %s fastinter 500ms fall 2 rise 1
+  default-server%s
 
 defaults %s from %s
   tcp-request connection track-sc0 src table %s
   tcp-request connection reject if { sc0_conn_cur gt %d }
-`, c.User, c.Group, c.MaxConnections, c.Socket, defaultsName, share(c.MaxConnections), c.Balance, checkLeast,
+`, c.User, c.Group, c.MaxConnections, c.Socket, defaultsName, share(c.MaxConnections), c.Balance, checksOf(0).words(),
 		portsName, defaultsName, sectionClients, share(c.MaxConnections))
 }
 
@@ -88,14 +88,41 @@ const (
 	checkMost  = 16 * time.Second
 )
 
-// checkEvery is how often each server is checked where there are so many slots, and whether they are at all. It changes with their number only, which changes
-// with a reload. A server that fails is noticed by requests, too: they go to another one.
-func checkEvery(slots int) (every time.Duration, checked bool) {
-	every = checkLeast
-	for time.Duration(slots)*time.Second > mostChecks*every && every <= checkMost {
+// checks is how often each server is checked. A server that fails is noticed by requests, too: they go to another one.
+type checks time.Duration
+
+// checksOf is how often where there are so many servers. Those that run keep to what they came with, until a reload: with each doubling the newcomers are
+// checked half as often, so that all together have at most a few times as many checks as after it.
+func checksOf(servers int) checks {
+	every := checkLeast
+	for time.Duration(servers)*time.Second > mostChecks*every && every <= checkMost {
 		every *= 2
 	}
-	return every, every <= checkMost
+	return checks(every)
+}
+
+// enabled says whether servers are checked at all.
+func (c checks) enabled() bool { return time.Duration(c) <= checkMost }
+
+// words are for the servers of a whole configuration.
+func (c checks) words() string {
+	return fmt.Sprintf(" inter %dms fastinter 500ms fall 2 rise 1", time.Duration(c).Milliseconds())
+}
+
+// word is for each of them.
+func (c checks) word() string {
+	if c.enabled() {
+		return " check"
+	}
+	return ""
+}
+
+// ofNew is for one that comes at run time.
+func (c checks) ofNew() string {
+	if c.enabled() {
+		return c.word() + c.words()
+	}
+	return ""
 }
 
 // writeAtomically replaces a file by content in one rename.

@@ -17,11 +17,12 @@ import (
 type settled struct {
 	listeners map[string]listener
 	pools     map[string][]string // by the name of a pool, the sections that its backends are in
+	servers   int                 // of all listeners
 }
 
 // Change has HAProxy send what comes for these routes and pools to the backends that they have now. What it costs does not grow with the number of
 // the others. changed is how many servers were changed. Without done, Apply is to be called: the last Apply left something to be done, more than backends
-// have changed of one of these, more servers are wanted than there are places, or HAProxy has started anew.
+// have changed of one of these, there are so many more or fewer servers that they are to be checked more or less often, or HAProxy has started anew.
 //
 // Servers are in effect at once. The file follows within Config.WriteAfter; Apply and Close write it at once.
 func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, done bool) {
@@ -30,16 +31,21 @@ func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, d
 	if p.settled == nil {
 		return 0, false
 	}
-	wanted := make(map[string]listener, len(routes)+len(pools))
+	wanted, all := make(map[string]listener, len(routes)+len(pools)), p.settled.servers
 	add := func(section, about string, backends []route.Backend) bool {
 		l, known := p.settled.listeners[section]
-		is, runs := p.seen[section]
+		_, runs := p.seen[section]
 		if !known || !runs || l.About != about {
 			return false
 		}
-		l.Slots = place(is.Slots, endpointsOf(backends))
+		had := l.Servers
+		if already, twice := wanted[section]; twice {
+			had = already.Servers
+		}
+		l.Servers = serversOf(backends)
 		wanted[section] = l
-		return len(l.Slots) == len(is.Slots)
+		all += len(l.Servers) - len(had)
+		return true
 	}
 	for _, r := range routes {
 		if l := p.listener(r); !add(l.Section, l.About, r.Backends) {
@@ -57,18 +63,20 @@ func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, d
 			}
 		}
 	}
-	if worker := p.admin.worker(); worker == 0 || worker != p.by {
+	checks := checksOf(all)
+	if worker := p.admin.worker(); worker == 0 || worker != p.by || checks != checksOf(p.settled.servers) {
 		return 0, false
 	}
 	list := difference(p.seen, wanted)
-	err := p.admin.apply(list)
+	err := p.admin.apply(list, checks)
 	p.changed(p.seen, list, err)
 	if err != nil { // Apply finds out what runs, and tells if it fails again
 		p.settled = nil
 		return 0, false
 	}
 	maps.Copy(p.settled.listeners, wanted)
-	p.file.follow(wanted)
+	p.settled.servers = all
+	p.file.follow(wanted, checks)
 	if p.file.behind && p.writing == nil {
 		p.writing = time.AfterFunc(p.config.WriteAfter, func() {
 			if err := p.write(); err != nil {
@@ -136,10 +144,58 @@ func (p *Proxy) put(content text, writes int) error {
 // Close writes the file if it is behind. HAProxy goes on.
 func (p *Proxy) Close() error {
 	p.mutex.Lock()
-	p.settled = nil
+	p.settled, p.closed = nil, true
+	if p.removing != nil {
+		p.removing.Stop()
+	}
 	p.unwatch()
 	p.mutex.Unlock()
 	return p.write()
+}
+
+// place is where a server stands.
+type place struct{ section, name string }
+
+// Servers that are out of service are tried to be removed so often, and so many at a time, which takes about a hundredth of a processor: connections to some
+// may last for hours.
+const (
+	removeEvery  = time.Second
+	removeAtOnce = 100
+)
+
+// removeLater has servers that are leaving removed, if there are any.
+func (p *Proxy) removeLater() {
+	if len(p.leaving) > 0 && p.removing == nil && !p.closed {
+		p.removing = time.AfterFunc(removeEvery, p.remove)
+	}
+}
+
+// remove removes some of the servers that have left, if no connection lasts, and comes again while there are others.
+func (p *Proxy) remove() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.removing = nil
+	if worker := p.admin.worker(); p.closed || p.seen == nil || worker == 0 || worker != p.by {
+		return // they are looked for anew before anything else
+	}
+	tries := 0
+	for one := range p.leaving { // which begins with another one each time
+		if tries++; tries > removeAtOnce {
+			break
+		}
+		gone, err := p.admin.remove(one.section, one.name)
+		if err != nil {
+			p.config.Logger.Warn("a server that is out of service stays until HAProxy is asked for all of them again", "error", err)
+			delete(p.leaving, one)
+		}
+		if gone {
+			delete(p.leaving, one)
+			l := p.seen[one.section]
+			l.Servers = without(l.Servers, one.name)
+			p.seen[one.section] = l
+		}
+	}
+	p.removeLater()
 }
 
 // watch has Config.Ended called when the worker that was asked last ends. Should that not work, resyncs find out.

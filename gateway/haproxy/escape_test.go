@@ -102,7 +102,7 @@ var line = regexp.MustCompile(`^(` + strings.Join([]string{
 	`  acl sources src( [0-9a-f.:]+/[0-9]+)+`,
 	`  tcp-request connection (track-sc1 src table port-8000|reject (unless sources|if \{ sc1_conn_cur gt [0-9]+ \})|accept)`,
 	`  default_backend port-8000`,
-	`  server s[0-9]+ [0-9a-f.:\[\]]+:[0-9]+ check( disabled| weight 0)?`,
+	`  server [0-9a-f.:]+-[0-9]+ [0-9a-f.:\[\]]+:[0-9]+ check( weight 0)?`,
 }, `|`) + `)$`)
 
 // FuzzRoutesWriteNothingElse holds that no value of a route in etcd writes anything into the configuration but what a route has.

@@ -27,8 +27,8 @@ func (p *Proxy) FromNothing(ctx context.Context, routes []route.Route, web Web) 
 	for section := range p.settled.listeners {
 		empty[section] = listener{}
 	}
-	wanted, pools := p.plan(ctx, routes, web, empty, nil, map[uint16]error{})
-	running, _, err := p.admin.listeners()
+	wanted, pools := p.plan(ctx, routes, web, empty, map[uint16]error{})
+	running, err := p.admin.look()
 	if err != nil {
 		return err
 	}
@@ -48,46 +48,59 @@ func (p *Proxy) FromNothing(ctx context.Context, routes []route.Route, web Web) 
 	}
 	same("the last good file", string(good), string(content))
 	same("the sections of pools", p.settled.pools, pools)
+	same("the number of servers", p.settled.servers, servers(wanted))
 	written := readText(string(content)).listeners()
 	sections := slices.Sorted(maps.Keys(wanted))
-	for name, there := range map[string]map[string]listener{"remembered": p.settled.listeners, "seen": p.seen, "running": running, "written": written, "in the file": p.file.is} {
+	for name, there := range map[string]map[string]listener{"remembered": p.settled.listeners, "seen": p.seen, "running": running.listeners, "written": written, "in the file": p.file.is} {
 		same("sections "+name, slices.Sorted(maps.Keys(there)), sections)
 	}
+	checks := checksOf(servers(wanted))
 	var all []listener
 	for _, section := range sections {
 		l := p.settled.listeners[section]
 		same(section+" is about", l.About, wanted[section].About)
 		same(section+" is written about", written[section].About, l.About)
-		same("endpoints of "+section, busy(l.Slots), busy(wanted[section].Slots))
-		for name, there := range map[string]map[string]listener{"seen": p.seen, "running": running, "written": written, "in the file": p.file.is} {
-			same(section+" "+name, there[section].Slots, l.Slots)
+		for name, there := range map[string]map[string]listener{
+			"remembered": p.settled.listeners, "seen": p.seen, "running": running.listeners, "written": written, "in the file": p.file.is,
+		} {
+			same(section+" "+name, inService(there[section].Servers), inService(wanted[section].Servers))
 		}
-		one := wanted[section]
-		one.Slots = l.Slots
-		all = append(all, one)
+		for _, s := range p.seen[section].Servers {
+			if p.leaving[place{section, s.Name}] != (s.State == leaving) {
+				problems = append(problems, fmt.Errorf("%s: server %s is leaving or not", section, s.Name))
+			}
+		}
+		all = append(all, wanted[section])
 	}
-	every, checked := checkEvery(places(p.settled.listeners))
-	fresh, err := p.file.render(every, all)
+	fresh, err := p.file.render(checks, all)
 	if err != nil {
 		return err
 	}
 	for _, l := range all {
-		fresh.place(l, checked)
+		fresh.place(l, checks)
 	}
 	same("the file", string(content), fresh.String())
 	return errors.Join(problems...)
 }
 
-// busy are the endpoints that have a slot.
-func busy(slots []slot) map[endpoint]bool {
-	found := make(map[endpoint]bool)
-	for _, s := range slots {
-		if s.State != free {
-			found[endpoint{s.Address, s.State}] = true
+// inService are the servers that are not about to be removed.
+func inService(all []server) (list []server) {
+	for _, s := range all {
+		if s.State != leaving {
+			list = append(list, s)
 		}
 	}
-	return found
+	return list
 }
+
+// Present is how many servers the running HAProxy has, those included that are about to be removed.
+func (p *Proxy) Present() (int, error) {
+	found, err := p.admin.look()
+	return servers(found.listeners), err
+}
+
+// Tell gives the running HAProxy a command.
+func (p *Proxy) Tell(command string) error { return p.admin.commands(command) }
 
 // Worker is the process that answers.
 func (p *Proxy) Worker() (int64, error) {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/haproxytech/client-native/v6/configuration"
 	"github.com/haproxytech/client-native/v6/configuration/options"
@@ -63,18 +62,22 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 		return nil, err
 	}
 	// Those sections of a file that an earlier Burano wrote are brought to what they are now.
-	every, checked := checkEvery(places(f.is))
-	fresh, err := f.render(every, nil)
+	checks := checksOf(servers(f.is))
+	shared, err := f.render(checks, nil)
 	if err != nil {
 		return nil, err
 	}
 	next := f.present.clone()
-	next.head, next.sections[clientsKey] = fresh.head, fresh.sections[clientsKey]
-	if next.head != f.present.head || next.sections[clientsKey] != f.present.sections[clientsKey] {
-		for _, l := range f.is {
-			next.place(l, checked)
-		}
-		return f, f.commit(context.WithoutCancel(ctx), next, f.is, &next) // a daemon that is asked to stop has not failed
+	next.head, next.sections[clientsKey] = shared.head, shared.sections[clientsKey]
+	for _, l := range f.is {
+		next.place(l, checks)
+	}
+	ctx = context.WithoutCancel(ctx) // a daemon that is asked to stop has not failed
+	switch {
+	case next.skeleton() != f.skeleton:
+		return f, f.commit(ctx, next, f.is, &next)
+	case next.String() != f.present.String():
+		return f, f.commit(ctx, next, f.is, nil)
 	}
 	return f, nil
 }
@@ -114,9 +117,8 @@ func (f *file) load() error {
 // renderAtOnce is how many listeners are rendered at once: what renders them uses much memory.
 const renderAtOnce = 100
 
-// render gives the head, where servers are checked so often, the section that all have, and those of the listeners.
-func (f *file) render(every time.Duration, listeners []listener) (text, error) {
-	base := "default-server inter " + checkLeast.String()
+// render gives the head, where servers are checked so often, the section that all have, and those of the listeners, without servers.
+func (f *file) render(checks checks, listeners []listener) (text, error) {
 	all := text{sections: make(map[string]string)}
 	for first := true; first || len(listeners) > 0; first = false {
 		some := listeners[:min(renderAtOnce, len(listeners))]
@@ -125,7 +127,7 @@ func (f *file) render(every time.Duration, listeners []listener) (text, error) {
 		if err != nil {
 			return text{}, fmt.Errorf("change HAProxy configuration: %w", err)
 		}
-		all.head = strings.Replace(rendered.head, base, fmt.Sprintf("default-server inter %dms", every.Milliseconds()), 1)
+		all.head = strings.Replace(rendered.head, checksOf(0).words(), checks.words(), 1)
 		maps.Copy(all.sections, rendered.sections)
 	}
 	return all, nil
@@ -210,26 +212,24 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	for section, want := range wanted {
 		has, exists := f.is[section]
 		switch {
-		case !exists || has.About != want.About || len(has.Slots) > len(want.Slots):
+		case !exists || has.About != want.About:
 			remove(has)
 			fresh = append(fresh, want)
-		case !slices.Equal(has.Slots, want.Slots):
-			restructured = restructured || len(has.Slots) != len(want.Slots)
+		case !slices.Equal(has.Servers, want.Servers):
 			changed = append(changed, want)
 		}
 	}
-	every, checked := checkEvery(places(wanted))
-	was, wereChecked := checkEvery(places(f.is))
+	checks, were := checksOf(servers(wanted)), checksOf(servers(f.is))
 	var rendered text
-	if restructured = restructured || len(fresh) > 0 || every != was; restructured {
+	if restructured = restructured || len(fresh) > 0 || checks != were; restructured {
 		var err error
-		if rendered, err = f.render(every, fresh); err != nil {
+		if rendered, err = f.render(checks, fresh); err != nil {
 			return err
 		}
 		next.head = rendered.head
 		maps.Copy(next.sections, rendered.sections)
 	}
-	if checked != wereChecked {
+	if checks.enabled() != were.enabled() {
 		changed = slices.Collect(maps.Values(wanted))
 	} else {
 		changed = append(changed, fresh...)
@@ -238,7 +238,7 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 		return nil
 	}
 	for _, l := range changed {
-		next.place(l, checked)
+		next.place(l, checks)
 	}
 	switch {
 	case !restructured:
@@ -253,14 +253,13 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	return f.commit(ctx, next, wanted, &rendered)
 }
 
-// follow takes over where other servers are in the places of listeners. The file is behind then, until it is written.
-func (f *file) follow(listeners map[string]listener) {
-	_, checked := checkEvery(places(f.is))
+// follow takes over which servers listeners have now. The file is behind then, until it is written.
+func (f *file) follow(listeners map[string]listener, checks checks) {
 	for section, l := range listeners {
-		if slices.Equal(f.is[section].Slots, l.Slots) {
+		if slices.Equal(f.is[section].Servers, l.Servers) {
 			continue
 		}
-		f.present.place(l, checked)
+		f.present.place(l, checks)
 		f.is[section] = l
 		f.behind = true
 	}

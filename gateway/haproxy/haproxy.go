@@ -93,6 +93,9 @@ type Proxy struct {
 	// What the worker said when it was asked last, with what was changed since; nil: nothing is known.
 	seen map[string]listener
 	by   int64 // that worker
+	// Servers of it that are to be removed when no connection to them lasts any more, and what begins that.
+	leaving  map[place]bool
+	removing *time.Timer
 	// When it was asked for all, and how long that took.
 	looked   time.Time
 	lookTook time.Duration
@@ -101,6 +104,7 @@ type Proxy struct {
 	writer  sync.Mutex  // held while the file is written that is behind, and taken before mutex
 	writing *time.Timer // begins that; nil: none does
 	watched *os.File    // the process that answered last
+	closed  bool
 }
 
 // failure is a layout that HAProxy did not take. It is left alone for a while, so that a bad listener does not keep changes of
@@ -149,20 +153,23 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	p.settled = nil
 
 	running, runningErr := p.running()
-	wanted, pools := p.plan(ctx, routes, web, running, p.file.is, outcome.Refused)
-	list := difference(running, wanted)
-	changeErr := p.admin.apply(list)
+	wanted, pools := p.plan(ctx, routes, web, running, outcome.Refused)
+	list, all := difference(running, wanted), servers(wanted)
+	changeErr := p.admin.apply(list, checksOf(all))
 	running = p.changed(running, list, changeErr)
 	outcome.Changed = len(list)
 
 	pages, pagesErr := p.file.web.write(ctx, web, wanted)
 	p.tell(pages.bad)
-	layoutErr := p.install(ctx, wanted, running, runningErr != nil, &outcome)
+	layoutErr := p.install(ctx, wanted, running, runningErr != nil, changeErr != nil, &outcome)
+	if outcome.Reloaded {
+		changeErr = nil // that worker has read all servers
+	}
 	if now, err := p.running(); err == nil {
 		running = now
 	}
 	if late := difference(running, wanted); changeErr == nil && len(late) > 0 { // of a worker that had read an older file
-		changeErr = p.admin.apply(late)
+		changeErr = p.admin.apply(late, checksOf(all))
 		running = p.changed(running, late, changeErr)
 	}
 	if pagesErr == nil {
@@ -179,7 +186,7 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	outcome.Waiting = outcome.Waiting || time.Now().Before(p.late)
 	err := errors.Join(changeErr, layoutErr, pagesErr)
 	if err == nil && !outcome.Waiting && len(outcome.Refused) == 0 {
-		p.settled = &settled{listeners: maps.Clone(wanted), pools: pools} // wanted is what the file has
+		p.settled = &settled{listeners: maps.Clone(wanted), pools: pools, servers: all} // wanted is what the file has
 	}
 	return outcome, err
 }
@@ -187,7 +194,9 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 // difference lists what to do at run time so that what runs is as wanted.
 func difference(running, wanted map[string]listener) (list []change) {
 	for section, want := range wanted {
-		list = append(list, changes(section, running[section].Slots, want.Slots)...)
+		if is, runs := running[section]; runs {
+			list = append(list, changes(is.Servers, want)...)
+		}
 	}
 	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.Section, b.Section) })
 	return list
@@ -209,11 +218,17 @@ func (p *Proxy) changed(running map[string]listener, list []change, err error) m
 		p.seen = nil
 		return running
 	}
-	for section, slots := range changedSlots(running, list) {
-		l := running[section]
-		l.Slots = slots
-		running[section] = l
+	for _, c := range list {
+		l := running[c.Section]
+		l.Servers = changed(l.Servers, c)
+		running[c.Section] = l
+		if one := (place{c.Section, c.Server.Name}); c.Server.State == leaving {
+			p.leaving[one] = true
+		} else {
+			delete(p.leaving, one)
+		}
 	}
+	p.removeLater()
 	return running
 }
 
@@ -256,68 +271,68 @@ const lookShare = 100
 // look asks the worker that answers what it serves.
 func (p *Proxy) look() (down []outage, err error) {
 	start := time.Now()
-	p.seen, p.by = nil, p.admin.worker()
-	listeners, down, err := p.admin.listeners()
+	p.seen = nil
+	found, err := p.admin.look()
 	if err != nil {
 		return nil, err
 	}
-	p.seen, p.looked, p.lookTook = listeners, time.Now(), time.Since(start)
+	p.seen, p.by, p.looked, p.lookTook = found.listeners, found.worker, time.Now(), time.Since(start)
+	p.leaving = make(map[place]bool)
+	for section, l := range p.seen {
+		for _, s := range l.Servers {
+			if s.State == leaving {
+				p.leaving[place{section, s.Name}] = true
+			}
+		}
+	}
+	p.removeLater()
 	p.watch()
-	return down, nil
+	return found.down, nil
 }
 
-// plan gives the listeners and pools wanted, with everybody's slot, and of each pool, by its name, the sections that its backends are in.
+// plan gives the listeners and pools wanted, and of each pool, by its name, the sections that its backends are in.
 // A port of a new listener that somebody else on this node holds is refused.
 func (p *Proxy) plan(
-	ctx context.Context, routes []route.Route, web Web, running, written map[string]listener, refused map[uint16]error,
+	ctx context.Context, routes []route.Route, web Web, running map[string]listener, refused map[uint16]error,
 ) (wanted map[string]listener, sections map[string][]string) {
 	wanted, sections = make(map[string]listener, len(routes)), make(map[string][]string, len(web.Pools))
-	add := func(l listener, endpoints []endpoint, room func([]endpoint) []slot) {
-		is, runs := running[l.Section]
-		if !runs && l.Port != 0 {
+	add := func(l listener, backends []route.Backend) {
+		if _, runs := running[l.Section]; !runs && l.Port != 0 {
 			if err := p.available(ctx, l.Port); err != nil {
 				refused[l.Port] = err
 				return
 			}
 		}
-		was, exists := written[l.Section]
-		switch {
-		case runs:
-			l.Slots = place(is.Slots, endpoints)
-		case exists:
-			l.Slots = place(was.Slots, endpoints)
-		default:
-			l.Slots = room(endpoints)
-		}
+		l.Servers = serversOf(backends)
 		wanted[l.Section] = l
 	}
 	for _, r := range routes {
-		add(p.listener(r), endpointsOf(r.Backends), newSlots)
+		add(p.listener(r), r.Backends)
 	}
 	for _, one := range web.Listeners {
-		add(portListener(one, web.Sites, p.file.web), nil, oneSlot)
+		add(portListener(one, web.Sites, p.file.web), nil)
 	}
 	pools := make(map[string]route.Pool, len(web.Pools))
 	for _, pool := range web.Pools {
 		l, name := poolListener(pool), pool.Name()
 		pools[name] = pool
 		sections[name] = append(sections[name], l.Section)
-		add(l, endpointsOf(pool.Backends), newSlots)
+		add(l, pool.Backends)
 	}
 	for _, t := range targetsOf(web.Sites) {
 		switch pool, there := pools[t.pool]; {
 		case there:
 			l := t.listener()
 			sections[t.pool] = append(sections[t.pool], l.Section)
-			add(l, endpointsOf(pool.Backends), newSlots)
+			add(l, pool.Backends)
 		case t.pool == "":
-			add(t.listener(), nil, oneSlot)
+			add(t.listener(), nil)
 		}
 	}
 	return wanted, sections
 }
 
-// listener is how a route stands in HAProxy, without its slots.
+// listener is how a route stands in HAProxy, without its servers.
 func (p *Proxy) listener(r route.Route) listener {
 	demanded, sum := rulesOf(r), p.plain
 	if !demanded.none() {
@@ -349,13 +364,13 @@ func (p *Proxy) available(ctx context.Context, port uint16) error {
 	return nil
 }
 
-// install writes the file and, when the listeners or the number of slots differ from what runs, has HAProxy take it over.
-func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener, down bool, outcome *Outcome) error {
+// install writes the file and, when the listeners differ from what runs, or servers could not be changed at run time, has HAProxy take it over.
+func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener, down, unchanged bool, outcome *Outcome) error {
 	if p.failed.err != nil && time.Now().Before(p.failed.until) && sameLayout(p.failed.wanted, wanted) {
 		p.keepInStep(ctx, wanted, running)
 		return p.failed.err
 	}
-	same := !down && sameLayout(wanted, running)
+	same := !down && !unchanged && sameLayout(wanted, running)
 	if err := p.file.write(ctx, wanted); err != nil {
 		p.remember(wanted, err)
 		return err
@@ -389,10 +404,10 @@ func (p *Proxy) keepInStep(ctx context.Context, wanted, running map[string]liste
 	written := maps.Clone(p.file.is)
 	for section, was := range p.file.is {
 		want, stays := wanted[section]
-		if _, runs := running[section]; !stays || !runs || len(want.Slots) < len(was.Slots) {
+		if _, runs := running[section]; !stays || !runs {
 			continue
 		}
-		was.Slots = want.Slots[:len(was.Slots)]
+		was.Servers, was.Filters = want.Servers, want.Filters
 		written[section] = was
 	}
 	if err := p.file.write(ctx, written); err != nil {
@@ -408,12 +423,12 @@ func (p *Proxy) keepInStep(ctx context.Context, wanted, running map[string]liste
 // while it executes itself anew.
 const reloadRepeat = time.Second
 
-// readPlace is how long HAProxy may take, on a slow machine, to read one place of a server: it is asked again, and given up, so much later.
-const readPlace = time.Millisecond
+// readOne is how long HAProxy may take, on a slow machine, to read one listener or server: it is asked again, and given up, so much later.
+const readOne = time.Millisecond
 
 // reload has HAProxy take the file over and waits until another worker than before answers, with the listeners wanted.
 func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
-	start, more := time.Now(), time.Duration(max(places(wanted), places(p.seen)))*readPlace // the worker before has to hand over, too
+	start, more := time.Now(), time.Duration(max(size(wanted), size(p.seen)))*readOne // the worker before has to hand over, too
 	patience := p.config.ReloadTimeout + more
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -441,7 +456,7 @@ func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
 			again := true
 			if now := p.admin.worker(); now != 0 && now != before {
 				_, err := p.look()
-				again = err != nil || !sameLayout(p.seen, wanted)
+				again = err != nil || p.by == before || !sameLayout(p.seen, wanted)
 			}
 			if again {
 				look.Reset(max(2*time.Millisecond, 3*time.Since(looked))) // a look at thousands of servers must not take the processor from HAProxy
@@ -458,9 +473,10 @@ func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
 	}
 }
 
-// sameLayout compares what cannot change without a reload: the listeners and the names of their slots.
+// size is how much of a configuration listeners and their servers are.
+func size(all map[string]listener) int { return len(all) + servers(all) }
+
+// sameLayout compares what cannot change without a reload: which listeners there are.
 func sameLayout(a, b map[string]listener) bool {
-	return maps.EqualFunc(a, b, func(a, b listener) bool {
-		return slices.EqualFunc(a.Slots, b.Slots, func(a, b slot) bool { return a.Name == b.Name })
-	})
+	return maps.EqualFunc(a, b, func(a, b listener) bool { return true })
 }

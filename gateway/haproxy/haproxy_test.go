@@ -226,7 +226,7 @@ func TestListenersComeAndGoUnderLoadWithoutAFailedRequestOnTheOthers(t *testing.
 	t.Logf("%d requests over 6 reloads, none failed, worst %s", total, worst.Round(time.Millisecond))
 }
 
-func TestMoreBackendsThanSlotsMakePlaceByAReload(t *testing.T) {
+func TestAnyNumberOfBackendsComesWithoutAReload(t *testing.T) {
 	process := haproxytest.New(t)
 	p := open(t, process.Config())
 	port := haproxytest.FreePort(t)
@@ -238,7 +238,7 @@ func TestMoreBackendsThanSlotsMakePlaceByAReload(t *testing.T) {
 	for i := range 9 {
 		backends = append(backends, haproxytest.NewBackend(t, fmt.Sprint("b", i)).Ready())
 	}
-	require.True(t, apply(t, p, web(port, append(backends, first.Ready())...)).Reloaded)
+	require.False(t, apply(t, p, web(port, append(backends, first.Ready())...)).Reloaded)
 	haproxytest.Wait(t, "answers from all ten", func() error {
 		if n := len(load.Answers()); n < 10 {
 			return fmt.Errorf("%d answered", n)
@@ -247,6 +247,90 @@ func TestMoreBackendsThanSlotsMakePlaceByAReload(t *testing.T) {
 	})
 	_, failed, _ := load.Stop()
 	require.Empty(t, failed)
+}
+
+// present waits until the running HAProxy has so many servers, those that are about to be removed among them.
+func present(t *testing.T, p *haproxy.Proxy, wanted int) {
+	t.Helper()
+	haproxytest.Wait(t, "servers that are removed", func() error {
+		if n, err := p.Present(); err != nil || n != wanted {
+			return errors.Join(err, fmt.Errorf("there are %d, and not %d", n, wanted))
+		}
+		return nil
+	})
+}
+
+func TestAServerStaysUntilItsLastConnectionEnds(t *testing.T) {
+	process := haproxytest.New(t)
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port := haproxytest.FreePort(t)
+	p := open(t, process.Config())
+	apply(t, p, web(port, a.Ready()))
+	kept, err := hold(t, port)
+	require.NoError(t, err)
+	apply(t, p, web(port, b.Ready()))
+	load := haproxytest.StartLoad(t, port)
+	load.WaitFor(t, 20)
+	present(t, p, 2)
+	require.Zero(t, load.Answers()["a"], "it gets nothing")
+	require.NoError(t, ask(kept))
+
+	require.False(t, apply(t, p, web(port, a.Ready(), b.Ready())).Reloaded, "it comes back")
+	haproxytest.Wait(t, "answers from a", func() error {
+		if load.Answers()["a"] == 0 {
+			return errors.New("none")
+		}
+		return nil
+	})
+	require.NoError(t, ask(kept))
+	apply(t, p, web(port, b.Ready()))
+	require.NoError(t, p.Close())
+
+	p = open(t, process.Config()) // another daemon waits on
+	require.False(t, apply(t, p, web(port, b.Ready())).Reloaded)
+	require.NoError(t, ask(kept))
+	require.NoError(t, kept.Close())
+	present(t, p, 1)
+	require.NoError(t, p.FromNothing(t.Context(), []route.Route{web(port, b.Ready())}, haproxy.Web{}))
+	require.False(t, apply(t, p, web(port, a.Ready(), b.Ready())).Reloaded, "it comes anew")
+	load.WaitFor(t, 20)
+	_, failed, _ := load.Stop()
+	require.Empty(t, failed)
+	require.NoError(t, p.Close())
+}
+
+// TestServersThatComeAndGoLeaveNothingBehind has two backends replaced many times under load, with requests over connections that are kept, too.
+func TestServersThatComeAndGoLeaveNothingBehind(t *testing.T) {
+	process := haproxytest.New(t)
+	backends := []*haproxytest.Backend{haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b"), haproxytest.NewBackend(t, "c")}
+	port, listening := haproxytest.FreePort(t), haproxytest.FreePort(t)
+	pool := route.Pool{Namespace: "default", Service: "pool", Port: "80"}
+	h := haproxy.Web{}
+	h.Listeners = []route.Listener{{Port: listening}}
+	h.Sites = []route.Site{{Namespace: "default", Ingress: "site", Paths: []route.Path{{Host: "127.0.0.1", Path: "/", Pool: pool.Name()}}}}
+	p := open(t, process.Config())
+	var loads []*haproxytest.Load
+	for i := range 60 {
+		left, right := backends[i%3].Ready(), backends[(i+1)%3].Ready()
+		pool.Backends = []route.Backend{left, right}
+		h.Pools = []route.Pool{pool}
+		outcome, err := p.Apply(t.Context(), []route.Route{web(port, left, right)}, h)
+		require.NoError(t, err)
+		require.Equal(t, i == 0, outcome.Reloaded)
+		if i == 0 {
+			loads = append(loads, haproxytest.StartLoad(t, port), haproxytest.StartLoad(t, listening))
+		}
+		for _, load := range loads {
+			load.WaitFor(t, 5)
+		}
+	}
+	present(t, p, 4)
+	for _, load := range loads {
+		total, failed, _ := load.Stop()
+		require.Empty(t, failed)
+		t.Logf("%d requests, none failed", total)
+	}
+	require.NoError(t, p.Close())
 }
 
 func TestARestartAdoptsWhatIsThere(t *testing.T) {
@@ -464,17 +548,25 @@ func TestManyServersAreCheckedLessOften(t *testing.T) {
 		return regexp.MustCompile(`default-server .*`).FindString(string(content))
 	}
 	var routes []route.Route
-	for range 63 { // of eight places each
-		routes = append(routes, web(haproxytest.FreePort(t), route.Backend{Address: "127.0.0.2", Port: 8080, Ready: true}))
+	for range 63 {
+		routes = append(routes, web(haproxytest.FreePort(t)))
+		for i := range 8 {
+			routes[0].Backends = append(routes[0].Backends, route.Backend{Address: fmt.Sprintf("127.1.%d.%d", len(routes), i), Port: 8080, Ready: true})
+		}
 	}
-	apply(t, p, routes[0])
+	few := routes[0]
+	few.Backends = few.Backends[:8]
+	apply(t, p, few)
 	require.Contains(t, inter(), " inter 500")
 	require.True(t, apply(t, p, routes...).Reloaded)
 	require.Contains(t, inter(), " inter 1000", "1,008 checks a second would be too many")
 	p = open(t, config)
 	require.False(t, apply(t, p, routes...).Reloaded, "another daemon finds it as it should be")
 	require.Contains(t, inter(), " inter 1000")
-	apply(t, p, routes[0])
+	routes[0] = few
+	_, done := p.Change(routes[:1], nil)
+	require.False(t, done, "the file is to have another head")
+	require.False(t, apply(t, p, routes...).Reloaded, "those that stay may be checked less often until the next reload")
 	require.Contains(t, inter(), " inter 500")
 }
 
@@ -485,8 +577,12 @@ func TestAMachineThatAllowsFewFilesServesManyPorts(t *testing.T) {
 	p := open(t, process.Config())
 	a := haproxytest.NewBackend(t, "a")
 	var routes []route.Route
-	for range 100 { // of eight places each
-		routes = append(routes, web(haproxytest.FreePort(t), a.Ready()))
+	for range 100 {
+		r := web(haproxytest.FreePort(t), a.Ready())
+		for i := range 7 {
+			r.Backends = append(r.Backends, route.Backend{Address: fmt.Sprintf("127.1.0.%d", i), Port: a.Address.Port(), Ready: true})
+		}
+		routes = append(routes, r)
 	}
 	apply(t, p, routes[0])
 	require.Len(t, apply(t, p, routes...).Serving, len(routes))
@@ -497,7 +593,7 @@ func TestAMachineThatAllowsFewFilesServesManyPorts(t *testing.T) {
 	}
 }
 
-// TestTooManyServersAreNotChecked has more places than can be checked within 16 seconds.
+// TestTooManyServersAreNotChecked has more servers than can be checked within 16 seconds.
 func TestTooManyServersAreNotChecked(t *testing.T) {
 	process := haproxytest.New(t)
 	config := process.Config()
@@ -512,7 +608,7 @@ func TestTooManyServersAreNotChecked(t *testing.T) {
 	a := haproxytest.NewBackend(t, "a")
 	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
 	many := web(other)
-	for i := range 8001 {
+	for i := range 16_000 {
 		many.Backends = append(many.Backends, route.Backend{Address: fmt.Sprintf("127.9.%d.%d", i>>8, i&255), Port: a.Address.Port(), Ready: true})
 	}
 	answers := func() {
@@ -523,16 +619,16 @@ func TestTooManyServersAreNotChecked(t *testing.T) {
 	}
 	apply(t, p, web(port, a.Ready()))
 	with, without := checked()
-	require.Equal(t, []int{8, 0}, []int{with, without})
+	require.Equal(t, []int{1, 0}, []int{with, without})
 	require.True(t, apply(t, p, web(port, a.Ready()), many).Reloaded)
 	with, without = checked()
-	require.Equal(t, []int{0, 16384 + 8}, []int{with, without})
+	require.Equal(t, []int{0, 16_001}, []int{with, without})
 	answers()
 	p = open(t, config)
 	require.False(t, apply(t, p, web(port, a.Ready()), many).Reloaded, "another daemon finds it as it should be")
 	require.True(t, apply(t, p, web(port, a.Ready())).Reloaded)
 	with, without = checked()
-	require.Equal(t, []int{8, 0}, []int{with, without}, "they are checked again")
+	require.Equal(t, []int{1, 0}, []int{with, without}, "they are checked again")
 	answers()
 }
 
@@ -642,6 +738,80 @@ func TestTheConfigurationOfAFormerReleaseIsTakenOverWithoutALostConnection(t *te
 	require.Regexp(t, `(?m)^  clitcpka-idle 30s?$`, string(content), "seconds, in HAProxy's eyes")
 	require.Regexp(t, `(?m)^  srvtcpka-intvl 10s?$`, string(content))
 	require.Contains(t, string(content), "backend clients")
+}
+
+// TestPlacesOfAFormerReleaseGo begins beside an HAProxy that runs with the places that the release before had, of which some are free, and one was used.
+func TestPlacesOfAFormerReleaseGo(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	a, b, c := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b"), haproxytest.NewBackend(t, "c")
+	port := haproxytest.FreePort(t)
+	apply(t, open(t, config), web(port, a.Ready(), b.Ready()))
+	content, err := os.ReadFile(config.ConfigFile)
+	require.NoError(t, err)
+	text := regexp.MustCompile(`(?m)^  server .*\n`).ReplaceAllString(string(content), "")
+	text += fmt.Sprintf("  server s1 %s check\n  server s2 %s check weight 0\n", a.Address, b.Address)
+	for i := range 6 {
+		text += fmt.Sprintf("  server s%d 0.0.0.0:1 check disabled\n", i+3)
+	}
+	for _, name := range []string{config.ConfigFile, config.ConfigFile + ".last-good"} {
+		require.NoError(t, os.Remove(name))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	}
+	process.Stop()
+	require.NoError(t, process.Reload(t.Context()))
+	var kept net.Conn
+	haproxytest.Wait(t, "HAProxy", func() error { kept, err = hold(t, port); return err })
+	load := haproxytest.StartLoad(t, port)
+	load.WaitFor(t, 20)
+
+	p := open(t, config)
+	outcome := apply(t, p, web(port, a.Ready(), b.Draining()))
+	require.False(t, outcome.Reloaded)
+	require.Zero(t, outcome.Changed)
+	present(t, p, 2)
+	outcome = apply(t, p, web(port, b.Ready(), c.Ready()))
+	require.False(t, outcome.Reloaded)
+	require.Equal(t, 3, outcome.Changed)
+	haproxytest.Wait(t, "answers from c", func() error {
+		if load.Answers()["c"] == 0 {
+			return errors.New("none")
+		}
+		return nil
+	})
+	require.NoError(t, ask(kept), "a serves who is there")
+	require.NoError(t, kept.Close())
+	present(t, p, 2)
+	process.Stop()
+	require.NoError(t, process.Reload(t.Context()))
+	haproxytest.Wait(t, "HAProxy", func() error { _, err := p.Worker(); return err })
+	require.Zero(t, apply(t, p, web(port, b.Ready(), c.Ready())).Changed)
+	require.NoError(t, p.FromNothing(t.Context(), []route.Route{web(port, b.Ready(), c.Ready())}, haproxy.Web{}))
+	require.NoError(t, p.Close())
+	load.Stop() // HAProxy was stopped
+}
+
+// TestWhatAServerCannotBeToldAtRunTimeIsReadByAReload has a server in the way that is not known of.
+func TestWhatAServerCannotBeToldAtRunTimeIsReadByAReload(t *testing.T) {
+	process := haproxytest.New(t)
+	config := process.Config()
+	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
+	port := haproxytest.FreePort(t)
+	p := open(t, config)
+	apply(t, p, web(port, a.Ready()))
+	load := haproxytest.StartLoad(t, port)
+	load.WaitFor(t, 20)
+	require.NoError(t, p.Tell(fmt.Sprintf("add server port-%d/%s 127.0.0.1:1", port, strings.ReplaceAll(b.Address.String(), ":", "-"))))
+	require.True(t, apply(t, p, web(port, a.Ready(), b.Ready())).Reloaded)
+	haproxytest.Wait(t, "answers from b", func() error {
+		if load.Answers()["b"] == 0 {
+			return errors.New("none")
+		}
+		return nil
+	})
+	_, failed, _ := load.Stop()
+	require.Empty(t, failed)
+	require.NoError(t, p.FromNothing(t.Context(), []route.Route{web(port, a.Ready(), b.Ready())}, haproxy.Web{}))
 }
 
 func TestACandidateThatHAProxyRefusesIsNotUsed(t *testing.T) {

@@ -37,9 +37,6 @@ func poolListener(p route.Pool) listener {
 	return listener{Section: poolSection(p.Name()), About: p.Name(), HTTP: true}
 }
 
-// oneSlot is the room of a port that sends requests to pools. It is never filled: by it the running HAProxy tells that the port is there.
-func oneSlot([]endpoint) []slot { return []slot{{Name: slotName(0)}} }
-
 const (
 	requestPatience = 10 * time.Second // for the headers of a request
 	keptAlive       = time.Minute      // a connection without a request

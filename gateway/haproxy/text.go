@@ -80,11 +80,12 @@ func (t text) String() string {
 	return b.String()
 }
 
-// skeleton tells configurations apart by what does not change without a reload: all but servers and descriptions.
+// skeleton tells configurations apart by what does not change without a reload: all but servers, how often they are checked, and descriptions.
 func (t text) skeleton() [sha256.Size]byte {
 	sum := sha256.New()
 	for line := range strings.Lines(t.String()) {
-		if trimmed := strings.TrimLeft(line, " "); !strings.HasPrefix(trimmed, "server ") && !strings.HasPrefix(trimmed, "description ") {
+		word, _, _ := strings.Cut(strings.TrimLeft(line, " "), " ")
+		if word != "server" && word != "default-server" && word != "description" {
 			sum.Write([]byte(line))
 		}
 	}
@@ -106,27 +107,27 @@ func (t text) listeners() map[string]listener {
 			}
 			for line := range strings.Lines(t.sections[backendKey(section)]) {
 				if s, is := readServer(line); is {
-					l.Slots = append(l.Slots, s)
+					l.Servers = append(l.Servers, s)
 				}
 			}
+			slices.SortFunc(l.Servers, compareServers)
 			found[section] = l
 		}
 	}
 	return found
 }
 
-// readServer reads a slot as it stands in the configuration.
-func readServer(line string) (s slot, is bool) {
+// readServer reads a server as it stands in the configuration. Former releases had some that were disabled, free places, which are none.
+func readServer(line string) (s server, is bool) {
 	words := strings.Fields(line)
-	if len(words) < 3 || words[0] != "server" {
-		return slot{}, false
+	if len(words) < 3 || words[0] != "server" || slices.Contains(words[3:], "disabled") {
+		return server{}, false
 	}
-	s = slot{Name: words[1]}
 	address, err := readAddress(words[2])
-	if err != nil || slices.Contains(words[3:], "disabled") {
-		return s, true
+	if err != nil {
+		return server{}, false
 	}
-	s.Address, s.State = address, ready
+	s = server{Name: serverName(address), Address: address, State: ready}
 	if i := slices.Index(words, "weight"); i > 0 && i+1 < len(words) && words[i+1] == "0" {
 		s.State = draining
 	}
@@ -150,50 +151,30 @@ func readAddress(word string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(address, uint16(port)), err
 }
 
-// serverLine is how a slot stands in the configuration. What of it changes does so at run time, too, but for check, which is " check" or empty, and last.
-func serverLine(s slot, check, last string) string {
-	address := s.Address
-	if s.State == free {
-		address = nowhere()
-	}
-	line := serverIndent + s.Name + " " + address.String() + check
-	switch s.State {
-	case free:
-		line += " disabled"
-	case draining:
+// serverLine is how a server stands in the configuration.
+func serverLine(s server, checks checks, protocol string) string {
+	line := serverIndent + s.Name + " " + s.Address.String() + checks.word()
+	if s.State == draining {
 		line += " weight 0"
 	}
-	return line + last + "\n"
+	return line + protocol + "\n"
 }
-
-// nowhere stands in the configuration for a free slot, which is disabled.
-func nowhere() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), 1) }
 
 const http2 = " proto h2"
 
-// place puts the slots of a listener into its section, where others were or behind everything else.
-func (t text) place(l listener, checked bool) {
-	var before, behind strings.Builder
-	last, lines := "", &before
-	if l.Filters != nil && l.Filters.H2C {
-		last = http2
-	}
+// place puts the servers of a listener into its section, in the place of others.
+func (t text) place(l listener, checks checks) {
+	var section strings.Builder
+	protocol := l.protocol()
 	for line := range strings.Lines(t.sections[backendKey(l.Section)]) {
 		if !strings.HasPrefix(line, serverIndent) {
-			lines.WriteString(line)
-			continue
-		}
-		lines = &behind
-		if strings.Contains(line, http2) { // which is not known of what was read
-			last = http2
+			section.WriteString(line)
+		} else if strings.Contains(line, http2) { // which is not known of what was read
+			protocol = http2
 		}
 	}
-	check := ""
-	if checked {
-		check = " check"
+	for _, s := range l.Servers {
+		section.WriteString(serverLine(s, checks, protocol))
 	}
-	for _, s := range l.Slots {
-		before.WriteString(serverLine(s, check, last))
-	}
-	t.sections[backendKey(l.Section)] = before.String() + behind.String()
+	t.sections[backendKey(l.Section)] = section.String()
 }

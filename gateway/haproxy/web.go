@@ -272,13 +272,7 @@ func (a *admin) command(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	answer = strings.TrimSpace(answer)
-	for _, severity := range []string{"[0]:", "[1]:", "[2]:", "[3]:"} {
-		if problem, failed := strings.CutPrefix(answer, severity); failed {
-			return "", errors.New(strings.TrimSpace(problem))
-		}
-	}
-	return answer, nil
+	return strings.TrimSpace(answer), refused(answer)
 }
 
 // payload limits what is sent at once: a command has to fit into one of HAProxy's buffers.

@@ -79,7 +79,7 @@ type Server struct {
 const answerLimit = 16 << 20
 
 // Ask asks HAProxy over a connection to its admin socket; HAProxy ends the connection with the answer. The listeners are ordered by
-// port, and their servers by address. Servers that are out of service are left out: these are free slots.
+// port, and their servers by address. Servers that are out of service are left out: these are about to go.
 func Ask(socket io.ReadWriter) ([]Listener, error) {
 	if _, err := io.WriteString(socket, "show stat\n"); err != nil {
 		return nil, fmt.Errorf("ask HAProxy what it counts: %w", err)
@@ -206,7 +206,7 @@ func (r row) counters() (c Counters, err error) {
 	return c, nil
 }
 
-// state is "" of a free slot.
+// state is "" of a server that is out of service.
 func (r row) state() string {
 	status, _, _ := strings.Cut(r.text("status"), " ") // "UP 1/2" is on its way down
 	switch {

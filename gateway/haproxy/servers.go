@@ -1,0 +1,164 @@
+package haproxy
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/haproxytech/client-native/v6/models"
+
+	"github.com/burano/burano/gateway/route"
+)
+
+// state is what a server does.
+type state int
+
+const (
+	leaving  state = iota // out of service, until its last connection has ended and HAProxy lets go of it
+	ready                 // takes new connections
+	draining              // keeps its connections, takes no new ones
+)
+
+func (s state) String() string {
+	return [...]string{"leaving", "ready", "draining"}[s]
+}
+
+// server is one in a section of HAProxy, for a backend. Servers come and go at run time.
+type server struct {
+	// Name is given by the address, so that the file is the same whatever came before. One that HAProxy read from the file of a former release has another.
+	Name    string
+	Address netip.AddrPort
+	State   state
+}
+
+// serverName is what HAProxy calls the server with an address: it takes letters, digits, dots, colons, hyphens and underscores.
+func serverName(address netip.AddrPort) string {
+	return fmt.Sprintf("%s-%d", address.Addr(), address.Port())
+}
+
+// compareServers orders those of a section by address. Of two with the same one, which a former release may have left, that in service comes first.
+func compareServers(a, b server) int {
+	return cmp.Or(a.Address.Compare(b.Address), int(b.State-a.State), strings.Compare(a.Name, b.Name))
+}
+
+// listener is a published port, a frontend and a backend of the same name in HAProxy, or a pool, which is a backend alone.
+type listener struct {
+	Section string
+	Port    uint16   // 0 of a pool
+	About   string   // whose it is, and what tells its rules from others (see about)
+	Servers []server // in the order of compareServers
+
+	// What follows is not known of what is written or runs.
+	Rules    rules
+	HTTP     bool // it speaks HTTP; a port sends requests to pools then
+	TLS      bool
+	Passes   bool                    // TLS sessions of some names are passed through
+	Names    bool                    // the map of names has those that are opened, too, and others are refused
+	Requests models.HTTPRequestRules // of a port
+	Filters  *route.Filters          // of a pool
+}
+
+// protocol is what a server of the listener is told of how to ask it.
+func (l listener) protocol() string {
+	if l.Filters != nil && l.Filters.H2C {
+		return http2
+	}
+	return ""
+}
+
+// servers is how many servers all listeners have.
+func servers(all map[string]listener) (sum int) {
+	for _, l := range all {
+		sum += len(l.Servers)
+	}
+	return sum
+}
+
+// serversOf says how HAProxy is to treat backends: ready ones take connections; those on their way out only when
+// nobody else is left, as kube-proxy does it too; the others are not there.
+func serversOf(backends []route.Backend) []server {
+	anyReady := slices.ContainsFunc(backends, func(b route.Backend) bool { return b.Ready })
+	list := make([]server, 0, len(backends))
+	for _, b := range backends {
+		ip, err := netip.ParseAddr(b.Address)
+		if err != nil {
+			continue // Validate refuses it before
+		}
+		address := netip.AddrPortFrom(ip, b.Port)
+		s := server{Name: serverName(address), Address: address}
+		switch {
+		case b.Ready, b.Draining && !anyReady:
+			s.State = ready
+		case b.Draining:
+			s.State = draining
+		default:
+			continue
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, compareServers)
+	return list
+}
+
+// change is what makes a server of a section what is wanted.
+type change struct {
+	Section  string
+	Server   server
+	New      bool   // HAProxy does not have it
+	Protocol string // of a new one
+}
+
+func (c change) String() string {
+	return fmt.Sprintf("%s, %s: %s", c.Section, c.Server.Address, c.Server.State)
+}
+
+// changes lists what to do at run time to come from the servers that a section has to those of the listener wanted. Newcomers come first and leavers last, so
+// that at no instant there are fewer servers than before or after.
+func changes(are []server, wanted listener) (list []change) {
+	add := func(s server, isNew bool) {
+		list = append(list, change{Section: wanted.Section, Server: s, New: isNew, Protocol: wanted.protocol()})
+	}
+	leave := func(s server) {
+		if s.State != leaving {
+			s.State = leaving
+			add(s, false)
+		}
+	}
+	i := 0
+	for _, want := range wanted.Servers {
+		for ; i < len(are) && are[i].Address.Compare(want.Address) < 0; i++ {
+			leave(are[i])
+		}
+		if i == len(are) || are[i].Address != want.Address {
+			add(want, true)
+			continue
+		}
+		if are[i].State != want.State {
+			want.Name = are[i].Name
+			add(want, false)
+		}
+		i++
+	}
+	for ; i < len(are); i++ {
+		leave(are[i])
+	}
+	rank := [...]int{ready: 0, draining: 1, leaving: 2}
+	slices.SortStableFunc(list, func(a, b change) int { return rank[a.Server.State] - rank[b.Server.State] })
+	return list
+}
+
+// changed are the servers of a section after a change of one of them. Those given are not to be used any more.
+func changed(are []server, c change) []server {
+	if !c.New {
+		are = without(are, c.Server.Name)
+	}
+	at, _ := slices.BinarySearchFunc(are, c.Server, compareServers)
+	return slices.Insert(are, at, c.Server)
+}
+
+// without are the servers of a section without one. Those given are not to be used any more.
+func without(are []server, name string) []server {
+	return slices.DeleteFunc(are, func(s server) bool { return s.Name == name })
+}
