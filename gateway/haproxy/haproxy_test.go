@@ -606,10 +606,14 @@ func TestTooManyServersAreNotChecked(t *testing.T) {
 		return with, strings.Count(string(content), "\n  server ") - with
 	}
 	a := haproxytest.NewBackend(t, "a")
-	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
-	many := web(other)
-	for i := range 16_000 {
-		many.Backends = append(many.Backends, route.Backend{Address: fmt.Sprintf("127.9.%d.%d", i>>8, i&255), Port: a.Address.Port(), Ready: true})
+	port := haproxytest.FreePort(t)
+	all := []route.Route{web(port, a.Ready())}
+	for i := range 100 { // HAProxy reads 16,000 of one section for seconds
+		r := web(haproxytest.FreePort(t))
+		for j := range 160 {
+			r.Backends = append(r.Backends, route.Backend{Address: fmt.Sprintf("127.9.%d.%d", i, j), Port: a.Address.Port(), Ready: true})
+		}
+		all = append(all, r)
 	}
 	answers := func() {
 		t.Helper()
@@ -617,16 +621,16 @@ func TestTooManyServersAreNotChecked(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a", answer)
 	}
-	apply(t, p, web(port, a.Ready()))
+	apply(t, p, all[0])
 	with, without := checked()
 	require.Equal(t, []int{1, 0}, []int{with, without})
-	require.True(t, apply(t, p, web(port, a.Ready()), many).Reloaded)
+	require.True(t, apply(t, p, all...).Reloaded)
 	with, without = checked()
 	require.Equal(t, []int{0, 16_001}, []int{with, without})
 	answers()
 	p = open(t, config)
-	require.False(t, apply(t, p, web(port, a.Ready()), many).Reloaded, "another daemon finds it as it should be")
-	require.True(t, apply(t, p, web(port, a.Ready())).Reloaded)
+	require.False(t, apply(t, p, all...).Reloaded, "another daemon finds it as it should be")
+	require.True(t, apply(t, p, all[0]).Reloaded)
 	with, without = checked()
 	require.Equal(t, []int{1, 0}, []int{with, without}, "they are checked again")
 	answers()
