@@ -463,7 +463,8 @@ func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
 				continue
 			}
 			done := time.Now()
-			p.next = start.Add(max(p.config.ReloadGap, done.Sub(start)+p.config.ReloadGap/2)) // half of it is left for other things
+			took := done.Sub(start)
+			p.next = start.Add(max(p.config.ReloadGap, took+min(took/4, p.config.ReloadGap/2))) // some of it is left for other things
 			if asked > 1 {
 				p.late = done.Add(patience)
 			}
