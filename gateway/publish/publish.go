@@ -142,6 +142,7 @@ type publisher struct {
 	keys       *follow.Folder[route.PublicKey]
 	changed    chan struct{}
 	wake       func() // has the loop look at what is to be published
+	memory     memory
 	state      string // what was last logged about how it goes
 }
 
@@ -191,7 +192,8 @@ func (p *publisher) publish(ctx context.Context) error {
 	if sites != nil {
 		wanted = sites.wanted
 	}
-	given := share(services, endpoints, published, wanted)
+	given := share(services, endpoints, published, wanted, p.memory)
+	p.memory = given.memory
 	routes, complaints := given.routes, given.complaints
 	if sites != nil {
 		sites.assignPorts(given.listeners, given.conflicts)

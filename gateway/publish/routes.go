@@ -47,7 +47,7 @@ type Complaint struct {
 // those Services that are published already: releases that knew no classes published Services of other ones, which stay. It is a function
 // of its arguments alone, whatever their order.
 func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool) ([]route.Route, []Complaint) {
-	shared := share(services, endpointSlices, published, nil)
+	shared := share(services, endpointSlices, published, nil, nil)
 	return shared.routes, shared.complaints
 }
 
@@ -57,56 +57,52 @@ type shared struct {
 	listeners  []route.Listener       // of those that Ingresses want
 	conflicts  map[uint16]route.Route // who has the others
 	complaints []Complaint
+	memory     memory
+}
+
+// memory is what came of each Service, so that a change of one costs little where there are thousands.
+type memory map[types.NamespacedName]worked
+
+// worked is what a Service asks for, as long as it and its slices are the same objects: informers never change one.
+type worked struct {
+	service    *core.Service
+	slices     []*discovery.EndpointSlice
+	published  bool
+	claims     []route.Route
+	complaints []Complaint
+}
+
+func (w worked) holds(service *core.Service, endpointSlices []*discovery.EndpointSlice, published bool) bool {
+	return w.service == service && w.published == published && len(w.slices) == len(endpointSlices) &&
+		!slices.ContainsFunc(endpointSlices, func(s *discovery.EndpointSlice) bool { return !slices.Contains(w.slices, s) })
 }
 
 // web is the protocol of ports that Ingresses want, where ports are given away.
 const web = "HTTP"
 
-// share gives each port of the gateways away: to a Service, or to all Ingresses, which are as old as the port is wanted.
-func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool, wanted []route.Listener) shared {
+// share gives each port of the gateways away: to a Service, or to all Ingresses, which are as old as the port is wanted. It remembers, for the next time, what
+// came of each Service.
+func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool, wanted []route.Listener, before memory) shared {
 	ordered := slices.SortedFunc(slices.Values(services), func(a, b *core.Service) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	ofService := bySlices(endpointSlices)
-	var claims []route.Route
+	claims := make([]route.Route, 0, len(wanted)+len(ordered))
 	for _, l := range wanted {
 		claims = append(claims, route.Route{GatewayPort: l.Port, Protocol: web, Since: l.Since})
 	}
 	var complaints []Complaint
-	byName := make(map[types.NamespacedName]*core.Service, len(ordered))
+	given := shared{conflicts: make(map[uint16]route.Route), memory: make(memory, len(ordered))}
 	for _, service := range ordered {
 		key := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
-		byName[key] = service
-		complain := func(reason, format string, arguments ...any) {
-			complaints = append(complaints, complaint(service, reason, format, arguments...))
+		w := before[key]
+		if !w.holds(service, ofService[key], published[key]) {
+			w = work(service, ofService[key], published[key])
 		}
-		ports := claimsOf(service, published[key], complain)
-		sources, err := sourcesOf(service)
-		if err != nil && len(ports) > 0 {
-			complain(ReasonSources, "the Service is not published: %v", err)
-			continue
-		}
-		if len(ports) == 0 {
-			continue
-		}
-		limits, wrong := limitsOf(service.Annotations)
-		for _, err := range wrong {
-			complain(ReasonAnnotation, "%v", err)
-		}
-		for _, c := range ports {
-			if purpose, reserved := route.Reserved(c.gatewayPort); reserved {
-				complain(ReasonReserved, "port %s is not published: gateway port %d is reserved for %s. Choose another with the annotation %s.",
-					c.name(), c.gatewayPort, purpose, AnnotationPort)
-				continue
-			}
-			claims = append(claims, route.Route{
-				Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.TCP,
-				Sources: sources, Idle: limits.idle, Connections: limits.connections, ClientConnections: limits.clientConnections, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, ofService[key]),
-			})
-		}
+		given.memory[key] = w
+		claims, complaints = append(claims, w.claims...), append(complaints, w.complaints...)
 	}
 	winners, losers := route.Contest(claims)
-	given := shared{conflicts: make(map[uint16]route.Route)}
 	for _, winner := range winners {
 		if winner.Protocol != web {
 			given.routes = append(given.routes, winner)
@@ -124,7 +120,7 @@ func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, 
 		if l.Holder.Protocol == web {
 			holder = "the Ingresses and Gateways, which have it already"
 		}
-		service := byName[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}]
+		service := given.memory[types.NamespacedName{Namespace: l.Route.Namespace, Name: l.Route.Service}].service
 		complaints = append(complaints, complaint(service, ReasonConflict, "port %s is not published: gateway port %d belongs to %s. Choose another with the annotation %s.",
 			l.Route.Port, l.Route.GatewayPort, holder, AnnotationPort))
 	}
@@ -132,8 +128,41 @@ func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, 
 	return given
 }
 
+// work finds out what a Service asks for.
+func work(service *core.Service, endpointSlices []*discovery.EndpointSlice, published bool) worked {
+	w := worked{service: service, slices: endpointSlices, published: published}
+	complain := func(reason, format string, arguments ...any) {
+		w.complaints = append(w.complaints, complaint(service, reason, format, arguments...))
+	}
+	ports := claimsOf(service, published, complain)
+	sources, err := sourcesOf(service)
+	if err != nil && len(ports) > 0 {
+		complain(ReasonSources, "the Service is not published: %v", err)
+		return w
+	}
+	if len(ports) == 0 {
+		return w
+	}
+	limits, wrong := limitsOf(service.Annotations)
+	for _, err := range wrong {
+		complain(ReasonAnnotation, "%v", err)
+	}
+	for _, c := range ports {
+		if purpose, reserved := route.Reserved(c.gatewayPort); reserved {
+			complain(ReasonReserved, "port %s is not published: gateway port %d is reserved for %s. Choose another with the annotation %s.",
+				c.name(), c.gatewayPort, purpose, AnnotationPort)
+			continue
+		}
+		w.claims = append(w.claims, route.Route{
+			Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.TCP,
+			Sources: sources, Idle: limits.idle, Connections: limits.connections, ClientConnections: limits.clientConnections, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, endpointSlices),
+		})
+	}
+	return w
+}
+
 func bySlices(endpointSlices []*discovery.EndpointSlice) map[types.NamespacedName][]*discovery.EndpointSlice {
-	ofService := make(map[types.NamespacedName][]*discovery.EndpointSlice)
+	ofService := make(map[types.NamespacedName][]*discovery.EndpointSlice, len(endpointSlices))
 	for _, s := range endpointSlices {
 		if name := s.Labels[discovery.LabelServiceName]; name != "" {
 			key := types.NamespacedName{Namespace: s.Namespace, Name: name}

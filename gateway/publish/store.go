@@ -59,6 +59,13 @@ type store struct {
 	logger *slog.Logger
 	known  map[string]known // nil: to be read first
 	served map[types.NamespacedName]bool
+	// How routes that were wanted last are written, by their keys.
+	encoded map[string]encoded
+}
+
+type encoded struct {
+	route route.Route
+	value string
 }
 
 // known is a key as it is in etcd.
@@ -100,13 +107,20 @@ func servicesOf(routes []route.Route) map[types.NamespacedName]bool {
 // without keys (nil) of gateways, to which they are sealed. It is called after holds.
 func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, keys []route.PublicKey) error {
 	wanted := make(map[string]string, len(routes))
+	before := s.encoded
+	s.encoded = make(map[string]encoded, len(routes))
 	for _, r := range routes {
-		value, err := route.Encode(r)
-		if err != nil {
-			s.logger.Error("a route is left out", "route", r.String(), "error", err)
-			continue
+		key := route.Key(r)
+		one, known := before[key]
+		if !known || !one.route.Equal(r) {
+			value, err := route.Encode(r)
+			if err != nil {
+				s.logger.Error("a route is left out", "route", r.String(), "error", err)
+				continue
+			}
+			one = encoded{route: r, value: string(value)}
 		}
-		wanted[route.Key(r)] = string(value)
+		s.encoded[key], wanted[key] = one, one.value
 	}
 	stay := func(prefix string) {
 		for key, has := range s.known {

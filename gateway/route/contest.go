@@ -18,6 +18,7 @@ func Contest(routes []Route) (winners []Route, losers []Loser) {
 	ordered := slices.Clone(routes)
 	slices.SortStableFunc(ordered, older)
 	holders := make(map[uint16]Route, len(ordered))
+	winners = make([]Route, 0, len(ordered))
 	for _, r := range ordered {
 		holder, taken := holders[r.GatewayPort]
 		if taken {

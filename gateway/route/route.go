@@ -95,6 +95,13 @@ func Key(r Route) string { return RoutesPrefix + strconv.Itoa(int(r.GatewayPort)
 // String names the route as people do: namespace/service:port.
 func (r Route) String() string { return r.Namespace + "/" + r.Service + ":" + r.Port }
 
+// Equal says whether two routes are the same, down to the order of their backends.
+func (r Route) Equal(other Route) bool {
+	return r.Namespace == other.Namespace && r.Service == other.Service && r.Port == other.Port && r.GatewayPort == other.GatewayPort && r.Protocol == other.Protocol &&
+		slices.Equal(r.Sources, other.Sources) && r.Idle == other.Idle && r.Connections == other.Connections && r.ClientConnections == other.ClientConnections &&
+		r.Since.Equal(other.Since) && slices.Equal(r.Backends, other.Backends)
+}
+
 // Validate says what is wrong with a route, or nil.
 func (r Route) Validate() error {
 	var problems []error

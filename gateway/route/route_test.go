@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -85,6 +86,28 @@ func TestWhatIsEncodedIsDecodedTheSame(t *testing.T) {
 		r.Backends, back.Backends = nil, nil
 		require.Equal(t, r, back)
 	})
+}
+
+func TestRoutesThatDifferInAnyFieldAreNotEqual(t *testing.T) {
+	network := netip.MustParsePrefix("10.0.0.0/8")
+	full := route.Route{
+		Namespace: "default", Service: "web", Port: "http", GatewayPort: 80, Protocol: route.TCP, Backends: []route.Backend{{Address: "10.0.0.1", Port: 80}},
+		Sources: []netip.Prefix{network}, Idle: time.Minute, Connections: 2, ClientConnections: 1, Since: time.Unix(1, 0),
+	}
+	again := full
+	again.Backends, again.Sources = slices.Clone(full.Backends), slices.Clone(full.Sources)
+	require.True(t, full.Equal(again))
+	value := reflect.ValueOf(&again).Elem()
+	for i := range value.NumField() {
+		name := value.Type().Field(i).Name
+		require.False(t, value.Field(i).IsZero(), "%s is tried", name)
+		had := reflect.New(value.Field(i).Type()).Elem()
+		had.Set(value.Field(i))
+		value.Field(i).SetZero()
+		require.False(t, full.Equal(again), "%s", name)
+		value.Field(i).Set(had)
+	}
+	require.True(t, full.Equal(again))
 }
 
 func TestEveryPortGoesToItsOldestClaimWhateverTheOrder(t *testing.T) {
