@@ -96,9 +96,7 @@ type Proxy struct {
 	// Servers of it that are to be removed when no connection to them lasts any more, and what begins that.
 	leaving  map[place]bool
 	removing *time.Timer
-	// When it was asked for all, and how long that took.
-	looked   time.Time
-	lookTook time.Duration
+	looked   time.Time // when it was asked for all
 
 	settled *settled    // nil while anything is left to be done
 	writer  sync.Mutex  // held while the file is written that is behind, and taken before mutex
@@ -245,11 +243,11 @@ func ports(routes []route.Route, web Web) (list []uint16) {
 
 // EndDead ends the connections to servers that have not answered for a while, which TCP would keep. It is done here and not by HAProxy's
 // "on-marked-down shutdown-sessions": that also ends those of a server that is taken out while its pod goes on, and after the first failed checks.
-// It is when HAProxy is asked anew for all of its servers, less often the longer that takes.
+// It is when HAProxy is asked anew for all of its servers, less often the more there are.
 func (p *Proxy) EndDead() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if time.Since(p.looked) < lookShare*p.lookTook {
+	if time.Since(p.looked) < time.Duration(servers(p.seen))*lookPause {
 		return nil
 	}
 	down, err := p.look()
@@ -265,18 +263,17 @@ func (p *Proxy) EndDead() error {
 	return errors.Join(problems...)
 }
 
-// lookShare is the part of the time that looks at all servers may take.
-const lookShare = 100
+// lookPause is, for each server, how long it takes from one look at all of them until the next: a hundred times as long as the look.
+const lookPause = time.Millisecond
 
 // look asks the worker that answers what it serves.
 func (p *Proxy) look() (down []outage, err error) {
-	start := time.Now()
 	p.seen = nil
 	found, err := p.admin.look()
 	if err != nil {
 		return nil, err
 	}
-	p.seen, p.by, p.looked, p.lookTook = found.listeners, found.worker, time.Now(), time.Since(start)
+	p.seen, p.by, p.looked = found.listeners, found.worker, time.Now()
 	p.leaving = make(map[place]bool)
 	for section, l := range p.seen {
 		for _, s := range l.Servers {
