@@ -160,7 +160,7 @@ soak: check image ## Kill the server at every step of deployment, scale-up and s
 	BURANO_ETCD_SEQUENCES=100 go test -count=1 -timeout 60m -parallel 4 -v -run TestTheQuorum ./nodes/etcd
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestADatabaseOutlives|TestAClusterGets|TestAClusterOfIPv6Alone|TestADualStack|TestAClusterHasARegistry|TestAGroupFollowsItsLoad|TestAServerThatWasPaused|TestClaimsComeBack|TestApplicationsOfTheCatalog|TestClaimsGetVolumesOfCinder|TestActionsChangeWhatRuns|TestActionsOnNodesKeepWhatRuns|TestGatewaysFollow|TestGatewaysShare|TestNodesAreReplaced|TestNodesMove|TestNothingIsDropped|TestPodsFollowWhatTheyUse|TestSitesServletsAndMetrics|TestTheTutorialWorks|TestThreeMastersComeBack|TestWorkloadsOfEachKind' ./test/e2e
-	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestApplicationsThatFail' ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestApplicationsThatFail|TestGatewaysOfTheirOwn|TestPublicImages' ./test/e2e
 	go test -count=1 -timeout 20m -v -run TestEveryFault ./test/clients
 	BURANO_FAULTS=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveFaultsOfTheCloudAtEveryCall ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,7 +17,8 @@ import (
 )
 
 // TestADatabaseOutlivesTheServerOfItsNode has a database of the catalog be written to while the server of its node is stopped, and then that of the next one deleted, in Nova: it
-// goes on with its volume on the other node, and has all that it said it had. The keeper looks as often as it does where nobody says otherwise.
+// goes on with its volume on the other node, and has all that it said it had. So has a guestbook over it, which Murano's client deploys and visitors reach by HTTPS. The
+// keeper looks as often as it does where nobody says otherwise.
 func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	soakOnly(t, "make soak runs this: it installs Debian's packages for the database's image; TestClaimsGetVolumesOfCinder has a node with a volume lose its server")
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
@@ -27,9 +27,7 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	file := filepath.Join(t.TempDir(), "postgresql.tar")
-	l.run(t, nil, "burano", "image", "build-from", "postgresql", "--output", file)
-	l.run(t, l.as("burano-demo"), "burano", "image", "push", file)
+	l.pushApplications(t, "guestbook", "postgresql")
 	// The delegation is there before the volume is asked for.
 	l.run(t, l.as("burano-demo"), "burano", "environment", "create", "ledger")
 	l.deleteIfFailed(t, "ledger")
@@ -43,6 +41,12 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	place := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", shown["result"].(string)), Host: s.published(t, &applications{lab: l, user: demo}, "ledger"), Path: "ledger",
 		RawQuery: "sslmode=disable&connect_timeout=3"}
 	rows(t, place.Host, shown["result"].(string), "CREATE TABLE entries (number bigint PRIMARY KEY)")
+
+	visitors := s.guestbookByMurano(t, "ledger")
+	visitors.write(t, "<b>I was here")
+	s.recreatedByMurano(t, "front")
+	s.recreatedByMurano(t, "db")
+	visitors.holds(t, "after its pods and the database's were made anew")
 
 	node := func() string {
 		return c.kubectl(t, "", "get", "pod", "-l", "id=db", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[*].spec.nodeName}")
@@ -89,12 +93,15 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 		require.NoError(t, servers.Stop(t.Context(), demo.nova(t), c.servers[node]).ExtractErr())
 		s.becomes(t, c.servers[node], "SHUTOFF")
 	})
+	visitors.holds(t, "after the database's node was stopped")
+	visitors.write(t, "and so was I")
 	require.NoError(t, servers.Start(t.Context(), demo.nova(t), c.servers[stopped]).ExtractErr())
 	s.finds(t)
 	require.NotContains(t, taints(stopped), "out-of-service")
 
 	deleted := outlives("its server was deleted", func(node string) { s.deleteServer(t, node) })
 	require.NotEqual(t, stopped, deleted)
+	visitors.holds(t, "after the database's node was deleted")
 	s.deploy(t)
 	s.finds(t)
 	require.NotContains(t, taints(deleted), "out-of-service")

@@ -183,7 +183,13 @@ func (a *answers) end() {
 // shared is the address that the gateways share, and the floating one that leads to it.
 func (s *scaling) shared(t *testing.T) (own, floating string) {
 	t.Helper()
-	status := s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/clusters/"+s.clusterID(t), nil)
+	return s.sharedBy(t, s.clusterID(t))
+}
+
+// sharedBy is shared for the gateways of a cluster of this id, or without one.
+func (s *scaling) sharedBy(t *testing.T, cluster string) (own, floating string) {
+	t.Helper()
+	status := s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/clusters/"+cluster, nil)
 	shared, _ := status["virtual_address"].(map[string]any)
 	require.NotNil(t, shared, "the cluster shows its shared address")
 	return shared["address"].(string), shared["floating_address"].(string)
