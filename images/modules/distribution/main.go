@@ -1,28 +1,45 @@
 // Command registry is the registry of container images that a cluster runs for itself: distribution, with files as its storage. It is given its
-// configuration, in distribution's form.
+// configuration, in distribution's form. A file burano.json beside it, which there need not be, says what distribution does not know (options).
 //
-// Its kind of authentication "burano" has users by htpasswd (path), of whom some (pullers) may read only. When it starts it removes from its storage what
-// no image has any more, which is safe then alone: nobody writes yet.
+// Its kind of authentication "burano" has users by htpasswd (path), of whom some (pullers) may read only. What no image has any more it removes from its
+// storage when it starts, and once a day. It can be filled with the images of archives, and keep what it fetches from another registry for the nodes.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"net/http"
 	"os"
-	"slices"
+	"path/filepath"
+	"time"
 
+	"github.com/distribution/distribution/v3"
 	"github.com/distribution/distribution/v3/configuration"
 	"github.com/distribution/distribution/v3/registry"
 	"github.com/distribution/distribution/v3/registry/auth"
-	_ "github.com/distribution/distribution/v3/registry/auth/htpasswd"
 	"github.com/distribution/distribution/v3/registry/storage"
 	"github.com/distribution/distribution/v3/registry/storage/driver"
 	"github.com/distribution/distribution/v3/registry/storage/driver/factory"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
 )
+
+// options are what burano.json has. Without it nothing of this is done.
+type options struct {
+	// CollectAt is when what no image has any more is removed each day: HH:MM, UTC. "" for when the registry starts alone.
+	CollectAt string `json:"collectAt,omitempty"`
+	// UntaggedDays is how many days an image is kept that has lost its tags; 0 for always.
+	UntaggedDays int `json:"untaggedDays,omitempty"`
+	// Archives is a folder of archives of images that the registry has, too; "" for none.
+	Archives string `json:"archives,omitempty"`
+	// Mirror is nil for none.
+	Mirror *mirrorOptions `json:"mirror,omitempty"`
+	// Environment are variables, those of proxies.
+	Environment map[string]string `json:"environment,omitempty"`
+}
 
 func main() {
 	log.SetFlags(0)
@@ -35,20 +52,41 @@ func main() {
 }
 
 func run(ctx context.Context, path string) error {
-	file, err := os.Open(path)
+	config, own, err := read(path)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	config, err := configuration.Parse(file)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+	for name, value := range own.Environment {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
 	}
 	if err := auth.Register("burano", func(options map[string]any) (auth.AccessController, error) { return newAccess(options) }); err != nil {
 		return err
 	}
-	if err := collect(ctx, config.Storage); err != nil {
-		log.Printf("what no image has any more stays until the next start: %v", err)
+	files, images, err := open(ctx, config.Storage)
+	if err != nil {
+		return err
+	}
+	if own.Archives != "" {
+		if err := fill(ctx, images, own.Archives); err != nil {
+			log.Printf("not all images of %s are there: %v", own.Archives, err)
+		}
+	}
+	c := &collector{files: files, images: images, untagged: time.Duration(own.UntaggedDays) * 24 * time.Hour}
+	if err := c.collect(ctx, time.Now()); err != nil {
+		log.Printf("what no image has any more stays until the next time: %v", err)
+	}
+	if own.CollectAt != "" {
+		at, err := time.Parse("15:04", own.CollectAt)
+		if err != nil {
+			return fmt.Errorf("collectAt is no time of the day: %w", err)
+		}
+		registry.RegisterHandler(func(_ *configuration.Configuration, next http.Handler) http.Handler { return c.gate.over(next) })
+		go c.daily(ctx, at)
+	}
+	if own.Mirror != nil {
+		go func() { log.Fatal(own.Mirror.serve(ctx, config.HTTP.TLS.Certificate, config.HTTP.TLS.Key)) }()
 	}
 	served, err := registry.NewRegistry(ctx, config)
 	if err != nil {
@@ -57,63 +95,35 @@ func run(ctx context.Context, path string) error {
 	return served.ListenAndServe()
 }
 
-// collect removes blobs that no manifest names.
-func collect(ctx context.Context, config configuration.Storage) error {
+func read(path string) (config *configuration.Configuration, own options, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, own, err
+	}
+	defer file.Close()
+	if config, err = configuration.Parse(file); err != nil {
+		return nil, own, fmt.Errorf("read %s: %w", path, err)
+	}
+	beside := filepath.Join(filepath.Dir(path), "burano.json")
+	text, err := os.ReadFile(beside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return config, own, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &own)
+	}
+	if err != nil {
+		err = fmt.Errorf("read %s: %w", beside, err)
+	}
+	return config, own, err
+}
+
+// open is the registry's storage, and its images.
+func open(ctx context.Context, config configuration.Storage) (driver.StorageDriver, distribution.Namespace, error) {
 	files, err := factory.Create(ctx, config.Type(), config.Parameters())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	images, err := storage.NewRegistry(ctx, files)
-	if err != nil {
-		return err
-	}
-	var none driver.PathNotFoundError
-	if _, err := files.Stat(ctx, "/docker/registry/v2/repositories"); errors.As(err, &none) {
-		return nil // nothing was ever pushed
-	}
-	return storage.MarkAndSweep(ctx, files, images, storage.GCOpts{Quiet: true})
-}
-
-// access is htpasswd, and lets some users read only.
-type access struct {
-	users   auth.AccessController
-	pullers []string
-	realm   string
-}
-
-func newAccess(options map[string]any) (*access, error) {
-	users, err := auth.GetAccessController("htpasswd", options)
-	if err != nil {
-		return nil, err
-	}
-	a := &access{users: users}
-	a.realm, _ = options["realm"].(string)
-	list, _ := options["pullers"].([]any)
-	for _, one := range list {
-		a.pullers = append(a.pullers, fmt.Sprint(one))
-	}
-	return a, nil
-}
-
-func (a *access) Authorized(request *http.Request, wanted ...auth.Access) (*auth.Grant, error) {
-	grant, err := a.users.Authorized(request, wanted...)
-	if err != nil || !slices.Contains(a.pullers, grant.User.Name) {
-		return grant, err
-	}
-	for _, one := range wanted {
-		if one.Action != "pull" {
-			return nil, denied{a.realm, fmt.Sprintf("%s may pull images only", grant.User.Name)}
-		}
-	}
-	return grant, nil
-}
-
-// denied is the answer to a user who may not do that.
-type denied struct{ realm, reason string }
-
-func (d denied) Error() string { return d.reason }
-
-// SetHeaders has clients ask for another user.
-func (d denied) SetHeaders(_ *http.Request, w http.ResponseWriter) {
-	w.Header().Set("WWW-Authenticate", fmt.Sprintf("Basic realm=%q", d.realm))
+	images, err := storage.NewRegistry(ctx, files, storage.EnableDelete)
+	return files, images, err
 }
