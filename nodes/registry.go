@@ -43,6 +43,8 @@ type registryRecord struct {
 	// Next are passwords that take the place of the present ones, and are accepted beside them; Used, that nodes and who pushes have them. Nil for none.
 	Next *registryLogin `json:"next,omitempty"`
 	Used bool           `json:"used,omitempty"`
+	// Mirrors says that it mirrors Docker Hub where nobody says otherwise: former releases made registries that did not.
+	Mirrors bool `json:"mirrors,omitempty"`
 	// Ended says that it was taken away; what was pushed is there yet.
 	Ended bool `json:"ended,omitempty"`
 }
@@ -69,11 +71,42 @@ func (d *deployment) chooseRegistry(ctx context.Context) error {
 			}
 		}
 		d.design.cluster.Registries = d.design.cluster.Registries.With(d.design.cluster.Name, d.design.cluster.Addressing.Registry(), record.login().puller(), record.login().Pull)
+		if upstream, below := d.registryUpstream(); upstream != "" {
+			d.design.cluster.Registries = d.design.cluster.Registries.Through(d.design.cluster.Addressing.Registry(), below)
+		}
 	}
 	if !wanted || found && !record.Ended {
 		return nil
 	}
 	return d.saveRegistry(ctx, false)
+}
+
+// registryUpstream is what the registry is a mirror of, as kube.Registries has it; "" for nothing.
+func (d *deployment) registryUpstream() (upstream, below string) {
+	config := d.cluster.config
+	mirrors := d.registry.Mirrors
+	if config.Registry.Mirror != nil {
+		mirrors = *config.Registry.Mirror
+	}
+	if !mirrors {
+		return "", ""
+	}
+	return config.Registries.Upstream(config.Proxy)
+}
+
+// applyRegistry has the cluster have the registry's objects but for its claim.
+func (d *deployment) applyRegistry(ctx context.Context, node Node, config *rest.Config) error {
+	// Each deployment asks for the same pair, so that the registry is not begun anew where another master leads.
+	pairs, err := d.design.pairs(ctx, d.cluster, d.design.cluster.masters()[0])
+	if err != nil {
+		return err
+	}
+	upstream, _ := d.registryUpstream()
+	manifests, err := d.design.kube().RegistryManifests(*d.cluster.config.Registry, pairs, d.registry.logins(), upstream)
+	if err != nil {
+		return err
+	}
+	return d.apply(ctx, node, config, manifests)
 }
 
 func (d *deployment) saveRegistry(ctx context.Context, ended bool) error {
@@ -90,7 +123,7 @@ func (d *deployment) saveRegistry(ctx context.Context, ended bool) error {
 
 // make draws the passwords.
 func (r *registryRecord) make() (err error) {
-	r.registryLogin, r.Others = drawRegistryLogin(false), true
+	r.registryLogin, r.Others, r.Mirrors = drawRegistryLogin(false), true, true
 	r.Users, err = r.registryLogin.lines()
 	return err
 }
@@ -172,13 +205,7 @@ func (d *deployment) serveRegistry(ctx context.Context, lead Node) error {
 	if different != "" {
 		d.report(ctx, lead, fmt.Sprintf("the registry's volume stays as it was made (%s): registrySize and registryStorageClass count for a new one", different))
 	}
-	// Each deployment asks for the same pair, so that the registry is not begun anew where another master leads.
-	first := d.design.cluster.masters()[0]
-	pairs, err := d.design.pairs(ctx, d.cluster, first)
-	if err != nil {
-		return err
-	}
-	if err := d.apply(ctx, lead, config, d.design.kube().RegistryManifests(pairs, d.registry.logins())); err != nil {
+	if err := d.applyRegistry(ctx, lead, config); err != nil {
 		return err
 	}
 	if gone, err := d.registryLost(ctx, config, own); err != nil || gone != "" {

@@ -107,11 +107,7 @@ func (d *deployment) tellRegistry(ctx context.Context, name string, login regist
 		if err != nil {
 			return err
 		}
-		pairs, err := d.design.pairs(ctx, c, c.config.masters()[0])
-		if err != nil {
-			return err
-		}
-		if err := d.apply(ctx, d.lead, config, d.design.kube().RegistryManifests(pairs, d.registry.logins())); err != nil {
+		if err := d.applyRegistry(ctx, d.lead, config); err != nil {
 			return err
 		}
 		if err := kube.Wait(ctx, config, kube.RegistryRef(), kube.Available); err != nil {

@@ -48,3 +48,25 @@ func TestTheRegistrysPasswordsAreDrawnOnceAndNotedBeforeAnybodyKnowsThem(t *test
 	require.False(t, back.Ended)
 	require.Equal(t, first.Push, back.Push, "who has a login keeps it")
 }
+
+func TestARegistryThatAFormerReleaseMadeMirrorsNothingUnlessThatIsSaid(t *testing.T) {
+	upstream := func(record string, mirror *bool) string {
+		t.Helper()
+		vault := newVault()
+		if record != "" {
+			require.NoError(t, vault.Store(t.Context(), vaultRegistry, []byte(record)))
+		}
+		c, err := NewCluster(Config{Name: "demo", Nodes: nodesOf(1, 1, 0), Vault: vault, Registry: &kube.Registry{Size: resource.MustParse("1Gi"), Mirror: mirror}})
+		require.NoError(t, err)
+		d := &deployment{cluster: c, design: design{cluster: c.config}}
+		require.NoError(t, d.chooseRegistry(t.Context()))
+		of, _ := d.registryUpstream()
+		return of
+	}
+	const former = `{"push": "a", "pull": "b", "users": "YQ=="}`
+	yes, no := true, false
+	require.NotEmpty(t, upstream("", nil))
+	require.Empty(t, upstream("", &no))
+	require.Empty(t, upstream(former, nil))
+	require.NotEmpty(t, upstream(former, &yes))
+}

@@ -224,6 +224,12 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Equal(t, "io.murano.SharedIp", at(t, shared, "virtualAddress", "?", "type"))
 	require.Equal(t, true, at(t, shared, "virtualAddress", "assignFloatingIp"))
 	require.Equal(t, []any{}, model["storageClasses"])
+	require.Nil(t, model["enableRegistry"], "a new cluster has one where its volumes follow pods")
+	for chosen, wanted := range map[string]bool{"always": true, "never": false} {
+		made := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"volumes": "local", "registry": chosen, "registryCollectAt": ""}}})
+		require.Equal(t, wanted, made["enableRegistry"])
+		require.Nil(t, made["registryCollectAt"])
+	}
 	require.Equal(t, true, model["keepVolumes"])
 	storing := func(answers map[string]any) []any {
 		t.Helper()
@@ -231,11 +237,11 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 		return []any{made["storageClasses"], made["keepVolumes"]}
 	}
 	require.Equal(t, []any{[]any{}, true}, storing(map[string]any{"volumes": "none"}))
-	require.Equal(t, []any{[]any{map[string]any{"name": "burano-local", "backend": "local", "default": true}}, true}, storing(map[string]any{"volumes": "local", "enableRegistry": true}))
+	require.Equal(t, []any{[]any{map[string]any{"name": "burano-local", "backend": "local", "default": true}}, true}, storing(map[string]any{"volumes": "local", "registry": "always"}))
 	require.Equal(t, []any{[]any{map[string]any{"name": "burano-cinder", "backend": "cinder", "default": true, "type": nil}}, true}, storing(map[string]any{"volumes": "cinder", "volumeType": ""}))
 	require.Equal(t, []any{[]any{map[string]any{"name": "burano-cinder", "backend": "cinder", "default": true, "type": "ssd"}}, false},
 		storing(map[string]any{"volumes": "cinder", "volumeType": "ssd", "deleteVolumes": true}))
-	refused := filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"enableRegistry": true, "volumeType": "ssd"}}}).Errors
+	refused := filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"registry": "always", "volumeType": "ssd"}}}).Errors
 	require.Equal(t, []ui.InputError{{"kubeNetConfiguration", "", "A registry of the cluster needs volumes for claims"},
 		{"kubeNetConfiguration", "", "Volumes of the cloud have a type; choose these, or leave the type empty"}}, refused)
 }

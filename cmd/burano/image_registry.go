@@ -337,7 +337,7 @@ func imageDeleteCommand(connection *connection) *cobra.Command {
 		Use:   "delete ENVIRONMENT IMAGE",
 		Short: "Delete a container image from the registry of a cluster",
 		Long: `Delete takes an image out of the registry of a cluster. Pods that run it go on; where it has to be pulled again they do not start. The room that its layers take
-is given back when the registry starts the next time, of what no other image has: burano cluster recreate-pod has it do so at once.`,
+is given back each day when the registry collects, of what no other image has, or when it starts: burano cluster recreate-pod has it do so at once.`,
 		Example: `  burano image delete demo team/web:1`,
 		Args:    cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {

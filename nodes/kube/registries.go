@@ -22,6 +22,7 @@ type Registries struct {
 	logins  map[string]login
 	own     string // the name of the cluster's own registry; "" for none
 	address string // URL at which nodes ask that
+	through string // URL at which nodes ask that for images of Docker Hub before anybody else; "" for not at all
 }
 
 // login is one of the kubelet's config.json: the format of Docker's.
@@ -36,6 +37,8 @@ type RegistrySettings struct {
 	Mirrors        string // URLs of mirrors of Docker Hub, between commas or spaces
 	GoogleKey      string // JSON: the key of a service account of Google
 }
+
+const dockerHub = "https://registry-1.docker.io"
 
 var registryHost = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?$`)
 
@@ -116,13 +119,17 @@ func loginOf(user, password string) login {
 // that nothing stays of what was said before.
 func (r Registries) runtime() (folder string, files []ssh.File) {
 	if r.schemes != nil {
-		files = append(files, ssh.File{Path: r.host, Content: hostsFile("", r.host, r.schemes)})
+		files = append(files, ssh.File{Path: r.host, Content: hostsFile(r.host, r.schemes)})
 	}
-	if len(r.mirrors) > 0 {
-		files = append(files, ssh.File{Path: "docker.io", Content: hostsFile("https://registry-1.docker.io", "", r.mirrors)})
+	if len(r.mirrors) > 0 || r.through != "" {
+		content := fmt.Appendf(nil, "server = %q\n", dockerHub)
+		if r.through != "" {
+			content = append(content, r.hostOfOwn(r.through, "  dial_timeout = \"2s\"\n")...)
+		}
+		files = append(files, ssh.File{Path: "docker.io", Content: append(content, hostsFile("", r.mirrors)...)})
 	}
 	if r.own != "" {
-		files = append(files, ssh.File{Path: r.own, Content: []byte(fmt.Sprintf("\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  ca = %q\n", r.address, TrustedFile))})
+		files = append(files, ssh.File{Path: r.own, Content: r.hostOfOwn(r.address, "")})
 	}
 	if len(files) == 0 {
 		return "", nil
@@ -138,12 +145,18 @@ func (r Registries) runtime() (folder string, files []ssh.File) {
 	return folder, files
 }
 
-// hostsFile is a hosts.toml of containerd: https://github.com/containerd/containerd/blob/main/docs/hosts.md. Those asked are schemes of a host, or URLs.
-func hostsFile(server, host string, asked []string) []byte {
-	var text bytes.Buffer
-	if server != "" {
-		fmt.Fprintf(&text, "server = %q\n", server)
+// hostOfOwn is a host of a hosts.toml: the cluster's own registry at this URL.
+func (r Registries) hostOfOwn(address, more string) []byte {
+	if u, err := url.Parse(address); err == nil && u.Path != "" {
+		more += "  override_path = true\n"
 	}
+	return fmt.Appendf(nil, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  ca = %q\n%s", address, TrustedFile, more)
+}
+
+// hostsFile has the hosts of a hosts.toml of containerd: https://github.com/containerd/containerd/blob/main/docs/hosts.md. Those asked are schemes of a
+// host, or URLs.
+func hostsFile(host string, asked []string) []byte {
+	var text bytes.Buffer
 	for _, one := range asked {
 		if host != "" {
 			one += "://" + host

@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
+	"net/url"
+	"path"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,8 +42,9 @@ const (
 	RegistryOtherPusher = "burano-2"
 	RegistryOtherPuller = "node-2"
 
-	// RegistryPort is where its pod listens.
-	RegistryPort = 5000
+	// RegistryPort is where its pod listens, and registryMirrorPort where that serves what Docker Hub has.
+	RegistryPort       = 5000
+	registryMirrorPort = 5001
 
 	registryPair = "registry"
 )
@@ -55,6 +59,33 @@ var registryConfig []byte
 type Registry struct {
 	StorageClass string
 	Size         resource.Quantity // of its volume
+	CollectAt    string            // HH:MM, UTC: when it removes what no image has any more; "" for when it starts alone
+	UntaggedDays int               // how many days it keeps images that have lost their tags; 0 for always
+	Mirror       *bool             // whether it fetches for nodes what Docker Hub has, and keeps that; nil for what it was made with
+}
+
+// registryOptions are those of its program which distribution does not know (images/modules/distribution). Programs of older images do not read them.
+type registryOptions struct {
+	CollectAt    string                 `json:"collectAt,omitempty"`
+	UntaggedDays int                    `json:"untaggedDays,omitempty"`
+	Archives     string                 `json:"archives"`
+	Mirror       *registryMirrorOptions `json:"mirror,omitempty"`
+}
+
+type registryMirrorOptions struct {
+	Of      string `json:"of"`
+	Address string `json:"address"`
+	Folder  string `json:"folder"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// options are the program's, where it has what it mirrors from this URL; "" for no mirror.
+func (r Registry) options(upstream string) ([]byte, error) {
+	options := registryOptions{CollectAt: r.CollectAt, UntaggedDays: r.UntaggedDays, Archives: path.Dir(RegistryArchive)}
+	if upstream != "" {
+		options.Mirror = &registryMirrorOptions{Of: upstream, Address: fmt.Sprintf(":%d", registryMirrorPort), Folder: "/var/lib/registry/mirror", Bytes: r.Size.Value() / 2}
+	}
+	return json.Marshal(options)
 }
 
 // RegistryName is the registry's in names of images: registry.<cluster>.internal.
@@ -92,6 +123,31 @@ func (r Registries) With(cluster string, address netip.Addr, user, password stri
 	return r
 }
 
+// Upstream is the registry of which a cluster's own can be a mirror for the images of Docker Hub: the first mirror that nodes know, or Docker Hub. Clients
+// ask for them below a path there, as in /v2/hub; "" for the usual one. It is "" where nodes reach none but through a proxy, which pods cannot, or one
+// whose path is of its own.
+func (r Registries) Upstream(proxy Proxy) (upstream, below string) {
+	if proxy.exists() {
+		return "", ""
+	}
+	if len(r.mirrors) == 0 {
+		return dockerHub, ""
+	}
+	for _, mirror := range r.mirrors {
+		u, err := url.Parse(mirror)
+		if err == nil && (u.Path == "" || u.Path == "/v2" || strings.HasPrefix(u.Path, "/v2/")) {
+			return u.Scheme + "://" + u.Host, u.Path
+		}
+	}
+	return "", ""
+}
+
+// Through are these registries, where nodes ask the cluster's own first for images of Docker Hub, and the others when it does not answer.
+func (r Registries) Through(address netip.Addr, below string) Registries {
+	r.through = "https://" + netip.AddrPortFrom(address, registryMirrorPort).String() + below
+	return r
+}
+
 // RegistryOrders are the registry's certificates.
 func (c Cluster) RegistryOrders() map[string]pki.Order {
 	name := RegistryName(c.Name)
@@ -99,8 +155,12 @@ func (c Cluster) RegistryOrders() map[string]pki.Order {
 		DNS: []string{name, RegistryObject + "." + RegistryNamespace + ".svc"}, IP: []netip.Addr{c.Addressing.Registry()}, Usage: pki.Server}}}
 }
 
-// RegistryManifests are the registry's objects but for its claim.
-func (c Cluster) RegistryManifests(pairs map[string]pki.Pair, logins RegistryLogins) []byte {
+// RegistryManifests are the registry's objects but for its claim. It is a mirror of the registry upstream; "" for none.
+func (c Cluster) RegistryManifests(registry Registry, pairs map[string]pki.Pair, logins RegistryLogins, upstream string) ([]byte, error) {
+	options, err := registry.options(upstream)
+	if err != nil {
+		return nil, fmt.Errorf("write the registry's options: %w", err)
+	}
 	pair, config, first := pairs[registryPair], registryConfig, logins.First
 	if logins.Others {
 		config = bytes.Replace(config, []byte("pullers: ["+RegistryPuller+"]"), []byte("pullers: ["+RegistryPuller+", "+RegistryOtherPuller+"]"), 1)
@@ -109,13 +169,13 @@ func (c Cluster) RegistryManifests(pairs map[string]pki.Pair, logins RegistryLog
 		first = logins.Users
 	}
 	sum := sha256.New()
-	for _, part := range [][]byte{config, first, pair.Certificate, pair.Key} {
+	for _, part := range [][]byte{config, options, first, pair.Certificate, pair.Key} {
 		fmt.Fprintf(sum, "%d\n%s\n", len(part), part)
 	}
 	text := base64.StdEncoding.EncodeToString
-	return []byte(strings.NewReplacer("ADDRESS", c.Addressing.Registry().String(), "CONFIG", text(config), "USERS", text(logins.Users), "CERTIFICATE", text(pair.Certificate), "KEY", text(pair.Key),
+	return []byte(strings.NewReplacer("ADDRESS", c.Addressing.Registry().String(), "CONFIG", text(config), "OPTIONS", text(options), "USERS", text(logins.Users), "CERTIFICATE", text(pair.Certificate), "KEY", text(pair.Key),
 		"USERNAME", text([]byte(logins.User)), "PASSWORD", text([]byte(logins.Password)), "HOST", text([]byte(RegistryName(c.Name))), "AUTHORITY", text(c.Authorities.Kubernetes.Trusted()),
-		"DIGEST", fmt.Sprintf("%.8x", sum.Sum(nil))).Replace(registryManifests))
+		"DIGEST", fmt.Sprintf("%.8x", sum.Sum(nil))).Replace(registryManifests)), nil
 }
 
 // HurryRegistry has the kubelet of the registry's pod look at once at the users that the registry is to know; else it does so within two minutes.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/burano/burano/nodes/network"
@@ -33,12 +34,16 @@ func TestNodesFindTheClustersOwnRegistryByItsAddressAndMayLogIn(t *testing.T) {
 func TestTheRegistryBeginsAnewForWhatItReadsAndForNothingElse(t *testing.T) {
 	authority, _, err := pki.NewAuthority("kubernetes", time.Now())
 	require.NoError(t, err)
+	registry := Registry{Size: resource.MustParse("20Gi"), CollectAt: "03:00"}
 	c := Cluster{Name: "demo", Authorities: &pki.Cluster{Kubernetes: authority}, Addressing: network.DefaultAddressing()}
 	order := c.RegistryOrders()["registry"]
 	require.Equal(t, []string{"registry.demo.internal", "burano-registry.kube-system.svc"}, order.Request.DNS)
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("10.96.0.11")}, order.Request.IP)
+	upstream, options := "", ""
 	objects := func(pair pki.Pair, users, password string) (template map[string]any, login map[string]any) {
-		list, err := Objects(c.RegistryManifests(map[string]pki.Pair{"registry": pair}, RegistryLogins{User: RegistryPusher, Password: password, Users: []byte(users)}))
+		manifests, err := c.RegistryManifests(registry, map[string]pki.Pair{"registry": pair}, RegistryLogins{User: RegistryPusher, Password: password, Users: []byte(users)}, upstream)
+		require.NoError(t, err)
+		list, err := Objects(manifests)
 		require.NoError(t, err)
 		var refs []Ref
 		for _, one := range list {
@@ -47,6 +52,11 @@ func TestTheRegistryBeginsAnewForWhatItReadsAndForNothingElse(t *testing.T) {
 			switch {
 			case object.GetKind() == "Deployment":
 				template, _, _ = unstructured.NestedMap(object.Object, "spec", "template")
+			case object.GetKind() == "Secret" && object.GetName() == RegistryObject:
+				text, _, _ := unstructured.NestedString(object.Object, "data", "burano.json")
+				decoded, err := base64.StdEncoding.DecodeString(text)
+				require.NoError(t, err)
+				options = string(decoded)
 			case object.GetName() == RegistryLogin:
 				login, _, _ = unstructured.NestedMap(object.Object, "data")
 			}
@@ -66,4 +76,54 @@ func TestTheRegistryBeginsAnewForWhatItReadsAndForNothingElse(t *testing.T) {
 	}
 	renewed, _ := objects(pair, "others", "password")
 	require.NotEqual(t, template, renewed)
+	require.JSONEq(t, `{"collectAt": "03:00", "archives": "/opt/burano/images"}`, options)
+	registry.UntaggedDays, registry.CollectAt, upstream = 30, "", "https://mirror.example.org"
+	renewed, _ = objects(pair, "users", "password")
+	require.NotEqual(t, template, renewed)
+	require.JSONEq(t, `{"untaggedDays": 30, "archives": "/opt/burano/images",
+		"mirror": {"of": "https://mirror.example.org", "address": ":5001", "folder": "/var/lib/registry/mirror", "bytes": 10737418240}}`, options)
+}
+
+func TestNodesAskTheClustersOwnRegistryForImagesOfDockerHubAndOthersWhenItDoesNotAnswer(t *testing.T) {
+	for _, one := range []struct{ mirrors, upstream, below string }{
+		{"", "https://registry-1.docker.io", ""},
+		{"http://192.0.2.1:5000, https://other.example.org", "http://192.0.2.1:5000", ""},
+		{"https://harbor.example.org/v2/hub", "https://harbor.example.org", "/v2/hub"},
+		{"https://one.example.org/docker, https://two.example.org/", "https://two.example.org", ""},
+		{"https://one.example.org/docker", "", ""},
+	} {
+		r, err := ParseRegistries(RegistrySettings{Mirrors: one.mirrors})
+		require.NoError(t, err)
+		upstream, below := r.Upstream(Proxy{})
+		require.Equal(t, []string{one.upstream, one.below}, []string{upstream, below}, one.mirrors)
+	}
+	proxy, err := ParseProxy(ProxySettings{HTTPS: "http://proxy.example.org:3128"})
+	require.NoError(t, err)
+	upstream, _ := Registries{}.Upstream(proxy)
+	require.Empty(t, upstream, "pods know no proxy")
+
+	r, err := ParseRegistries(RegistrySettings{Mirrors: "https://harbor.example.org/v2/hub"})
+	require.NoError(t, err)
+	_, files := r.Through(netip.MustParseAddr("10.96.0.11"), "/v2/hub").runtime()
+	require.Len(t, files, 1)
+	require.Equal(t, `server = "https://registry-1.docker.io"
+
+[host."https://10.96.0.11:5001/v2/hub"]
+  capabilities = ["pull", "resolve"]
+  ca = "/etc/burano/pki/kubernetes-ca.crt"
+  dial_timeout = "2s"
+  override_path = true
+
+[host."https://harbor.example.org/v2/hub"]
+  capabilities = ["pull", "resolve"]
+  override_path = true
+`, string(files[0].Content))
+	_, files = Registries{}.Through(netip.MustParseAddr("10.96.0.11"), "").runtime()
+	require.Equal(t, `server = "https://registry-1.docker.io"
+
+[host."https://10.96.0.11:5001"]
+  capabilities = ["pull", "resolve"]
+  ca = "/etc/burano/pki/kubernetes-ca.crt"
+  dial_timeout = "2s"
+`, string(files[0].Content))
 }

@@ -243,6 +243,10 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		return nodes.Config{}, err
 	}
 	peers, _ := peersOf(object, pods)
+	registry, err := c.registryOf(ctx, object)
+	if err != nil {
+		return nodes.Config{}, err
+	}
 	return nodes.Config{
 		Name:           object.Text("name"),
 		Nodes:          list,
@@ -270,7 +274,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Registries:     registries,
 		Proxy:          proxy,
 		StorageClasses: storageClasses(object),
-		Registry:       registryOf(object),
+		Registry:       registry,
 		LoseVolumes:    c.mayLose(),
 		Fence:          c.runtime.Fence(),
 		Alive:          c.runtime.Alive,
@@ -518,9 +522,13 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	if err != nil {
 		return err
 	}
+	registry, err := c.registryName(ctx, object)
+	if err != nil {
+		return err
+	}
 	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: apiURL(list, virtualOf(object)), Nodes: list, Network: own, Further: further, Addressing: pods.Addressing,
 		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object),
-		Registry: registryName(object)})
+		Registry: registry})
 }
 
 func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, known facts) error {

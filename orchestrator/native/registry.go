@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -17,9 +18,12 @@ import (
 )
 
 const (
-	propertyRegistry      = "enableRegistry" // of a cluster
-	propertyRegistrySize  = "registrySize"
-	propertyRegistryClass = "registryStorageClass"
+	propertyRegistry         = "enableRegistry" // of a cluster
+	propertyRegistrySize     = "registrySize"
+	propertyRegistryClass    = "registryStorageClass"
+	propertyRegistryMirror   = "registryMirror"
+	propertyRegistryCollect  = "registryCollectAt"
+	propertyRegistryUntagged = "registryUntaggedDays"
 
 	methodRotateRegistry = "rotateRegistryPasswords"
 )
@@ -41,29 +45,82 @@ func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, kn
 	return nil
 }
 
-// registryName is what a cluster's own registry is called in names of images; "" where it has none.
-func registryName(cluster *muranopl.Object) string {
-	if !cluster.Bool(propertyRegistry) {
-		return ""
+// wantsRegistry tells whether a cluster is to have a registry of its own. Where the model does not say, one that is there stays as it is; and a new one has
+// it where its volumes follow pods to other nodes, and its images have a registry.
+func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) (bool, error) {
+	if value, _ := cluster.Get(propertyRegistry); value != nil {
+		return cluster.Bool(propertyRegistry), nil
 	}
-	return kube.RegistryName(cluster.Text("name"))
+	known, err := c.facts(ctx, cluster)
+	if err != nil {
+		return false, err
+	}
+	if known != nil {
+		return known.Registry != "", nil
+	}
+	if !slices.ContainsFunc(storageClasses(cluster), func(class kube.StorageClass) bool { return class.Default && class.Backend != kube.Local }) {
+		return false, nil
+	}
+	lacking := false
+	err = c.imagesOfRegistry(ctx, cluster, func(image openstack.NodeImage, _ member) { lacking = lacking || image.Registry == "" })
+	return !lacking, err
+}
+
+// imagesOfRegistry looks at the images of the nodes on which a registry may run.
+func (c *clusters) imagesOfRegistry(ctx context.Context, cluster *muranopl.Object, look func(openstack.NodeImage, member)) error {
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	return eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Minion }, look)
+}
+
+// registryName is what a cluster's own registry is called in names of images; "" where it has none.
+func (c *clusters) registryName(ctx context.Context, cluster *muranopl.Object) (string, error) {
+	wanted, err := c.wantsRegistry(ctx, cluster)
+	if err != nil || !wanted {
+		return "", err
+	}
+	return kube.RegistryName(cluster.Text("name")), nil
 }
 
 // registryOf is the registry that a cluster is to have of its own; nil for none, also where it cannot have what it asks for, which check refuses.
-func registryOf(cluster *muranopl.Object) *kube.Registry {
-	registry, problems := parseRegistry(cluster)
+func (c *clusters) registryOf(ctx context.Context, cluster *muranopl.Object) (*kube.Registry, error) {
+	registry, problems, err := c.parseRegistry(ctx, cluster)
 	if len(problems) > 0 {
-		return nil
+		return nil, err
 	}
-	return registry
+	return registry, err
 }
 
 // parseRegistry reads a cluster's properties of its own registry; nil for none.
-func parseRegistry(cluster *muranopl.Object) (registry *kube.Registry, problems []error) {
-	if !cluster.Bool(propertyRegistry) {
-		return nil, nil
+func (c *clusters) parseRegistry(ctx context.Context, cluster *muranopl.Object) (registry *kube.Registry, problems []error, err error) {
+	if wanted, err := c.wantsRegistry(ctx, cluster); err != nil || !wanted {
+		return nil, nil, err
 	}
-	registry = &kube.Registry{StorageClass: cluster.Text(propertyRegistryClass)}
+	registry, problems = readRegistry(cluster)
+	return registry, problems, nil
+}
+
+func readRegistry(cluster *muranopl.Object) (registry *kube.Registry, problems []error) {
+	registry = &kube.Registry{StorageClass: cluster.Text(propertyRegistryClass), CollectAt: cluster.Text(propertyRegistryCollect), UntaggedDays: cluster.Int(propertyRegistryUntagged)}
+	if mirror, _ := cluster.Get(propertyRegistryMirror); mirror != nil {
+		wanted := cluster.Bool(propertyRegistryMirror)
+		registry.Mirror = &wanted
+		registries, _ := registriesOf(cluster)
+		proxy, _ := proxyOf(cluster)
+		if upstream, _ := registries.Upstream(proxy); wanted && upstream == "" {
+			problems = append(problems, errors.New("registryMirror is true, and the registry, which is a pod, reaches no mirror and not Docker Hub: minions go through a proxy or the masters, "+
+				"or each dockerMirror has a path of its own, where /v2 is none. Leave registryMirror out"))
+		}
+	}
+	if _, err := time.Parse("15:04", registry.CollectAt); registry.CollectAt != "" && err != nil {
+		problems = append(problems, fmt.Errorf("registryCollectAt is %q, which is no time of the day: write it like 03:00 (UTC), or null for never but when the registry starts", registry.CollectAt))
+	}
 	var err error
 	if registry.Size, err = resource.ParseQuantity(cluster.Text(propertyRegistrySize)); err != nil || registry.Size.Sign() <= 0 {
 		problems = append(problems, fmt.Errorf("registrySize is %q, which is no size of a volume: write 20Gi or 500Gi", cluster.Text(propertyRegistrySize)))
@@ -79,7 +136,7 @@ func parseRegistry(cluster *muranopl.Object) (registry *kube.Registry, problems 
 	switch {
 	case len(classes) == 0:
 		problems = append(problems, errors.New("enableRegistry is true, and the cluster has no storageClasses, so that nothing would keep what is pushed: give it one, such as "+
-			"{name: burano-local, backend: local, default: true}, or leave enableRegistry out"))
+			"{name: burano-local, backend: local, default: true}, or set enableRegistry to false"))
 	case registry.StorageClass == "":
 		problems = append(problems, fmt.Errorf("enableRegistry is true, and none of the storageClasses is the default: name one in registryStorageClass (%s)", strings.Join(names, ", ")))
 	case !slices.Contains(names, registry.StorageClass):
@@ -90,19 +147,11 @@ func parseRegistry(cluster *muranopl.Object) (registry *kube.Registry, problems 
 
 // checkRegistry finds out what keeps a cluster from having a registry of its own.
 func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
-	registry, problems := parseRegistry(cluster)
+	registry, problems, err := c.parseRegistry(ctx, cluster)
 	if registry == nil || len(problems) > 0 {
-		return problems, nil
+		return problems, err
 	}
-	members, err := c.members(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	project, err := c.runtime.Project(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage, of member) {
+	err = c.imagesOfRegistry(ctx, cluster, func(image openstack.NodeImage, of member) {
 		if image.Registry == "" {
 			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it has a registry, which enableRegistry needs: build a node image with this release and upload it, "+
 				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(), openstack.RegistryProperty, image.ID))

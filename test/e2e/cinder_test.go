@@ -96,7 +96,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 	text, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
 	model := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster",
-		"name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n    keepVolumes: false").Replace(string(text))
+		"name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n    enableRegistry: false\n    keepVolumes: false").Replace(string(text))
 	file := filepath.Join(t.TempDir(), "cinder.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")

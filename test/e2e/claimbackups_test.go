@@ -34,7 +34,7 @@ func TestClaimsComeBackFromBackups(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "backups.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "name: scaling-cluster",
-		"name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n    keepVolumes: false\n    claimBackupEvery: 24", 1)), 0o600))
+		"name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n    enableRegistry: false\n    keepVolumes: false\n    claimBackupEvery: 24", 1)), 0o600))
 	l.deleteIfFailed(t, "scaling")
 	burano := func(args ...string) string {
 		t.Helper()

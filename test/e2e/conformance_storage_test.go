@@ -28,7 +28,7 @@ func TestKubernetesTestsTheStorageDriver(t *testing.T) {
 	}
 	zoned := func(t *testing.T, tags ...string) *lab { return startIn(t, []string{"--zones", "nova,east"}, tags...) }
 	u := startUpstream(t, zoned, []string{
-		"name: conformance-cluster", "name: conformance-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true, zones: [nova, east]}]\n    keepVolumes: false",
+		"name: conformance-cluster", "name: conformance-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true, zones: [nova, east]}]\n    enableRegistry: false\n    keepVolumes: false",
 		"nodeCount: 2", "nodeCount: 3",
 		"    gatewayCount: 1", thirdMinion + "    gatewayCount: 1",
 	})

@@ -45,7 +45,7 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 	text, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
 	model := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster",
-		"name: scaling-cluster\n    storageClasses: [{name: burano-manila, backend: manila, default: true, mountOptions: [retry=0]}]\n    keepVolumes: false").Replace(string(text))
+		"name: scaling-cluster\n    storageClasses: [{name: burano-manila, backend: manila, default: true, mountOptions: [retry=0]}]\n    enableRegistry: false\n    keepVolumes: false").Replace(string(text))
 	file := filepath.Join(t.TempDir(), "manila.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")

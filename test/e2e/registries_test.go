@@ -30,6 +30,7 @@ import (
 type imageRegistry struct {
 	address        string
 	user, password string // who may use it; empty: everybody
+	server         *http.Server
 	mutex          sync.Mutex
 	pulled         []string // the repositories whose manifests were asked for
 	wanted         []string // what was asked for by repository:tag, be it there or not
@@ -41,7 +42,7 @@ func startRegistry(t *testing.T, user, password string) *imageRegistry {
 	require.NoError(t, err)
 	r := &imageRegistry{address: listener.Addr().String(), user: user, password: password}
 	images := registry.New(registry.Logger(log.New(t.Output(), "", 0)))
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	r.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		given, secret, _ := request.BasicAuth()
 		if given != r.user || secret != r.password {
 			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
@@ -60,8 +61,8 @@ func startRegistry(t *testing.T, user, password string) *imageRegistry {
 		}
 		images.ServeHTTP(w, request)
 	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
+	go func() { _ = r.server.Serve(listener) }()
+	t.Cleanup(func() { _ = r.server.Close() })
 	return r
 }
 

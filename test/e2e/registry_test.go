@@ -19,6 +19,125 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// twoMinions is a cluster of a master, two minions and a gateway, called scaling-cluster, for an environment called groups.
+func twoMinions(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/groups.yaml")
+	require.NoError(t, err)
+	cluster, _, _ := strings.Cut(string(text), "    minionGroups:")
+	minion := regexp.MustCompile(`(?m)^      - "\?": \{type: \S+KubernetesMinionNode\}\n.*\n`).FindString(cluster)
+	require.NotEmpty(t, minion)
+	cluster = strings.Replace(cluster, minion, minion+strings.Replace(minion, "murano-kube-2", "murano-kube-3", 1), 1)
+	return strings.Replace(cluster, "nodeCount: 1", "nodeCount: 2", 1)
+}
+
+// TestARegistryThatIsThereByDefaultMirrorsDockerHubAndTidiesUp has nodes pull from Docker Hub's mirror with and without the registry, and without the
+// mirror; and waits until what was deleted goes at the time that the cluster says.
+func TestARegistryThatIsThereByDefaultMirrorsDockerHubAndTidiesUp(t *testing.T) {
+	soakOnly(t, "`make soak` runs this")
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)
+	}
+	l := start(t)
+	l.relaunch(t, watchful...)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	mirror := startRegistry(t, "", "")
+	mirror.push(t, l, "library/hello:1")
+	file := filepath.Join(t.TempDir(), "groups.yaml")
+	deploy := func(lines string) string {
+		t.Helper()
+		model := strings.Replace(twoMinions(t), "name: scaling-cluster", "name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n"+
+			"    keepVolumes: false\n    registrySize: 1Gi\n    dockerMirror: http://"+mirror.address+lines, 1)
+		require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
+		return l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	}
+	burano := func(args ...string) string {
+		t.Helper()
+		return l.run(t, l.as("burano-demo"), "burano", args...)
+	}
+	const host = "registry.scaling-cluster.internal"
+	began := time.Now()
+	require.Contains(t, deploy(""), "the registry "+host+" serves as soon as Cinder has made its volume")
+	deployed := time.Now()
+	l.deleteIfFailed(t, "groups")
+	burano("environment", "delegation", "set", "groups")
+	environment := environmentNamed(t, demo, "groups")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s.find(t)
+	c := s.cluster
+	serves := func() {
+		t.Helper()
+		c.kubectl(t, "", "rollout", "status", "-n", "kube-system", "deployment/burano-registry", "--timeout=180s")
+	}
+	serves()
+	t.Logf("deployed in %.1f s; the registry served %.1f s later", deployed.Sub(began).Seconds(), time.Since(deployed).Seconds())
+	runs := func(name, image, node string) {
+		t.Helper()
+		c.kubectl(t, "", "run", name, "--image="+image, "--image-pull-policy=Always", `--overrides={"spec":{"nodeName":"`+node+`"}}`)
+		output, err := c.tryKubectl("", "wait", "--for=condition=Ready", "pod/"+name, "--timeout=120s")
+		require.NoErrorf(t, err, "%s%s", output, c.kubectl(t, "", "describe", "pod", name))
+		c.kubectl(t, "", "delete", "pod", name, "--now")
+	}
+	mirrors := func() {
+		t.Helper()
+		l.eventually(t, time.Minute, "the registry mirrors", func() error {
+			status := strings.TrimSpace(s.in(t, "murano-kube-2", "curl --silent --output /dev/null --write-out %{http_code} --cacert /etc/burano/pki/kubernetes-ca.crt https://10.96.0.11:5001/v2/ || true"))
+			if status != "200" {
+				return fmt.Errorf("it answers %s", status)
+			}
+			return nil
+		})
+	}
+	require.Contains(t, burano("image", "list", "groups"), host+"/registry.local/demo:1")
+	runs("brought", host+"/registry.local/demo:1", "murano-kube-2")
+
+	mirrors()
+	runs("first", "hello:1", "murano-kube-2")
+	require.True(t, mirror.pulls("library/hello "), "%v", mirror.pulled)
+	require.False(t, mirror.pulls("library/hello ns=docker.io"), "the node asked the registry: %v", mirror.pulled)
+	c.kubectl(t, "", "scale", "-n", "kube-system", "deployment/burano-registry", "--replicas=0")
+	c.kubectl(t, "", "wait", "--for=delete", "-n", "kube-system", "pod", "-l", "app=burano-registry", "--timeout=60s")
+	mirror.push(t, l, "library/other:1")
+	runs("without-registry", "other:1", "murano-kube-2")
+	require.True(t, mirror.pulls("library/other ns=docker.io"), "the node asked the mirror itself: %v", mirror.pulled)
+	c.kubectl(t, "", "scale", "-n", "kube-system", "deployment/burano-registry", "--replicas=1")
+	serves()
+	mirrors()
+	require.NoError(t, mirror.server.Close())
+	runs("without-mirror", "hello:1", "murano-kube-3")
+
+	at := strings.TrimSpace(s.in(t, "murano-kube-2", "date --utc --date 'now + 5 minutes' +%H:%M"))
+	deploy("\n    registryCollectAt: '" + at + "'")
+	serves()
+	archive := filepath.Join(t.TempDir(), "hello.tar")
+	tag, err := name.NewTag("team/hello:1")
+	require.NoError(t, err)
+	image := l.demoImage(t)
+	require.NoError(t, tarball.WriteToFile(archive, tag, image))
+	burano("image", "push", archive, "--to", "groups")
+	node := c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].spec.nodeName}")
+	blobs := func() int {
+		return len(strings.Fields(s.in(t, node, "find /var/lib/kubelet/pods -path '*/mount/docker/registry/v2/blobs/*' -name data")))
+	}
+	before := blobs()
+	burano("image", "delete", "groups", "team/hello:1")
+	require.Equal(t, before, blobs(), "what was deleted is there until "+at)
+	began = time.Now()
+	l.eventually(t, 8*time.Minute, "what was deleted is gone", func() error {
+		if now := blobs(); now != before-2 {
+			return fmt.Errorf("%d blobs, of %d", now, before)
+		}
+		return nil
+	})
+	t.Logf("it was gone %.0f s later; the time was %s: %s", time.Since(began).Seconds(), at, c.kubectl(t, "", "logs", "-n", "kube-system", "deployment/burano-registry"))
+	runs("after", host+"/registry.local/demo:1", "murano-kube-3")
+	t.Log(c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].status.containerStatuses[0].restartCount}"))
+
+	burano("environment", "delete", "groups")
+	asBefore(t, demo, found)
+}
+
 // TestAClusterHasARegistryOfItsOwn pushes images to it from the command line, and has pods on both nodes run them, before and after what becomes of
 // clusters: restarts, a node that is replaced, another authority, an end and a beginning.
 func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
@@ -27,13 +146,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 	l.relaunch(t, watchful...)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	text, err := os.ReadFile("testdata/groups.yaml")
-	require.NoError(t, err)
-	cluster, _, _ := strings.Cut(string(text), "    minionGroups:")
-	minion := regexp.MustCompile(`(?m)^      - "\?": \{type: \S+KubernetesMinionNode\}\n.*\n`).FindString(cluster)
-	require.NotEmpty(t, minion)
-	cluster = strings.Replace(cluster, minion, minion+strings.Replace(minion, "murano-kube-2", "murano-kube-3", 1), 1)
-	cluster = strings.Replace(cluster, "nodeCount: 1", "nodeCount: 2", 1)
+	cluster := twoMinions(t)
 	with := func(lines string) string {
 		return strings.Replace(cluster, "name: scaling-cluster", "name: scaling-cluster\n    "+lines, 1)
 	}
@@ -88,14 +201,15 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 	require.Contains(t, burano("cluster", "show", "groups"), "REGISTRY  "+host)
 	require.NotContains(t, deploy(own), "started", "the same again starts nothing")
 
-	archive, empty := filepath.Join(t.TempDir(), "hello.tar"), "IMAGE  DIGEST\n"
+	archive := filepath.Join(t.TempDir(), "hello.tar")
+	const brought = host + "/registry.local/demo:1" // by the node image
 	tag, err := name.NewTag("team/hello:1")
 	require.NoError(t, err)
 	image := l.demoImage(t)
 	require.NoError(t, tarball.WriteToFile(archive, tag, image))
 	digest, err := image.Digest()
 	require.NoError(t, err)
-	require.Equal(t, empty, burano("image", "list", "groups"))
+	require.Contains(t, burano("image", "list", "groups"), brought)
 	began := time.Now()
 	output = burano("image", "push", archive, "--to", "groups")
 	t.Logf("pushed in %.1f s:\n%s", time.Since(began).Seconds(), output)
@@ -246,7 +360,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		require.Contains(t, output, "the registry has no image "+host+"/hello:2")
 	})
 	t.Run("it ends, and is back with its images", func(t *testing.T) {
-		require.Contains(t, deploy(with(storage)), "the registry ended; what was pushed to it stays in the claim kube-system/burano-registry")
+		require.Contains(t, deploy(with(storage+"\n    enableRegistry: false")), "the registry ended; what was pushed to it stays in the claim kube-system/burano-registry")
 		output, err := l.try(l.as("burano-demo"), "burano", "image", "list", "groups")
 		require.Error(t, err)
 		require.Contains(t, output, "has no registry: set enableRegistry to true")
@@ -265,7 +379,9 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		require.Contains(t, deploy(own), "the registry does not serve: what was pushed to it was on the disk of "+node)
 		c.kubectl(t, "", "delete", "pvc", "-n", "kube-system", "burano-registry", "--timeout=60s")
 		deploy(own)
-		require.Equal(t, empty, burano("image", "list", "groups"))
+		list := burano("image", "list", "groups")
+		require.NotContains(t, list, pushed)
+		require.Contains(t, list, brought, "it comes back by itself")
 		burano("image", "push", archive, "--to", "groups")
 		pulled("from an empty one")
 	})
@@ -274,7 +390,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 			t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)
 		}
 		burano("environment", "delegation", "set", "groups")
-		deploy(with(storage))
+		deploy(with(storage + "\n    enableRegistry: false"))
 		c.kubectl(t, "", "delete", "pvc", "-n", "kube-system", "burano-registry", "--timeout=60s")
 		output := deploy(with(strings.Replace(storage, "]", ", {name: burano-cinder, backend: cinder}]", 1) + "\n    enableRegistry: true\n    registrySize: 1Gi\n    registryStorageClass: burano-cinder\n    keepVolumes: false"))
 		require.Contains(t, output, "the registry "+host+" serves as soon as Cinder has made its volume")
