@@ -21,6 +21,8 @@ import (
 const (
 	// lookEvery is how often the room of a mirror is looked at, and whether the registry that it has its images from answers.
 	lookEvery = 10 * time.Second
+	// keep is how long a mirror has what it has fetched.
+	keep = 7 * 24 * time.Hour
 	// A mirror leaves a tenth of the volume, at most this many bytes, to what users push.
 	spare = 2 << 30
 )
@@ -37,6 +39,7 @@ type mirrorOptions struct {
 // with nothing. Whoever asks meanwhile is told to ask somebody else.
 type mirror struct {
 	options mirrorOptions
+	keep    time.Duration
 	proxy   atomic.Pointer[handlers.App] // nil: there is none now
 	why     string                       // it does not serve, as was said last
 }
@@ -49,7 +52,7 @@ func (o mirrorOptions) serve(ctx context.Context, certificate, key string) error
 	}
 	transport.DialContext = (&net.Dialer{Timeout: 3 * time.Second}).DialContext
 	transport.ResponseHeaderTimeout = 20 * time.Second
-	m := &mirror{options: o}
+	m := &mirror{options: o, keep: keep}
 	go func() {
 		for ok := true; ok; ok = pause(ctx, lookEvery) {
 			m.look(ctx)
@@ -144,7 +147,7 @@ func (m *mirror) begin(ctx context.Context) (err error) {
 	}()
 	config := &configuration.Configuration{
 		Storage: configuration.Storage{"filesystem": {"rootdirectory": m.options.Folder}, "delete": {"enabled": true}},
-		Proxy:   configuration.Proxy{RemoteURL: m.options.Of},
+		Proxy:   configuration.Proxy{RemoteURL: m.options.Of, TTL: &m.keep},
 	}
 	m.proxy.Store(handlers.NewApp(ctx, config))
 	return nil

@@ -300,7 +300,7 @@ func TestAMirrorGoesOnWithoutTheOtherRegistryAndBeginsAnewWhenItIsFull(t *testin
 	other := served{t: t, host: strings.TrimPrefix(upstream.URL, "http://")}
 	other.push("library/web:1", some(t))
 	other.push("library/web:2", some(t))
-	m := &mirror{options: mirrorOptions{Of: upstream.URL, Folder: filepath.Join(t.TempDir(), "mirror"), Bytes: 1 << 20}}
+	m := &mirror{options: mirrorOptions{Of: upstream.URL, Folder: filepath.Join(t.TempDir(), "mirror"), Bytes: 1 << 20}, keep: keep}
 	server := httptest.NewServer(m)
 	defer server.Close()
 	s := served{t: t, host: strings.TrimPrefix(server.URL, "http://")}
@@ -322,9 +322,18 @@ func TestAMirrorGoesOnWithoutTheOtherRegistryAndBeginsAnewWhenItIsFull(t *testin
 	want(t, !s.has("library/web:2"), "nobody has asked for it before")
 	away.Store(false)
 
-	m.options.Bytes = 10
+	m.options.Bytes, m.keep = 10, time.Second
 	m.look(t.Context())
 	want(t, m.proxy.Load() != nil && m.proxy.Load() != kept, "it has begun anew")
 	away.Store(true)
 	want(t, !s.has("library/web:1"), "with nothing")
+
+	away.Store(false)
+	want(t, s.has("library/web:1"), "it is fetched again")
+	away.Store(true)
+	for deadline := time.Now().Add(time.Minute); s.has("library/web:1"); { // in the first second it is kept
+		if time.Now().After(deadline) {
+			t.Fatal("what is too old goes")
+		}
+	}
 }
