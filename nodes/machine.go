@@ -1,11 +1,15 @@
 package nodes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +18,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
 )
@@ -55,10 +60,40 @@ func (n Node) sshPort() uint16 {
 // SSHKey is the line of authorized_keys by which a machine lets this cluster's Burano in.
 func (c *Cluster) SSHKey(ctx context.Context) (string, error) { return c.connections.Public(ctx) }
 
+// OwnerOf is how a machine notes the cluster whose node it is.
+func OwnerOf(ctx context.Context, keys *access.Keys, cluster string) (string, error) {
+	own, err := keys.Own(ctx)
+	if err != nil {
+		return "", err
+	}
+	return cluster + " " + xssh.FingerprintSHA256(own.PublicKey()), nil
+}
+
+// LookAtThisMachine finds out, as root, what keeps the machine that this program runs on from being a node of that owner's cluster with that address: each is
+// a sentence. It changes nothing. What the cluster's own network needs is looked at when it is deployed.
+func LookAtThisMachine(ctx context.Context, owner string, address netip.Addr) (problems []string, err error) {
+	command := exec.CommandContext(ctx, "/bin/bash", "-c", machineScript)
+	command.Env = append(os.Environ(), "OWNER="+owner, "ADDRESS="+address.String(), "NETWORK=any", "LEAVE="+leavePath, "LOOK=yes")
+	var said bytes.Buffer
+	command.Stderr = &said
+	err = command.Run()
+	for line := range strings.Lines(said.String()) {
+		problems = append(problems, strings.TrimSpace(line))
+	}
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && len(problems) > 0 {
+		return problems, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at this machine: %w", err)
+	}
+	return nil, nil
+}
+
 // takeMachine makes sure that a machine has what a node needs and is nobody else's, notes whose it is from now on, and leaves there what takes it
 // away again.
 func (d *deployment) takeMachine(ctx context.Context, node Node) error {
-	own, err := d.cluster.connections.Own(ctx)
+	owner, err := OwnerOf(ctx, &d.cluster.connections.Keys, d.cluster.config.Name)
 	if err != nil {
 		return err
 	}
@@ -68,7 +103,7 @@ func (d *deployment) takeMachine(ctx context.Context, node Node) error {
 		also = slices.Concat(also, kube.DockerParts)
 	}
 	said, err := d.script(ctx, node, "look at the machine", machineScript, map[string]string{"ADDRESS": node.Address.String(), "NETWORK": string(network), "ALSO": strings.Join(also, " "), "LEAVE": leavePath,
-		"OWNER": d.cluster.config.Name + " " + xssh.FingerprintSHA256(own.PublicKey())})
+		"OWNER": owner})
 	if err != nil {
 		return fmt.Errorf("the machine cannot be a node of cluster %s: %w", d.cluster.config.Name, err)
 	}

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"net/netip"
 	"os/exec"
 	"strings"
 	"testing"
@@ -39,4 +40,9 @@ func TestAMachineThatCannotBeANodeSaysAllThatIsWrong(t *testing.T) {
 	require.Contains(t, string(output), "it lacks what a node image has: /opt/burano/bin/kubelet")
 	require.NoDirExists(t, notes+"/started")
 	require.NoFileExists(t, notes+"/cluster", "nothing was changed")
+
+	problems, err := LookAtThisMachine(t.Context(), "one abc", netip.MustParseAddr("192.0.2.77"))
+	require.NoError(t, err)
+	require.Contains(t, problems[0], "none of its interfaces has the address 192.0.2.77")
+	require.NoFileExists(t, "/var/lib/burano/cluster")
 }

@@ -21,7 +21,7 @@ func nodeCommand(connection *connection) *cobra.Command {
 		nodeDeedCommand(connection, "lock", "Empty a node, also a dead one, and take it out of service until it is unlocked", true),
 		nodeDeedCommand(connection, "unlock", "Take a locked node into service again", false),
 		nodeDeedCommand(connection, "reboot", "Start a node's server anew, once what runs on it is elsewhere", true),
-		nodeAddCommand(connection), nodeRemoveCommand(connection),
+		nodeAddCommand(connection), nodeRemoveCommand(connection), nodeTokenCommand(connection), nodeJoinCommand(),
 		nodeDeedCommand(connection, "replace", "Give a node another server, which joins before the former one goes", false))
 	return command
 }

@@ -284,6 +284,12 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 				GiveSSHKey: func(ctx context.Context, environmentID, objectID, node, private string) (string, error) {
 					return native.GiveSSHKey(ctx, tasks, environmentID, objectID, node, private)
 				},
+				TakesMachines: func(ctx context.Context, environmentID, objectID string) error {
+					return native.TakesMachines(ctx, tasks, environmentID, objectID, nativeConfig)
+				},
+				Join: func(ctx context.Context, environmentID, objectID string, machine store.Machine) (native.Joining, error) {
+					return native.Join(ctx, tasks, environmentID, objectID, nativeConfig, machine)
+				},
 			},
 			Cluster: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return native.Status(ctx, tasks, environmentID, objectID, nativeConfig)

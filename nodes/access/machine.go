@@ -37,6 +37,15 @@ func (k *Keys) Public(ctx context.Context) (string, error) {
 	return Authorized(own.PublicKey()), nil
 }
 
+// PublicFor is the line of authorized_keys by which a machine lets in the key with which Burano logs in to it: its own, or the one that it was given.
+func (k *Keys) PublicFor(ctx context.Context, server string) (string, error) {
+	signer, _, err := k.keyFor(ctx, server)
+	if err != nil {
+		return "", err
+	}
+	return Authorized(signer.PublicKey()), nil
+}
+
 // GiveKey keeps the private key with which Burano is to log in to a machine in place of its own, and returns its public half; nothing for its own
 // again.
 func (k *Keys) GiveKey(ctx context.Context, server string, private []byte) (public string, err error) {

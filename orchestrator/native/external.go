@@ -56,10 +56,6 @@ func (c *clusters) externalNodes(ctx context.Context, cluster *muranopl.Object) 
 // checkExternal finds what is wrong with the external nodes of a cluster, whose other nodes are called so; machines are in the allowed ranges.
 func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []netip.Prefix, pods network.Addressing) (problems []error) {
 	at := map[netip.Addr]string{}
-	var where []string
-	for _, network := range allowed {
-		where = append(where, network.String())
-	}
 	for _, object := range cluster.Objects(propertyExternal) {
 		name := object.Text("name")
 		if !hostName.MatchString(name) {
@@ -86,14 +82,24 @@ func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []n
 			problems = append(problems, fmt.Errorf("%s and %s have the same address %s: each is a machine of its own", other, name, node.Address))
 		}
 		at[node.Address] = name
-		if !slices.ContainsFunc(allowed, func(network netip.Prefix) bool { return network.Contains(node.Address) }) {
-			problems = append(problems, fmt.Errorf("the address of %s is %s, where this Burano takes no machines: its operator says by the setting machine-networks from which "+
-				"networks it does (now: %s)", name, node.Address, listOrNone(where)))
+		problems = append(problems, wrongPlace(name, node.Address, allowed, pods)...)
+	}
+	return problems
+}
+
+// wrongPlace finds what is wrong with the address of an external node.
+func wrongPlace(name string, address netip.Addr, allowed []netip.Prefix, pods network.Addressing) (problems []error) {
+	if !slices.ContainsFunc(allowed, func(network netip.Prefix) bool { return network.Contains(address) }) {
+		var where []string
+		for _, network := range allowed {
+			where = append(where, network.String())
 		}
-		for _, taken := range slices.Concat(pods.PodRanges(), pods.ServiceRanges()) {
-			if taken.Contains(node.Address) {
-				problems = append(problems, fmt.Errorf("the address of %s is %s, which is among those of the cluster's pods and Services (%s)", name, node.Address, taken))
-			}
+		problems = append(problems, fmt.Errorf("the address of %s is %s, where this Burano takes no machines: its operator says by the setting machine-networks from which "+
+			"networks it does (now: %s)", name, address, listOrNone(where)))
+	}
+	for _, taken := range slices.Concat(pods.PodRanges(), pods.ServiceRanges()) {
+		if taken.Contains(address) {
+			problems = append(problems, fmt.Errorf("the address of %s is %s, which is among those of the cluster's pods and Services (%s)", name, address, taken))
 		}
 	}
 	return problems

@@ -104,8 +104,11 @@ func (s *Store) SetStanding(ctx context.Context, environmentID, id, formerID str
 	})
 }
 
-// orphan makes a delegation no environment's own, to be looked at from a time on.
+// orphan makes a delegation no environment's own, to be looked at from a time on. Nothing is begun with it from then on: join tokens go.
 func orphan(tx *gorm.DB, id string, from Time) error {
+	if err := tx.Where("delegation_id = ?", id).Delete(&JoinToken{}).Error; err != nil {
+		return err
+	}
 	return tx.Model(&Delegation{}).Where("id = ?", id).Updates(map[string]any{"standing": false, "used": true, "tries": 0, "next_try": from}).Error
 }
 
@@ -114,7 +117,8 @@ func (s *Store) use(tx *gorm.DB, id string) error {
 	if id == "" {
 		return nil
 	}
-	used := tx.Model(&Delegation{}).Where("id = ? AND (standing = ? OR used = ?)", id, true, false).Update("used", true)
+	used := tx.Model(&Delegation{}).Where("id = ? AND (standing = ? OR used = ? OR EXISTS (SELECT 1 FROM join_tokens WHERE join_tokens.delegation_id = delegations.id))", id, true, false).
+		Update("used", true)
 	if used.Error == nil && used.RowsAffected == 0 {
 		return ErrRevoked
 	}
@@ -134,9 +138,15 @@ func (h *Hold) NoteStack(ctx context.Context, stack string) error {
 // afterFailure is how long the delegation of a task is left alone that has failed after it asked Heat for something: that may only begin.
 const afterFailure = Time(30 * time.Second / time.Microsecond)
 
-// release has the delegations of an environment looked at, one of whose tasks has ended: Heat may have given up what it kept of others.
+// release has the delegations of an environment looked at, one of whose tasks has ended: Heat may have given up what it kept of others. A join token
+// is spent by the task with which its machine has joined.
 func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
 	now := s.clock()
+	if !failed {
+		if err := tx.Model(&JoinToken{}).Where("task_id = ?", task.ID).Update("spent", now).Error; err != nil {
+			return err
+		}
+	}
 	due := func() *gorm.DB {
 		return tx.Model(&Delegation{}).Where("environment_id = ? AND standing = ?", task.EnvironmentID, false)
 	}
@@ -147,15 +157,16 @@ func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
 }
 
 // orphaned selects delegations that nobody refers to.
-func orphaned(query *gorm.DB) *gorm.DB {
+func (s *Store) orphaned(query *gorm.DB) *gorm.DB {
 	return query.Where("standing = ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE finished IS NULL AND (tasks.delegation_id = delegations.id OR "+
-		"tasks.delegation_id = '' AND tasks.environment_id = delegations.id))", false) // the id of a former version's is its environment's
+		"tasks.delegation_id = '' AND tasks.environment_id = delegations.id))", false). // the id of a former version's is its environment's
+		Where("NOT EXISTS (SELECT 1 FROM join_tokens WHERE join_tokens.delegation_id = delegations.id AND join_tokens.spent IS NULL AND join_tokens.expires > ?)", s.clock())
 }
 
 // OrphanedDelegations returns, those first that were due first, delegations that nobody refers to any more and that are due by now, and with
 // failed those that could not be revoked before. One that was never referred to is orphaned at this age.
 func (s *Store) OrphanedDelegations(ctx context.Context, limit int, age time.Duration, failed bool) ([]Delegation, error) {
-	query := orphaned(s.rows(ctx)).Where("(used = ? OR created <= ?)", true, s.clock()-Time(age.Microseconds()))
+	query := s.orphaned(s.rows(ctx)).Where("(used = ? OR created <= ?)", true, s.clock()-Time(age.Microseconds()))
 	if failed {
 		query = query.Where("(next_try <= ? OR tries > 0)", s.clock())
 	} else {

@@ -28,14 +28,16 @@ import (
 )
 
 // TestAMachineBesideTheCloudIsANode takes a machine that nobody made for Burano, in a network of its own, into a cluster, has pods on it answer
-// through the gateway, and takes it out again, twice: by the actions with Burano's key, and by the end of the environment with a key of its owner's.
+// through the gateway, and takes it out again, three times: by the actions with Burano's key, by a token, and by the end of the environment with a key of its owner's.
 func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 	l := start(t)
 	demo, admin := l.user(t, "burano-demo"), l.user(t, "burano-admin")
 	router := demo.router(t)
 	lan := netip.MustParsePrefix("10.79.0.0/24")
 	l.stop(t)
-	l.launch(t, "--machine-networks", lan.String())
+	_, port, err := net.SplitHostPort(l.address)
+	require.NoError(t, err)
+	l.launch(t, "--machine-networks", lan.String(), "--listen", net.JoinHostPort("0.0.0.0", port)) // where machines reach it, too
 	l.healthy(t)
 	admin.network(t, router, "machines", lan)
 	found := inventory(t, demo)
@@ -115,6 +117,51 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 	t.Run("it leaves without a trace, and is there", func(t *testing.T) {
 		burano("node", "remove", "scaling", "lab-1", "--follow")
 		require.NotContains(t, s.cluster.kubectl(t, "", "get", "nodes"), "lab-1")
+		isNone()
+	})
+
+	t.Run("it joins by a token of one use, and has pods", func(t *testing.T) {
+		onMachine("echo '# others' >/root/.ssh/authorized_keys; chmod go-w /root /root/.ssh")
+		program, err := os.Open(l.program("burano"))
+		require.NoError(t, err)
+		defer program.Close()
+		copied := s.cluster.command("bare", "/bin/bash", "-c", "cat >/usr/local/bin/burano && chmod 755 /usr/local/bin/burano")
+		copied.Stdin = program
+		output, err := copied.CombinedOutput()
+		require.NoError(t, err, string(output))
+		token := func(life string) string {
+			t.Helper()
+			made := l.run(t, l.as("burano-demo"), "burano", "node", "token", "create", "scaling", "--ttl", life, "--server", "http://"+net.JoinHostPort(outside("1"), port))
+			command, _, _ := strings.Cut(made, "\n")
+			return command + " --name lab-1"
+		}
+		late, command := token("10s"), token("1h")
+
+		onMachine("mv /opt/burano/bin/kubelet /opt/kubelet")
+		refused, err := s.cluster.on("bare", "/bin/bash", "-c", command)
+		require.Error(t, err)
+		require.Contains(t, refused, "nothing was changed on it")
+		require.Contains(t, refused, "it lacks what a node image has: /opt/burano/bin/kubelet")
+		require.Equal(t, "# others", onMachine("cat /root/.ssh/authorized_keys; mv /opt/kubelet /opt/burano/bin/kubelet"))
+
+		began := time.Now()
+		said := onMachine(command)
+		t.Logf("%.1f s\n%s", time.Since(began).Seconds(), said)
+		require.Contains(t, said, "lab-1 is a node of cluster")
+		require.NotContains(t, said, "murano-kube", "what is about others")
+		require.Contains(t, s.cluster.kubectl(t, "", "get", "node", "lab-1", "--no-headers"), " Ready ")
+		require.Equal(t, "1", onMachine("grep -c 'burano: logs in to node lab-1 of cluster' /root/.ssh/authorized_keys"))
+		machinesPodsAnswer(t, s)
+
+		for once, says := range map[string]string{command: "this machine joined by it at", late: "The join token expired at"} {
+			refused, err := s.cluster.on("bare", "/bin/bash", "-c", once)
+			require.Error(t, err)
+			require.Contains(t, refused, says)
+		}
+		again := onMachine(token("1h"))
+		require.Contains(t, again, "lab-1 is a node of cluster")
+		require.Equal(t, "lab-1", s.cluster.kubectl(t, "", "get", "nodes", "-l", "burano.io/external=true", "-o", "jsonpath={.items..metadata.name}"))
+		burano("node", "remove", "scaling", "lab-1", "--follow")
 		isNone()
 	})
 

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // Access is how users come to the API servers of clusters, and Burano to machines that are no servers of the cloud (native). Who may ask is checked
@@ -25,6 +26,9 @@ type Access struct {
 	// SSHKey is the public key by which a machine lets Burano in, and GiveSSHKey takes a private one for a machine; "" takes it away.
 	SSHKey     func(ctx context.Context, environmentID, objectID string) (string, error)
 	GiveSSHKey func(ctx context.Context, environmentID, objectID, node, private string) (string, error)
+	// TakesMachines returns a fault unless machines may join the cluster, and Join tells one how it does.
+	TakesMachines func(ctx context.Context, environmentID, objectID string) error
+	Join          func(ctx context.Context, environmentID, objectID string, machine store.Machine) (native.Joining, error)
 }
 
 // accessHandlers give access to clusters.

@@ -163,6 +163,7 @@ func newEcho(config Config) *echo.Echo {
 	findingHandlers{config.Orchestrator}.register(burano)
 	clusterHandlers{config.Orchestrator, config.Cluster, config.Traffic}.register(burano)
 	accessHandlers{config.Orchestrator, config.Access, config.Limits}.register(burano)
+	joinHandlers{config.Orchestrator, config.Access, auth.NewAttempts(time.Now), config.Address, config.Limits}.register(burano)
 	upgradeHandlers{config.Orchestrator, config.UpgradePlan, config.PauseUpgrade}.register(burano)
 	nodeHandlers{config.Orchestrator, config.Cluster, config.Limits}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)

@@ -112,6 +112,10 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 				}
 				return "public half of " + private, nil
 			},
+			TakesMachines: func(context.Context, string, string) error { return nil },
+			Join: func(_ context.Context, environmentID, _ string, machine store.Machine) (native.Joining, error) {
+				return native.Joining{Node: machine.Node, Cluster: "of " + environmentID, PublicKey: "ssh-ed25519 AAAA burano", Owner: "owner"}, nil
+			},
 		},
 		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
 			return native.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []native.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},

@@ -38,6 +38,8 @@ var actions = map[string]string{
 	"GET /burano/v1/environments/:environment/clusters/:cluster/credential": "read",
 	"GET /burano/v1/snapshots/:snapshot/content":                            "read",
 
+	"POST /burano/v1/join/deployment": "deploy",
+
 	"POST /burano/v1/environments/:environment/clusters/:cluster/upgrade/pause":        "stop",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/labels":   "update",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/taints":   "update",

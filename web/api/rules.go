@@ -131,6 +131,10 @@ var rules = map[string]string{
 	"PUT /burano/v1/environments/:environment/clusters/:cluster/ssh-keys/:node":    "execute_action",
 	"DELETE /burano/v1/environments/:environment/clusters/:cluster/ssh-keys/:node": "execute_action",
 
+	"POST /burano/v1/environments/:environment/clusters/:cluster/join-tokens":          "execute_action",
+	"GET /burano/v1/environments/:environment/clusters/:cluster/join-tokens":           "show_environment",
+	"DELETE /burano/v1/environments/:environment/clusters/:cluster/join-tokens/:token": "execute_action",
+
 	"GET /burano/v1/environments/:environment/clusters/:cluster/upgrade":        "show_environment",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/upgrade/pause": "execute_action",
 
@@ -172,9 +176,12 @@ var open = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, 
 var signingIn = map[string]bool{"POST /burano/v1/session": true, "DELETE /burano/v1/session": true, "GET /burano/v1/session/providers": true,
 	"POST " + auth.WebSSOPath: true}
 
+// joining are the routes of machines, whose join token says all.
+var joining = map[string]bool{"POST " + joinPath: true, "POST " + joinPath + "/deployment": true, "GET " + joinPath: true}
+
 // anonymous tells whether a request, or a route, is answered without asking who calls.
 func anonymous(method, path string) bool {
-	return open[path] || signingIn[method+" "+path] || method == http.MethodPost && strings.HasPrefix(path, auth.WebSSOPath+"/")
+	return open[path] || signingIn[method+" "+path] || joining[method+" "+path] || method == http.MethodPost && strings.HasPrefix(path, auth.WebSSOPath+"/")
 }
 
 // withoutProject are the routes for who has signed in and has not chosen a project yet.

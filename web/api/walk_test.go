@@ -18,6 +18,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -57,7 +58,10 @@ func (s *server) populate(token, mark string) possessions {
 
 	kept := field(s.call(token, "", "POST", "/burano/v1/environments/"+id+"/clusters/"+object+"/snapshots", map[string]any{"reason": mark}, 200), "id").(string)
 
-	return possessions{"snapshot": kept, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
+	joining := store.JoinToken{EnvironmentID: id, ClusterID: object, Hash: mark, UserName: mark, Expires: store.Time(time.Now().Add(time.Hour).UnixMicro())}
+	require.NoError(s.t, s.rows.AddJoinToken(s.t.Context(), &joining))
+
+	return possessions{"snapshot": kept, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
 		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,
 		"project": callers["{token:"+token+"}"].ProjectID}
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"net/netip"
@@ -19,11 +20,14 @@ const (
 	remembered = 10_000
 )
 
-// TooMany refuses a sign-in that was tried too often.
-type TooMany struct{ Wait time.Duration } // until the next try
+// TooMany refuses what was tried too often.
+type TooMany struct {
+	Wait time.Duration // until the next try
+	What string        // was tried; "" stands for "to sign in"
+}
 
 func (t *TooMany) Error() string {
-	return fmt.Sprintf("Too many attempts to sign in; try again in %d seconds", t.Seconds())
+	return fmt.Sprintf("Too many attempts %s; try again in %d seconds", cmp.Or(t.What, "to sign in"), t.Seconds())
 }
 
 // Seconds to wait, at least one.

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/fault"
+)
+
+// JoinToken lets one machine become a node of a cluster: whichever redeems it first.
+type JoinToken struct {
+	ID            string
+	EnvironmentID string
+	ClusterID     string // the object's
+	Hash          string // of its secret
+	DelegationID  string // what joining works with
+	UserID        string // who has made it
+	UserName      string
+	Created       Time
+	Expires       Time
+	Machine       Machine `gorm:"embedded"` // that has redeemed it; the zero value while none has
+	TaskID        string  // of the last try to join; "" before the first
+	Spent         *Time   // when the machine had joined
+}
+
+// Machine is a machine that no cloud made, as it is to become a node.
+type Machine struct {
+	Node    string // the name that the node is to have
+	Address string // its own
+	Port    int64  // of its sshd
+	Login   string // the user that Burano logs in as
+	HostKey string // its public host key; what a machine is known by
+}
+
+const (
+	// joinTokensKept is how long tokens are kept after their end, for machines that still ask what came of it.
+	joinTokensKept = 24 * time.Hour
+	// mostJoinTokens is how many of an environment can be redeemed at a time: each may have a trust in Keystone.
+	mostJoinTokens = 100
+)
+
+// redeemable selects tokens with which a machine may still join.
+func (s *Store) redeemable(query *gorm.DB) *gorm.DB {
+	return query.Where("spent IS NULL AND expires > ?", s.clock())
+}
+
+// AddJoinToken keeps a token; its id and time of making are set here. Those that have ended long ago go on this occasion. A fault of kind Conflict
+// says that the environment has too many.
+func (s *Store) AddJoinToken(ctx context.Context, token *JoinToken) error {
+	token.ID, token.Created = NewID(), s.clock()
+	return s.transaction(ctx, "keep a join token", func(tx *gorm.DB) error {
+		if err := locked(tx).Select("id").Where("id = ?", token.EnvironmentID).Take(&Environment{}).Error; err != nil {
+			return err
+		}
+		if err := tx.Where("expires <= ?", s.clock()-Time(joinTokensKept.Microseconds())).Delete(&JoinToken{}).Error; err != nil {
+			return err
+		}
+		var open int64
+		if err := s.redeemable(tx.Model(&JoinToken{})).Where("environment_id = ?", token.EnvironmentID).Count(&open).Error; err != nil {
+			return err
+		}
+		if open >= mostJoinTokens {
+			return fault.New(fault.Conflict, "Environment %s has %d join tokens that can be redeemed, which is the limit: delete some, or wait until they have expired", token.EnvironmentID, open)
+		}
+		return tx.Create(token).Error
+	})
+}
+
+// JoinToken returns a token, or ErrNotFound.
+func (s *Store) JoinToken(ctx context.Context, id string) (JoinToken, error) {
+	var token JoinToken
+	err := s.rows(ctx).Where("id = ?", id).Take(&token).Error
+	return token, wrap(err, "read a join token")
+}
+
+// JoinTokens lists the tokens of a cluster, oldest first.
+func (s *Store) JoinTokens(ctx context.Context, environmentID, clusterID string) ([]JoinToken, error) {
+	var tokens []JoinToken
+	err := s.rows(ctx).Where("environment_id = ? AND cluster_id = ?", environmentID, clusterID).Order("created, id").Find(&tokens).Error
+	return tokens, wrap(err, "list join tokens")
+}
+
+// RemoveJoinToken removes a token of a cluster, or returns ErrNotFound. What a machine has begun with it goes on.
+func (s *Store) RemoveJoinToken(ctx context.Context, environmentID, clusterID, id string) error {
+	removed := s.rows(ctx).Where("id = ? AND environment_id = ? AND cluster_id = ?", id, environmentID, clusterID).Delete(&JoinToken{})
+	if removed.Error == nil && removed.RowsAffected == 0 {
+		removed.Error = gorm.ErrRecordNotFound
+	}
+	return wrap(removed.Error, "remove a join token")
+}
+
+// BindJoinToken notes which machine redeems a token. ErrBusy when another one has, ErrEnded when none may any more.
+func (s *Store) BindJoinToken(ctx context.Context, id string, machine Machine) error {
+	return s.transaction(ctx, "bind a join token", func(tx *gorm.DB) error {
+		token, err := s.lockJoinToken(tx, id)
+		if err != nil {
+			return err
+		}
+		if token.Machine.HostKey != "" && token.Machine.HostKey != machine.HostKey {
+			return ErrBusy
+		}
+		return tx.Model(&JoinToken{}).Where("id = ?", id).Updates(map[string]any{"node": machine.Node, "address": machine.Address, "port": machine.Port, "login": machine.Login,
+			"host_key": machine.HostKey}).Error
+	})
+}
+
+// lockJoinToken reads a token that can be redeemed; ErrEnded for one that cannot.
+func (s *Store) lockJoinToken(tx *gorm.DB, id string) (token JoinToken, err error) {
+	if err = locked(tx).Where("id = ?", id).Take(&token).Error; err == nil && (token.Spent != nil || token.Expires <= s.clock()) {
+		err = ErrEnded
+	}
+	return token, err
+}
+
+// SubmitJoin is SubmitAction for the machine that has redeemed a token, of whose environment and delegation the task is. ErrEnded when the token can
+// be redeemed no more.
+func (s *Store) SubmitJoin(ctx context.Context, token JoinToken, submission Submission) (Task, error) {
+	var task Task
+	err := s.transaction(ctx, "submit what a machine joins by", func(tx *gorm.DB) error {
+		session, err := s.open(tx, token.EnvironmentID, token.UserID) // locks the environment
+		if err != nil {
+			return err
+		}
+		now, err := s.lockJoinToken(tx, token.ID)
+		if err != nil {
+			return err
+		}
+		submission.DelegationID = now.DelegationID
+		if task, err = s.submit(tx, session, submission, ForClasses(token.EnvironmentID, session.Model.Objects)); err != nil {
+			return err
+		}
+		return tx.Model(&JoinToken{}).Where("id = ?", token.ID).Update("task_id", task.ID).Error
+	})
+	return task, err
+}
