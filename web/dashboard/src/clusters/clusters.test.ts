@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { counted, deedsOf, fileOf, groupsFor, showTaint, type Cluster } from './clusters';
+import { counted, deedsOf, fileOf, groupsFor, joinCommand, showTaint, type Cluster } from './clusters';
 import { scaling, sizeOf } from './scaling';
 
 const cluster: Cluster = {
@@ -62,4 +62,9 @@ describe('the size of a cluster', () => {
     expect(scaling('nodes', object, 3, 3)).toBeNull();
     expect(scaling('gateways', object, 2, 1)).toBeNull();
   });
+});
+
+it('has the command that is run on a machine', () => {
+  const token = { id: 'a1', token: 'a1.SECRET', cluster_id: 'c', state: 'open', user_name: 'demo', created: '', expires_at: '', node: '', address: '', task_id: '' } as const;
+  expect(joinCommand('https://burano.example.org', token)).toBe('burano node join --server https://burano.example.org --token a1.SECRET');
 });

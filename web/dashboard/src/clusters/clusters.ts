@@ -52,6 +52,17 @@ export const sshKeyQuery = (environment: string, cluster: string) =>
     retry: false,
   });
 
+export type JoinToken = Schema<'JoinToken'>;
+
+/** Makes a token with which one machine becomes a node. */
+export const makeJoinToken = (environment: string, cluster: string): Promise<JoinToken> =>
+  answered(
+    api.POST('/burano/v1/environments/{environment}/clusters/{cluster}/join-tokens', { params: { path: { environment, cluster } }, body: {} }),
+  );
+
+/** What is run on the machine that joins by a token. */
+export const joinCommand = (server: string, token: JoinToken): string => `burano node join --server ${server} --token ${token.token}`;
+
 /** The name of a cluster's kubeconfig as a file. */
 export const fileOf = (name: string): string => `${name.replace(/[^\w.-]+/g, '-').replace(/^[-.]+/, '') || 'cluster'}.kubeconfig`;
 

@@ -77,7 +77,11 @@ export const clusters: Texts['clusters'] = {
   external: 'Maschine',
   machines: 'Maschinen neben der Cloud',
   machinesWhat:
-    'Auch eine Maschine mit dem Inhalt eines Node-Images kann ein Node sein. Diesen Schlüssel in authorized_keys ihres Benutzers root eintragen, oder eines, der durch sudo root wird, und die Aktion „Add a machine“ aufrufen.',
+    'Auch eine Maschine mit dem Inhalt eines Node-Images kann ein Node sein. Einen Befehl erstellen, den root auf der Maschine einmal ausführt. Oder diesen Schlüssel in authorized_keys ihres Benutzers root eintragen, oder eines, der durch sudo root wird, und die Aktion „Add a machine“ aufrufen.',
+  joinMake: 'Befehl erstellen',
+  joinCommand: 'Befehl für die Maschine',
+  joinUntil: (time) =>
+    `Er gilt bis ${time} auf einer Maschine, die das Programm burano hat. Er wird nur hier angezeigt. Wenn das Zertifikat dieses Servers von keiner öffentlichen Stelle ist, „burano node token create“ benutzen: der Befehl von dort nennt den Server mit seinem Schlüssel.`,
   machineKey: 'Öffentlicher Schlüssel von Burano',
   checked: (time) => `Angesehen ${time}; alle 10 Sekunden wieder`,
 };

@@ -75,7 +75,11 @@ export const clusters = {
   external: 'machine',
   machines: 'Machines beside the cloud',
   machinesWhat:
-    'A machine with the content of a node image can be a node, too. Add this key to the authorized_keys of its root user, or of one who becomes root by sudo, and call the action "Add a machine".',
+    'A machine with the content of a node image can be a node, too. Make a command, which root runs on the machine, once. Or add this key to the authorized_keys of its root user, or of one who becomes root by sudo, and call the action "Add a machine".',
+  joinMake: 'Make a command',
+  joinCommand: 'Command for the machine',
+  joinUntil: (time: string) =>
+    `It can be run on one machine, which has the program burano, until ${time}. It is shown here only. Where no public authority has signed the certificate of this server, make it by "burano node token create", which adds a pin.`,
   machineKey: "Burano's public key",
   checked: (time: string) => `Looked at ${time}; looks again every 10 seconds`,
 };
