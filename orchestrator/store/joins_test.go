@@ -94,7 +94,7 @@ func TestAJoinTokenIsOneMachinesUntilItHasJoined(t *testing.T) {
 		_, err = s.JoinToken(t.Context(), held.ID)
 		require.ErrorIs(t, err, store.ErrNotFound, "what it worked with was revoked")
 
-		now = now.Add(24 * time.Hour)
+		now = now.Add(26 * time.Hour)
 		kept, _ := make(time.Hour)
 		list, err := s.JoinTokens(t.Context(), e.ID, "c")
 		require.NoError(t, err)
