@@ -179,7 +179,7 @@ func kubelet(n *node) corev1.Node {
 	}
 	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.fixed.String()}, {Type: corev1.NodeHostName, Address: n.name}}
 	made.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: n.id, KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.2.0", KernelVersion: "6.12.0", OSImage: "Debian GNU/Linux 12", OperatingSystem: "linux",
-		Architecture: "amd64", KubeProxyVersion: "v1.36.3", BootID: n.id, SystemUUID: n.id}
+		Architecture: "amd64", BootID: n.id, SystemUUID: n.id}
 	for _, name := range []string{"coredns", "pause"} {
 		made.Status.Images = append(made.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("burano.local/%s:1", name)}, SizeBytes: 40 << 20})
 	}
