@@ -53,6 +53,7 @@ type facts struct {
 	// keepalived says that its image has it, and virtual that it shares the address of the gateways, or did when it ran last.
 	keepalived, virtual bool
 	docker              bool         // its image has Docker's engine
+	websockets          bool         // beside it, its kubelet is one that speaks WebSocket itself, as those from 1.36 on
 	runtime             kube.Runtime // by which its containers run since it began; "" before that
 	machine             string       // its machine-id: another server has another one
 	resolvers           []netip.Addr
@@ -90,6 +91,8 @@ func parseFacts(text string) facts {
 			f.virtual = true
 		case "docker":
 			f.docker = true
+		case "websockets":
+			f.websockets = true
 		case "runtime":
 			f.runtime = kube.Runtime(first)
 		case "six":
@@ -171,7 +174,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
 	design.attaches, design.zoned, design.mounts = found.cinder, found.zoned, found.manila
 	design.proxied = found.files[kube.ProxyOfContainerd] != "" || found.files[kube.ProxyOfDocker] != ""
-	design.runtime = cmp.Or(found.runtime, d.design.runtime)
+	design.runtime, design.websockets = cmp.Or(found.runtime, d.design.runtime), found.websockets
 	if node.Role == Minion && design.runtime == kube.Docker && !found.docker {
 		return fmt.Errorf("%s: %w", node.Name, ErrNoDocker)
 	}

@@ -78,6 +78,7 @@ type design struct {
 	zoned       bool           // also those that are in the zone of the node
 	mounts      bool           // also shares of Manila
 	runtime     kube.Runtime   // of the minion whose layout is made, or of those that begin
+	websockets  bool           // the minion whose layout is made has Docker, and a kubelet that speaks WebSocket itself
 	proxied     bool           // the minion whose layout is made has had a proxy
 	device      string         // its interface that has its address
 	elect       bool           // controllers have a leader, because there are, or have been, several masters
@@ -85,7 +86,7 @@ type design struct {
 }
 
 func (d design) kube() kube.Cluster {
-	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Registries: d.cluster.Registries,
+	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Websockets: d.websockets, Registries: d.cluster.Registries,
 		Proxy: d.cluster.Proxy, Proxied: d.proxied, NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 

@@ -852,7 +852,7 @@ func TestWhatAMinionOfDockerHasOtherwiseIsAsReviewed(t *testing.T) {
 	usual.cluster.Proxy, err = kube.ParseProxy(kube.ProxySettings{HTTPS: "http://proxy.example.org:3128"})
 	require.NoError(t, err)
 	docker := usual
-	docker.runtime = kube.Docker
+	docker.runtime, docker.websockets = kube.Docker, true
 	for i, node := range list {
 		before, err := usual.layout(node, pairs, 1450)
 		require.NoError(t, err)

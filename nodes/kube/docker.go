@@ -129,6 +129,15 @@ func (c Cluster) docker() (systemd.Unit, error) {
 	return systemd.Unit{Name: dockerUnit, Packaged: true, Files: append(files, ssh.File{Path: dockerConfig, Content: append(content, '\n')}), Live: live}, err
 }
 
+// streams are settings of the kubelet. One that speaks WebSocket itself takes the addresses at which cri-dockerd serves exec and attach for HTTPS, as these
+// have no scheme, and cri-dockerd speaks HTTP: the API server is to speak WebSocket in its place.
+func (c Cluster) streams() string {
+	if c.Runtime != Docker || !c.Websockets {
+		return ""
+	}
+	return "featureGates: {ExtendWebSocketsToKubelet: false}\n"
+}
+
 // RegistryHost is the line of the hosts file by which Docker finds the cluster's own registry; "" where there is none, or the runtime finds it by itself.
 func (c Cluster) RegistryHost() string {
 	u, err := url.Parse(c.Registries.address)

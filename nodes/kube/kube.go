@@ -76,6 +76,8 @@ type Cluster struct {
 	Host Host
 	// Runtime runs the containers of the minion whose units are made; the zero value is containerd.
 	Runtime Runtime
+	// Websockets says that its kubelet speaks WebSocket itself, of a minion whose image has Docker.
+	Websockets bool
 	// Registries is what minions know of the registries of container images.
 	Registries Registries
 	// Proxy is how minions reach what is outside; Proxied says that the node whose units are made has had one.

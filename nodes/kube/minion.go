@@ -104,7 +104,7 @@ cgroupDriver: systemd
 %shealthzBindAddress: 127.0.0.1
 # images come with the node image: none may be collected
 imageGCHighThresholdPercent: 100
-%s`, c.Primary(node), keys+"kubernetes-ca.crt", keys, kubeletServerPair, c.Addressing.Domain, c.Addressing.DNS(), c.Runtime.Endpoint(), kernel, limits)
+%s`, c.Primary(node), keys+"kubernetes-ca.crt", keys, kubeletServerPair, c.Addressing.Domain, c.Addressing.DNS(), c.Runtime.Endpoint(), kernel, limits+c.streams())
 	bind := c.everywhere()
 	if !c.Addressing.Four() {
 		bind = strconv.Quote(bind) // YAML takes it for something else otherwise

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Prints what is on the node already, one fact a line:
-# mtu N | device NAME | six | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | manila | keepalived | virtual | docker | runtime NAME | file SHA256 PATH | link PATH TARGET
+# mtu N | device NAME | six | machine ID | memory KIB | resolver ADDRESS | metrics | storage | cinder | zoned | manila | keepalived | virtual | docker | websockets | runtime NAME | file SHA256 PATH | link PATH TARGET
 # ADDRESS is the node's own address, and ADDRESS6 that of IPv6 that it is to have too; PATHS are the files asked for, one a line.
 set -euo pipefail
 device=$(ip -o addr show to "${ADDRESS:?}" | awk 'NR == 1 {print $2}')
@@ -46,6 +46,9 @@ if [ -e /etc/systemd/system/virtual-address.service ]; then
 fi
 if [ -x /usr/sbin/dockerd ] && [ -x /opt/burano/bin/cri-dockerd ]; then
 	echo docker
+	if [[ $(/opt/burano/bin/kubelet --version) != *" v1.35."* ]]; then
+		echo websockets
+	fi
 fi
 # What the node's containers run by since it began.
 if [ -e /var/lib/burano/started/cri-dockerd ]; then

@@ -128,6 +128,14 @@ func TestDockerRunsTheContainersOfACluster(t *testing.T) {
 		require.Contains(t, fmt.Sprint(result["result"]), "msg=serving")
 		pod := slices.Collect(maps.Keys(s.pods(t)))[0]
 		require.Contains(t, c.kubectl(t, "", "logs", pod), "msg=serving")
+		require.Contains(t, c.kubectl(t, "", "exec", "-n", "kube-system", "deployment/coredns", "--", "/coredns", "-version"), "CoreDNS-1.15.0")
+		l.eventually(t, 2*time.Minute, "what pods use is known", func() error {
+			output, err := c.tryKubectl("", "top", "pods", "-l", "id=web")
+			if err != nil || !strings.Contains(output, pod) {
+				return fmt.Errorf("%s: %w", output, err)
+			}
+			return nil
+		})
 	})
 	t.Run("a probe that fails has its container started again, and one that answers makes it ready", func(t *testing.T) {
 		probed := func(name, kind, probe string) string {
