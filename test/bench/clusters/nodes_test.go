@@ -64,6 +64,19 @@ func newWorld() (*world, error) {
 	return w, nil
 }
 
+// scriptOf is the file of a script, which may follow on what it shares with others; "" where it is none.
+func (w *world) scriptOf(body string) string {
+	if name, is := w.scripts[body]; is {
+		return name
+	}
+	for text, name := range w.scripts {
+		if strings.HasSuffix(body, text) {
+			return name
+		}
+	}
+	return ""
+}
+
 // note keeps what somebody asked that is not simulated: the benchmark fails with it.
 func (w *world) note(format string, args ...any) {
 	w.mutex.Lock()
@@ -340,7 +353,7 @@ func (n *node) script(env map[string]string, body string) (string, error) {
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	switch name := n.world.scripts[body]; name {
+	switch name := n.world.scriptOf(body); name {
 	case "host-key.sh":
 		return n.hostKeyScript(env["ACTION"])
 	case "facts.sh":
