@@ -125,6 +125,7 @@ func modules() []module {
 			"config/crd/standard/gateway.networking.k8s.io_referencegrants.yaml",
 			"config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml",
 		}}},
+		{name: "calico-definitions", folder: "calico", main: "github.com/projectcalico/calico", files: map[string][]string{"calico.yaml": {"manifests/crds.yaml"}}},
 		// Apart from the programs, which take long to build, and which a project publishes without them.
 		{name: "calico-files", folder: "calico", main: "github.com/projectcalico/calico", files: map[string][]string{
 			"bird.toml":              {"confd/etc/calico/confd/conf.d/bird.toml"},

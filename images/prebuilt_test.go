@@ -284,7 +284,7 @@ func TestASignatureIsOfTheRightSignerAndFile(t *testing.T) {
 }
 
 func TestTheImageHasOneProgramForAllOfKubernetesOrTheProjectsOwn(t *testing.T) {
-	others := []string{"etcd", "etcdctl", "calico-node", "calico-kube-controllers", "calicoctl", "flanneld", "metrics-server", "helm-release", "storage-controllers", "storage-node", "bridge", "host-local", "loopback", "portmap", "ptp", "calico-cni", "flannel-cni", "gateway-api.yaml", "volume-snapshots.yaml",
+	others := []string{"etcd", "etcdctl", "calico-node", "calico-kube-controllers", "calicoctl", "flanneld", "metrics-server", "helm-release", "storage-controllers", "storage-node", "bridge", "host-local", "loopback", "portmap", "ptp", "calico-cni", "flannel-cni", "calico.yaml", "gateway-api.yaml", "volume-snapshots.yaml",
 		"bird.toml", "bird_aggr.toml", "bird_ipam.toml", "bird.cfg.template", "bird_aggr.cfg.template", "bird_ipam.cfg.template"}
 	own := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
 	for _, programs := range [][]string{{"kubernetes"}, own} {

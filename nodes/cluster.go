@@ -119,6 +119,8 @@ type Config struct {
 	PodMTU int
 	// Encapsulation is of packets between pods of two nodes; network.Always when empty. A cluster keeps it.
 	Encapsulation network.Encapsulation
+	// Datastore is where Calico keeps what it knows; etcd when empty. A cluster keeps it.
+	Datastore network.Datastore
 	// Peers are routers with which the nodes exchange routes to pods, where packets are not wrapped.
 	Peers []network.Peer
 	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
@@ -271,12 +273,22 @@ func NewCluster(config Config) (*Cluster, error) {
 func (c Config) driver() (network.Driver, error) {
 	switch c.Network {
 	case Calico, "":
-		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, Pods6: c.Addressing.Pods6, MTU: c.PodMTU, Encapsulation: c.Encapsulation, Peers: c.Peers}, nil
+		return network.Calico{EtcdUser: etcd.Calico, Pods: c.Addressing.Pods, Pods6: c.Addressing.Pods6, MTU: c.PodMTU, Encapsulation: c.Encapsulation, Peers: c.Peers,
+			Datastore: c.Datastore}, nil
 	case Flannel:
+		if c.Datastore == network.InKubernetes {
+			return nil, errors.New("the network of pods cannot have its store in Kubernetes: Flannel has it in etcd")
+		}
 		return network.Flannel{EtcdUser: etcd.Flannel, Pods: c.Addressing.Pods, MTU: c.PodMTU}, nil
 	}
 	return nil, fmt.Errorf("there is no network %q for pods; networks are %s and %s", c.Network, Calico, Flannel)
 }
+
+// registers says that nodes of all roles have Node objects, because the network of pods keeps what it knows of a node there.
+func (c Config) registers() bool { return c.Datastore == network.InKubernetes }
+
+// podless says that a node has a Node object and no kubelet.
+func (c Config) podless(node Node) bool { return c.registers() && node.Role != Minion }
 
 // master is the one through which the cluster is worked with.
 func (c *Cluster) master() Node { return c.masters()[0] }

@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 )
 
 //go:embed scripts/health.sh
@@ -199,6 +200,42 @@ func (d *deployment) apiReady(ctx context.Context, node Node) error {
 		return err
 	}
 	return d.poll(ctx, node, config, "/readyz")
+}
+
+// networkDefinitions makes the cluster know the kinds in which the network of pods keeps what it knows, as the master's image has them.
+func (d *deployment) networkDefinitions(ctx context.Context, node Node) error {
+	definitions, err := d.readDefinitions(ctx, node, "the kinds of Calico", network.CalicoDefinitions)
+	if err != nil {
+		return err
+	}
+	if definitions == nil {
+		return fmt.Errorf("the image of %s has no definitions of Calico's kinds (%s), which calicoDatastore: %s needs: use one that is built with this release", node.Name,
+			network.CalicoDefinitions, network.InKubernetes)
+	}
+	config, err := d.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
+		return wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) error {
+			if err := kube.Define(ctx, config, definitions); err != nil {
+				return wait.Again(err)
+			}
+			return nil
+		})
+	})
+}
+
+// register gives a node its Node object, in which the network of pods keeps what it knows of it.
+func (d *deployment) register(ctx context.Context, node Node) error {
+	config, err := d.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	if d.cluster.config.podless(node) {
+		return kube.RegisterPodless(ctx, config, kubeNode(node), string(node.Role))
+	}
+	return kube.Register(ctx, config, node.Name, node.Settings)
 }
 
 // access applies the rights of Burano, the API server's kubelet client, the publisher and the network. It tries again

@@ -41,6 +41,9 @@ const (
 	stepAccess             = "access rights"
 	stepGatewayAPI         = "gateway api"
 	stepNetwork            = "network"
+	stepNetworkDefinitions = "network definitions"
+	stepRegister           = "register"
+	stepLease              = "node lease"
 	stepNetworkControllers = "network controllers"
 	stepConfigureNetwork   = "network settings"
 	stepRuntime            = "container runtime"
@@ -416,6 +419,28 @@ func (d *deployment) plan() *plan.Plan {
 	// Those of the lead first: where there was one master before, they have had no leader.
 	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), controlled...)
 	access := add(master, stepAccess, d.access, serves)
+	var store []string // what the network's programs need where their store is Kubernetes
+	if d.cluster.config.registers() {
+		store = []string{access, add(master, stepNetworkDefinitions, d.networkDefinitions, serves)}
+	}
+	// networked is the step that starts a node's network, after others.
+	networked := func(node Node, after ...string) {
+		if d.cluster.config.registers() {
+			way := stepAPIForwarder
+			if node.Role == Master {
+				way = stepAPIServes
+			}
+			registered := on(node, stepRegister)
+			if node.Role == Minion {
+				registered = on(node, stepSettings)
+			} else {
+				add(node, stepRegister, d.register, on(node, stepFiles), ready)
+				add(node, stepLease, d.units(false, kube.LeaseUnit), registered, on(node, way))
+			}
+			after = slices.Concat(after, store, []string{registered, on(node, way)})
+		}
+		add(node, stepNetwork, d.units(true, network.Daemons...), after...)
+	}
 	for _, node := range nodes {
 		if node.Role != Master {
 			continue
@@ -427,7 +452,7 @@ func (d *deployment) plan() *plan.Plan {
 			begun = append(begun, own)
 		}
 		if len(network.Controllers) > 0 {
-			add(node, stepNetworkControllers, d.units(false, network.Controllers...), append(slices.Clone(controlled), begun...)...)
+			add(node, stepNetworkControllers, d.units(false, network.Controllers...), slices.Concat(controlled, begun, store)...)
 		}
 		if withBinary {
 			add(node, stepPublisher, d.units(false, "burano-publish"), append(begun, on(node, stepBinary))...)
@@ -499,9 +524,9 @@ func (d *deployment) plan() *plan.Plan {
 			// Nobody waits for the master's routes to pods: they come when the busiest seconds are over.
 			after := []string{on(node, stepForwarder), ready}
 			if len(d.dead) > 0 && node.Name == master.Name {
-				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder)))
+				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder), ready))
 			}
-			add(node, stepNetwork, d.units(true, network.Daemons...), after...)
+			networked(node, after...)
 			if _, some := d.design.driver.Configure(); some && node.Name == master.Name {
 				add(node, stepConfigureNetwork, d.configureNetwork, on(node, stepNetwork))
 			}
@@ -510,13 +535,16 @@ func (d *deployment) plan() *plan.Plan {
 			if d.again {
 				began = append(began, add(node, stepFormerNode, d.formerNode, ready, on(node, stepForwarder)))
 			}
-			add(node, stepNetwork, d.units(true, network.Daemons...), began...)
+			networked(node, began...)
 			add(node, stepRuntime, d.runtime, on(node, stepFiles))
 			kubelet := plan.Step{Name: stepKubelet, After: append(began, on(node, stepRuntime), on(node, stepAPIForwarder), access)}
 			if len(d.images) > 0 {
 				kubelet.After = append(kubelet.After, add(node, stepContainerImages, d.podImages, on(node, stepRuntime)))
 			}
-			if d.again || !node.Settings.IsZero() {
+			switch {
+			case d.cluster.config.registers():
+				kubelet.After = append(kubelet.After, add(node, stepSettings, d.register, append(began, ready)...))
+			case d.again || !node.Settings.IsZero():
 				kubelet.After = append(kubelet.After, add(node, stepSettings, d.applySettings, append(began, ready)...))
 			}
 			for _, other := range nodes {
@@ -529,7 +557,7 @@ func (d *deployment) plan() *plan.Plan {
 			})
 			add(node, stepNodeReady, d.nodeReady, on(node, stepKubelet), on(node, stepNetwork))
 		case Gateway:
-			add(node, stepNetwork, d.units(true, network.Daemons...), on(node, stepForwarder))
+			networked(node, on(node, stepForwarder))
 			if withBinary {
 				// The daemon writes HAProxy's configuration and starts it.
 				add(node, stepGateway, d.units(admits, "burano-gateway"), on(node, stepBinary), on(node, stepForwarder))

@@ -87,7 +87,7 @@ type design struct {
 
 func (d design) kube() kube.Cluster {
 	return kube.Cluster{Name: d.cluster.Name, Authorities: d.authorities, Addressing: d.cluster.Addressing, EtcdAuthorityFile: etcd.AuthorityFile, Host: d.host, Runtime: d.runtime, Websockets: d.websockets, Registries: d.cluster.Registries,
-		Proxy: d.cluster.Proxy, Proxied: d.proxied, NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
+		Proxy: d.cluster.Proxy, Proxied: d.proxied, Podless: d.cluster.registers(), NodeNetwork: d.cluster.NodeNetwork, NodeNetwork6: d.cluster.NodeNetwork6}
 }
 
 func etcdNode(node Node) etcd.Node { return etcd.Node{Name: node.Name, Address: node.Address} }
@@ -140,6 +140,9 @@ func (d design) orders(node Node) map[string]pki.Order {
 		orders[memberPair] = pki.Order{Authority: d.authorities.Etcd, Request: etcdNode(node).CertificateRequest()}
 		orders[peerPair] = pki.Order{Authority: d.authorities.EtcdPeers, Request: etcdNode(node).PeerRequest()}
 	}
+	if d.cluster.podless(node) {
+		add(d.kube().LeaseOrders(kubeNode(node)))
+	}
 	switch node.Role {
 	case Master:
 		add(d.kube().MasterOrders(kubeNode(node), etcd.APIServer))
@@ -178,6 +181,9 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 			return layout{}, err
 		}
 		l.add(daemons...)
+		if d.cluster.podless(node) {
+			l.add(cluster.Lease(kubeNode(node), pairs))
+		}
 	}
 	switch node.Role {
 	case Master:

@@ -909,6 +909,65 @@ func TestWhatNodesHaveMoreWherePacketsAreNotWrappedIsAsReviewed(t *testing.T) {
 	reviewed(t, "unwrapped.txt", more(t, nodes, pairs, usual, routed))
 }
 
+func TestWhatNodesHaveOtherwiseWhereCalicoHasItsStoreInKubernetesIsAsReviewed(t *testing.T) {
+	nodes := nodesOf(1, 1, 1)
+	usual, pairs := aDesign(t, nodes, Calico)
+	registered := usual
+	registered.cluster.Datastore = network.InKubernetes
+	registered.cluster.Metrics, registered.metrics, usual.cluster.Metrics, usual.metrics = true, true, true, true
+	var err error
+	registered.driver, err = registered.cluster.driver()
+	require.NoError(t, err)
+	groups := map[Role][]string{Master: {"system:nodes", "burano:calico-nodes", "burano:calico-masters"}, Minion: {"system:nodes", "burano:calico-nodes"}, Gateway: {"system:nodes", "burano:calico-nodes"}}
+	for _, node := range nodes {
+		orders := registered.orders(node)
+		for name, order := range orders {
+			pairs[name] = pki.Pair{Certificate: []byte("<" + name + ": CN=" + order.Request.CommonName + ">\n"), Key: []byte("<" + name + " key>\n")}
+		}
+		require.Equal(t, groups[node.Role], orders["calico-node"].Request.Organization)
+		require.NotContains(t, orders, "calico", "no certificate of etcd")
+		l, err := registered.layout(node, pairs, 1450)
+		require.NoError(t, err)
+		_, leased := l.units[kube.LeaseUnit]
+		require.Equal(t, node.Role != Minion, leased)
+	}
+	reviewed(t, "in-kubernetes.txt", more(t, nodes, pairs, usual, registered))
+	registered.cluster.Network = Flannel
+	_, err = registered.cluster.driver()
+	require.ErrorContains(t, err, "Flannel has it in etcd")
+}
+
+// Calico's programs end where their node has no object, or its kinds are not known.
+func TestCalicoStartsOnNodesThatKubernetesKnows(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(3, 2, 1), NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(), Datastore: network.InKubernetes})
+		require.NoError(t, err)
+		d, err := c.newDeployment(t.Context())
+		require.NoError(t, err)
+		d.again, d.design.elect = again, true
+		steps, err := d.plan().Steps()
+		require.NoError(t, err)
+		after := map[string][]string{}
+		for _, step := range steps {
+			after[step.ID()] = step.After
+		}
+		for _, node := range c.config.Nodes {
+			own, way := stepRegister, stepAPIForwarder
+			switch node.Role {
+			case Master:
+				way = stepAPIServes
+				require.Contains(t, after[plan.ID(node.Name, stepNetworkControllers)], plan.ID("murano-master-1", stepNetworkDefinitions))
+			case Minion:
+				own = stepSettings
+				require.Contains(t, after[plan.ID(node.Name, stepKubelet)], plan.ID(node.Name, own))
+				require.NotContains(t, after, plan.ID(node.Name, stepLease))
+			}
+			require.Subset(t, after[plan.ID(node.Name, stepNetwork)],
+				[]string{plan.ID("murano-master-1", stepAccess), plan.ID("murano-master-1", stepNetworkDefinitions), plan.ID(node.Name, own), plan.ID(node.Name, way)})
+		}
+	}
+}
+
 func TestWhatNodesHaveMoreWhereMastersAreTheWayToRegistriesIsAsReviewed(t *testing.T) {
 	nodes := nodesOf(3, 1, 1)
 	usual, pairs := aDesign(t, nodes, Calico)

@@ -10,8 +10,12 @@ import (
 
 // forgetDead has the network forget nodes that leave and are gone: a new one may have the address of one of them.
 func (d *deployment) forgetDead(ctx context.Context, _ Node) error {
+	config, err := d.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
 	for _, node := range d.dead {
-		if err := d.cluster.forgetNetwork(ctx, node); err != nil {
+		if err := d.cluster.forgetNetwork(ctx, config, node); err != nil {
 			return err
 		}
 	}

@@ -284,8 +284,11 @@ func (c *Cluster) polite(ctx context.Context, node Node, what string, script ssh
 	}
 }
 
-// forgetNetwork deletes what the network knows of a node.
-func (c *Cluster) forgetNetwork(ctx context.Context, node Node) error {
+// forgetNetwork deletes what the network knows of a node. Of one with a Node object, that has it.
+func (c *Cluster) forgetNetwork(ctx context.Context, api *rest.Config, node Node) error {
+	if c.config.registers() {
+		return kube.Disconnect(ctx, api, node.Name)
+	}
 	access := network.Access{Endpoint: etcd.LocalEndpoint, AuthorityFile: etcd.AuthorityFile}
 	_, err := c.script(ctx, c.master().Name, c.driver.Forget(network.Node{Name: node.Name, Address: node.Address}, access))
 	return err
@@ -303,20 +306,22 @@ func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error
 	units := slices.Clone(c.driver.Units().Daemons)
 	if node.Role == Minion {
 		units = append([]string{"kubelet", "kube-proxy"}, units...)
+	} else if c.config.registers() {
+		units = append(units, kube.LeaseUnit)
 	}
 	if node.Machine != nil {
 		c.leaveMachine(ctx, node)
 	} else {
 		c.stopPolitely(ctx, node, units...)
 	}
-	if node.Role == Minion {
+	if node.Role == Minion || c.config.registers() {
 		if err := kube.Delete(ctx, api, kube.NodeRef(node.Name)); err != nil {
 			return err
 		}
 	}
 	inherited := slices.ContainsFunc(c.config.staying(), func(other Node) bool { return other.Name != node.Name && other.Address == node.Address })
-	if !inherited { // else the network forgot it before its successor got the address
-		if err := c.forgetNetwork(ctx, node); err != nil {
+	if !inherited && !c.config.registers() { // else the network forgot it before its successor got the address
+		if err := c.forgetNetwork(ctx, api, node); err != nil {
 			return err
 		}
 	}

@@ -155,7 +155,7 @@ func (d *deployment) isRestored(ctx context.Context, node Node, run string) (boo
 func (d *deployment) halt(ctx context.Context, node Node) error {
 	units := []string{"etcd"}
 	// A kubelet registers its node when it starts, and not again when the store knows nothing of it.
-	restart := append(slices.Clone(d.design.driver.Units().Daemons), "burano-gateway", "kubelet", "kube-proxy")
+	restart := append(slices.Clone(d.design.driver.Units().Daemons), "burano-gateway", "kubelet", "kube-proxy", kube.LeaseUnit)
 	if node.Role == Master {
 		units = append(units, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
 		units = append(units, d.design.driver.Units().Controllers...)
@@ -212,10 +212,15 @@ func (d *deployment) forgetOthers(ctx context.Context) error {
 				_ = former.Address.UnmarshalText([]byte(address.Address))
 			}
 		}
-		if _, err := c.script(ctx, c.master().Name, c.driver.Forget(former, access)); err != nil {
-			return err
+		if !c.config.registers() {
+			if _, err := c.script(ctx, c.master().Name, c.driver.Forget(former, access)); err != nil {
+				return err
+			}
 		}
 		c.config.Report(ctx, "", "node "+one.Name+" of the snapshot is no node of the cluster: it was removed")
+	}
+	if c.config.registers() {
+		return nil // the network knows no others
 	}
 	client, err := d.etcdClient(ctx)
 	if err != nil {

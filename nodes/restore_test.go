@@ -42,3 +42,17 @@ func TestASnapshotSaysWhetherPacketsBetweenItsPodsWereWrapped(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, said, "of a cluster that had no choice")
 }
+
+func TestASnapshotSaysWhereCalicoHasItsStore(t *testing.T) {
+	for datastore, told := range map[network.Datastore]network.Datastore{"": network.InEtcd, network.InEtcd: network.InEtcd, network.InKubernetes: network.InKubernetes} {
+		c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(1, 1, 1), Vault: newVault(), Datastore: datastore})
+		require.NoError(t, err)
+		_, err = c.authorities(t.Context())
+		require.NoError(t, err)
+		keys, err := c.Keys(t.Context())
+		require.NoError(t, err)
+		said, err := DatastoreIn(keys)
+		require.NoError(t, err)
+		require.Equal(t, told, said)
+	}
+}

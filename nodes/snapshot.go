@@ -79,10 +79,11 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// Where the keys of a snapshot say what the cluster's pods and Services have their addresses from, and that packets between its pods are not wrapped.
+// Where the keys of a snapshot say what the cluster's pods and Services have their addresses from, that packets between its pods are not wrapped, and that Calico's store is Kubernetes.
 const (
 	addressingKey = "addressing"
 	unwrappedKey  = "unwrapped"
+	datastoreKey  = "datastore"
 )
 
 // Keys are those without which a snapshot of the cluster cannot be used, and what the addresses in it are from; they go with it, sealed.
@@ -101,7 +102,21 @@ func (c *Cluster) Keys(ctx context.Context) ([]byte, error) {
 	if c.config.Encapsulation == network.Unwrapped {
 		all[unwrappedKey] = json.RawMessage("true")
 	}
+	if c.config.Datastore == network.InKubernetes {
+		if all[datastoreKey], err = json.Marshal(c.config.Datastore); err != nil {
+			return nil, err
+		}
+	}
 	return json.Marshal(all)
+}
+
+// DatastoreIn says where the network of pods keeps what it knows in the cluster of a snapshot, by its keys.
+func DatastoreIn(keys []byte) (network.Datastore, error) {
+	said := struct{ Datastore network.Datastore }{network.InEtcd}
+	if err := json.Unmarshal(keys, &said); err != nil {
+		return "", fmt.Errorf("read where the network of pods of a snapshot has its store: %w", err)
+	}
+	return said.Datastore, nil
 }
 
 // UnwrappedIn says whether a snapshot is of a cluster whose pods' packets are not wrapped, by its keys.

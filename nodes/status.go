@@ -33,7 +33,7 @@ type Status struct {
 type NodeStatus struct {
 	Node
 	Reached bool   // over SSH
-	Ready   *bool  // takes pods; nil where that is not known, and on nodes without a kubelet
+	Ready   *bool  // takes pods; nil where that is not known, and on nodes without a kubelet. On those that have a Node object all the same, whether Kubernetes takes them for well
 	Version string // of the kubelet, "" where it is not known
 	Problem error  // why it is not reached, or not ready
 	Disk    *Disk  // nil where it is not known
@@ -224,20 +224,26 @@ func (a *asking) kubelets(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// ready notes which nodes take pods. Only minions have a kubelet.
+// ready notes which nodes take pods. Only minions have a kubelet; of others the node itself tells Kubernetes that it lives, where it has an object there.
 func (a *asking) ready(kubelets []corev1.Node) {
 	for i := range a.status.Nodes {
 		node := &a.status.Nodes[i]
-		if node.Role != Minion {
+		podless := a.cluster.config.podless(node.Node)
+		if node.Role != Minion && !podless {
 			continue
 		}
 		ready, why := false, "its kubelet has not registered it"
+		if podless {
+			why = "Kubernetes has no Node object of it, so that other nodes know no way to it and it none to pods: deploy the cluster"
+		}
 		for _, found := range kubelets {
 			if found.Name == node.Name {
 				node.Version = found.Status.NodeInfo.KubeletVersion
 				ready, why = isReady(found)
-				node.Pressure = pressure(found)
-				node.Kubernetes = kube.SettingsOf(found)
+				if !podless { // nobody sets anything of it
+					node.Pressure = pressure(found)
+					node.Kubernetes = kube.SettingsOf(found)
+				}
 			}
 		}
 		for _, one := range node.Pressure {

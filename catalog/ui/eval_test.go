@@ -211,6 +211,14 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	half := filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"podRange6": "fd00:10:244::/64", "useFlannel": true}}}).Errors
 	require.Equal(t, []ui.InputError{{"kubeNetConfiguration", "", "IPv6 needs a range for pods and one for Services; give both, or leave both empty"},
 		{"kubeNetConfiguration", "", "Flannel connects pods by IPv4 alone; choose Calico, or leave the ranges of IPv6 empty"}}, half)
+	require.Empty(t, model["calicoDatastore"])
+	for flannel, refused := range map[bool][]ui.InputError{false: nil, true: {{"kubeNetConfiguration", "", "Flannel keeps its data in etcd; choose Calico, or leave them there"}}} {
+		input := ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"calicoInKubernetes": true, "useFlannel": flannel}}}
+		require.Equal(t, refused, filled(t, definition, input).Errors)
+		if !flannel {
+			require.Equal(t, "kubernetes", modelled(t, definition, input)["calicoDatastore"])
+		}
+	}
 	require.NotContains(t, model["?"], "name", "a definition of 2.0 has a field of its own for it")
 	ids := map[string]bool{}
 	for _, header := range headers(model) {

@@ -246,6 +246,8 @@ func contentsOf(path, digest string) map[string]string {
 		openstack.RegistryProperty:   manifest.Modules["distribution"],
 		openstack.CalicoProperty:     manifest.Modules["calico-files"],
 		openstack.DockerProperty:     manifest.Packages["docker.io"],
+
+		openstack.CalicoDefinitionsProperty: manifest.Modules["calico-definitions"],
 	} {
 		if version != "" {
 			said[property] = version

@@ -83,6 +83,8 @@ type Cluster struct {
 	// Proxy is how minions reach what is outside; Proxied says that the node whose units are made has had one.
 	Proxy   Proxy
 	Proxied bool
+	// Podless says that nodes without a kubelet have Node objects, too.
+	Podless bool
 	// NodeNetwork is where the nodes are.
 	NodeNetwork netip.Prefix
 	// NodeNetwork6 is where they have their addresses of IPv6; not valid where they have none.

@@ -51,7 +51,8 @@ func Load(ctx context.Context, client kubernetes.Interface) (state autoscale.Sta
 	for _, volume := range volumes {
 		state.Held[volume.Node] = true
 	}
-	state.Nodes, state.Pods, state.Budgets = nodes.Items, pods.Items, budgets.Items
+	state.Nodes = slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return Podless(&node) })
+	state.Pods, state.Budgets = pods.Items, budgets.Items
 	return state, nil
 }
 

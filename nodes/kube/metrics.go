@@ -62,10 +62,14 @@ func (c Cluster) MetricsServer(node Node, pairs map[string]pki.Pair) (systemd.Un
 		return systemd.Unit{}, err
 	}
 	access := ssh.File{Path: configs + "metrics-server.conf", Content: content, Mode: 0o600}
+	var podless []string
+	if c.Podless {
+		podless = append(podless, "--node-selector=!"+PodlessLabel) // they have no kubelet to ask
+	}
 	return systemd.Unit{
 		Name:        MetricsUnit,
 		Description: "Kubernetes metrics of nodes and pods",
-		Command: program("metrics-server",
+		Command: append(program("metrics-server",
 			"--kubeconfig="+access.Path,
 			"--authentication-kubeconfig="+access.Path,
 			"--authorization-kubeconfig="+access.Path,
@@ -77,7 +81,7 @@ func (c Cluster) MetricsServer(node Node, pairs map[string]pki.Pair) (systemd.Un
 			"--kubelet-preferred-address-types=InternalIP",
 			"--metric-resolution=15s",
 			"--profiling=false",
-		),
+		), podless...),
 		Files: append(pairFiles(metricsPair, pairs[metricsPair]), access, c.authorityFile()),
 	}, nil
 }

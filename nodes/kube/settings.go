@@ -135,21 +135,26 @@ type setByBurano struct {
 // ApplySettings has a node be as its settings say: what was set through Burano before and is not any more is removed, and what others have set
 // stays. A node that is not there yet is made, so that its kubelet finds it as it is to be and no pod comes too early.
 func ApplySettings(ctx context.Context, config *rest.Config, name string, settings Settings) error {
+	return applySettingsBy(ctx, config, name, settings, false)
+}
+
+func applySettingsBy(ctx context.Context, config *rest.Config, name string, settings Settings, always bool) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	err = persist(ctx, func(ctx context.Context) error { return applySettings(ctx, client, name, settings) })
+	err = persist(ctx, func(ctx context.Context) error { return applySettings(ctx, client, name, settings, always) })
 	if err != nil {
 		return fmt.Errorf("set labels, taints and state of node %s: %w", name, err)
 	}
 	return nil
 }
 
-func applySettings(ctx context.Context, client kubernetes.Interface, name string, settings Settings) error {
+// applySettings makes a node that is not there where something is set of it, or always.
+func applySettings(ctx context.Context, client kubernetes.Interface, name string, settings Settings, always bool) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if settings.IsZero() {
+		if settings.IsZero() && !always {
 			return nil
 		}
 		made := withSettings(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, settings)

@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +52,7 @@ const (
 //go:embed manifests/calico.yaml
 var calicoManifests []byte
 
-// Calico is Calico over etcd.
+// Calico is Calico, over etcd or in Kubernetes.
 type Calico struct {
 	EtcdUser string       // whose certificate it shows to etcd
 	Pods     netip.Prefix // where they have their addresses of IPv4; not valid for none
@@ -59,6 +61,9 @@ type Calico struct {
 	// Encapsulation is of packets between nodes; Always when empty. Unwrapped is for IPv4 alone.
 	Encapsulation Encapsulation
 	Peers         []Peer // where nothing is wrapped
+	// Datastore is where it keeps what it knows; InEtcd when empty. InKubernetes, its daemons start only where their node has a Node object and the kinds of
+	// CalicoDefinitions are known.
+	Datastore Datastore
 }
 
 // Units is part of Driver.
@@ -81,7 +86,9 @@ func (c Calico) Orders(node Node, authorities *pki.Cluster) map[string]pki.Order
 	orders := map[string]pki.Order{
 		calicoEtcdPair: {Authority: authorities.Etcd, Request: pki.Request{CommonName: c.EtcdUser, Usage: pki.Client}},
 	}
-	if node.Kubelet {
+	if c.Datastore == InKubernetes {
+		orders = kubernetesOrders(node, authorities)
+	} else if node.Kubelet {
 		orders[calicoCNIPair] = pki.Order{Authority: authorities.Kubernetes, Request: pki.Request{CommonName: cniUser, Usage: pki.Client}}
 	}
 	if node.Master {
@@ -100,7 +107,12 @@ func (c Calico) Registry() Registry {
 }
 
 // Manifests is part of Driver.
-func (c Calico) Manifests() []byte { return calicoManifests }
+func (c Calico) Manifests() []byte {
+	if c.Datastore == InKubernetes {
+		return calicoKubernetesManifests
+	}
+	return calicoManifests
+}
 
 // Settings is part of Driver: the first calico-node that starts writes its own.
 func (c Calico) Settings() map[string]string { return nil }
@@ -125,12 +137,11 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 	if c.Pods6.IsValid() {
 		six = node.Six.String()
 	}
-	env := []string{
-		"DATASTORE_TYPE=etcdv3",
-		"ETCD_ENDPOINTS=" + access.Endpoint,
-		"ETCD_CA_CERT_FILE=" + access.AuthorityFile,
-		"ETCD_CERT_FILE=" + calicoCert,
-		"ETCD_KEY_FILE=" + calicoKey,
+	store, felix, files, err := c.access(node, pairs, access)
+	if err != nil {
+		return nil, err
+	}
+	env := slices.Concat(store, []string{
 		"NODENAME=" + node.Name,
 		"IP=" + four,
 		"IP6=" + six,
@@ -143,11 +154,7 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 		// Addresses are Neutron's, and each one's own. After a restore the store has those of other servers, which new ones may have now.
 		"DISABLE_NODE_IP_CHECK=true",
 		"WAIT_FOR_DATASTORE=true",
-		"FELIX_DATASTORETYPE=etcdv3",
-		"FELIX_ETCDENDPOINTS=" + access.Endpoint,
-		"FELIX_ETCDCAFILE=" + access.AuthorityFile,
-		"FELIX_ETCDCERTFILE=" + calicoCert,
-		"FELIX_ETCDKEYFILE=" + calicoKey,
+	}, felix, []string{
 		"FELIX_FELIXHOSTNAME=" + node.Name,
 		fmt.Sprintf("FELIX_IPV6SUPPORT=%t", c.Pods6.IsValid()),
 		"FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT",
@@ -159,7 +166,7 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 		"FELIX_XDPENABLED=false",
 		"FELIX_IPTABLESBACKEND=NFT",
 		"FELIX_USAGEREPORTINGENABLED=false",
-	}
+	})
 	if c.MTU != 0 && !c.routed() {
 		env = append(env, fmt.Sprintf("FELIX_VXLANMTU=%d", c.MTU))
 	}
@@ -179,28 +186,29 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 			"ExecStartPre=/bin/mkdir -p /var/lib/calico /var/log/calico /run/calico /etc/cni/net.d",
 			"ExecStartPre=" + bin + "calico-node -startup",
 		},
-		Files: []ssh.File{
-			{Path: access.AuthorityFile, Content: access.Authority},
-			{Path: calicoCert, Content: pairs[calicoEtcdPair].Certificate},
-			{Path: calicoKey, Content: pairs[calicoEtcdPair].Key, Mode: 0o600},
-		},
+		Files: files,
 	}
 	if c.routed() {
 		env = append(env, "BGP_LOGSEVERITYSCREEN=warning")
 	} else {
 		unit.Service = append(unit.Service, "ExecStartPre="+bin+"calico-node -allocate-tunnel-addrs -allocate-tunnel-addrs-run-once")
 	}
-	if node.Kubelet {
+	if node.Kubelet || c.Datastore == InKubernetes {
 		env = append(env, "CALICO_K8S_NODE_REF="+node.Name)
+	}
+	if node.Kubelet {
 		conflist, err := c.conflist(node, access)
 		if err != nil {
 			return nil, err
 		}
-		kubeconfig, err := access.Kubeconfig(cniUser, pairs[calicoCNIPair])
-		if err != nil {
-			return nil, err
+		unit.Files = append(unit.Files, ssh.File{Path: cniSource, Content: conflist})
+		if c.Datastore != InKubernetes {
+			kubeconfig, err := access.Kubeconfig(cniUser, pairs[calicoCNIPair])
+			if err != nil {
+				return nil, err
+			}
+			unit.Files = append(unit.Files, ssh.File{Path: cniKubeconfig, Content: kubeconfig, Mode: 0o600})
 		}
-		unit.Files = append(unit.Files, ssh.File{Path: cniSource, Content: conflist}, ssh.File{Path: cniKubeconfig, Content: kubeconfig, Mode: 0o600})
 		unit.Service = append(unit.Service, "ExecStartPost=/bin/cp "+cniSource+" "+cniConfig)
 	}
 	unit.Files = append(unit.Files, environment(daemonEnv, env))
@@ -263,17 +271,24 @@ func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 	if mtu == 0 {
 		mtu = cmp.Or(node.MTU, 1500) - c.Overhead()
 	}
+	calico := object{
+		"type": "calico", "log_level": "warning", "log_file_path": "/var/log/calico/cni.log",
+		"nodename": node.Name, "mtu": mtu,
+		"ipam": ipam, "policy": object{"type": "k8s"},
+	}
+	if c.Datastore == InKubernetes {
+		maps.Copy(calico, object{"datastore_type": "kubernetes", "kubernetes": object{"kubeconfig": calicoKubeconfig}})
+	} else {
+		maps.Copy(calico, object{
+			"datastore_type": "etcdv3", "etcd_endpoints": access.Endpoint, "etcd_ca_cert_file": access.AuthorityFile,
+			"etcd_cert_file": calicoCert, "etcd_key_file": calicoKey, "kubernetes": object{"kubeconfig": cniKubeconfig},
+		})
+	}
 	text, err := json.MarshalIndent(object{
 		"name":       "k8s-pod-network",
 		"cniVersion": "0.3.1",
 		"plugins": []object{
-			{
-				"type": "calico", "log_level": "warning", "log_file_path": "/var/log/calico/cni.log",
-				"datastore_type": "etcdv3", "etcd_endpoints": access.Endpoint, "etcd_ca_cert_file": access.AuthorityFile,
-				"etcd_cert_file": calicoCert, "etcd_key_file": calicoKey,
-				"nodename": node.Name, "mtu": mtu,
-				"ipam": ipam, "policy": object{"type": "k8s"}, "kubernetes": object{"kubeconfig": cniKubeconfig},
-			},
+			calico,
 			{"type": "portmap", "snat": true, "capabilities": object{"portMappings": true}},
 		},
 	}, "", "  ")
@@ -283,35 +298,35 @@ func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Controllers is part of Driver. The controller "node" is left out: it deletes the Calico node of a server whose
-// Kubernetes node is not registered yet. Compaction is the API server's, which alone may write compact_rev_key.
-func (c Calico) Controllers(_ Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
+// Controllers is part of Driver. Over etcd they carry policies and what these name from Kubernetes. There the controller "node" is left out: it deletes the Calico
+// node of a server whose Kubernetes node is not registered yet. Compaction is the API server's, which alone may write compact_rev_key. In Kubernetes "node" is all that there
+// is to do: it frees the addresses of nodes that are gone.
+func (c Calico) Controllers(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
 	kubeconfig, err := access.Kubeconfig(controllersUser, pairs[calicoControllersPair])
 	if err != nil {
 		return nil, err
+	}
+	files := []ssh.File{{Path: controllersCfg, Content: kubeconfig, Mode: 0o600}}
+	env := []string{"DATASTORE_TYPE=kubernetes", "KUBECONFIG=" + controllersCfg, "ENABLED_CONTROLLERS=node", "LOG_LEVEL=warning"}
+	if c.Datastore != InKubernetes {
+		store, _, keys, err := c.access(node, pairs, access)
+		if err != nil {
+			return nil, err
+		}
+		files = append(keys, files...)
+		env = append(store,
+			"KUBECONFIG="+controllersCfg,
+			"ENABLED_CONTROLLERS=policy,namespace,serviceaccount,workloadendpoint",
+			"COMPACTION_PERIOD=0",
+			"LOG_LEVEL=warning",
+		)
 	}
 	return []systemd.Unit{{
 		Name:        c.Units().Controllers[0],
 		Description: "Calico: policies and profiles from Kubernetes",
 		Command:     []string{bin + "calico-kube-controllers"},
 		Service:     []string{"EnvironmentFile=" + controllersEnv, "ExecStartPre=/bin/mkdir -p /status"},
-		Files: []ssh.File{
-			{Path: access.AuthorityFile, Content: access.Authority},
-			{Path: calicoCert, Content: pairs[calicoEtcdPair].Certificate},
-			{Path: calicoKey, Content: pairs[calicoEtcdPair].Key, Mode: 0o600},
-			{Path: controllersCfg, Content: kubeconfig, Mode: 0o600},
-			environment(controllersEnv, []string{
-				"DATASTORE_TYPE=etcdv3",
-				"ETCD_ENDPOINTS=" + access.Endpoint,
-				"ETCD_CA_CERT_FILE=" + access.AuthorityFile,
-				"ETCD_CERT_FILE=" + calicoCert,
-				"ETCD_KEY_FILE=" + calicoKey,
-				"KUBECONFIG=" + controllersCfg,
-				"ENABLED_CONTROLLERS=policy,namespace,serviceaccount,workloadendpoint",
-				"COMPACTION_PERIOD=0",
-				"LOG_LEVEL=warning",
-			}),
-		},
+		Files:       append(files, environment(controllersEnv, env)),
 	}}, nil
 }
 

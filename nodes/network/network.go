@@ -1,6 +1,6 @@
 // Package network gives pods their addresses and lets every node reach every pod, gateways and masters too.
 //
-// Driver is what a network has to offer: [Calico] or [Flannel], both over etcd.
+// Driver is what a network has to offer: [Calico] or [Flannel], both over etcd, or Calico in Kubernetes.
 package network
 
 import (
@@ -143,9 +143,9 @@ type Driver interface {
 	Settings() map[string]string
 	// Configure is what a master runs in each deployment, once its daemons run: what the network's store is to say. False for nothing.
 	Configure() (ssh.Script, bool)
-	// Registry is what the network keeps of nodes.
+	// Registry is what the network keeps of nodes, where its store is etcd.
 	Registry() Registry
-	// Forget deletes what the network keeps of a node that leaves. A master runs it; the node's daemon is stopped before.
+	// Forget deletes what the network keeps of a node that leaves, where its store is etcd. A master runs it; the node's daemon is stopped before.
 	Forget(node Node, access Access) ssh.Script
 }
 

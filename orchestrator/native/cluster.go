@@ -301,7 +301,11 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(slices.Concat(problems, virtual, storage, registry, runtime, images, routers)...)
+	definitions, err := c.clusters.checkDefinitions(ctx, object)
+	if err != nil {
+		return err
+	}
+	return errors.Join(slices.Concat(problems, virtual, storage, registry, runtime, images, routers, definitions)...)
 }
 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.

@@ -258,6 +258,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		PodMTU:         int(pods.mtu),
 		Encapsulation:  pods.encapsulation,
 		Peers:          peers,
+		Datastore:      pods.datastore,
 		EtcdOnMasters:  object.Text("etcdNodes") == "masters",
 		Vault:          vault{c.runtime, object.ID()},
 		Image:          c.image,
@@ -526,7 +527,7 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	if err != nil {
 		return err
 	}
-	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: apiURL(list, virtualOf(object)), Nodes: list, Network: own, Further: further, Addressing: pods.Addressing,
+	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: apiURL(list, virtualOf(object)), Nodes: list, Network: own, Further: further, Addressing: pods.Addressing, Datastore: pods.datastore,
 		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object),
 		Registry: registry})
 }

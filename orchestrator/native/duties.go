@@ -136,8 +136,12 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 				"Node %s (%s) of cluster %s is not reached over SSH: %v", node.Name, node.Role, cluster.Name(), node.Problem)
 		case node.Ready != nil && !*node.Ready:
 			bad[node.Name] = true
+			lacks := "takes no pods"
+			if node.Role != nodes.Minion {
+				lacks = "is none that Kubernetes knows to be well"
+			}
 			add("node-not-ready", node.Name, keeper.Warning, "Deploy the environment again, which starts what does not run on the node",
-				"Node %s of cluster %s takes no pods: %v", node.Name, cluster.Name(), node.Problem)
+				"Node %s of cluster %s %s: %v", node.Name, cluster.Name(), lacks, node.Problem)
 		}
 	}
 	voters, answering := 0, 0

@@ -29,6 +29,8 @@ type facts struct {
 	Further []netip.Prefix `json:"further,omitempty"`
 	// Addressing is what pods and Services have their addresses from; former versions had no choice, and did not note it.
 	Addressing network.Addressing `json:"addressing,omitzero"`
+	// Datastore is where the network of pods keeps what it knows; former versions had no choice, and did not note it.
+	Datastore network.Datastore `json:"datastore,omitempty"`
 	// Virtual is the address that the gateways share; the zero value for none.
 	Virtual nodes.VirtualAddress `json:"virtual,omitzero"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
@@ -125,7 +127,7 @@ func openCluster(ctx context.Context, secrets Secrets, environmentID, objectID s
 	if err != nil {
 		return known, nil, err
 	}
-	config.Name, config.Nodes, config.Addressing, config.Vault = known.Name, known.Nodes, known.Addressing, keep
+	config.Name, config.Nodes, config.Addressing, config.Datastore, config.Vault = known.Name, known.Nodes, known.Addressing, known.Datastore, keep
 	cluster, err := nodes.NewCluster(config)
 	return known, cluster, err
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ const (
 	propertyDomain        = "clusterDomain"
 	propertyPodMTU        = "podMtu"
 	propertyEncapsulation = "podEncapsulation"
+	propertyDatastore     = "calicoDatastore"
 	propertyPublic6       = "publicIpv6Cidr"
 	propertyNetwork6      = "ipv6Cidr"           // of the environment's network
 	propertySubnet6       = "ipv6SubnetworkName" // of one that is there
@@ -43,12 +45,13 @@ type podNetwork struct {
 	nodes6        netip.Prefix // where nodes have their addresses of IPv6; not valid where they have none
 	kind          nodes.Network
 	encapsulation network.Encapsulation
+	datastore     network.Datastore
 	mtu           int64 // 0: what their node's network carries
 }
 
 // usualPodNetwork is that of clusters that say nothing, and of all that were made before they could.
 func usualPodNetwork() podNetwork {
-	return podNetwork{Addressing: network.DefaultAddressing(), kind: nodes.Calico, encapsulation: network.Always}
+	return podNetwork{Addressing: network.DefaultAddressing(), kind: nodes.Calico, encapsulation: network.Always, datastore: network.InEtcd}
 }
 
 var (
@@ -128,6 +131,12 @@ func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished pod
 			problems = append(problems, fmt.Errorf("podEncapsulation of cluster %s is %s, which Flannel does not have: leave it out, or set useFlannel to false", name, encapsulation))
 		}
 	}
+	if datastore := network.Datastore(object.Text(propertyDatastore)); datastore != "" {
+		wished.datastore = datastore
+		if datastore != network.InEtcd && wished.kind == nodes.Flannel {
+			problems = append(problems, fmt.Errorf("calicoDatastore of cluster %s is %s, and Flannel has its store in etcd: leave it out, or set useFlannel to false", name, datastore))
+		}
+	}
 	wished.mtu = int64(object.Int(propertyPodMTU))
 	return wished, problems
 }
@@ -156,13 +165,14 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 		Domain        string
 		CrossSubnet   bool // what there was in place of Encapsulation before that could be none
 		Encapsulation network.Encapsulation
+		Datastore     network.Datastore // clusters of former versions had no choice, and did not note it
 		MTU           int64
 	}
 	if err := convert(value, &kept); err != nil {
 		return made, true, fmt.Errorf("read what the pods of cluster %s have their addresses from: %w", object.Text("name"), err)
 	}
 	made.Addressing = network.Addressing{Pods: kept.Pods, Services: kept.Services, Pods6: kept.Pods6, Services6: kept.Services6, Domain: kept.Domain}
-	made.nodes6, made.mtu = kept.Nodes6, kept.MTU
+	made.nodes6, made.mtu, made.datastore = kept.Nodes6, kept.MTU, cmp.Or(kept.Datastore, network.InEtcd)
 	switch {
 	case kept.Encapsulation != "":
 		made.encapsulation = kept.Encapsulation
@@ -187,6 +197,9 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 	}
 	if made.Six() {
 		kept["pods6"], kept["services6"], kept["nodes6"] = made.Pods6.String(), made.Services6.String(), made.nodes6.String()
+	}
+	if made.datastore == network.InKubernetes {
+		kept["datastore"] = string(made.datastore)
 	}
 	if made.kind == nodes.Flannel { // Calico takes another one
 		kept["mtu"] = made.mtu
@@ -248,6 +261,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 		differs(propertyDomain, made.Domain, wished.Domain, "its Services, certificates and tokens of ServiceAccounts are called by it")
 		if made.kind == nodes.Calico {
 			differs(propertyEncapsulation, string(made.encapsulation), string(wished.encapsulation), "the addresses of its pods belong to a pool that says so")
+			differs(propertyDatastore, string(made.datastore), string(wished.datastore), "what Calico knows of its nodes and pods is kept there")
 		} else if wished.mtu != 0 {
 			had := fmt.Sprint(made.mtu)
 			if made.mtu == 0 {
@@ -341,6 +355,9 @@ func (c *clusters) checkSix(ctx context.Context, object *muranopl.Object, wished
 	if wished.encapsulation == network.Unwrapped {
 		refuse("podEncapsulation of cluster %s is %s, by which nodes tell each other routes of IPv4 only: set it to %s, or give ranges of IPv4 alone", name, network.Unwrapped, network.CrossSubnet)
 	}
+	if wished.datastore == network.InKubernetes {
+		refuse("calicoDatastore of cluster %s is %s, which goes with addresses of IPv4 alone: set it to %s, or give ranges of IPv4 alone", name, wished.datastore, network.InEtcd)
+	}
 	if external := object.Objects(propertyExternal); len(external) > 0 {
 		refuse("%s cannot be a node of cluster %s: machines beside the cloud have no addresses of IPv6 that Burano knows, and the cluster's pods have", external[0].Text("name"), name)
 	}
@@ -381,7 +398,8 @@ func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err e
 			return nil, err
 		}
 		lacking, _ := c.checkImages(ctx, object) // what Glance does not answer now is the deployment's to tell
-		for _, problem := range append(problems, lacking...) {
+		undefined, _ := c.checkDefinitions(ctx, object)
+		for _, problem := range slices.Concat(problems, lacking, undefined) {
 			refused = append(refused, engine.Refusal{ObjectID: object.ID(), Text: problem.Error()})
 		}
 	}
@@ -490,6 +508,31 @@ func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own n
 	}
 	return fault.New(fault.Invalid, "cluster %s cannot have nodes in %s and in %s with podEncapsulation: %s, which wraps no packet: routers between networks do not know where pods are. "+
 		"Leave all nodes in one network, or make a cluster with podEncapsulation: %s. Nothing was changed", object.Text("name"), own, further[0], network.Unwrapped, network.CrossSubnet)
+}
+
+// checkDefinitions finds images of masters that cannot make Kubernetes Calico's store as the cluster asks for.
+func (c *clusters) checkDefinitions(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+	wished, err := c.podNetwork(ctx, cluster)
+	if err != nil || wished.datastore != network.InKubernetes {
+		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
+	}
+	members, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	master := func(role nodes.Role) bool { return role == nodes.Master }
+	err = eachImage(ctx, project, members, master, func(image openstack.NodeImage, of member) {
+		if image.CalicoDefinitions == "" {
+			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it has the definitions of Calico's kinds, which calicoDatastore: %s needs: build a node image with this "+
+				"release and upload it, or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(),
+				network.InKubernetes, openstack.CalicoDefinitionsProperty, image.ID))
+		}
+	})
+	return problems, err
 }
 
 // checkRouters finds images of nodes that cannot exchange routes as the cluster asks for.

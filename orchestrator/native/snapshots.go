@@ -248,6 +248,14 @@ func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store
 		return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: it is of a cluster %s, and this one has podEncapsulation: %s; the addresses of pods belong to a pool "+
 			"that says so. Restore it into one that is made like it. Nothing was changed", from.ID, object.Text("name"), holds, own.encapsulation)
 	}
+	datastore, err := nodes.DatastoreIn([]byte(from.Secrets))
+	if err != nil {
+		return err
+	}
+	if datastore != own.datastore {
+		return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: it is of a cluster with calicoDatastore: %s, and this one has calicoDatastore: %s, so that its nodes would look "+
+			"for what is not there. Restore it into one that is made like it. Nothing was changed", from.ID, object.Text("name"), datastore, own.datastore)
+	}
 	if kept == own.Addressing {
 		return nil
 	}

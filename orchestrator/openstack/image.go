@@ -40,6 +40,9 @@ const CalicoProperty = "burano_calico"
 // DockerProperty is the property of a node image that says which Docker is in it, such as 20.10.24+dfsg1-1.
 const DockerProperty = "burano_docker"
 
+// CalicoDefinitionsProperty is the property of a node image that says of which Calico it has the definitions of its kinds in Kubernetes, such as v3.28.5.
+const CalicoDefinitionsProperty = "burano_calico_definitions"
+
 // NodeImage is an image as those want to know it who put clusters on it.
 type NodeImage struct {
 	ID, Name   string
@@ -52,6 +55,8 @@ type NodeImage struct {
 	Registry   string // which registry of container images is in it; "" where the image does not say, or has none
 	Calico     string // of which it has all that BGP needs; "" where the image does not say, or has it not
 	Docker     string // which Docker is in it; "" where the image does not say, or has none
+	// CalicoDefinitions are of which Calico it has the definitions of its kinds; "" where the image does not say, or has none.
+	CalicoDefinitions string
 }
 
 // Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
@@ -97,7 +102,9 @@ func nodeImage(image images.Image) NodeImage {
 	registry, _ := image.Properties[RegistryProperty].(string)
 	calico, _ := image.Properties[CalicoProperty].(string)
 	docker, _ := image.Properties[DockerProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, NFS: nfs, Registry: registry, Calico: calico, Docker: docker}
+	definitions, _ := image.Properties[CalicoDefinitionsProperty].(string)
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, NFS: nfs, Registry: registry, Calico: calico, Docker: docker,
+		CalicoDefinitions: definitions}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.

@@ -208,3 +208,36 @@ func TestPacketsThatAreNotWrappedAskForAnImageWithBGPAndForOneNetwork(t *testing
 	require.Empty(t, w.refusals(t, environment(t, demo)), "who says nothing means what is there")
 	require.Contains(t, w.refusals(t, saying(t, map[string]any{"podEncapsulation": "always"}))[0], "podEncapsulation cannot be changed: cluster demo-cluster was made with none")
 }
+
+func TestWhereCalicoHasItsStoreIsForNewClustersAndAsksForAnImageWithItsKinds(t *testing.T) {
+	inKubernetes := map[string]any{"calicoDatastore": "kubernetes"}
+	w := newWorld(t)
+	w.imageSays = `, "burano_calico": "v3.28.5"`
+	for _, told := range append(w.refusals(t, saying(t, inKubernetes)), w.fail(t, saying(t, inKubernetes)).Error()) {
+		require.Contains(t, told, "does not say that it has the definitions of Calico's kinds, which calicoDatastore: kubernetes needs")
+		require.Contains(t, told, "openstack image set --property burano_calico_definitions=VERSION image-id")
+	}
+	require.ErrorContains(t, w.fail(t, saying(t, map[string]any{"calicoDatastore": "kubernetes", "useFlannel": true})), "calicoDatastore of cluster demo-cluster is kubernetes, and Flannel has its store in etcd")
+	w.imageSays = `, "burano_calico_definitions": "v3.28.5"`
+	require.ErrorContains(t, w.fail(t, saying(t, map[string]any{"calicoDatastore": "kubernetes", "podRange": "10.244.0.0/16,fd00:10:244::/64", "serviceRange": "10.96.0.0/16,fd00:10:96::/112"})),
+		"calicoDatastore of cluster demo-cluster is kubernetes, which goes with addresses of IPv4 alone")
+	w.there = w.push(t, saying(t, inKubernetes))
+
+	w.attributes["cluster  network"] = "calico"
+	w.attributes["cluster  podNetwork"] = map[string]any{"pods": "10.244.0.0/16", "services": "10.96.0.0/16", "domain": "cluster.local", "encapsulation": "always"}
+	require.Empty(t, w.refusals(t, saying(t, map[string]any{"calicoDatastore": "etcd"})))
+	require.Contains(t, w.refusals(t, saying(t, inKubernetes))[0], "calicoDatastore cannot be changed: cluster demo-cluster was made with etcd")
+	w.attributes["cluster  podNetwork"].(map[string]any)["datastore"] = "kubernetes"
+	require.Empty(t, w.refusals(t, environment(t, demo)), "who says nothing means what is there")
+	require.Contains(t, w.refusals(t, saying(t, map[string]any{"calicoDatastore": "etcd"}))[0], "calicoDatastore cannot be changed: cluster demo-cluster was made with kubernetes")
+
+	for keys, model := range map[string]map[string]any{`{"datastore": "kubernetes"}`: nil, `{}`: inKubernetes} {
+		w := newWorld(t)
+		w.imageSays = `, "burano_calico_definitions": "v3.28.5"`
+		w.config.Snapshots = archive{only: store.Snapshot{ID: "then", ProjectID: "project", Secrets: keys}}
+		interpreter, root := w.load(t, saying(t, model))
+		_, err := interpreter.Invoke(t.Context(), root.Objects("applications")[0], "restore", map[string]any{"snapshot": "then"})
+		require.ErrorContains(t, err, "and this one has calicoDatastore: "+map[bool]string{true: "etcd", false: "kubernetes"}[model == nil])
+		require.Empty(t, w.asked)
+	}
+}
