@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -273,39 +272,18 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 
 // check finds what would fail later, before anything is made.
 func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error {
-	problems, err := c.clusters.unfit(ctx, object)
-	if err != nil {
-		return err
+	var problems []error
+	for _, find := range []func(context.Context, *muranopl.Object) ([]error, error){
+		c.clusters.unfit, c.clusters.checkVirtual, c.clusters.checkStorage, c.clusters.checkRegistry, c.clusters.checkRuntime, c.clusters.checkImages, c.clusters.checkRouters,
+		c.clusters.checkDefinitions,
+	} {
+		found, err := find(ctx, object)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, found...)
 	}
-	virtual, err := c.clusters.checkVirtual(ctx, object)
-	if err != nil {
-		return err
-	}
-	storage, err := c.clusters.checkStorage(ctx, object)
-	if err != nil {
-		return err
-	}
-	registry, err := c.clusters.checkRegistry(ctx, object)
-	if err != nil {
-		return err
-	}
-	runtime, err := c.clusters.checkRuntime(ctx, object)
-	if err != nil {
-		return err
-	}
-	images, err := c.clusters.checkImages(ctx, object)
-	if err != nil {
-		return err
-	}
-	routers, err := c.clusters.checkRouters(ctx, object)
-	if err != nil {
-		return err
-	}
-	definitions, err := c.clusters.checkDefinitions(ctx, object)
-	if err != nil {
-		return err
-	}
-	return errors.Join(slices.Concat(problems, virtual, storage, registry, runtime, images, routers, definitions)...)
+	return errors.Join(problems...)
 }
 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.

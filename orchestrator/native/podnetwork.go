@@ -511,49 +511,31 @@ func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own n
 }
 
 // checkDefinitions finds images of masters that cannot make Kubernetes Calico's store as the cluster asks for.
-func (c *clusters) checkDefinitions(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+func (c *clusters) checkDefinitions(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
 	wished, err := c.podNetwork(ctx, cluster)
 	if err != nil || wished.datastore != network.InKubernetes {
 		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
 	}
-	members, err := c.members(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	project, err := c.runtime.Project(ctx)
-	if err != nil {
-		return nil, err
-	}
-	master := func(role nodes.Role) bool { return role == nodes.Master }
-	err = eachImage(ctx, project, members, master, func(image openstack.NodeImage, of member) {
-		if image.CalicoDefinitions == "" {
-			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it has the definitions of Calico's kinds, which calicoDatastore: %s needs: build a node image with this "+
-				"release and upload it, or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(),
-				network.InKubernetes, openstack.CalicoDefinitionsProperty, image.ID))
-		}
-	})
-	return problems, err
+	return c.imagesWithout(ctx, cluster, func(role nodes.Role) bool { return role == nodes.Master }, func(image openstack.NodeImage) string { return image.CalicoDefinitions },
+		fmt.Sprintf("it has the definitions of Calico's kinds, which calicoDatastore: %s", network.InKubernetes), openstack.CalicoDefinitionsProperty)
 }
 
 // checkRouters finds images of nodes that cannot exchange routes as the cluster asks for.
-func (c *clusters) checkRouters(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+func (c *clusters) checkRouters(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
 	wished, err := c.podNetwork(ctx, cluster)
 	if err != nil || wished.encapsulation != network.Unwrapped {
 		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
 	}
-	members, err := c.members(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	project, err := c.runtime.Project(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = eachImage(ctx, project, members, func(nodes.Role) bool { return true }, func(image openstack.NodeImage, of member) {
-		if image.Calico == "" {
-			problems = append(problems, fmt.Errorf("image %s of node %s does not say that its Calico can exchange routes by BGP, which podEncapsulation: %s needs: build a node image with this "+
-				"release and upload it, or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(),
-				network.Unwrapped, openstack.CalicoProperty, image.ID))
+	return c.imagesWithout(ctx, cluster, func(nodes.Role) bool { return true }, func(image openstack.NodeImage) string { return image.Calico },
+		fmt.Sprintf("its Calico can exchange routes by BGP, which podEncapsulation: %s", network.Unwrapped), openstack.CalicoProperty)
+}
+
+// imagesWithout finds images of nodes of some roles that do not say what the property is for.
+func (c *clusters) imagesWithout(ctx context.Context, cluster *muranopl.Object, has func(nodes.Role) bool, says func(openstack.NodeImage) string, what, property string) (problems []error, err error) {
+	err = c.eachImageOf(ctx, cluster, has, func(image openstack.NodeImage, of member) {
+		if says(image) == "" {
+			problems = append(problems, fmt.Errorf("image %s of node %s does not say that %s needs: build a node image with this release and upload it, or, where this one is of it, say so "+
+				"(openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(), what, property, image.ID))
 		}
 	})
 	return problems, err

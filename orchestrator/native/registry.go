@@ -68,15 +68,7 @@ func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) 
 
 // imagesOfRegistry looks at the images of the nodes on which a registry may run.
 func (c *clusters) imagesOfRegistry(ctx context.Context, cluster *muranopl.Object, look func(openstack.NodeImage, member)) error {
-	members, err := c.members(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	project, err := c.runtime.Project(ctx)
-	if err != nil {
-		return err
-	}
-	return eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Minion }, look)
+	return c.eachImageOf(ctx, cluster, func(role nodes.Role) bool { return role == nodes.Minion }, look)
 }
 
 // registryName is what a cluster's own registry is called in names of images; "" where it has none.
