@@ -70,24 +70,29 @@ func patchNode(ctx context.Context, config *rest.Config, node string, closed boo
 	if closed {
 		unschedulable = true
 	}
-	patch, err := json.Marshal(map[string]any{
+	err = mergeNode(ctx, client, node, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{annotationLeaving: mark}},
 		"spec":     map[string]any{"unschedulable": unschedulable},
 	})
 	if err != nil {
 		return fmt.Errorf("mark node %s: %w", node, err)
 	}
-	err = persist(ctx, func(ctx context.Context) error {
+	return nil
+}
+
+// mergeNode merges something into the object of a node, if it is there.
+func mergeNode(ctx context.Context, client kubernetes.Interface, node string, change map[string]any) error {
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return persist(ctx, func(ctx context.Context) error {
 		_, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("mark node %s: %w", node, err)
-	}
-	return nil
 }
 
 // Drain moves the pods of a node away through the eviction API, so that disruption budgets are respected, and returns when they

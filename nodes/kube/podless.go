@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,18 +132,7 @@ func Disconnect(ctx context.Context, config *rest.Config, name string) error {
 	for _, kind := range []string{"IPv4Address", "IPv6Address", "IPv4VXLANTunnelAddr", "IPv6VXLANTunnelAddr"} {
 		none["projectcalico.org/"+kind] = nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": none}})
-	if err != nil {
-		return fmt.Errorf("have the network forget node %s: %w", name, err)
-	}
-	err = persist(ctx, func(ctx context.Context) error {
-		_, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
+	if err := mergeNode(ctx, client, name, map[string]any{"metadata": map[string]any{"annotations": none}}); err != nil {
 		return fmt.Errorf("have the network forget node %s: %w", name, err)
 	}
 	return nil

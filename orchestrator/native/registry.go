@@ -61,14 +61,14 @@ func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) 
 	if !slices.ContainsFunc(storageClasses(cluster), func(class kube.StorageClass) bool { return class.Default && class.Backend != kube.Local }) {
 		return false, nil
 	}
-	lacking := false
-	err = c.imagesOfRegistry(ctx, cluster, func(image openstack.NodeImage, _ member) { lacking = lacking || image.Registry == "" })
-	return !lacking, err
+	lacking, err := c.imagesWithoutRegistry(ctx, cluster)
+	return len(lacking) == 0, err
 }
 
-// imagesOfRegistry looks at the images of the nodes on which a registry may run.
-func (c *clusters) imagesOfRegistry(ctx context.Context, cluster *muranopl.Object, look func(openstack.NodeImage, member)) error {
-	return c.eachImageOf(ctx, cluster, func(role nodes.Role) bool { return role == nodes.Minion }, look)
+// imagesWithoutRegistry finds images of the nodes on which a registry may run that have none.
+func (c *clusters) imagesWithoutRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
+	return c.imagesWithout(ctx, cluster, func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage) string { return image.Registry },
+		"it has a registry, which enableRegistry", openstack.RegistryProperty)
 }
 
 // registryName is what a cluster's own registry is called in names of images; "" where it has none.
@@ -143,17 +143,9 @@ func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) 
 	if registry == nil || len(problems) > 0 {
 		return problems, err
 	}
-	err = c.imagesOfRegistry(ctx, cluster, func(image openstack.NodeImage, of member) {
-		if image.Registry == "" {
-			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it has a registry, which enableRegistry needs: build a node image with this release and upload it, "+
-				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(), openstack.RegistryProperty, image.ID))
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(problems) > 0 {
-		return problems, nil
+	problems, err = c.imagesWithoutRegistry(ctx, cluster)
+	if err != nil || len(problems) > 0 {
+		return problems, err
 	}
 	live, _, err := c.former(ctx, cluster)
 	if err != nil || live == nil {
