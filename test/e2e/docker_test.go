@@ -13,8 +13,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"github.com/gophercloud/gophercloud/v2/openstack"
-	glance "github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/images"
@@ -61,21 +59,11 @@ func TestDockerRunsTheContainersOfACluster(t *testing.T) {
 	}
 	l.deleteIfFailed(t, "scaling")
 
-	client := l.user(t, "burano-admin").service(t, openstack.NewImageV2)
-	pages, err := glance.List(client, glance.ListOpts{Name: "burano-node"}).AllPages(t.Context())
-	require.NoError(t, err)
-	list, err := glance.ExtractImages(pages)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	says := func(change glance.UpdateImageProperty) {
-		change.Name = "burano_docker"
-		require.NoError(t, glance.Update(t.Context(), client, list[0].ID, glance.UpdateOpts{change}).Err)
-	}
-	says(glance.UpdateImageProperty{Op: glance.RemoveOp})
+	again := l.nodeImageWithout(t, "burano_docker")
 	output, err := try(model)
 	require.Error(t, err, output)
 	require.Contains(t, output, "image burano-node of murano-kube-2 does not say that it has Docker, which containerRuntime asks for: build a node image with it")
-	says(glance.UpdateImageProperty{Op: glance.AddOp, Value: list[0].Properties["burano_docker"].(string)})
+	again()
 	output, err = try(strings.Replace(model, "containerRuntime: docker", "containerRuntime: docker\n    dockerMirror: https://mirror.example.org/v2/hub", 1))
 	require.Error(t, err, output)
 	require.Contains(t, output, "dockerMirror has https://mirror.example.org/v2/hub, and Docker takes no mirror with a path")

@@ -28,23 +28,10 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 	if os.Getenv("BURANO_SOAK") == "" {
 		t.Skip("`make soak` runs it")
 	}
-	l := startIn(t, []string{"--external-ipv6", outside6() + "/64"})
-	demo := l.user(t, "burano-demo")
-	found := inventory(t, demo)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	model := dualEnvironment(t)
-	file := filepath.Join(t.TempDir(), "dual.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
-	began := time.Now()
-	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	require.Contains(t, output, "Deployment finished")
-	t.Logf("deployed after %.1f s:\n%s", time.Since(began).Seconds(), output)
-	l.deleteIfFailed(t, "dual")
-	environment := environmentNamed(t, demo, "dual")
-	where := endpointOf(t, environment)
-	bothReplicasAnswer(t, l, where)
-	c := l.clusterOf(t, demo, environment)
-	gateway, _, err := net.SplitHostPort(where)
+	s := deployedWithSix(t, "dual", model)
+	l, c := s.lab, s.cluster
+	gateway, _, err := net.SplitHostPort(s.where)
 	require.NoError(t, err)
 
 	t.Run("nodes, pods and Services have addresses of both", func(t *testing.T) { hasBoth(t, l, c) })
@@ -53,7 +40,7 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 	t.Run("a node that leaves is forgotten, and one that comes has both", func(t *testing.T) { comesAndGoesWith(t, l, c, "dual") })
 	t.Run("a deployment that changes nothing restarts nothing, and one without IPv6 is refused", func(t *testing.T) {
 		before := c.processes(t)
-		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		output := l.run(t, l.as("burano-demo"), "burano", "deploy", s.file, "--follow")
 		require.Contains(t, output, "Deployment finished")
 		require.Equal(t, before, c.processes(t))
 		other := filepath.Join(t.TempDir(), "other.yaml")
@@ -63,10 +50,44 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 		require.Contains(t, output, "give both a range of IPv6, or none")
 	})
 
-	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "dual")
+	s.deleted(t)
+	t.Run("so does one in a network that was there before", func(t *testing.T) { dualInExistingNetwork(t, l, s.user) })
+}
+
+// withSix is a cluster in a network that has IPv6, on a local cloud that has it outside.
+type withSix struct {
+	lab        *lab
+	user       *user
+	cluster    *cluster
+	found      map[string][]string // what there was before
+	name, file string              // of the environment, and of its model
+	where      string              // the application answers there
+}
+
+// deployedWithSix deploys the model of an environment with the demonstration on a local cloud of its own, and waits until both replicas answer.
+func deployedWithSix(t *testing.T, name, model string) withSix {
+	l := startIn(t, []string{"--external-ipv6", outside6() + "/64"})
+	demo := l.user(t, "burano-demo")
+	s := withSix{lab: l, user: demo, found: inventory(t, demo), name: name, file: filepath.Join(t.TempDir(), name+".yaml")}
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	require.NoError(t, os.WriteFile(s.file, []byte(model), 0o600))
+	began := time.Now()
+	output := l.run(t, l.as("burano-demo"), "burano", "deploy", s.file, "--follow")
+	require.Contains(t, output, "Deployment finished")
+	t.Logf("deployed after %.1f s:\n%s", time.Since(began).Seconds(), output)
+	l.deleteIfFailed(t, name)
+	environment := environmentNamed(t, demo, name)
+	s.where = endpointOf(t, environment)
+	bothReplicasAnswer(t, l, s.where)
+	s.cluster = l.clusterOf(t, demo, environment)
+	return s
+}
+
+// deleted deletes the environment, which leaves nothing.
+func (s withSix) deleted(t *testing.T) {
+	output := s.lab.run(t, s.lab.as("burano-demo"), "burano", "environment", "delete", s.name)
 	require.Contains(t, output, "is deleted")
-	asBefore(t, demo, found)
-	t.Run("so does one in a network that was there before", func(t *testing.T) { dualInExistingNetwork(t, l, demo) })
+	asBefore(t, s.user, s.found)
 }
 
 // dualEnvironment is the demonstration's environment under the name dual, with two minions and ranges of both versions of IP.

@@ -166,22 +166,12 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		return l.run(t, l.as("burano-demo"), "burano", args...)
 	}
 	const storage = "storageClasses: [{name: burano-local, backend: local, default: true}]"
-	client := l.user(t, "burano-admin").service(t, openstack.NewImageV2)
-	pages, err := images.List(client, images.ListOpts{Name: "burano-node"}).AllPages(t.Context())
-	require.NoError(t, err)
-	list, err := images.ExtractImages(pages)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	says := func(change images.UpdateImageProperty) {
-		change.Name = "burano_registry"
-		require.NoError(t, images.Update(t.Context(), client, list[0].ID, images.UpdateOpts{change}).Err)
-	}
-	says(images.UpdateImageProperty{Op: images.RemoveOp})
+	again := l.nodeImageWithout(t, "burano_registry")
 	output, err := try(with(storage + "\n    enableRegistry: true"))
 	l.deleteIfFailed(t, "groups")
 	require.Error(t, err, output)
 	require.Contains(t, output, "image burano-node of node murano-kube-2 does not say that it has a registry, which enableRegistry needs")
-	says(images.UpdateImageProperty{Op: images.AddOp, Value: list[0].Properties["burano_registry"].(string)})
+	again()
 	output, err = try(with("enableRegistry: true\n    registrySize: much"))
 	require.Error(t, err, output)
 	require.Contains(t, output, "the cluster has no storageClasses, so that nothing would keep what is pushed")
@@ -404,4 +394,23 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 	})
 	burano("environment", "delete", "groups")
 	asBefore(t, demo, found)
+}
+
+// nodeImageWithout has the node image not say a property, and returns what has it say it again.
+func (l *lab) nodeImageWithout(t *testing.T, property string) (again func()) {
+	t.Helper()
+	client := l.user(t, "burano-admin").service(t, openstack.NewImageV2)
+	pages, err := images.List(client, images.ListOpts{Name: "burano-node"}).AllPages(t.Context())
+	require.NoError(t, err)
+	list, err := images.ExtractImages(pages)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	says := func(change images.UpdateImageProperty) {
+		change.Name = property
+		require.NoError(t, images.Update(t.Context(), client, list[0].ID, images.UpdateOpts{change}).Err)
+	}
+	says(images.UpdateImageProperty{Op: images.RemoveOp})
+	return func() {
+		says(images.UpdateImageProperty{Op: images.AddOp, Value: list[0].Properties[property].(string)})
+	}
 }

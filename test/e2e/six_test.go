@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +17,8 @@ func TestAClusterOfIPv6AloneAnswersByBoth(t *testing.T) {
 	if os.Getenv("BURANO_SOAK") == "" {
 		t.Skip("`make soak` runs it")
 	}
-	l := startIn(t, []string{"--external-ipv6", outside6() + "/64"})
-	demo := l.user(t, "burano-demo")
-	found := inventory(t, demo)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	file := filepath.Join(t.TempDir(), "six.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(environmentWithSix(t, "six", "fd00:10:244::/64", "fd00:10:96::/112")), 0o600))
-	began := time.Now()
-	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	require.Contains(t, output, "Deployment finished")
-	t.Logf("deployed after %.1f s:\n%s", time.Since(began).Seconds(), output)
-	l.deleteIfFailed(t, "six")
-	environment := environmentNamed(t, demo, "six")
-	where := endpointOf(t, environment)
-	bothReplicasAnswer(t, l, where)
-	c := l.clusterOf(t, demo, environment)
+	s := deployedWithSix(t, "six", environmentWithSix(t, "six", "fd00:10:244::/64", "fd00:10:96::/112"))
+	l, c := s.lab, s.cluster
 
 	t.Run("Kubernetes knows IPv6 alone, of nodes, pods and Services", func(t *testing.T) {
 		manifests := placedService
@@ -81,7 +67,7 @@ func TestAClusterOfIPv6AloneAnswersByBoth(t *testing.T) {
 		})
 	})
 	t.Run("gateways are reached by both, and lead to pods of IPv6", func(t *testing.T) {
-		gateway, _, err := net.SplitHostPort(where)
+		gateway, _, err := net.SplitHostPort(s.where)
 		require.NoError(t, err)
 		out, err := c.on("murano-gateway-1", "/bin/bash", "-c", "ip -6 -o address show dev eth0 scope global | grep -o 'fd00:20:[^/]*'")
 		require.NoError(t, err, out)
@@ -101,14 +87,12 @@ func TestAClusterOfIPv6AloneAnswersByBoth(t *testing.T) {
 	})
 	t.Run("a deployment that changes nothing restarts nothing", func(t *testing.T) {
 		before := c.processes(t)
-		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		output := l.run(t, l.as("burano-demo"), "burano", "deploy", s.file, "--follow")
 		require.Contains(t, output, "Deployment finished")
 		require.Equal(t, before, c.processes(t))
 	})
 
-	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "six")
-	require.Contains(t, output, "is deleted")
-	asBefore(t, demo, found)
+	s.deleted(t)
 }
 
 // placedService is over a pod on each minion, and says nothing of versions of IP.
