@@ -135,7 +135,9 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 			command, _, _ := strings.Cut(made, "\n")
 			return command + " --name lab-1"
 		}
-		late, command := token("10s"), token("1h")
+		const short = 10 * time.Second
+		late, command := token(short.String()), token("1h")
+		expires := time.Now().Add(short)
 
 		onMachine("mv /opt/burano/bin/kubelet /opt/kubelet")
 		refused, err := s.cluster.on("bare", "/bin/bash", "-c", command)
@@ -153,6 +155,12 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 		require.Equal(t, "1", onMachine("grep -c 'burano: logs in to node lab-1 of cluster' /root/.ssh/authorized_keys"))
 		machinesPodsAnswer(t, s)
 
+		l.eventually(t, short, "the short token's life is over", func() error {
+			if left := time.Until(expires); left > 0 {
+				return fmt.Errorf("%s of it is left", left)
+			}
+			return nil
+		})
 		for once, says := range map[string]string{command: "this machine joined by it at", late: "The join token expired at"} {
 			refused, err := s.cluster.on("bare", "/bin/bash", "-c", once)
 			require.Error(t, err)
