@@ -244,7 +244,7 @@ func TestSitesServletsAndMetricsOfTheCatalogRunOnACluster(t *testing.T) {
 		load.end()
 		t.Logf("%s", load)
 		for _, failed := range load.failed {
-			require.Contains(t, failed, "keep-alive", "nginx ends connections that wait for another request when it ends, and refuses no new one")
+			require.Contains(t, failed.String(), "keep-alive", "nginx ends connections that wait for another request when it ends, and refuses no new one")
 		}
 		require.Equal(t, "second leaflet\n", page(t, leaflet+"/"))
 

@@ -54,7 +54,7 @@ func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
-			client := http.Client{Timeout: 5 * time.Second}
+			client := http.Client{Timeout: patience}
 			answer, err := client.Get(where)
 			if err != nil {
 				list = append(list, err.Error())

@@ -104,7 +104,7 @@ func podsReachEachOther(t *testing.T, l *lab, c *cluster, application string) {
 	require.ElementsMatch(t, []string{"murano-kube-2", "murano-kube-3"}, places, "the replicas run on different nodes")
 	for _, node := range places {
 		inPod := func(arguments string) (string, error) {
-			return c.on(node, "/bin/bash", "-c", "nsenter --net --target $(pidof -s demo) curl --silent --show-error --max-time 2 "+arguments)
+			return c.on(node, "/bin/bash", "-c", "nsenter --net --target $(pidof -s demo) curl --silent --show-error --max-time 10 "+arguments)
 		}
 		replicas := map[string]bool{}
 		l.eventually(t, 20*time.Second, "both replicas answer a pod of "+node, func() error {

@@ -31,9 +31,17 @@ type load struct {
 	fresh   int // requests on new connections
 	kept    int // requests on kept connections
 	left    int // connections that were left because an answer said so
-	failed  []string
+	failed  []failure
 	slowest time.Duration
 }
+
+// failure is a request that failed, and when it was begun.
+type failure struct {
+	at  time.Time
+	err error
+}
+
+func (f failure) String() string { return f.at.Format("15:04:05.000: ") + f.err.Error() }
 
 func startLoad(t *testing.T, address string) *load {
 	return startLoadOf(t, address, loadRate)
@@ -78,7 +86,7 @@ func (l *load) note(count *int, began time.Time, err error) {
 	*count++
 	l.slowest = max(l.slowest, time.Since(began))
 	if err != nil {
-		l.failed = append(l.failed, fmt.Sprintf("%s: %v", began.Format("15:04:05.000"), err))
+		l.failed = append(l.failed, failure{began, err})
 	}
 }
 

@@ -72,8 +72,8 @@ func TestNodesMoveToAnotherNetwork(t *testing.T) {
 	for name, load := range loads {
 		load.end()
 		t.Logf("%s: %s", name, load)
-		for _, failure := range load.failedOutside(replacementOf(t, done, name)) {
-			require.Fail(t, "a request failed", "through %s: %s", name, failure)
+		for _, one := range load.failedOutside(replacementOf(t, done, name)) {
+			require.Fail(t, "a request failed", "through %s: %s", name, one)
 		}
 	}
 	t.Logf("the API was away for %s at most, until %s", api.longest, api.until.Format(time.TimeOnly))

@@ -61,8 +61,8 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	for name, load := range loads {
 		load.end()
 		t.Logf("%s: %s", name, load)
-		for _, failure := range load.failedOutside(replacementOf(t, done, name)) {
-			require.Fail(t, "a request failed", "through %s: %s", name, failure)
+		for _, one := range load.failedOutside(replacementOf(t, done, name)) {
+			require.Fail(t, "a request failed", "through %s: %s", name, one)
 		}
 	}
 	s.master = "murano-kube-1-r2"
@@ -167,16 +167,10 @@ func replacementOf(t *testing.T, done []timeline.Step, node string) (from, to ti
 }
 
 // failedOutside lists the failures of requests that began before or after a time.
-func (l *load) failedOutside(from, to time.Time) (failed []string) {
-	for _, failure := range l.failed {
-		text, _, _ := strings.Cut(failure, ": ")
-		at, err := time.ParseInLocation("15:04:05.000", text, from.Location())
-		if err != nil {
-			return append(failed, failure)
-		}
-		at = time.Date(from.Year(), from.Month(), from.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), from.Location())
-		if at.Before(from) || at.After(to) {
-			failed = append(failed, failure)
+func (l *load) failedOutside(from, to time.Time) (failed []failure) {
+	for _, one := range l.failed {
+		if one.at.Before(from) || one.at.After(to) {
+			failed = append(failed, one)
 		}
 	}
 	return failed

@@ -178,16 +178,16 @@ func (s *scaling) losesNothing(t *testing.T, where string, deploy func(string) s
 	change("first")
 	require.Equal(t, former, s.pods(t), "changing nothing touches nothing")
 	require.Equal(t, " of 30", lingers())
-	replaced := func(what string) []string {
+	replaced := func(what string) []failure {
 		load := startLoad(t, where)
 		s.act(t, "web", "recreatePod", map[string]any{})
 		change(what)
 		load.end()
 		t.Logf("%s: %s", what, load)
 		require.Greater(t, load.fresh, 100, "there was a load")
-		var failed []string
+		var failed []failure
 		for _, one := range load.failed {
-			if !strings.Contains(one, "(keep-alive)") { // httpd ends connections that wait for another request, and refuses no new one
+			if !strings.Contains(one.String(), "(keep-alive)") { // httpd ends connections that wait for another request, and refuses no new one
 				failed = append(failed, one)
 			}
 		}

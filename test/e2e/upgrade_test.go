@@ -101,8 +101,8 @@ func TestAClusterIsUpgraded(t *testing.T) {
 	for name, load := range loads {
 		load.end()
 		t.Logf("%s: %s", name, load)
-		for _, failure := range load.failedOutside(replacementOf(t, done, name)) {
-			require.Fail(t, "a request failed", "through %s: %s", name, failure)
+		for _, one := range load.failedOutside(replacementOf(t, done, name)) {
+			require.Fail(t, "a request failed", "through %s: %s", name, one)
 		}
 	}
 	u.master = "murano-kube-1-r2"
