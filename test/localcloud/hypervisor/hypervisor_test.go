@@ -56,10 +56,14 @@ func ip(t *testing.T, arguments ...string) {
 // not those of the local cloud, whose own tests remove what has them.
 func plugIn(t *testing.T, name, mac string) {
 	t.Helper()
+	remove := func() {
+		_ = exec.Command("ip", "link", "delete", "bhvtest0").Run()
+		_ = exec.Command("ip", "netns", "delete", name).Run()
+	}
+	remove() // what a killed run has left
+	t.Cleanup(remove)
 	ip(t, "netns", "add", name)
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", name).Run() })
 	ip(t, "link", "add", "bhvtest0", "type", "veth", "peer", "name", "ens3", "address", mac, "netns", name)
-	t.Cleanup(func() { _ = exec.Command("ip", "link", "delete", "bhvtest0").Run() })
 	ip(t, "address", "add", hostAddress+"/30", "dev", "bhvtest0")
 	ip(t, "link", "set", "bhvtest0", "up")
 	// Else this machine asks for the address before the server is there, and again only a second later.
