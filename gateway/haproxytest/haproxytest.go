@@ -237,10 +237,10 @@ func FreePort(t testing.TB) uint16 {
 	return 0
 }
 
-// Wait calls condition until it returns nil, and fails the test with its last error after ten seconds.
+// Wait calls condition until it returns nil, and fails the test with its last error after half a minute, in which a busy machine comes to it.
 func Wait(t testing.TB, what string, condition func() error) {
 	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -54,9 +53,7 @@ func TestAServerReachesTheMetadataAddressAndAPodOnItDoesNot(t *testing.T) {
 		output, err := command.CombinedOutput()
 		require.NoError(t, err, string(output))
 	}
-	began := time.Now()
-	require.Error(t, reaches(pod, "169.254.169.254"))
-	require.Less(t, time.Since(began), 4*time.Second, "the pod is told, it does not wait")
+	require.ErrorContains(t, reaches(pod, "169.254.169.254"), "No route to host", "the pod is told, it does not wait")
 	require.NoError(t, reaches(pod, "10.0.0.1"), "everything else is as before")
 	require.NoError(t, reaches(node, "169.254.169.254"))
 }

@@ -53,7 +53,7 @@ func TestAnUnknownHostKeyIsRefusedAtOnce(t *testing.T) {
 	started := time.Now()
 	_, err := ssh.Dial(t.Context(), ssh.Config{Address: server.Address, Signer: server.Signer, HostKeys: []xssh.PublicKey{other.PublicKey()}, Patience: time.Minute})
 	require.ErrorContains(t, err, "unknown host key")
-	require.Less(t, time.Since(started), 10*time.Second)
+	require.Less(t, time.Since(started), 30*time.Second)
 }
 
 func TestAKeyThatTheServerDoesNotKnowIsRefusedAtOnce(t *testing.T) {

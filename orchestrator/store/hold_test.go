@@ -40,7 +40,7 @@ func TestLookingForATaskThatIsNotThereWaitsForNoWriter(t *testing.T) {
 	environment(t, s, "one")
 	writing := db.Begin()
 	require.NoError(t, writing.Error)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // who waits for a writer waits for minutes
 	defer cancel()
 	_, _, err = s.TakeTask(ctx, store.Taking{Worker: "w1", Lease: time.Minute})
 	require.ErrorIs(t, err, store.ErrNotFound)

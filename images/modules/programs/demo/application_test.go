@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func TestAnApplicationSaysWhoAnswers(t *testing.T) {
 }
 
 func TestALeavingApplicationServesOnAndClosesItsConnections(t *testing.T) {
-	url, leave, ended := start(t, 300*time.Millisecond, 10*time.Second)
+	url, leave, ended := start(t, 2*time.Second, 10*time.Second) // a busy machine comes to ask again before it leaves
 	client := newClient(t)
 	response, _ := get(t, client, url+"/")
 	require.False(t, response.Close, "a connection is kept while nobody leaves")
@@ -78,10 +79,13 @@ func TestALeavingApplicationServesOnAndClosesItsConnections(t *testing.T) {
 
 func TestALeavingApplicationFinishesARunningRequest(t *testing.T) {
 	url, leave, ended := start(t, 50*time.Millisecond, 10*time.Second)
-	answered := make(chan string, 1)
+	answered, sent := make(chan string, 1), make(chan struct{})
 	client := newClient(t)
+	traced := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }})
+	request, err := http.NewRequestWithContext(traced, http.MethodGet, url+"/slow?for=700ms", nil)
+	require.NoError(t, err)
 	go func() {
-		response, err := client.Get(url + "/slow?for=700ms")
+		response, err := client.Do(request)
 		if err != nil {
 			answered <- err.Error()
 			return
@@ -91,6 +95,7 @@ func TestALeavingApplicationFinishesARunningRequest(t *testing.T) {
 		answered <- string(body)
 	}()
 	// The request is surely being answered when a later one has been.
+	<-sent
 	get(t, newClient(t), url+"/slow?for=100ms")
 	leave()
 	require.Equal(t, "Hello from demo-1, after 700ms\n", <-answered)
