@@ -98,17 +98,17 @@ var line = regexp.MustCompile(`^(` + strings.Join([]string{
 	`  description [a-z0-9.-]+/[a-z0-9.-]+:[a-z0-9.-]+ rules:[0-9a-f]{12}`,
 	`  (maxconn|timeout client|timeout server) [0-9]+`,
 	`  stick-table type ip size 100000 expire 60000 store conn_cur`,
-	`  bind 0\.0\.0\.0:8000 name port-8000`,
+	`  bind 0\.0\.0\.0:8000 name port-8000( accept-proxy)?`,
 	`  acl sources src( [0-9a-f.:]+/[0-9]+)+`,
 	`  tcp-request connection (track-sc1 src table port-8000|reject (unless sources|if \{ sc1_conn_cur gt [0-9]+ \})|accept)`,
 	`  default_backend port-8000`,
-	`  server [0-9a-f.:]+-[0-9]+ [0-9a-f.:\[\]]+:[0-9]+ check( weight 0)?`,
+	`  server [0-9a-f.:]+-[0-9]+ [0-9a-f.:\[\]]+:[0-9]+ check( weight 0)?( send-proxy-v2)?`,
 }, `|`) + `)$`)
 
 // FuzzRoutesWriteNothingElse holds that no value of a route in etcd writes anything into the configuration but what a route has.
 func FuzzRoutesWriteNothingElse(f *testing.F) {
 	value := `{"version":1,"namespace":"default","service":"web","port":"http","gatewayPort":8000,"protocol":"TCP","sources":["10.0.0.0/8","fd00::/8"],"idleSeconds":60,` +
-		`"connections":10,"connectionsPerClient":2,"backends":[{"address":"10.0.0.1","port":80,"node":"n","ready":true},{"address":"fd00::1","port":80,"draining":true}]}`
+		`"connections":10,"connectionsPerClient":2,"acceptProxy":true,"sendProxy":true,"backends":[{"address":"10.0.0.1","port":80,"node":"n","ready":true},{"address":"fd00::1","port":80,"draining":true}]}`
 	f.Add([]byte(value))
 	for _, place := range []string{"default", "web", "http", "TCP", "10.0.0.0/8", "fd00::/8", "10.0.0.1", "fd00::1", "n"} {
 		for _, evil := range []string{`a\nfrontend x\n  bind :22`, `a # b`, `a b`, `\"`, `\\`, `%[src]`, `fe80::1%a\nb`, `é`} {

@@ -315,7 +315,7 @@ func (f *file) add(l listener, id string) error {
 
 func (f *file) bind(l listener) *models.Bind {
 	number := int64(l.Port)
-	bind := &models.Bind{BindParams: models.BindParams{Name: l.Section}, Address: f.config.Bind.String(), Port: &number}
+	bind := &models.Bind{BindParams: models.BindParams{Name: l.Section, AcceptProxy: l.Rules.AcceptProxy}, Address: f.config.Bind.String(), Port: &number}
 	if l.TLS && !l.Passes {
 		bind.Ssl, bind.CrtList = true, f.web.certificateList()
 		bind.Alpn, bind.SslMinVer = "h2,http/1.1", models.BindParamsSslMinVerTLSv1Dot2

@@ -13,16 +13,18 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// rules are what a listener demands of clients. They change with a reload.
+// rules are what a listener demands of clients, and tells of them. They change with a reload.
 type rules struct {
 	Sources           []netip.Prefix // from where they may come; empty: from anywhere
 	Idle              time.Duration  // how long connections may be silent; 0: as the defaults say
 	Connections       int            // open at a time; 0: as the defaults say
 	ClientConnections int            // of them of one client; 0: any
+	AcceptProxy       bool           // clients say by the PROXY protocol whose connection it is; sources and limits are about who connects all the same
+	SendProxy         bool           // servers are told so
 }
 
 func rulesOf(r route.Route) rules {
-	return rules{Sources: r.Sources, Idle: r.Idle, Connections: r.Connections, ClientConnections: r.ClientConnections}
+	return rules{Sources: r.Sources, Idle: r.Idle, Connections: r.Connections, ClientConnections: r.ClientConnections, AcceptProxy: r.AcceptProxy, SendProxy: r.SendProxy}
 }
 
 // share is how many connections one listener, or one client, may have of those that a gateway carries, so that there is room for others.
@@ -35,12 +37,15 @@ func about(r route.Route, sum string) string { return r.String() + " rules:" + s
 // sum tells rules apart.
 func (r rules) sum() string {
 	text := fmt.Sprint(r.Sources, r.Idle, r.Connections, r.ClientConnections, portsName)
+	if r.AcceptProxy || r.SendProxy { // that of others is what it was, so that an upgrade reloads nothing
+		text += fmt.Sprint(r.AcceptProxy, r.SendProxy)
+	}
 	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(text)))
 }
 
 // none says that a route demands nothing, as most do.
 func (r rules) none() bool {
-	return len(r.Sources) == 0 && r.Idle == 0 && r.Connections == 0 && r.ClientConnections == 0
+	return len(r.Sources) == 0 && r.Idle == 0 && r.Connections == 0 && r.ClientConnections == 0 && !r.AcceptProxy && !r.SendProxy
 }
 
 const (

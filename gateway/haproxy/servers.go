@@ -65,6 +65,9 @@ func (l listener) protocol() string {
 	if l.Filters != nil && l.Filters.H2C {
 		return http2
 	}
+	if l.Rules.SendProxy {
+		return sendProxy
+	}
 	return ""
 }
 

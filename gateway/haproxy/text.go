@@ -80,13 +80,22 @@ func (t text) String() string {
 	return b.String()
 }
 
-// skeleton tells configurations apart by what does not change without a reload: all but servers, how often they are checked, and descriptions.
+// skeleton tells configurations apart by what does not change without a reload: all but servers, how often they are checked, and descriptions. Whether
+// the servers of a section are told whose connections are belongs to it: those that run keep to what they came with.
 func (t text) skeleton() [sha256.Size]byte {
 	sum := sha256.New()
+	told := false
 	for line := range strings.Lines(t.String()) {
-		word, _, _ := strings.Cut(strings.TrimLeft(line, " "), " ")
-		if word != "server" && word != "default-server" && word != "description" {
+		switch word, _, _ := strings.Cut(strings.TrimLeft(line, " "), " "); word {
+		case "default-server", "description":
+		case "server":
+			if !told && strings.Contains(line, sendProxy) {
+				sum.Write([]byte(sendProxy))
+				told = true
+			}
+		default:
 			sum.Write([]byte(line))
+			told = told && strings.HasPrefix(line, " ") // another section begins
 		}
 	}
 	return [sha256.Size]byte(sum.Sum(nil))
@@ -160,7 +169,11 @@ func serverLine(s server, checks checks, protocol string) string {
 	return line + protocol + "\n"
 }
 
-const http2 = " proto h2"
+// What a server is told of how to ask it.
+const (
+	http2     = " proto h2"
+	sendProxy = " send-proxy-v2"
+)
 
 // place puts the servers of a listener into its section, in the place of others.
 func (t text) place(l listener, checks checks) {
@@ -169,8 +182,12 @@ func (t text) place(l listener, checks checks) {
 	for line := range strings.Lines(t.sections[backendKey(l.Section)]) {
 		if !strings.HasPrefix(line, serverIndent) {
 			section.WriteString(line)
-		} else if strings.Contains(line, http2) { // which is not known of what was read
-			protocol = http2
+			continue
+		}
+		for _, one := range []string{http2, sendProxy} { // which is not known of what was read
+			if strings.Contains(line, one) {
+				protocol = one
+			}
 		}
 	}
 	for _, s := range l.Servers {

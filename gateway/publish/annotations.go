@@ -28,6 +28,9 @@ const (
 	// them one client (address) may have. Without them one port, and one client, may have seven eighths of what a gateway carries.
 	AnnotationConnections       = "burano.io/max-connections"
 	AnnotationClientConnections = "burano.io/max-connections-per-client"
+	// AnnotationProxy has the PROXY protocol say whose connections are: "send" tells the pods, "accept" believes a balancer in front of the gateways, which
+	// must say so then, and "accept,send" does both.
+	AnnotationProxy = "burano.io/proxy-protocol"
 )
 
 type wish int
@@ -60,6 +63,7 @@ func truth(annotations map[string]string, name string) (wish, error) {
 type limits struct {
 	idle                           time.Duration
 	connections, clientConnections int
+	acceptProxy, sendProxy         bool
 }
 
 // limitsOf reads the annotations about connections; one that is wrong is not heeded.
@@ -83,6 +87,18 @@ func limitsOf(annotations map[string]string) (l limits, problems []error) {
 			continue
 		}
 		*limit = number
+	}
+	if text, said := annotations[AnnotationProxy]; said {
+		switch strings.ReplaceAll(text, " ", "") {
+		case "accept":
+			l.acceptProxy = true
+		case "send":
+			l.sendProxy = true
+		case "accept,send", "send,accept":
+			l.acceptProxy, l.sendProxy = true, true
+		default:
+			problems = append(problems, fmt.Errorf("the annotation %s must be \"send\", \"accept\" or \"accept,send\", not %q; it is not heeded", AnnotationProxy, text))
+		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return l, problems

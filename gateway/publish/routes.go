@@ -155,7 +155,8 @@ func work(service *core.Service, endpointSlices []*discovery.EndpointSlice, publ
 		}
 		w.claims = append(w.claims, route.Route{
 			Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.TCP,
-			Sources: sources, Idle: limits.idle, Connections: limits.connections, ClientConnections: limits.clientConnections, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, endpointSlices),
+			Sources: sources, Idle: limits.idle, Connections: limits.connections, ClientConnections: limits.clientConnections,
+			AcceptProxy: limits.acceptProxy, SendProxy: limits.sendProxy, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, endpointSlices),
 		})
 	}
 	return w

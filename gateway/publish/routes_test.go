@@ -171,15 +171,22 @@ func TestTheLimitsOfConnectionsAreInRoutes(t *testing.T) {
 	require.Equal(t, 90*time.Second, routes[0].Idle)
 	require.Equal(t, 1000, routes[0].Connections)
 	require.Equal(t, 10, routes[0].ClientConnections)
+	for text, wanted := range map[string][]bool{"accept": {true, false}, "send": {false, true}, "accept, send": {true, true}, "send,accept": {true, true}} {
+		routes, complaints := publish.Routes([]*core.Service{service("web", note("burano.io/proxy-protocol", text))}, nil, nil)
+		require.Empty(t, complaints)
+		require.Equal(t, wanted, []bool{routes[0].AcceptProxy, routes[0].SendProxy}, text)
+	}
 	for name, wrong := range map[string][]string{
 		"burano.io/idle-timeout":               {"", "10", "1ms", "200h", "-1s", "1h\ntimeout client 1s"},
 		"burano.io/max-connections":            {"", "0", "-1", "many", "1000001", "1 2"},
 		"burano.io/max-connections-per-client": {"", "0", "1.5", "99999999999999999999"},
+		"burano.io/proxy-protocol":             {"", "true", "v2", "accept send", "send,send", "Send"},
 	} {
 		for _, value := range wrong {
 			routes, complaints := publish.Routes([]*core.Service{service("web", note(name, value))}, nil, nil)
 			require.Len(t, routes, 1, "it is published all the same")
 			require.Zero(t, routes[0].Idle+time.Duration(routes[0].Connections)+time.Duration(routes[0].ClientConnections))
+			require.False(t, routes[0].AcceptProxy || routes[0].SendProxy)
 			require.Len(t, complaints, 1, value)
 			require.Equal(t, publish.ReasonAnnotation, complaints[0].Reason)
 		}

@@ -61,7 +61,10 @@ type Route struct {
 	// Connections is how many connections each gateway lets be open at a time, ClientConnections how many of them may be of one address;
 	// 0: as many as gateways let by themselves.
 	Connections, ClientConnections int
-	Since                          time.Time // creation of the Service: the older one keeps a contested port
+	// AcceptProxy says that who connects is a balancer, which says by the PROXY protocol (version 1 or 2) whose connection it is, SendProxy that the
+	// backends are told so (version 2): https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt. A gateway of an earlier release does neither.
+	AcceptProxy, SendProxy bool
+	Since                  time.Time // creation of the Service: the older one keeps a contested port
 }
 
 // Backend is one endpoint behind a route: a pod's address and port.
@@ -86,6 +89,8 @@ type document struct {
 	Idle        int64          `json:"idleSeconds,omitempty"`
 	Connections int            `json:"connections,omitempty"`
 	PerClient   int            `json:"connectionsPerClient,omitempty"`
+	AcceptProxy bool           `json:"acceptProxy,omitempty"`
+	SendProxy   bool           `json:"sendProxy,omitempty"`
 	Backends    []Backend      `json:"backends"`
 }
 
@@ -99,7 +104,7 @@ func (r Route) String() string { return r.Namespace + "/" + r.Service + ":" + r.
 func (r Route) Equal(other Route) bool {
 	return r.Namespace == other.Namespace && r.Service == other.Service && r.Port == other.Port && r.GatewayPort == other.GatewayPort && r.Protocol == other.Protocol &&
 		slices.Equal(r.Sources, other.Sources) && r.Idle == other.Idle && r.Connections == other.Connections && r.ClientConnections == other.ClientConnections &&
-		r.Since.Equal(other.Since) && slices.Equal(r.Backends, other.Backends)
+		r.AcceptProxy == other.AcceptProxy && r.SendProxy == other.SendProxy && r.Since.Equal(other.Since) && slices.Equal(r.Backends, other.Backends)
 }
 
 // Validate says what is wrong with a route, or nil.
@@ -161,6 +166,7 @@ func Encode(r Route) ([]byte, error) {
 		Version: Version, Namespace: r.Namespace, Service: r.Service, Port: r.Port, GatewayPort: r.GatewayPort,
 		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: sorted(r.Backends), Sources: normal(r.Sources),
 		Idle: int64(r.Idle / time.Second), Connections: r.Connections, PerClient: r.ClientConnections,
+		AcceptProxy: r.AcceptProxy, SendProxy: r.SendProxy,
 	}
 	value, err := json.Marshal(d)
 	if err != nil {
@@ -200,6 +206,7 @@ func Decode(key string, value []byte) (Route, error) {
 		Namespace: d.Namespace, Service: d.Service, Port: d.Port, GatewayPort: d.GatewayPort,
 		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: append([]Backend{}, d.Backends...), Sources: normal(d.Sources),
 		Idle: time.Duration(d.Idle) * time.Second, Connections: d.Connections, ClientConnections: d.PerClient,
+		AcceptProxy: d.AcceptProxy, SendProxy: d.SendProxy,
 	}
 	if err := r.Validate(); err != nil {
 		return Route{}, fmt.Errorf("decode %q: %w", key, err)
