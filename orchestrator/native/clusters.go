@@ -527,7 +527,8 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	if err != nil {
 		return err
 	}
-	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: apiURL(list, virtualOf(object)), Nodes: list, Network: own, Further: further, Addressing: pods.Addressing, Datastore: pods.datastore,
+	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: apiURL(list, virtualOf(object)), Nodes: list, Network: own, Further: further,
+		Addressing: pods.Addressing, Datastore: pods.datastore, Encapsulation: pods.encapsulation,
 		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object),
 		Registry: registry})
 }

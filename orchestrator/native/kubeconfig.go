@@ -31,6 +31,8 @@ type facts struct {
 	Addressing network.Addressing `json:"addressing,omitzero"`
 	// Datastore is where the network of pods keeps what it knows; former versions had no choice, and did not note it.
 	Datastore network.Datastore `json:"datastore,omitempty"`
+	// Encapsulation is of packets between its pods, which its snapshots tell; former versions did not note it.
+	Encapsulation network.Encapsulation `json:"encapsulation,omitempty"`
 	// Virtual is the address that the gateways share; the zero value for none.
 	Virtual nodes.VirtualAddress `json:"virtual,omitzero"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
@@ -127,7 +129,8 @@ func openCluster(ctx context.Context, secrets Secrets, environmentID, objectID s
 	if err != nil {
 		return known, nil, err
 	}
-	config.Name, config.Nodes, config.Addressing, config.Datastore, config.Vault = known.Name, known.Nodes, known.Addressing, known.Datastore, keep
+	config.Name, config.Nodes, config.Vault = known.Name, known.Nodes, keep
+	config.Addressing, config.Datastore, config.Encapsulation = known.Addressing, known.Datastore, known.Encapsulation
 	cluster, err := nodes.NewCluster(config)
 	return known, cluster, err
 }

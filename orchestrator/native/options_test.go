@@ -71,18 +71,32 @@ func loaded(t *testing.T, model map[string]any) *muranopl.Object {
 // podOf is a KubernetesPod whose model says this.
 func podOf(t *testing.T, properties map[string]any) *muranopl.Object {
 	t.Helper()
-	one := func(class string, properties map[string]any) map[string]any {
-		properties["?"] = map[string]any{"type": class, "id": fmt.Sprintf("%s%d", class, rand.Uint64())}
-		return properties
-	}
-	node := func(role string) map[string]any {
-		return one("com.mirantis.docker.kubernetes.Kubernetes"+role+"Node", map[string]any{
-			"instance": one("io.murano.resources.LinuxMuranoInstance", map[string]any{"name": strings.ToLower(role), "flavor": "f", "image": "i"})})
-	}
-	model := map[string]any{"name": "web", "replicas": 1, "kubernetesCluster": one(classCluster, map[string]any{"name": "kube", "masterNode": node("Master"),
-		"nodeCount": 1, "minionNodes": []any{node("Minion")}, "gatewayCount": 1, "gatewayNodes": []any{node("Gateway")}})}
+	model := map[string]any{"name": "web", "replicas": 1, "kubernetesCluster": clusterModel(nil)}
 	maps.Copy(model, properties)
-	return loaded(t, one(classPod, model))
+	return loaded(t, newModel(classPod, model))
+}
+
+// clusterObject is a cluster with further properties.
+func clusterObject(t *testing.T, properties map[string]any) *muranopl.Object {
+	t.Helper()
+	return loaded(t, clusterModel(properties))
+}
+
+func clusterModel(properties map[string]any) map[string]any {
+	node := func(role string) map[string]any {
+		return newModel("com.mirantis.docker.kubernetes.Kubernetes"+role+"Node", map[string]any{
+			"instance": newModel("io.murano.resources.LinuxMuranoInstance", map[string]any{"name": strings.ToLower(role), "flavor": "f", "image": "i"})})
+	}
+	model := map[string]any{"name": "kube", "masterNode": node("Master"),
+		"nodeCount": 1, "minionNodes": []any{node("Minion")}, "gatewayCount": 1, "gatewayNodes": []any{node("Gateway")}}
+	maps.Copy(model, properties)
+	return newModel(classCluster, model)
+}
+
+// newModel is the model of an object of a class with an id of its own.
+func newModel(class string, properties map[string]any) map[string]any {
+	properties["?"] = map[string]any{"type": class, "id": fmt.Sprintf("%s%d", class, rand.Uint64())}
+	return properties
 }
 
 func TestAPodThatSaysNothingNewHasNoOptions(t *testing.T) {

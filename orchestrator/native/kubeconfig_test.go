@@ -1,0 +1,47 @@
+package native
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/nodes/pki"
+)
+
+// TestASnapshotOutsideOfTasksSaysWhatConnectsThePods has the keys that go with a snapshot say of a cluster what its restore asks for.
+func TestASnapshotOutsideOfTasksSaysWhatConnectsThePods(t *testing.T) {
+	for name, one := range map[string]struct {
+		properties map[string]any
+		unwrapped  bool
+		datastore  network.Datastore
+	}{
+		"the usual":          {nil, false, network.InEtcd},
+		"nothing is wrapped": {map[string]any{"podEncapsulation": "none"}, true, network.InEtcd},
+		"in Kubernetes":      {map[string]any{"podEncapsulation": "crossSubnet", "calicoDatastore": "kubernetes"}, false, network.InKubernetes},
+	} {
+		runtime := acting{sealed{secrets: map[string][]byte{}}, true}
+		cluster := clusterObject(t, one.properties)
+		clusters := &clusters{runtime: runtime, once: &once{}, reports: reports{runtime, slog.New(slog.DiscardHandler)}}
+		require.NoError(t, clusters.keepFacts(t.Context(), cluster, []nodes.Node{{Name: "kube-1", Role: nodes.Master}}), name)
+		_, err := pki.Open(t.Context(), vault{runtime, cluster.ID()}, time.Now())
+		require.NoError(t, err, name)
+		secrets := secretsOf{}
+		for name, value := range runtime.secrets {
+			secrets[name] = string(value)
+		}
+		_, opened, err := openCluster(t.Context(), secrets, "environment", cluster.ID(), nodes.Config{})
+		require.NoError(t, err, name)
+		keys, err := opened.Keys(t.Context())
+		require.NoError(t, err, name)
+		unwrapped, err := nodes.UnwrappedIn(keys)
+		require.NoError(t, err, name)
+		require.Equal(t, one.unwrapped, unwrapped, name)
+		datastore, err := nodes.DatastoreIn(keys)
+		require.NoError(t, err, name)
+		require.Equal(t, one.datastore, datastore, name)
+	}
+}
