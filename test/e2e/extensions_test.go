@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,13 @@ import (
 // networkPolicies closes an application's pods by a NetworkPolicy, and opens them again.
 func networkPolicies(t *testing.T, l *lab, c *cluster, where string) {
 	address, _, _ := strings.Cut(where, ":")
-	application := `
+	closePods(t, l, c, address)
+	openPods(t, l, c, address)
+}
+
+const (
+	closedPort = "8124" // where gateways lead to the pods of closedPods
+	closedPods = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: closed}
@@ -40,28 +47,40 @@ spec:
   selector: {app: closed}
   ports: [{port: 8124, targetPort: 8080}]
 `
-	policy := `
+	closingPolicy = `
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: closed}
 spec: {podSelector: {matchLabels: {app: closed}}, policyTypes: [Ingress]}
 `
-	answers := func() error {
-		_, err := get("http://" + address + ":8124/")
-		return err
-	}
-	c.kubectl(t, application, "apply", "-f", "-")
-	l.eventually(t, 30*time.Second, "the application answers", answers)
-	c.kubectl(t, policy, "apply", "-f", "-")
+)
+
+// closePods has pods that answer through the gateway with this address, and then a policy by which nobody may come in.
+func closePods(t *testing.T, l *lab, c *cluster, gateway string) {
+	t.Helper()
+	c.kubectl(t, closedPods, "apply", "-f", "-")
+	l.eventually(t, 30*time.Second, "the application answers", func() error { return closedAnswer(gateway) })
+	c.kubectl(t, closingPolicy, "apply", "-f", "-")
 	l.eventually(t, 30*time.Second, "nobody may come in", func() error {
-		if answers() == nil {
+		if closedAnswer(gateway) == nil {
 			return fmt.Errorf("it still answers")
 		}
 		return nil
 	})
-	c.kubectl(t, policy, "delete", "-f", "-")
-	l.eventually(t, 30*time.Second, "the application answers again", answers)
-	c.kubectl(t, application, "delete", "--wait=false", "-f", "-")
+}
+
+// openPods takes that policy away, after which the pods answer, and then them.
+func openPods(t *testing.T, l *lab, c *cluster, gateway string) {
+	t.Helper()
+	require.Error(t, closedAnswer(gateway), "nobody may come in")
+	c.kubectl(t, closingPolicy, "delete", "-f", "-")
+	l.eventually(t, 30*time.Second, "the application answers again", func() error { return closedAnswer(gateway) })
+	c.kubectl(t, closedPods, "delete", "--wait=false", "-f", "-")
+}
+
+func closedAnswer(gateway string) error {
+	_, err := get("http://" + net.JoinHostPort(gateway, closedPort) + "/")
+	return err
 }
 
 // extension is the configuration of HAProxy as a webhook that refuses what it is asked about, and as an extension API server that has one

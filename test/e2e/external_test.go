@@ -29,7 +29,17 @@ import (
 
 // TestAMachineBesideTheCloudIsANode takes a machine that nobody made for Burano, in a network of its own, into a cluster, has pods on it answer
 // through the gateway, and takes it out again, three times: by the actions with Burano's key, by a token, and by the end of the environment with a key of its owner's.
-func TestAMachineBesideTheCloudIsANode(t *testing.T) {
+func TestAMachineBesideTheCloudIsANode(t *testing.T) { machineBesideTheCloud(t, "") }
+
+// TestAMachineBesideTheCloudIsANodeWhereCalicoIsInKubernetes is the same in a cluster whose Calico has its store in Kubernetes, and wraps only what goes to the machine's network or comes
+// from there.
+func TestAMachineBesideTheCloudIsANodeWhereCalicoIsInKubernetes(t *testing.T) {
+	soakOnly(t, "`make soak` runs this: it is an option that clusters have by asking for it")
+	machineBesideTheCloud(t, "    calicoDatastore: kubernetes\n    podEncapsulation: crossSubnet\n")
+}
+
+// machineBesideTheCloud has a cluster with further lines, or with the usual network of pods where there are none.
+func machineBesideTheCloud(t *testing.T, lines string) {
 	l := start(t)
 	demo, admin := l.user(t, "burano-demo"), l.user(t, "burano-admin")
 	router := demo.router(t)
@@ -46,8 +56,8 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 	require.NoError(t, err)
 	alone, _, _ := strings.Cut(string(text), `  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod`)
 	file := filepath.Join(t.TempDir(), "scaling.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(alone, "applications:\n",
-		"defaultNetworks:\n  flat: null\n  environment: {\"?\": {type: io.murano.resources.NeutronNetwork}, name: own, externalRouterId: "+router+"}\n\napplications:\n", 1)), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer("name: scaling-cluster\n", "name: scaling-cluster\n"+lines, "applications:\n",
+		"defaultNetworks:\n  flat: null\n  environment: {\"?\": {type: io.murano.resources.NeutronNetwork}, name: own, externalRouterId: "+router+"}\n\napplications:\n").Replace(alone)), 0o600))
 	burano := func(args ...string) string {
 		t.Helper()
 		began := time.Now()
@@ -58,7 +68,7 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 	burano("deploy", file, "--follow")
 	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string), registered: lines != ""}
 	s.cluster.servers["bare"] = machine.id
 	onMachine := func(command string) string {
 		t.Helper()
@@ -86,6 +96,10 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 		require.NoError(t, err, members)
 		require.NotContains(t, members, "lab-1")
 		machinesPodsAnswer(t, s)
+		if s.registered {
+			wrappedToTheMachineOnly(t, s)
+			require.NotEmpty(t, s.affine(t, "lab-1"))
+		}
 	})
 
 	t.Run("it is looked after, labelled and locked like others, and replaced by hand only", func(t *testing.T) {
@@ -118,6 +132,9 @@ func TestAMachineBesideTheCloudIsANode(t *testing.T) {
 		burano("node", "remove", "scaling", "lab-1", "--follow")
 		require.NotContains(t, s.cluster.kubectl(t, "", "get", "nodes"), "lab-1")
 		isNone()
+		if s.registered {
+			s.freed(t, "lab-1")
+		}
 	})
 
 	t.Run("it joins by a token of one use, and has pods", func(t *testing.T) {
@@ -216,6 +233,34 @@ spec:
 	})
 	require.Equal(t, "lab-1", s.cluster.kubectl(t, "", "get", "pods", "-l", "app=bare", "-o", "jsonpath={.items[*].spec.nodeName}"))
 	s.cluster.kubectl(t, manifest, "delete", "--timeout=60s", "-f", "-")
+}
+
+// wrappedToTheMachineOnly demands that packets to pods are wrapped where a router is between the nodes, and only there, and arrive either way.
+func wrappedToTheMachineOnly(t *testing.T, s *scaling) {
+	t.Helper()
+	names := []string{"lab-1", "murano-kube-2"}
+	for _, name := range names {
+		s.cluster.kubectl(t, fmt.Sprintf(onNode, name), "apply", "-f", "-")
+	}
+	s.cluster.kubectl(t, "", "wait", "--for=condition=Ready", "pod", "-l", "app=placed", "--timeout=60s")
+	for _, name := range names {
+		address := s.cluster.kubectl(t, "", "get", "pod", "on-"+name, "-o", "jsonpath={.status.podIP}")
+		for _, from := range []string{"bare", "murano-kube-1", "murano-kube-2", "murano-gateway-1"} {
+			own := from == name || from == "bare" && name == "lab-1"
+			wrapped := (from == "bare") != (name == "lab-1")
+			s.lab.eventually(t, 30*time.Second, from+" reaches the pod of "+name, func() error {
+				way, err := s.cluster.on(from, "ip", "-4", "route", "get", address)
+				if err != nil || !own && strings.Contains(way, " dev vxlan.calico ") != wrapped {
+					return fmt.Errorf("it is to be wrapped: %t, and the way is %s: %w", wrapped, way, err)
+				}
+				if said, err := s.cluster.on(from, "curl", "--silent", "--show-error", "--max-time", "3", "http://"+address+":8080/"); err != nil {
+					return fmt.Errorf("%s: %w", said, err)
+				}
+				return nil
+			})
+		}
+		s.cluster.kubectl(t, "", "delete", "pod", "on-"+name, "--now")
+	}
 }
 
 // bare is a machine as its owner knows it.

@@ -21,15 +21,26 @@ import (
 // formerImageVariable names a node image with the minor version of Kubernetes before that of the image of the other tests.
 const formerImageVariable = "BURANO_FORMER_NODE_IMAGE"
 
+// closedRate is how many requests a second try pods that a NetworkPolicy closes.
+const closedRate = 4
+
 // TestAClusterIsUpgraded upgrades a cluster with two minions and two gateways to an image with a newer Kubernetes, while requests come through
 // both gateways: it is planned, begun, paused beside its former master, goes back, begins again, is paused after the master, and goes on, and
 // the server is killed at steps of it. Requests fail only at the gateway that is being replaced. `make test-upgrade` makes the former image.
-func TestAClusterIsUpgraded(t *testing.T) {
+func TestAClusterIsUpgraded(t *testing.T) { underLoad(t, "") }
+
+// TestAClusterIsUpgradedWhoseCalicoIsInKubernetes is the same with Calico's store in Kubernetes: nodes of all roles have Node objects, which come and go with them.
+func TestAClusterIsUpgradedWhoseCalicoIsInKubernetes(t *testing.T) {
+	underLoad(t, "    calicoDatastore: kubernetes\n")
+}
+
+func underLoad(t *testing.T, lines string) {
 	former := os.Getenv(formerImageVariable)
 	if former == "" {
 		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
 	}
-	u := beginUpgrade(t, former)
+	l := start(t, "faults")
+	u := prepareUpgrade(t, l, former, "nodeCount: 2", lines)
 	plan := u.upgrade(t, "--image", "burano-node", "--plan")
 	t.Logf("the plan:\n%s", plan)
 	require.Regexp(t, `from Kubernetes v1\.\d+\.\d+ to v1\.\d+\.\d+ \(image burano-node\), about 7m30s, by guess`, plan)
@@ -65,7 +76,10 @@ func TestAClusterIsUpgraded(t *testing.T) {
 
 	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))
 	require.NoError(t, err)
-	loads := startLoads(t, u.floating(t, "murano-gateway-1", "murano-gateway-2"), port, heavyRate)
+	gateways := u.floating(t, "murano-gateway-1", "murano-gateway-2")
+	closePods(t, l, u.cluster, gateways["murano-gateway-2"])
+	closed := startLoadOf(t, net.JoinHostPort(gateways["murano-gateway-2"], closedPort), closedRate)
+	loads := startLoads(t, gateways, port, heavyRate)
 	var done []timeline.Step
 
 	t.Run("it is paused beside the former master, and goes back", func(t *testing.T) {
@@ -105,6 +119,8 @@ func TestAClusterIsUpgraded(t *testing.T) {
 			require.Fail(t, "a request failed", "through %s: %s", name, one)
 		}
 	}
+	closed.end()
+	require.Len(t, closed.failed, closed.fresh+closed.kept, "a NetworkPolicy held at all times: %s", closed)
 	u.master = "murano-kube-1-r2"
 	u.upgraded(t, before)
 }
@@ -115,10 +131,11 @@ func (u *upgrading) upgraded(t *testing.T, before string) {
 	u.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
 	after := u.version(t)
 	require.NotEqual(t, before, after)
-	require.Equal(t, strings.Repeat(after+" ", 2), u.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion} {end}"))
+	require.Equal(t, strings.Repeat(after+" ", 2), u.cluster.kubectl(t, "", "get", "nodes", "-l", "!burano.io/podless", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion} {end}"))
 	u.precious(t)
 	require.NotContains(t, u.show(t), "UPGRADE")
 	bothReplicasAnswer(t, u.lab, endpointOf(t, environmentNamed(t, u.user, "scaling")))
+	openPods(t, u.lab, u.cluster, u.floating(t, "murano-gateway-2-r2")["murano-gateway-2-r2"])
 
 	require.Contains(t, u.upgrade(t, "--image", "burano-node", "--plan"), "all nodes have image burano-node already")
 	require.Contains(t, u.fails(t, "--image", "burano-former", "--plan"), "Kubernetes does not go back: the API server is "+strings.TrimPrefix(after, "v"))
@@ -126,7 +143,7 @@ func (u *upgrading) upgraded(t *testing.T, before string) {
 	require.Error(t, err)
 	require.Contains(t, output, "Kubernetes does not go back")
 	u.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
-	require.Equal(t, strings.Repeat(after+" ", 3), u.cluster.kubectl(t, "", "get", "nodes", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion} {end}"), "a node that comes later")
+	require.Equal(t, strings.Repeat(after+" ", 3), u.cluster.kubectl(t, "", "get", "nodes", "-l", "!burano.io/podless", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion} {end}"), "a node that comes later")
 
 	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delete", "scaling")
 	asBefore(t, u.user, u.found)
@@ -137,7 +154,7 @@ func (u *upgrading) upgraded(t *testing.T, before string) {
 func TestAClusterGetsAnotherImageOfTheSameKubernetes(t *testing.T) {
 	soakOnly(t, "make soak runs this: it replaces the nodes of a cluster three times, which other tests do once")
 	l := start(t)
-	u := prepareUpgrade(t, l, l.image(), "")
+	u := prepareUpgrade(t, l, l.image(), "", "")
 	require.Regexp(t, `about 4m30s, by guess\n3 nodes are replaced one after another`, u.upgrade(t, "--image", "burano-node", "--plan"))
 	u.upgrade(t, "--image", "burano-node")
 	u.beside(t)
@@ -167,13 +184,9 @@ type upgrading struct {
 	found       map[string][]string
 }
 
-func beginUpgrade(t *testing.T, former string) *upgrading {
-	return prepareUpgrade(t, start(t, "faults"), former, "nodeCount: 2")
-}
-
 // prepareUpgrade deploys the cluster of testdata/scaling.yaml with an image burano-former made of a file, with two minions and gateways where
-// counts says so.
-func prepareUpgrade(t *testing.T, l *lab, image, counts string) *upgrading {
+// counts says so, and with further lines of the cluster.
+func prepareUpgrade(t *testing.T, l *lab, image, counts, lines string) *upgrading {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", image)
@@ -181,7 +194,7 @@ func prepareUpgrade(t *testing.T, l *lab, image, counts string) *upgrading {
 	l.deleteIfFailed(t, "scaling")
 	text, err := os.ReadFile("testdata/scaling.yaml")
 	require.NoError(t, err)
-	model := strings.ReplaceAll(string(text), "image: burano-node", "image: burano-former")
+	model := strings.NewReplacer("image: burano-node", "image: burano-former", "name: scaling-cluster\n", "name: scaling-cluster\n"+lines).Replace(string(text))
 	if counts != "" {
 		model = strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "gatewayCount: 1", "gatewayCount: 2").Replace(model)
 	}
@@ -189,7 +202,7 @@ func prepareUpgrade(t *testing.T, l *lab, image, counts string) *upgrading {
 	require.NoError(t, os.WriteFile(u.file, []byte(model), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", u.file, "--follow")
 	environment := environmentNamed(t, demo, "scaling")
-	u.scaling = &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	u.scaling = &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string), registered: strings.Contains(lines, "calicoDatastore: kubernetes")}
 	u.cluster.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
 	return u
 }
