@@ -58,7 +58,7 @@ test: check image ## Everything that must hold, end to end too
 .PHONY: test-upgrade
 test-upgrade: setup build image ## Upgrade a cluster from the minor version of Kubernetes before, under load (builds that image first: 10 minutes)
 	$(BUILD)/burano image build --source images --kubernetes 1.35 --output $(BUILD)/former/node-image.tar $(PREBUILT_FLAGS)
-	BURANO_FORMER_NODE_IMAGE=$(BUILD)/former/node-image.tar go test -count=1 -timeout 60m -v -run '^(TestAClusterIsUpgraded|TestAClusterOfThreeMastersIsUpgraded)$$' ./test/e2e
+	BURANO_FORMER_NODE_IMAGE=$(BUILD)/former/node-image.tar go test -count=1 -timeout 60m -v -run '^TestACluster(IsUpgraded|IsUpgradedWhoseCalicoIsInKubernetes|OfThreeMastersIsUpgraded)$$' ./test/e2e
 
 # A version whose database has fewer tables than today's.
 FORMER ?= $(shell git rev-list -1 --before=2026-11-23T00:00Z HEAD)
@@ -161,6 +161,8 @@ soak: check image ## Kill the server at every step of deployment, scale-up and s
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run SurviveTheDeathOfTheServer ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestADatabaseOutlives|TestAClusterGets|TestAClusterOfIPv6Alone|TestADualStack|TestAClusterHasARegistry|TestAGroupFollowsItsLoad|TestAServerThatWasPaused|TestClaimsComeBack|TestApplicationsOfTheCatalog|TestClaimsGetVolumesOfCinder|TestActionsChangeWhatRuns|TestActionsOnNodesKeepWhatRuns|TestGatewaysFollow|TestGatewaysShare|TestNodesAreReplaced|TestNodesMove|TestNothingIsDropped|TestPodsFollowWhatTheyUse|TestSitesServletsAndMetrics|TestTheTutorialWorks|TestThreeMastersComeBack|TestWorkloadsOfEachKind' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestApplicationsThatFail|TestGatewaysOfTheirOwn|TestPublicImages' ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAMachineBesideTheCloudIsANodeWhere|TestCalico|TestPodsAreRoutedByBGP' ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAGuestbookRuns|TestARegistryThatIsThereByDefault|TestMinionsReachRegistries' ./test/e2e
 	go test -count=1 -timeout 20m -v -run TestEveryFault ./test/clients
 	BURANO_FAULTS=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveFaultsOfTheCloudAtEveryCall ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability
