@@ -274,8 +274,8 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error {
 	var problems []error
 	for _, find := range []func(context.Context, *muranopl.Object) ([]error, error){
-		c.clusters.unfit, c.clusters.checkVirtual, c.clusters.checkStorage, c.clusters.checkRegistry, c.clusters.checkRuntime, c.clusters.checkImages, c.clusters.checkRouters,
-		c.clusters.checkDefinitions,
+		c.clusters.unfit, c.clusters.checkVirtual, c.clusters.checkStorage, c.clusters.checkRegistry, c.clusters.checkRuntime, c.clusters.checkImages,
+		c.clusters.checkConnecting,
 	} {
 		found, err := find(ctx, object)
 		if err != nil {

@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -41,4 +42,30 @@ func eachImage(ctx context.Context, project *openstack.Project, members []member
 		look(found, one)
 	}
 	return nil
+}
+
+// imageNeed is what images of nodes of some roles are to say that they have.
+type imageNeed struct {
+	has            func(nodes.Role) bool
+	says           func(openstack.NodeImage) string
+	what, property string
+}
+
+// missing is why a node cannot run from an image; nil where it can.
+func (n imageNeed) missing(image openstack.NodeImage, called, node string) error {
+	if n.says(image) != "" {
+		return nil
+	}
+	return fmt.Errorf("image %s of node %s does not say that %s needs: build a node image with this release and upload it, or, where this one is of it, say so "+
+		"(openstack image set --property %s=VERSION %s)", called, node, n.what, n.property, image.ID)
+}
+
+// imagesWithout finds images of a cluster's nodes that do not say what is needed.
+func (c *clusters) imagesWithout(ctx context.Context, cluster *muranopl.Object, need imageNeed) (problems []error, err error) {
+	err = c.eachImageOf(ctx, cluster, need.has, func(image openstack.NodeImage, of member) {
+		if missing := need.missing(image, of.instance().Text("image"), of.server.modelName()); missing != nil {
+			problems = append(problems, missing)
+		}
+	})
+	return problems, err
 }

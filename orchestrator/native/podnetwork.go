@@ -398,8 +398,8 @@ func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err e
 			return nil, err
 		}
 		lacking, _ := c.checkImages(ctx, object) // what Glance does not answer now is the deployment's to tell
-		undefined, _ := c.checkDefinitions(ctx, object)
-		for _, problem := range slices.Concat(problems, lacking, undefined) {
+		unconnected, _ := c.checkConnecting(ctx, object)
+		for _, problem := range slices.Concat(problems, lacking, unconnected) {
 			refused = append(refused, engine.Refusal{ObjectID: object.ID(), Text: problem.Error()})
 		}
 	}
@@ -510,33 +510,31 @@ func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own n
 		"Leave all nodes in one network, or make a cluster with podEncapsulation: %s. Nothing was changed", object.Text("name"), own, further[0], network.Unwrapped, network.CrossSubnet)
 }
 
-// checkDefinitions finds images of masters that cannot make Kubernetes Calico's store as the cluster asks for.
-func (c *clusters) checkDefinitions(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
-	wished, err := c.podNetwork(ctx, cluster)
-	if err != nil || wished.datastore != network.InKubernetes {
-		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
+// needs are what the network of pods asks of images of nodes.
+func (n podNetwork) needs() (list []imageNeed) {
+	if n.datastore == network.InKubernetes {
+		list = append(list, imageNeed{func(role nodes.Role) bool { return role == nodes.Master }, func(image openstack.NodeImage) string { return image.CalicoDefinitions },
+			fmt.Sprintf("it has the definitions of Calico's kinds, which calicoDatastore: %s", network.InKubernetes), openstack.CalicoDefinitionsProperty})
 	}
-	return c.imagesWithout(ctx, cluster, func(role nodes.Role) bool { return role == nodes.Master }, func(image openstack.NodeImage) string { return image.CalicoDefinitions },
-		fmt.Sprintf("it has the definitions of Calico's kinds, which calicoDatastore: %s", network.InKubernetes), openstack.CalicoDefinitionsProperty)
+	if n.encapsulation == network.Unwrapped {
+		list = append(list, imageNeed{func(nodes.Role) bool { return true }, func(image openstack.NodeImage) string { return image.Calico },
+			fmt.Sprintf("its Calico can exchange routes by BGP, which podEncapsulation: %s", network.Unwrapped), openstack.CalicoProperty})
+	}
+	return list
 }
 
-// checkRouters finds images of nodes that cannot exchange routes as the cluster asks for.
-func (c *clusters) checkRouters(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
+// checkConnecting finds images of nodes that lack what the network of pods needs.
+func (c *clusters) checkConnecting(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	wished, err := c.podNetwork(ctx, cluster)
-	if err != nil || wished.encapsulation != network.Unwrapped {
+	if err != nil {
 		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
 	}
-	return c.imagesWithout(ctx, cluster, func(nodes.Role) bool { return true }, func(image openstack.NodeImage) string { return image.Calico },
-		fmt.Sprintf("its Calico can exchange routes by BGP, which podEncapsulation: %s", network.Unwrapped), openstack.CalicoProperty)
-}
-
-// imagesWithout finds images of nodes of some roles that do not say what the property is for.
-func (c *clusters) imagesWithout(ctx context.Context, cluster *muranopl.Object, has func(nodes.Role) bool, says func(openstack.NodeImage) string, what, property string) (problems []error, err error) {
-	err = c.eachImageOf(ctx, cluster, has, func(image openstack.NodeImage, of member) {
-		if says(image) == "" {
-			problems = append(problems, fmt.Errorf("image %s of node %s does not say that %s needs: build a node image with this release and upload it, or, where this one is of it, say so "+
-				"(openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(), what, property, image.ID))
+	for _, need := range wished.needs() {
+		lacking, err := c.imagesWithout(ctx, cluster, need)
+		if err != nil {
+			return problems, err
 		}
-	})
-	return problems, err
+		problems = append(problems, lacking...)
+	}
+	return problems, nil
 }

@@ -67,8 +67,8 @@ func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) 
 
 // imagesWithoutRegistry finds images of the nodes on which a registry may run that have none.
 func (c *clusters) imagesWithoutRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
-	return c.imagesWithout(ctx, cluster, func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage) string { return image.Registry },
-		"it has a registry, which enableRegistry", openstack.RegistryProperty)
+	return c.imagesWithout(ctx, cluster, imageNeed{func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage) string { return image.Registry },
+		"it has a registry, which enableRegistry", openstack.RegistryProperty})
 }
 
 // registryName is what a cluster's own registry is called in names of images; "" where it has none.

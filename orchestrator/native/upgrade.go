@@ -687,6 +687,17 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && kube.Runtime(object.Text(propertyRuntime)) == kube.Docker {
 		problem(true, "%v", noDocker(image.Name, due[i].server.name(), image.ID))
 	}
+	pods, err := c.podNetwork(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	for _, need := range pods.needs() {
+		if i := slices.IndexFunc(due, func(one member) bool { return need.has(one.role) }); i >= 0 {
+			if missing := need.missing(image, image.Name, due[i].server.name()); missing != nil {
+				problem(true, "%v", missing)
+			}
+		}
+	}
 	why, err := c.noRoom(ctx, object, due[0].instance())
 	if err != nil {
 		return nil, err
