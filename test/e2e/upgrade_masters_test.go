@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,23 +23,8 @@ func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
 	if former == "" {
 		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
 	}
-	l := start(t, "faults")
-	demo := l.user(t, "burano-demo")
-	found := inventory(t, demo)
-	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", former)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	l.deleteIfFailed(t, "scaling")
-	text, err := os.ReadFile("testdata/masters.yaml")
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "masters.yaml")
-	model := strings.NewReplacer("image: burano-node", "image: burano-former", "name: masters\n", "name: scaling\n", "    nodeCount: 1", "    masterCount: 3\n    nodeCount: 1").Replace(string(text))
-	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
-	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	environment := environmentNamed(t, demo, "scaling")
-	u := &upgrading{file: file, found: found, scaling: &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string),
-		further: []string{"murano-kube-1-m2", "murano-kube-1-m3"}}}
-	u.cluster.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
-	u.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	u := upgradeMasters(t, former, "")
+	l, demo := u.lab, u.user
 	before := u.version(t)
 	plan := u.upgrade(t, "--image", "burano-node", "--plan")
 	t.Logf("the plan:\n%s", plan)
@@ -45,9 +32,7 @@ func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
 		require.Regexp(t, fmt.Sprintf(`(?m)^%d +%s +v1\.`, i+1, node), plan)
 	}
 
-	_, port, err := net.SplitHostPort(endpointOf(t, environment))
-	require.NoError(t, err)
-	requests := startLoad(t, net.JoinHostPort(u.floating(t, "murano-gateway-1")["murano-gateway-1"], port))
+	requests := u.load(t)
 	w := u.write(t)
 	w.more(t, 20)
 	kills := []string{"end:murano-kube-1-r2: etcd member", "end:murano-kube-1: hand over"}
@@ -82,5 +67,112 @@ func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
 	require.NotContains(t, u.show(t), "UPGRADE")
 	bothReplicasAnswer(t, l, endpointOf(t, environmentNamed(t, demo, "scaling")))
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
-	asBefore(t, demo, found)
+	asBefore(t, demo, u.found)
+}
+
+// TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes upgrades such a cluster until its first master is done, and goes back: no request fails, and a NetworkPolicy
+// holds at all times. `make test-upgrade` makes the former image.
+func TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes(t *testing.T) {
+	former := os.Getenv(formerImageVariable)
+	if former == "" {
+		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
+	}
+	u := upgradeMasters(t, former, "    calicoDatastore: kubernetes\n")
+	u.needsDefinitions(t)
+	before := u.version(t)
+	gateway := u.floating(t, "murano-gateway-1")["murano-gateway-1"]
+	closePods(t, u.lab, u.cluster, gateway)
+	closed := startLoadOf(t, net.JoinHostPort(gateway, closedPort), closedRate)
+	requests := u.load(t)
+	u.upgrade(t, "--image", "burano-node")
+	u.lab.eventually(t, 10*time.Minute, "a master is done", func() error {
+		if shown := u.show(t); !strings.Contains(shown, "1 of 5 nodes are done") {
+			return fmt.Errorf("the cluster is so: %s", shown)
+		}
+		return nil
+	})
+	u.pause(t)
+	u.ends(t)
+	require.Regexp(t, `[12] of 5 nodes are done \(paused\)`, u.show(t))
+	u.upgrade(t, "--back")
+	u.ends(t)
+	requests.end()
+	closed.end()
+	t.Logf("the application: %s", requests)
+	require.Empty(t, requests.failed)
+	require.Len(t, closed.failed, closed.fresh+closed.kept, "a NetworkPolicy held at all times: %s", closed)
+
+	var masters []string
+	for _, name := range inventory(t, u.user)["servers"] {
+		if strings.HasPrefix(name, "murano-kube-1") {
+			masters = append(masters, name)
+		}
+	}
+	require.Len(t, masters, 3)
+	u.master, u.further = masters[0], masters[1:]
+	u.cluster = u.lab.clusterOf(t, u.user, environmentNamed(t, u.user, "scaling"))
+	u.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	for _, master := range masters {
+		said, err := u.cluster.on(master, "/opt/burano/bin/kube-apiserver", "--version")
+		require.NoError(t, err, said)
+		require.Contains(t, said, before, master)
+	}
+	require.NotContains(t, u.show(t), "UPGRADE")
+	u.precious(t)
+	bothReplicasAnswer(t, u.lab, endpointOf(t, environmentNamed(t, u.user, "scaling")))
+	openPods(t, u.lab, u.cluster, gateway)
+	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, u.user, u.found)
+}
+
+// needsDefinitions has the image not say that it has Calico's kinds: no upgrade to it begins.
+func (u *upgrading) needsDefinitions(t *testing.T) {
+	t.Helper()
+	const property = "burano_calico_definitions"
+	admin := u.lab.user(t, "burano-admin")
+	glance, id := admin.service(t, openstack.NewImageV2), admin.imageNamed(t, "burano-node")
+	image, err := images.Get(t.Context(), glance, id).Extract()
+	require.NoError(t, err)
+	change := func(op images.UpdateOp, value string) {
+		t.Helper()
+		_, err := images.Update(t.Context(), glance, id, images.UpdateOpts{images.UpdateImageProperty{Op: op, Name: property, Value: value}}).Extract()
+		require.NoError(t, err)
+	}
+	change(images.RemoveOp, "")
+	for _, flag := range []string{"--plan", "--follow"} {
+		require.Contains(t, u.fails(t, "--image", "burano-node", flag), "image burano-node of node murano-kube-1 does not say that it has the definitions of Calico's kinds, which calicoDatastore: kubernetes needs")
+	}
+	require.NotContains(t, u.show(t), "UPGRADE")
+	change(images.AddOp, image.Properties[property].(string))
+}
+
+// upgradeMasters deploys a cluster with three masters of a former image, and with further lines.
+func upgradeMasters(t *testing.T, former, lines string) *upgrading {
+	l := start(t, "faults")
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", former)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	l.deleteIfFailed(t, "scaling")
+	text, err := os.ReadFile("testdata/masters.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "masters.yaml")
+	model := strings.NewReplacer("name: scaling-cluster\n", "name: scaling-cluster\n"+lines, "image: burano-node", "image: burano-former", "name: masters\n", "name: scaling\n",
+		"    nodeCount: 1", "    masterCount: 3\n    nodeCount: 1").Replace(string(text))
+	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
+	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	environment := environmentNamed(t, demo, "scaling")
+	u := &upgrading{file: file, found: found, scaling: &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string),
+		further: []string{"murano-kube-1-m2", "murano-kube-1-m3"}, registered: strings.Contains(lines, "calicoDatastore: kubernetes")}}
+	u.cluster.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
+	u.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+	return u
+}
+
+// load has requests come through the only gateway.
+func (u *upgrading) load(t *testing.T) *load {
+	t.Helper()
+	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))
+	require.NoError(t, err)
+	return startLoad(t, net.JoinHostPort(u.floating(t, "murano-gateway-1")["murano-gateway-1"], port))
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2/openstack"
-	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/test/timeline"
@@ -50,25 +48,6 @@ func underLoad(t *testing.T, lines string) {
 		require.Regexp(t, fmt.Sprintf(`(?m)^%d +%s +v1\.`, i+1, node), plan)
 	}
 	before := u.version(t)
-
-	if u.registered {
-		t.Run("an image without Calico's kinds is refused", func(t *testing.T) {
-			const property = "burano_calico_definitions"
-			admin := l.user(t, "burano-admin")
-			glance, id := admin.service(t, openstack.NewImageV2), admin.imageNamed(t, "burano-node")
-			image, err := images.Get(t.Context(), glance, id).Extract()
-			require.NoError(t, err)
-			change := func(op images.UpdateOp, value string) {
-				t.Helper()
-				_, err := images.Update(t.Context(), glance, id, images.UpdateOpts{images.UpdateImageProperty{Op: op, Name: property, Value: value}}).Extract()
-				require.NoError(t, err)
-			}
-			change(images.RemoveOp, "")
-			require.Contains(t, u.fails(t, "--image", "burano-node"), "image burano-node of node murano-kube-1 does not say that it has the definitions of Calico's kinds, which calicoDatastore: kubernetes needs")
-			require.NotContains(t, u.show(t), "UPGRADE")
-			change(images.AddOp, image.Properties[property].(string))
-		})
-	}
 
 	t.Run("versions that do not work together are refused", func(t *testing.T) {
 		require.Contains(t, u.fails(t, "--image", "burano-node", "--plan", "--force", "--pause"), "none of the others can be")
