@@ -58,7 +58,7 @@ func fill(t *testing.T, options *serveOptions, environments int) {
 			require.NoError(t, err)
 			_, err = rows.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "scheduled <&>"})
 			require.NoError(t, err)
-			_, err = archiveOf(rows, sealer).Take(t.Context(), snapshot.Subject{EnvironmentID: e.ID, ClusterID: "c", ClusterName: "c", Kind: store.Requested, Secrets: []byte("keys")},
+			_, err = archiveOf(t, rows, sealer).Take(t.Context(), snapshot.Subject{EnvironmentID: e.ID, ClusterID: "c", ClusterName: "c", Kind: store.Requested, Secrets: []byte("keys")},
 				func(_ context.Context, to io.Writer) error { _, err := to.Write(snapshotContent()); return err })
 			require.NoError(t, err)
 		}
@@ -83,8 +83,8 @@ func snapshotContent() []byte {
 	return content
 }
 
-func archiveOf(rows *store.Store, sealer *secret.Sealer) *snapshot.Archive {
-	return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil })
+func archiveOf(t *testing.T, rows *store.Store, sealer *secret.Sealer) *snapshot.Archive {
+	return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil }, t.TempDir())
 }
 
 func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
@@ -133,7 +133,7 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 			kept, err := rows.Snapshot(t.Context(), list[0].ID)
 			require.NoError(t, err)
 			require.Equal(t, "keys", kept.Secrets)
-			reader, err := archiveOf(rows, sealer).Open(t.Context(), kept.ID)
+			reader, err := archiveOf(t, rows, sealer).Open(t.Context(), kept.ID)
 			require.NoError(t, err)
 			content, err := io.ReadAll(reader)
 			require.NoError(t, err)

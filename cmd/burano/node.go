@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -270,8 +273,15 @@ func etcdCommand() *cobra.Command {
 	var scratch, token string
 	var node etcd.Node
 	check := &cobra.Command{
-		Use: "check SNAPSHOT", Short: "Find out whether a snapshot can be restored", Args: cobra.ExactArgs(1),
+		Use: "check [SNAPSHOT]", Short: "Find out whether a snapshot can be restored", Args: cobra.MaximumNArgs(1),
+		Long: `Check finds out whether a snapshot can be restored, and tells its revision, its keys, its size and its hash.
+
+The server runs it without an argument. Then it reads names of snapshots from its standard input, a line each, and answers each with a line of
+JSON. It ends at the first snapshot that is damaged, and when its input ends, also while it checks one.`,
 		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return checkEach(command.Context(), command.InOrStdin(), command.OutOrStdout(), scratch)
+			}
 			checked, err := restore.Check(command.Context(), args[0], scratch)
 			return print(command, checked, err)
 		},
@@ -301,4 +311,36 @@ func etcdCommand() *cobra.Command {
 	}
 	command.AddCommand(check, begin, position, export)
 	return command
+}
+
+// checkEach checks the snapshots whose names come in, until one cannot be restored. It ends with the input at once: whoever asks is gone, and nobody
+// waits for an answer.
+func checkEach(ctx context.Context, in io.Reader, out io.Writer, scratch string) error {
+	names, ended := make(chan string), make(chan error, 2)
+	go func() {
+		lines := bufio.NewScanner(in)
+		for lines.Scan() {
+			names <- lines.Text()
+		}
+		ended <- lines.Err()
+	}()
+	go func() {
+		answers := json.NewEncoder(out)
+		for name := range names {
+			checked, err := restore.Check(ctx, name, scratch)
+			if err == nil {
+				err = answers.Encode(checked)
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -55,7 +55,7 @@ validates tokens and is the trustee of users' trusts.
 
 Everything it keeps lies below --state: the database burano.db (SQLite), and the file secret.key, under which secrets in the
 database are sealed. One server uses a state folder at a time; a second one refuses to start. Deployments survive the server: the next
-start resumes them, after a stop as after a crash.
+start resumes them, after a stop as after a crash. It also empties the folder temporary-files there.
 
 With --database, which names a PostgreSQL database (postgres://user:password@host:5432/name), several servers share the work. Each
 has a state folder of its own with the same secret.key: copy the first server's. When a server is stopped, another one takes its work
@@ -90,6 +90,9 @@ var errStarting = errors.New("the server starts and waits for Keystone")
 // after its last run, which on a server with little in memory is many times a second. These bytes are never written to, so they take no
 // memory; what they cost is as much garbage at most.
 const untouched = 64 << 20
+
+// checkerIdle is how long a process that checks snapshots waits for the next one. It takes some 80 MiB.
+const checkerIdle = 10 * time.Second
 
 func serve(ctx context.Context, connection *connection, options *serveOptions, logger *slog.Logger) (err error) {
 	ballast := make([]byte, untouched)
@@ -138,6 +141,10 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	scratch, err := options.emptyScratch()
+	if err != nil {
+		return err
+	}
 	sealer, err := secret.Open(options.keyFile())
 	if err != nil {
 		return err
@@ -210,7 +217,9 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
-		archive := snapshot.New(rows, cloud, sealer, snapshot.Check(binary))
+		checker := snapshot.NewChecker(binary, scratch, checkerIdle)
+		defer checker.Close()
+		archive := snapshot.New(rows, cloud, sealer, checker.Check, scratch)
 		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"), images.NameOf)
 		if err != nil {
 			return err

@@ -47,6 +47,25 @@ func lockState(folder string) (release func() error, err error) {
 	return file.Close, nil
 }
 
+// emptyScratch makes the folder for files that are needed for a moment, such as snapshots that are checked, and removes what a server that was
+// killed has left there: it may be secrets of clusters. It is for the one server that has locked the state folder.
+func (o *serveOptions) emptyScratch() (folder string, err error) {
+	folder = filepath.Join(o.state, "temporary-files")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", fmt.Errorf("make the folder for temporary files: %w", err)
+	}
+	left, err := os.ReadDir(folder)
+	if err != nil {
+		return "", fmt.Errorf("empty the folder for temporary files: %w", err)
+	}
+	for _, one := range left {
+		if err := os.RemoveAll(filepath.Join(folder, one.Name())); err != nil {
+			return "", fmt.Errorf("empty the folder for temporary files: %w", err)
+		}
+	}
+	return folder, nil
+}
+
 // openDatabase opens the database that the options name: PostgreSQL, or SQLite in the state folder.
 func (o *serveOptions) openDatabase(ctx context.Context) (*gorm.DB, error) {
 	if o.database == "" {

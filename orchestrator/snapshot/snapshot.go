@@ -3,18 +3,13 @@
 package snapshot
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/secret"
@@ -68,37 +63,16 @@ type Archive struct {
 	sealer  Sealer
 	check   func(ctx context.Context, file string) (Checked, error)
 	checks  chan struct{} // holds a token for each snapshot that is opened
+	scratch string
 }
 
-// maxChecks is how many snapshots are opened at the same time: each takes a processor for about a second, and twice its size on the disk.
+// maxChecks is how many snapshots are opened at the same time: each takes a processor, and twice its size on the disk.
 const maxChecks = 2
 
-// checkLimit is how long the opening of a snapshot may take: whoever takes one before a change must not wait for ever.
-const checkLimit = 10 * time.Minute
-
-// New makes an archive; objects may be nil where no snapshot is in a container. check opens the snapshot that is in a file, see Check.
-func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Context, file string) (Checked, error)) *Archive {
-	return &Archive{Rows: rows, objects: objects, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks)}
-}
-
-// Check opens snapshots with the burano program, in a process of its own: a damaged file may end it.
-func Check(program string) func(ctx context.Context, file string) (Checked, error) {
-	return func(ctx context.Context, file string) (checked Checked, err error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, checkLimit, fmt.Errorf("it took longer than %s", checkLimit))
-		defer cancel()
-		command := exec.CommandContext(ctx, program, "etcd", "check", file)
-		var said bytes.Buffer
-		command.Stderr = &said
-		out, err := command.Output()
-		if ctx.Err() != nil {
-			return checked, context.Cause(ctx)
-		}
-		if err != nil {
-			first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
-			return checked, fmt.Errorf("%s (%w)", strings.TrimPrefix(first, "burano: "), err)
-		}
-		return checked, json.Unmarshal(out, &checked)
-	}
+// New makes an archive; objects may be nil where no snapshot is in a container. check opens the snapshot that is in a file below the folder
+// scratch, as Checker.Check does; the file is removed thereafter.
+func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Context, file string) (Checked, error), scratch string) *Archive {
+	return &Archive{Rows: rows, objects: objects, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks), scratch: scratch}
 }
 
 // Subject says of what a snapshot is taken, and why.
@@ -209,7 +183,7 @@ func (a *Archive) verify(ctx context.Context, id string) (checked Checked, err e
 	case <-ctx.Done():
 		return checked, context.Cause(ctx)
 	}
-	file, err := os.CreateTemp("", "burano-snapshot-")
+	file, err := os.CreateTemp(a.scratch, "snapshot-") // mode 0600
 	if err != nil {
 		return checked, err
 	}

@@ -34,7 +34,7 @@ func archive(t *testing.T, limit int64, check func(ctx context.Context, file str
 	require.NoError(t, err)
 	e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: map[string]any{}}}
 	require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
-	return snapshot.New(rows, nil, sealer, check), e
+	return snapshot.New(rows, nil, sealer, check, t.TempDir()), e
 }
 
 func fits(context.Context, string) (snapshot.Checked, error) {

@@ -81,7 +81,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	cloud := enginetest.NewCloud()
 	archive := snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) {
 		return snapshot.Checked{Revision: 7, Size: 25}, nil
-	})
+	}, t.TempDir())
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
 		Natives: s.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: time.Hour})
 	require.NoError(t, err)

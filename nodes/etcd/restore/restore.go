@@ -29,7 +29,7 @@ type Checked struct {
 	Hash     uint32 `json:"hash"` // of the store, as etcdutl snapshot status prints it
 }
 
-// What an etcd is called that nobody reaches. It listens on sockets in its folder only.
+// What an etcd is called that nobody reaches: it listens nowhere.
 const (
 	scratchName = "scratch"
 	scratchPeer = "http://127.0.0.1:2380"
@@ -82,10 +82,9 @@ func open(ctx context.Context, data string, wanted func(*etcdserver.EtcdServer) 
 		return nil, err
 	}
 	config.AdvertisePeerUrls, config.AdvertiseClientUrls = []url.URL{*said}, []url.URL{*said}
-	for suffix, list := range map[string]*[]url.URL{"peer": &config.ListenPeerUrls, "client": &config.ListenClientUrls} {
-		// etcd takes a peer's socket from the host alone. Without one it listens at a name that it cannot close where the working directory is read-only.
-		*list = []url.URL{{Scheme: "unix", Host: filepath.Join(filepath.Dir(data), suffix)}}
-	}
+	config.ListenPeerUrls, config.ListenClientUrls = nil, nil
+	config.TickMs, config.ElectionMs = 10, 50 // nobody else votes, so it waits for nothing
+	config.UnsafeNoFsync = true               // its data are removed when it ends
 	opened, err := embed.StartEtcd(config)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
