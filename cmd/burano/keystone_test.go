@@ -50,7 +50,13 @@ func freeAddress(t *testing.T) string {
 // serving starts a server that looks for its Keystone at an address, and returns what it has written so far.
 func serving(t *testing.T, keystone, listen string) (server *exec.Cmd, log func() string) {
 	t.Helper()
-	server = program(t, "serve", "--state", filepath.Join(t.TempDir(), "state"), "--listen", listen)
+	return servingIn(t, filepath.Join(t.TempDir(), "state"), keystone, listen)
+}
+
+// servingIn does so with this state folder.
+func servingIn(t *testing.T, state, keystone, listen string) (server *exec.Cmd, log func() string) {
+	t.Helper()
+	server = program(t, "serve", "--state", state, "--listen", listen)
 	server.Env = append(server.Env, "OS_AUTH_URL=http://"+keystone+"/v3", "OS_USERNAME=burano", "OS_PASSWORD=p", "OS_PROJECT_NAME=service",
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_CLOUD=", "OS_CLIENT_CONFIG_FILE="+os.DevNull)
 	written := &complaints{}

@@ -91,7 +91,7 @@ var errStarting = errors.New("the server starts and waits for Keystone")
 // memory; what they cost is as much garbage at most.
 const untouched = 64 << 20
 
-// checkerIdle is how long a process that checks snapshots waits for the next one. It takes some 80 MiB.
+// checkerIdle is how long a process that checks snapshots waits for the next one. It takes some 160 MiB.
 const checkerIdle = 10 * time.Second
 
 func serve(ctx context.Context, connection *connection, options *serveOptions, logger *slog.Logger) (err error) {

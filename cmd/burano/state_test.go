@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm"
@@ -28,6 +29,28 @@ func TestAStateFolderServesOneServerAtATime(t *testing.T) {
 	release, err = lockState(folder)
 	require.NoError(t, err)
 	require.NoError(t, release())
+}
+
+func TestWhatAKilledServerHasLeftIsGoneWithTheNextStart(t *testing.T) {
+	state := t.TempDir()
+	left := filepath.Join(state, "temporary-files", "check-1", "etcd-1")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(left, "db"), []byte("secret"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(state, "temporary-files", "snapshot-1"), []byte("secret"), 0o600))
+	release, err := lockState(state)
+	require.NoError(t, err)
+	listen := freeAddress(t)
+	second, _ := servingIn(t, state, freeAddress(t), listen)
+	require.Error(t, second.Wait())
+	require.FileExists(t, filepath.Join(left, "db"), "it is the server's that has the folder")
+	require.NoError(t, release())
+	server, log := servingIn(t, state, freeAddress(t), listen)
+	require.Eventually(t, func() bool { status, _ := get("http://" + listen + "/healthz"); return status == 200 }, time.Minute, 20*time.Millisecond, "%s", log())
+	found, err := os.ReadDir(filepath.Join(state, "temporary-files"))
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.NoError(t, server.Process.Kill())
+	_ = server.Wait()
 }
 
 func TestAServerWithAnotherKeyIsRefused(t *testing.T) {

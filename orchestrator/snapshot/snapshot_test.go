@@ -7,7 +7,10 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,6 +80,39 @@ func TestASnapshotThatDoesNotOpenOrBreaksOffIsNotKept(t *testing.T) {
 	list, err := a.Snapshots(t.Context(), store.SnapshotFilter{})
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+func TestTwoSnapshotsAreOpenedAtTheSameTimeAndTheirFilesAreGoneThereafter(t *testing.T) {
+	const takes = 6
+	var open, most atomic.Int32
+	var stored, all sync.WaitGroup
+	stored.Add(takes)
+	folders := make(chan string, takes)
+	a, e := archive(t, quota.Unlimited, func(_ context.Context, file string) (snapshot.Checked, error) {
+		most.Store(max(most.Load(), open.Add(1)))
+		defer open.Add(-1)
+		stored.Wait() // so that the others want to be opened, too
+		folders <- filepath.Dir(file)
+		info, err := os.Stat(file)
+		if err == nil && info.Mode().Perm() != 0o600 {
+			err = errors.New("others may read it")
+		}
+		return snapshot.Checked{Revision: 1}, err
+	})
+	for i := range takes {
+		all.Go(func() {
+			write, _ := noise(uint64(i), 1000)
+			_, err := a.Take(t.Context(), snapshot.Subject{EnvironmentID: e.ID, ClusterID: "c", Kind: store.Requested, Stored: stored.Done}, write)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, int32(2), most.Load())
+	left, err := os.ReadDir(<-folders)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestASnapshotByScheduleTakesThePlaceOfTheOldestOnesAndNeverOfARequestedOne(t *testing.T) {
