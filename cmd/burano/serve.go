@@ -145,6 +145,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err != nil {
 		return err
 	}
+	checker := snapshot.NewChecker(binary, scratch, checkerIdle)
+	defer checker.Close() // requests that wait for a check have ended by then
 	sealer, err := secret.Open(options.keyFile())
 	if err != nil {
 		return err
@@ -217,8 +219,6 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
-		checker := snapshot.NewChecker(binary, scratch, checkerIdle)
-		defer checker.Close()
 		archive := snapshot.New(rows, cloud, sealer, checker.Check, scratch)
 		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"), images.NameOf)
 		if err != nil {
