@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // ErrFenced says that the server is in the hands of a later worker, so that this one must do nothing more.
@@ -25,16 +27,15 @@ var fenceScript string
 
 // remote is what the server's shell is asked to run for a command of these words. Each program takes the place of the one before it.
 func (c *Client) remote(command []string) string {
-	words := c.fenced(command)
+	words := slices.Clone(c.fenced(command))
 	if c.config.Sudo {
 		// A session of its own: what sudo runs may be no leader of a process group, and sudo passes no signals on.
 		words = append([]string{"sudo", "-n", "--", "setsid", "-w"}, words...)
 	}
-	line := "exec"
-	for _, word := range words {
-		line += " " + quote(word)
+	for i, word := range words {
+		words[i] = quote(word)
 	}
-	return line
+	return "exec " + strings.Join(words, " ")
 }
 
 // fenced makes the server compare our number before it runs the command, when we have one.

@@ -51,11 +51,10 @@ func (e *ExitError) Error() string {
 // Run runs a script and returns its standard output. When ctx ends the script is killed with everything it started.
 // A script that failed gives an *ExitError.
 func (c *Client) Run(ctx context.Context, script Script) (string, error) {
-	body := bytes.NewBufferString(preamble(script.Env))
 	// The braces make bash read the whole script before it runs, so no command of it can eat the rest from standard input.
-	fmt.Fprintf(body, "{\n%s\n} </dev/null\n", script.Body)
+	body := preamble(script.Env) + "{\n" + script.Body + "\n} </dev/null\n"
 	out := newOutput(outputLimit)
-	if err := c.run(ctx, script.Name, []string{"bash", "-s"}, body, out); err != nil {
+	if err := c.run(ctx, script.Name, []string{"bash", "-s"}, bytes.NewBufferString(body), out); err != nil {
 		return out.String(), err
 	}
 	return out.String(), nil
@@ -94,12 +93,36 @@ func (c *Client) run(ctx context.Context, name string, command []string, input i
 		return c.failed(conn, name, err)
 	}
 	defer session.Close()
-	session.Stdin, session.Stdout, session.Stderr = input, out.stdout(), out.stderr()
+	session.Stdout, session.Stderr = out.stdout(), out.stderr()
+	send := func() error { return nil }
+	if content, whole := input.(*bytes.Buffer); whole {
+		// It goes as it is, in as few packets as can be.
+		pipe, err := session.StdinPipe()
+		if err != nil {
+			return c.failed(conn, name, err)
+		}
+		send = func() error {
+			_, err := content.WriteTo(pipe)
+			if closed := pipe.Close(); err == nil && !errors.Is(closed, io.EOF) {
+				err = closed
+			}
+			return err
+		}
+	} else {
+		session.Stdin = input
+	}
 	if err := session.Start(c.remote(command)); err != nil {
 		return c.failed(conn, name, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- session.Wait() }()
+	sent, ended := make(chan error, 1), make(chan error, 1)
+	go func() { sent <- send() }()
+	go func() {
+		err := session.Wait()
+		if unsent := <-sent; err == nil {
+			err = unsent
+		}
+		ended <- err
+	}()
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -233,6 +256,18 @@ func newOutput(limit int) *output { return &output{limit: limit, known: make(cha
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// ReadFrom is what io.Copy calls, which else makes a buffer for each of the two outputs of each script: that is more than everything else that a script takes.
+func (f writerFunc) ReadFrom(from io.Reader) (int64, error) {
+	buffer := buffers.Get().(*[copied]byte)
+	defer buffers.Put(buffer)
+	return io.CopyBuffer(struct{ io.Writer }{f}, from, buffer[:])
+}
+
+// copied is how many bytes of output are taken at once: as many as a packet holds.
+const copied = 32 << 10
+
+var buffers = sync.Pool{New: func() any { return new([copied]byte) }}
 
 func (o *output) stdout() io.Writer {
 	return writerFunc(func(p []byte) (int, error) {

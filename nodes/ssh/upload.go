@@ -51,6 +51,11 @@ func (c *Client) Upload(ctx context.Context, files []File) error {
 
 func archive(files []File) (*bytes.Buffer, error) {
 	buffer := &bytes.Buffer{}
+	length := 1024 // the end
+	for _, file := range files {
+		length += 512 + (len(file.Content)+511)/512*512
+	}
+	buffer.Grow(length)
 	writer := tar.NewWriter(buffer)
 	sorted := slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	for _, file := range sorted {
