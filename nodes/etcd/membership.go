@@ -152,48 +152,48 @@ func Promote(ctx context.Context, client *clientv3.Client, node Node) error {
 type leader struct {
 	client *clientv3.Client
 	id     uint64
-	conn   *grpc.ClientConn
+	conn   *grpc.ClientConn // of its own; nil where the client's is with the leader
 }
 
 // promote asks the leader itself. Any other member passes the request on without the name of its user, so that it is refused once
 // authorization is on (promoteMember and promoteMemberHTTP in etcd 3.6's server/etcdserver).
 func (l *leader) promote(ctx context.Context, id uint64) error {
-	if err := l.connect(ctx); err != nil {
+	conn, err := l.connect(ctx)
+	if err != nil {
 		return err
 	}
-	_, err := etcdserverpb.NewClusterClient(l.conn).MemberPromote(ctx, &etcdserverpb.MemberPromoteRequest{ID: id})
+	_, err = etcdserverpb.NewClusterClient(conn).MemberPromote(ctx, &etcdserverpb.MemberPromoteRequest{ID: id})
 	return rpctypes.Error(err)
 }
 
-func (l *leader) connect(ctx context.Context) error {
-	var now *clientv3.StatusResponse
-	var err error
-	for _, endpoint := range l.client.Endpoints() {
-		if now, err = l.client.Status(ctx, endpoint); err == nil && now.Leader != 0 {
-			break
-		}
-	}
+// connect returns a connection with the leader. Who leads is asked over the client's own connections (its Status makes one for each question), and one that can only be
+// with the leader is taken.
+func (l *leader) connect(ctx context.Context) (*grpc.ClientConn, error) {
+	own := l.client.ActiveConnection()
+	now, err := etcdserverpb.NewMaintenanceClient(own).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
-		return err
+		return nil, rpctypes.Error(err)
 	}
-	if now.Leader == 0 {
-		return rpctypes.ErrNoLeader
-	}
-	if l.conn != nil && l.id == now.Leader {
-		return nil
+	switch {
+	case now.Leader == 0:
+		return nil, rpctypes.ErrNoLeader
+	case len(l.client.Endpoints()) == 1 && now.Leader == now.Header.MemberId:
+		return own, nil
+	case l.conn != nil && l.id == now.Leader:
+		return l.conn, nil
 	}
 	members, err := Members(ctx, l.client)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	member := members.ByID(now.Leader)
 	if member == nil || len(member.ClientURLs) == 0 {
-		return rpctypes.ErrLeaderChanged
+		return nil, rpctypes.ErrLeaderChanged
 	}
 	l.close()
 	l.id = now.Leader
 	l.conn, err = l.client.Dial(member.ClientURLs[0])
-	return err
+	return l.conn, err
 }
 
 func (l *leader) close() {
