@@ -1,7 +1,9 @@
 package kube
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -33,6 +37,7 @@ func Shared(config *rest.Config) (*rest.Config, error) {
 // Client applies objects of any kind and waits for them. It asks the API server about each group of kinds once, and not about those that every API server has.
 type Client struct {
 	dynamic   dynamic.Interface
+	metadata  metadata.Interface // which answers with no more than that
 	discovery discovery.DiscoveryInterface
 	groups    map[schema.GroupVersion][]metav1.APIResource
 }
@@ -43,11 +48,15 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
+	answers, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	return &Client{dynamic: objects, discovery: kinds, groups: map[schema.GroupVersion][]metav1.APIResource{}}, nil
+	return &Client{dynamic: objects, metadata: answers, discovery: kinds, groups: map[schema.GroupVersion][]metav1.APIResource{}}, nil
 }
 
 // Apply makes objects be as given, by server-side apply as fieldManager: what others set stays, conflicts are ours to win.
@@ -67,15 +76,26 @@ func (c *Client) Apply(ctx context.Context, fieldManager string, objects ...runt
 		if err != nil {
 			return err
 		}
-		resource, err := c.resource(content.GroupVersionKind(), content.GetNamespace())
-		if err != nil {
-			return fmt.Errorf("apply %s: %w", describe(content), err)
-		}
-		if _, err := resource.Apply(ctx, content.GetName(), content, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+		if err := c.apply(ctx, fieldManager, content); err != nil {
 			return fmt.Errorf("apply %s: %w", describe(content), err)
 		}
 	}
 	return nil
+}
+
+// apply has the API server answer with metadata alone: nobody reads what it makes of an object, and some are large.
+func (c *Client) apply(ctx context.Context, fieldManager string, content *unstructured.Unstructured) error {
+	resource, namespace, err := c.place(content.GroupVersionKind(), content.GetNamespace())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(content.Object)
+	if err != nil {
+		return err
+	}
+	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}.ToPatchOptions()
+	_, err = c.metadata.Resource(resource).Namespace(namespace).Patch(ctx, content.GetName(), types.ApplyPatchType, text, options)
+	return err
 }
 
 // Leaves tells whether Apply of an object would leave a field of the one that is there as it is. It is false when there is none, or when it would be
@@ -140,6 +160,15 @@ func describe(object *unstructured.Unstructured) string {
 
 // resource finds how the objects of a kind are called in URLs. A namespaced object without namespace is in "default".
 func (c *Client) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	resource, namespace, err := c.place(kind, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return c.dynamic.Resource(resource).Namespace(namespace), nil
+}
+
+// place is what resource finds; namespace is "" for objects that are in none.
+func (c *Client) place(kind schema.GroupVersionKind, in string) (resource schema.GroupVersionResource, namespace string, err error) {
 	version := kind.GroupVersion()
 	resources, known := c.groups[version]
 	if always, is := builtIn[kind]; is {
@@ -148,25 +177,21 @@ func (c *Client) resource(kind schema.GroupVersionKind, namespace string) (dynam
 	if !known {
 		list, err := c.discovery.ServerResourcesForGroupVersion(version.String())
 		if err != nil {
-			return nil, fmt.Errorf("ask for the kinds of %s: %w", version, err)
+			return resource, "", fmt.Errorf("ask for the kinds of %s: %w", version, err)
 		}
 		resources = list.APIResources
 		c.groups[version] = resources
 	}
-	for _, resource := range resources {
-		if resource.Kind != kind.Kind || isSubresource(resource.Name) {
+	for _, one := range resources {
+		if one.Kind != kind.Kind || isSubresource(one.Name) {
 			continue
 		}
-		objects := c.dynamic.Resource(version.WithResource(resource.Name))
-		if !resource.Namespaced {
-			return objects, nil
+		if one.Namespaced {
+			namespace = cmp.Or(in, metav1.NamespaceDefault)
 		}
-		if namespace == "" {
-			namespace = metav1.NamespaceDefault
-		}
-		return objects.Namespace(namespace), nil
+		return version.WithResource(one.Name), namespace, nil
 	}
-	return nil, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+	return resource, "", &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
 // builtIn are kinds that every API server has.

@@ -15,9 +15,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
@@ -149,6 +152,27 @@ func TestApplyFindsTheWayToEachKind(t *testing.T) {
 	err := kube.Apply(t.Context(), config, "burano", object(`{"apiVersion":"v1","kind":"Gadget","metadata":{"name":"x"}}`))
 	require.ErrorContains(t, err, "apply Gadget x")
 	require.True(t, strings.Contains(err.Error(), "no matches for kind"))
+}
+
+// TestApplySaysWhyItWasRefused has the API server answer in whatever form it was asked for first, as real ones do.
+func TestApplySaysWhyItWasRefused(t *testing.T) {
+	refusal := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		Message: "spec.ports: Required value"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		form, _, _ := strings.Cut(strings.Split(r.Header.Get("Accept"), ",")[0], ";")
+		known, there := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), form)
+		if !there {
+			w.WriteHeader(http.StatusNotAcceptable)
+			return
+		}
+		w.Header().Set("Content-Type", form)
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_ = known.Serializer.Encode(&refusal, w)
+	}))
+	t.Cleanup(server.Close)
+	err := kube.Apply(t.Context(), &rest.Config{Host: server.URL}, "burano", object(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"demo"}}`))
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	require.ErrorContains(t, err, "apply Service demo: spec.ports: Required value")
 }
 
 // TestLeavesTellsWhatApplyWouldChange has the API server try what is applied, and answer with what it would make of it.

@@ -117,6 +117,9 @@ func (w *world) api3(out http.ResponseWriter, request *http.Request) {
 		n.cluster.mutex.Lock()
 		n.cluster.objects[path] = kept.([]byte)
 		n.cluster.mutex.Unlock()
+		if strings.Contains(request.Header.Get("Accept"), "as=PartialObjectMetadata") {
+			text = metadataOf(path)
+		}
 		answer(text)
 	case request.Method == http.MethodGet && strings.HasPrefix(path, "/api/v1/nodes"):
 		answer(n.cluster.kubelets(strings.TrimPrefix(strings.TrimPrefix(path, "/api/v1/nodes"), "/")+strings.TrimPrefix(request.URL.Query().Get("fieldSelector"), "metadata.name="), path != "/api/v1/nodes"))
@@ -136,6 +139,12 @@ func (w *world) api3(out http.ResponseWriter, request *http.Request) {
 		w.note("Kubernetes %s %s", request.Method, path)
 		out.WriteHeader(http.StatusNotImplemented)
 	}
+}
+
+// metadataOf is all that is told of the object at a path to who asks for no more.
+func metadataOf(path string) []byte {
+	return fmt.Appendf(nil, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":%q,"uid":"5b0c1f6e-6a4c-4d9e-9a55-0d0f5f5c7e12","resourceVersion":"310","generation":1}}`,
+		path[strings.LastIndex(path, "/")+1:])
 }
 
 // kubelets are the nodes of a cluster whose kubelets were started, or that of a name: as a list, or the one alone.
