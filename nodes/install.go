@@ -247,7 +247,7 @@ func (d *deployment) copyBinary(ctx context.Context, node Node) error {
 	return nil
 }
 
-// digests are of files, by fileState: a hundred megabytes are not read for each deployment.
+// digests are of files, by fileState: a hundred megabytes are not read for each deployment, nor at once for all that begin while the first reads them.
 var digests sync.Map
 
 // fileState changes with each change of a file: its inode's time does, which nobody can set.
@@ -268,16 +268,15 @@ func digestOf(path string) (string, error) {
 	}
 	status := info.Sys().(*syscall.Stat_t)
 	state := fileState{status.Dev, status.Ino, status.Ctim}
-	if digest, there := digests.Load(state); there {
-		return digest.(string), nil
-	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	digest := hex.EncodeToString(hash.Sum(nil))
-	digests.Store(state, digest)
-	return digest, nil
+	made, _ := digests.LoadOrStore(state, sync.OnceValues(func() (string, error) {
+		hash := sha256.New()
+		if _, err := io.Copy(hash, file); err != nil {
+			digests.Delete(state) // the next one reads it again
+			return "", fmt.Errorf("read %s: %w", path, err)
+		}
+		return hex.EncodeToString(hash.Sum(nil)), nil
+	}))
+	return made.(func() (string, error))()
 }
 
 // start starts units of a node, or restarts those that run with other files than they should, and says which.
