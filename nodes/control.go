@@ -367,5 +367,8 @@ func (d *deployment) nodeReady(ctx context.Context, node Node) error {
 	if err := kube.InService(ctx, config, found); err != nil { // its server may have been off
 		return err
 	}
-	return kube.Uncordon(ctx, config, node.Name) // its removal may have been given up
+	if !kube.Leaving(found) {
+		return nil
+	}
+	return kube.Uncordon(ctx, config, node.Name) // its removal was given up
 }

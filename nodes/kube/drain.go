@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -32,6 +33,12 @@ const tryAgain = 500 * time.Millisecond
 // Cordon has a node take no new pods, and marks it as leaving. A node that is not there is no error.
 func Cordon(ctx context.Context, config *rest.Config, node string) error {
 	return patchNode(ctx, config, node, true, "true")
+}
+
+// Leaving tells whether a node is marked as Cordon marks it.
+func Leaving(node *unstructured.Unstructured) bool {
+	_, marked := node.GetAnnotations()[annotationLeaving]
+	return marked
 }
 
 // Uncordon undoes Cordon, and only that: a node that somebody else has cordoned stays so, and one whose settings say so.
