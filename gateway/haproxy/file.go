@@ -289,7 +289,7 @@ func (f *file) add(l listener, id string) error {
 	if l.Port == 0 {
 		return nil
 	}
-	if err := f.client.CreateFrontend(l.frontend(l.Section), id, 0); err != nil {
+	if err := f.frontend(l.frontend(l.Section), id); err != nil {
 		return err
 	}
 	if err := f.rules(l.Section, l.Rules, id); err != nil {

@@ -46,6 +46,10 @@ const (
 func portListener(l route.Listener, sites []route.Site, files webFiles) listener {
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
 	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
+	wanted.Rules.AcceptProxy, wanted.Log, wanted.Compress = l.AcceptProxy, l.AccessLog, l.Compress
+	if wanted.Log {
+		wanted.Requests = append(captures(), wanted.Requests...)
+	}
 	said, _ := json.Marshal([]any{wanted.Requests, l.TLS, requestPatience, keptAlive, portsName, "idle-close-on-response"})
 	about := "Ingresses"
 	if l.NoIngress || l.Passes {
@@ -56,6 +60,9 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 	}
 	if wanted.Names {
 		said = append(said, "names"...)
+	}
+	if l.AcceptProxy || l.Compress { // that of others is what it was
+		said = fmt.Append(said, l.AcceptProxy, l.Compress)
 	}
 	wanted.About = fmt.Sprintf("%s rules:%.6x", about, sha256.Sum256(said))
 	return wanted

@@ -68,6 +68,7 @@ type webLab struct {
 	process     *haproxytest.Process
 	proxy       *haproxy.Proxy
 	plain, safe uint16
+	options     route.HTTPOptions
 }
 
 func newWebLab(t *testing.T) *webLab {
@@ -77,7 +78,7 @@ func newWebLab(t *testing.T) *webLab {
 
 func (l *webLab) serve(t *testing.T, h route.HTTP, certificates ...haproxy.Certificate) haproxy.Outcome {
 	t.Helper()
-	h.Listeners = []route.Listener{{Port: l.plain}, {Port: l.safe, TLS: true}}
+	h.Listeners = []route.Listener{{Port: l.plain, HTTPOptions: l.options}, {Port: l.safe, TLS: true, HTTPOptions: l.options}}
 	outcome, err := l.proxy.Apply(t.Context(), nil, haproxy.Web{HTTP: h, Certificates: certificates})
 	require.NoError(t, err)
 	require.Empty(t, outcome.Refused)

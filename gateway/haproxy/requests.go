@@ -472,7 +472,7 @@ func (f *file) passing(l listener, id string) error {
 	frontend.Section, frontend.Passes = section, false
 	within := frontend.frontend(l.Section)
 	within.From = defaultsName // clients were counted outside
-	if err := f.client.CreateFrontend(within, id, 0); err != nil {
+	if err := f.frontend(within, id); err != nil {
 		return err
 	}
 	if err := f.requests(frontend, id); err != nil {

@@ -78,6 +78,12 @@ func (l listener) frontend(backend string) *models.Frontend {
 		headers, silent := requestPatience.Milliseconds(), keptAlive.Milliseconds()
 		f.HTTPRequestTimeout, f.HTTPKeepAliveTimeout = &headers, &silent
 		f.IdleCloseOnResponse = models.FrontendBaseIdleCloseOnResponseEnabled // see base
+		if l.Log {
+			f.LogFormat = requestFormat()
+		}
+		if l.Compress {
+			f.Compression = &models.Compression{Algorithms: []string{"gzip"}, Types: compressed}
+		}
 	}
 	if l.Rules.Idle > 0 {
 		idle := l.Rules.Idle.Milliseconds()

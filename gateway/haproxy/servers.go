@@ -57,7 +57,9 @@ type listener struct {
 	Passes   bool                    // TLS sessions of some names are passed through
 	Names    bool                    // the map of names has those that are opened, too, and others are refused
 	Requests models.HTTPRequestRules // of a port
-	Filters  *route.Filters          // of a pool
+	Log      bool                    // its requests are written to the log
+	Compress bool
+	Filters  *route.Filters // of a pool
 }
 
 // protocol is what a server of the listener is told of how to ask it.

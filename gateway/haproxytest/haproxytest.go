@@ -66,6 +66,12 @@ func (p *Process) Config() haproxy.Config {
 	}
 }
 
+// Log is what HAProxy has written.
+func (p *Process) Log() (string, error) {
+	content, err := os.ReadFile(p.log)
+	return string(content), err
+}
+
 // Reload starts HAProxy, or has the running master take its configuration file over.
 func (p *Process) Reload(context.Context) error {
 	p.mutex.Lock()

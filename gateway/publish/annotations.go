@@ -8,6 +8,7 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 
 	"github.com/burano/burano/gateway/route"
 )
@@ -32,6 +33,37 @@ const (
 	// must say so then, and "accept,send" does both.
 	AnnotationProxy = "burano.io/proxy-protocol"
 )
+
+// Annotations of an IngressClass of ours, besides "accept" of [AnnotationProxy]. They count for all ports of the gateways that tell requests apart, since these
+// are shared: those of Ingresses and those of Gateways.
+const (
+	// AnnotationAccessLog is "json" to have each request written to HAProxy's log.
+	AnnotationAccessLog = "burano.io/access-log"
+	// AnnotationCompression is "gzip" to have texts compressed for who takes that.
+	AnnotationCompression = "burano.io/compression"
+)
+
+// optionsOf reads the annotations of our classes; what is wrong is not heeded.
+func optionsOf(classes []*networking.IngressClass) (o route.HTTPOptions, complaints []Complaint) {
+	for _, class := range classes {
+		if class.Spec.Controller != Controller {
+			continue
+		}
+		for _, one := range []struct {
+			name, value string
+			option      *bool
+		}{{AnnotationProxy, "accept", &o.AcceptProxy}, {AnnotationAccessLog, "json", &o.AccessLog}, {AnnotationCompression, "gzip", &o.Compress}} {
+			switch text, said := class.Annotations[one.name]; {
+			case said && text == one.value:
+				*one.option = true
+			case said:
+				complaints = append(complaints, Complaint{Kind: kindClass, Name: class.Name, UID: class.UID, Reason: ReasonAnnotation,
+					Message: fmt.Sprintf("the annotation %s of an IngressClass must be %q, not %q; it is not heeded", one.name, one.value, text)})
+			}
+		}
+	}
+	return o, complaints
+}
 
 type wish int
 

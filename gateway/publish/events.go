@@ -69,11 +69,12 @@ func (c *complainer) report(ctx context.Context, complaints []Complaint) error {
 func (c *complainer) create(ctx context.Context, complaint Complaint, count int32) error {
 	now := meta.NewTime(c.now())
 	version, kind := "v1", "Service"
-	if complaint.Kind == kindIngress {
-		version, kind = networking.SchemeGroupVersion.String(), kindIngress
+	if complaint.Kind != "" {
+		version, kind = networking.SchemeGroupVersion.String(), complaint.Kind
 	}
-	_, err := c.client.CoreV1().Events(complaint.Namespace).Create(ctx, &core.Event{
-		ObjectMeta: meta.ObjectMeta{Name: eventName(complaint), Namespace: complaint.Namespace},
+	namespace := cmp.Or(complaint.Namespace, meta.NamespaceDefault) // what has none has its Events there
+	_, err := c.client.CoreV1().Events(namespace).Create(ctx, &core.Event{
+		ObjectMeta: meta.ObjectMeta{Name: eventName(complaint), Namespace: namespace},
 		InvolvedObject: core.ObjectReference{
 			APIVersion: version, Kind: kind, Namespace: complaint.Namespace, Name: complaint.Name, UID: complaint.UID,
 		},
@@ -82,7 +83,7 @@ func (c *complainer) create(ctx context.Context, complaint Complaint, count int3
 	}, meta.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) && count > 1 {
 		patch := fmt.Appendf(nil, `{"count":%d,"lastTimestamp":%q}`, count, now.UTC().Format(time.RFC3339))
-		_, err = c.client.CoreV1().Events(complaint.Namespace).Patch(ctx, eventName(complaint), types.MergePatchType, patch, meta.PatchOptions{})
+		_, err = c.client.CoreV1().Events(namespace).Patch(ctx, eventName(complaint), types.MergePatchType, patch, meta.PatchOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, core.NamespaceTerminatingCause) {
 		return nil // made before, or its Service is gone

@@ -36,6 +36,7 @@ const (
 	ReasonBackend      = "BackendNotFound"    // the Service, or its port, is not there or cannot be a backend
 	ReasonCertificate  = "InvalidCertificate" // a Secret holds no certificate that gateways can show
 	kindIngress        = "Ingress"            // of a complaint
+	kindClass          = "IngressClass"
 	annotationClass    = "kubernetes.io/ingress.class"
 	annotationDefault  = "ingressclass.kubernetes.io/is-default-class"
 )
@@ -107,6 +108,11 @@ func SitesOf(w World) Sites {
 			s.wanted = append(s.wanted, *g.ports[port])
 		}
 	}
+	options, wrong := optionsOf(w.Classes)
+	for i := range s.wanted {
+		s.wanted[i].HTTPOptions = options
+	}
+	s.Complaints = append(s.Complaints, wrong...)
 	used := poolsOf(s.HTTP.Sites) // routes without a Gateway have pools, too
 	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
 		if used[name] {

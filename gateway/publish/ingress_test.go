@@ -107,6 +107,39 @@ func TestWhichIngressesAreServed(t *testing.T) {
 	require.Empty(t, publish.SitesOf(w).HTTP.Sites, "a class that is not there")
 }
 
+func TestWhatAClassSaysCountsForAllPorts(t *testing.T) {
+	w := world(ingressOf("web", 0, "a.org", to("/", networking.PathTypePrefix, "a")))
+	w.Classes[1].Annotations = map[string]string{publish.AnnotationCompression: "gzip"} // of another controller
+	options := func() (list []route.HTTPOptions) {
+		for _, l := range publish.Wanted(publish.SitesOf(w)) {
+			list = append(list, l.HTTPOptions)
+		}
+		return list
+	}
+	require.Equal(t, []route.HTTPOptions{{}}, options())
+	w.Ingresses[0].Spec.TLS = []networking.IngressTLS{{Hosts: []string{"a.org"}}}
+	w.Classes[0].Annotations = map[string]string{publish.AnnotationProxy: "accept", publish.AnnotationAccessLog: "json", publish.AnnotationCompression: "gzip"}
+	all := route.HTTPOptions{AcceptProxy: true, AccessLog: true, Compress: true}
+	require.Equal(t, []route.HTTPOptions{all, all}, options())
+	for _, l := range publish.Wanted(publish.SitesOf(w)) {
+		value, err := route.EncodePart(route.Part{Listener: &l})
+		require.NoError(t, err)
+		back, err := route.DecodePart(route.PartKey(route.Part{Listener: &l}), value)
+		require.NoError(t, err)
+		require.Equal(t, all, back.Listener.HTTPOptions)
+	}
+	w.Classes[0].Annotations = map[string]string{publish.AnnotationProxy: "send", publish.AnnotationAccessLog: "true", publish.AnnotationCompression: ""}
+	require.Equal(t, []route.HTTPOptions{{}, {}}, options())
+	var said []string
+	for _, one := range publish.SitesOf(w).Complaints {
+		if one.Kind == "IngressClass" {
+			said = append(said, one.Name+": "+one.Message)
+		}
+	}
+	require.Len(t, said, 3)
+	require.Equal(t, `burano: the annotation burano.io/proxy-protocol of an IngressClass must be "accept", not "send"; it is not heeded`, said[0])
+}
+
 func TestPathsAndTheirConflicts(t *testing.T) {
 	exact, prefix, own := networking.PathTypeExact, networking.PathTypePrefix, networking.PathTypeImplementationSpecific
 	old := ingressOf("old", 0, "a.org", to("/x", exact, "a"), to("/x", prefix, "a"), to("", own, "b"))

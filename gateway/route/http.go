@@ -59,6 +59,14 @@ type Listener struct {
 	NoIngress bool `json:"noIngress,omitempty"`
 	// Gateways are the only ones that listen; none: all.
 	Gateways []string `json:"gateways,omitempty"`
+	HTTPOptions
+}
+
+// HTTPOptions are what ports for HTTP do besides. A gateway of an earlier release does none of it.
+type HTTPOptions struct {
+	AcceptProxy bool `json:"acceptProxy,omitempty"` // as that of a [Route]
+	AccessLog   bool `json:"accessLog,omitempty"`   // each request is written to the log, in JSON
+	Compress    bool `json:"compress,omitempty"`    // texts are compressed for who takes that
 }
 
 // Site is what an Ingress, a Gateway or a route has gateways serve. No other one has the same path of the same host with the same match.

@@ -1,0 +1,47 @@
+package haproxy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/haproxytech/client-native/v6/models"
+)
+
+// compressed are the types of what is compressed where that is wanted: texts. Pictures and archives are so already.
+var compressed = []string{"text/html", "text/plain", "text/css", "text/csv", "text/xml", "text/javascript", "application/javascript", "application/json", "application/xml",
+	"application/wasm", "image/svg+xml"}
+
+// logged are the headers of requests that are written to the log, in the order in which they are captured, and how much of each.
+var logged = []struct {
+	field, header string
+	most          int64
+}{{"host", "host", 253}, {"agent", "user-agent", 256}, {"referer", "referer", 512}}
+
+// captures keep what the log says of a request until it is answered.
+func captures() (rules models.HTTPRequestRules) {
+	for _, one := range logged {
+		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeCapture, CaptureSample: "req.hdr(" + one.header + ")", CaptureLen: one.most})
+	}
+	return rules
+}
+
+// requestFormat is how a request is written to the log: as JSON, https://docs.haproxy.org/2.6/configuration.html#8.2.4. What clients say is escaped, and bytes that
+// are no UTF-8 are left out.
+func requestFormat() string {
+	said := func(sample string) string { return `"%[` + sample + `,json(utf8s)]"` }
+	var headers strings.Builder
+	for i, one := range logged {
+		fmt.Fprintf(&headers, `"%s":%s,`, one.field, said(fmt.Sprintf("capture.req.hdr(%d)", i)))
+	}
+	return `'{"time":"%[date,utime(%Y-%m-%dT%H:%M:%SZ)]","client":"%[src]",` + headers.String() +
+		`"method":` + said("capture.req.method") + `,"uri":` + said("capture.req.uri") + `,"version":"%HV","tls":"%sslv",` +
+		`"status":%ST,"bytes":%B,"milliseconds":%Ta,"pool":"%b","server":"%s","end":"%tsc"}'`
+}
+
+// frontend makes a frontend, with a log of its own where it has a format for one: that of the daemon's base has what is worth notice alone.
+func (f *file) frontend(frontend *models.Frontend, id string) error {
+	if err := f.client.CreateFrontend(frontend, id, 0); err != nil || frontend.LogFormat == "" {
+		return err
+	}
+	return f.client.CreateLogTarget(0, "frontend", frontend.Name, &models.LogTarget{Address: "stdout", Format: models.LogTargetFormatRaw, Facility: models.LogTargetFacilityLocal0, Level: models.LogTargetLevelInfo}, id, 0)
+}
