@@ -117,7 +117,10 @@ func (w *world) newCloud(folder, endpoint string) (http.Handler, error) {
 		w.note("OpenStack %s %s", request.Method, request.URL.Path)
 		http.NotFound(out, request)
 	})
-	return mux, nil
+	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+		w.tally.http("OpenStack", request)
+		mux.ServeHTTP(out, request)
+	}), nil
 }
 
 func (c *cloud) image() map[string]any {

@@ -101,6 +101,7 @@ func (o overTLS) Accept() (net.Conn, error) {
 func (w *world) api3(out http.ResponseWriter, request *http.Request) {
 	n := request.Context().Value(nodeOf{}).(*node)
 	path := request.URL.Path
+	w.tally.http("Kubernetes", request)
 	out.Header().Set("Content-Type", "application/json")
 	answer := func(text []byte) { _, _ = out.Write(text) }
 	switch {

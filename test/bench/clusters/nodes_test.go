@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"archive/tar"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
@@ -32,13 +33,14 @@ var scriptFolders = []string{"../../../nodes/scripts", "../../../nodes/access/sc
 // world is everything that is simulated: all nodes, what they have of their image, and what goes wrong because the simulation does not know it.
 type world struct {
 	scripts    map[string]string // the text of a script → its file
-	program    string            // digest of the burano program that the node image holds
 	gatewayAPI []byte            // the file of the node image
+	image      map[string]string // digests of files of the node image, by their paths
 	snapshot   []byte            // of an etcd, with its digest
 
 	etcd, api *feed // connections to all members and to all API servers
 	kinds     map[string][]byte
 	texts     sync.Map // what API servers keep: the same object of many clusters is kept once
+	tally     *tally
 
 	mutex    sync.Mutex
 	floating map[netip.Addr]*node
@@ -111,7 +113,7 @@ type node struct {
 // add takes a server of the simulated Nova into the world.
 func (w *world) add(n *node) {
 	n.world = w
-	n.files = map[string]string{remoteProgram: w.program, kube.GatewayAPIFile: digest(w.gatewayAPI)}
+	n.files = maps.Clone(w.image)
 	n.links, n.kept, n.units, n.served = map[string]string{}, map[string][]byte{}, map[string]string{}, map[string]*tls.Config{}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -168,9 +170,13 @@ func (w *world) serveSSH(listener net.Listener) error {
 	}
 }
 
+// keyExchanges are those that the OpenSSH of the node image (9.2, of Debian 12) and package ssh both know, as OpenSSH prefers them.
+var keyExchanges = []string{ssh.KeyExchangeCurve25519, "curve25519-sha256@libssh.org", ssh.KeyExchangeECDHP256, ssh.KeyExchangeECDHP384, ssh.KeyExchangeECDHP521,
+	ssh.KeyExchangeDHGEXSHA256, ssh.KeyExchangeDH16SHA512, ssh.KeyExchangeDH14SHA256}
+
 func (n *node) serveSSH(conn net.Conn) {
 	defer conn.Close()
-	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	config := &ssh.ServerConfig{Config: ssh.Config{KeyExchanges: keyExchanges}, PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) != n.login {
 			return nil, errors.New("no such key")
 		}
@@ -183,6 +189,7 @@ func (n *node) serveSSH(conn net.Conn) {
 	if err != nil {
 		return // the benchmark sees it from the other end
 	}
+	n.world.tally.add(0, "SSH connection")
 	go ssh.DiscardRequests(requests)
 	for asked := range channels {
 		switch asked.ChannelType() {
@@ -222,6 +229,7 @@ func (n *node) forward(asked ssh.NewChannel) {
 		_ = asked.Reject(ssh.ConnectionFailed, "Connection refused")
 		return
 	}
+	n.world.tally.add(0, "SSH forwards to %s", unit)
 	channel, requests, err := asked.Accept()
 	if err != nil {
 		return
@@ -274,6 +282,7 @@ var (
 // run does what a command of package nodes/ssh asks for.
 func (n *node) run(channel ssh.Channel, line string) error {
 	if strings.HasPrefix(line, "kill -KILL ") { // of a script that is waited for no more
+		n.world.tally.add(len(line), "SSH runs kill")
 		return nil
 	}
 	words := split(strings.TrimPrefix(line, "exec "))
@@ -286,6 +295,7 @@ func (n *node) run(channel ssh.Channel, line string) error {
 			return err
 		}
 		env, body := unwrap(string(text))
+		n.world.tally.add(len(text), "SSH runs %s %s", cmp.Or(n.world.scriptOf(body), body), env["ACTION"])
 		out, err := n.script(env, body)
 		_, failed := io.WriteString(channel, "4711\n"+out)
 		return errors.Join(err, failed)
@@ -301,14 +311,17 @@ func (n *node) run(channel ssh.Channel, line string) error {
 		return n.unpack(channel)
 	}
 	if found := receiving.FindStringSubmatch(words[2]); found != nil && found[1] == kube.GatewayAPIFile {
+		n.world.tally.add(0, "SSH reads %s", found[1])
 		_, err := channel.Write(n.world.gatewayAPI)
 		return err
 	}
 	if found := sending.FindStringSubmatch(words[2]); found != nil {
 		hash := sha256.New()
-		if _, err := io.Copy(hash, channel); err != nil {
+		length, err := io.Copy(hash, channel)
+		if err != nil {
 			return err
 		}
+		n.world.tally.add(int(length), "SSH sends %s", found[2])
 		n.mutex.Lock()
 		defer n.mutex.Unlock()
 		n.files[found[2]] = hex.EncodeToString(hash.Sum(nil))
@@ -321,6 +334,7 @@ func (n *node) run(channel ssh.Channel, line string) error {
 // unpack keeps the digests of files.
 func (n *node) unpack(from io.Reader) error {
 	files := tar.NewReader(from)
+	n.world.tally.add(0, "SSH unpacks")
 	for {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -333,6 +347,7 @@ func (n *node) unpack(from io.Reader) error {
 		if err != nil {
 			return err
 		}
+		n.world.tally.add(len(content), "a file that was unpacked")
 		path := "/" + header.Name
 		n.mutex.Lock()
 		if header.Typeflag == tar.TypeSymlink {

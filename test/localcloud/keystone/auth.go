@@ -120,7 +120,7 @@ func (s *Service) prove(request authRequest) (proof, error) {
 		switch {
 		case method == "password" && identity.Password != nil:
 			user, ok = s.referredUser(identity.Password.User.userReference)
-			ok = ok && user.passwordIs(identity.Password.User.Password)
+			ok = ok && s.passwordIs(user, identity.Password.User.Password)
 		case method == "token" && identity.Token != nil:
 			var from session
 			if from, ok = s.session(identity.Token.ID); ok {

@@ -56,6 +56,8 @@ type Service struct {
 	endpoints   *state.Table[endpoint]
 	regions     *state.Table[region]
 
+	proved sync.Map // hashes of passwords that were proved, by the hashes in the table
+
 	changing sync.Mutex // held while something but tokens, trusts and application credentials changes: names are looked for, then taken
 }
 

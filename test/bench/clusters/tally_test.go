@@ -1,0 +1,65 @@
+package clusters
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// tally counts what the server asks, by kind, with the bytes that it sends. A nil one counts nothing.
+type tally struct {
+	mutex sync.Mutex
+	kinds map[string]*counted
+}
+
+type counted struct{ requests, bytes int }
+
+// add counts a request of a kind.
+func (t *tally) add(bytes int, format string, args ...any) {
+	if t == nil {
+		return
+	}
+	kind := fmt.Sprintf(format, args...)
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.kinds[kind] == nil {
+		t.kinds[kind] = &counted{}
+	}
+	t.kinds[kind].requests++
+	t.kinds[kind].bytes += max(0, bytes)
+}
+
+// write writes what was counted since the last time, for each of so many clusters, and begins anew.
+func (t *tally) write(to io.Writer, title string, clusters int) {
+	if t == nil {
+		return
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	fmt.Fprintf(to, "%s: requests and bytes for each cluster\n", title)
+	for _, kind := range slices.Sorted(maps.Keys(t.kinds)) {
+		one := t.kinds[kind]
+		fmt.Fprintf(to, "%8.2f %9d  %s\n", float64(one.requests)/float64(clusters), one.bytes/clusters, kind)
+	}
+	t.kinds = map[string]*counted{}
+}
+
+// anID is what differs from one request of a kind to the next.
+var anID = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|many-[^/]*|murano-[^/]*|burano-[0-9a-z]{6,}`)
+
+// http counts a request of HTTP.
+func (t *tally) http(what string, request *http.Request) {
+	if t == nil {
+		return
+	}
+	path, query := anID.ReplaceAllString(request.URL.Path, "{}"), slices.Sorted(maps.Keys(request.URL.Query()))
+	if len(query) > 0 {
+		path += "?" + strings.Join(query, "&")
+	}
+	t.add(int(request.ContentLength), "%s %s %s", what, request.Method, path)
+}
