@@ -11,12 +11,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/experimental"
+	"google.golang.org/grpc/mem"
 
 	"github.com/burano/burano/nodes/pki"
 )
 
 // DialFunc opens a TCP connection; net.Dialer's and ssh.Client's DialContext are of this shape.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// The parts of a snapshot are a little larger than 32 KiB, for which grpc would take a MiB, and clear it, of its own buffers.
+func init() {
+	experimental.SetDefaultBufferPool(mem.NewTieredBufferPool(256, 4<<10, 16<<10, 32<<10, 64<<10, 1<<20))
+}
 
 // Client connects to members (URLs as ClientURL gives them) with a user's certificate through dial.
 func Client(endpoints []string, authority []byte, pair pki.Pair, dial DialFunc) (*clientv3.Client, error) {
