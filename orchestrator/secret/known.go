@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -30,15 +31,10 @@ func Mask(model map[string]any) map[string]any {
 
 // Known are the secrets that a text must not tell. The zero Known knows none. It is safe for concurrent use.
 type Known struct {
-	mutex    sync.RWMutex
-	values   map[string]bool
-	forms    []string          // how all of them may be written
-	replacer *strings.Replacer // of the forms but those that came since it was made
-	since    []string          // which are the last of forms
+	mutex  sync.RWMutex
+	values map[string]bool
+	forms  map[string][]string // how all of them may be written, by their first MinLength bytes; the longest of each first
 }
-
-// most is how many forms are looked for one by one, before a replacer is made that knows them, too.
-const most = 100
 
 // Note makes known what Mask would mask in a value that stands under a name. Values are as JSON decodes them; of others nothing is known.
 func (k *Known) Note(name string, value any) {
@@ -93,62 +89,69 @@ func (k *Known) Add(value string) {
 		return
 	}
 	if k.values == nil {
-		k.values = map[string]bool{}
+		k.values, k.forms = map[string]bool{}, map[string][]string{}
 	}
 	k.values[value] = true
-	made := forms(value)
-	k.forms, k.since = append(k.forms, made...), append(k.since, made...)
+	for _, form := range forms(value) {
+		start := form[:MinLength]
+		at, there := slices.BinarySearchFunc(k.forms[start], form, longestFirst)
+		if !there {
+			k.forms[start] = slices.Insert(k.forms[start], at, form)
+		}
+	}
 }
 
-// Hide returns the text with the mark in the place of each secret, as it is or as JSON, Go, Python, a URL or base64 writes it.
+func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+
+// Hide returns the text with the mark in the place of each secret, as it is or as JSON, Go, Python, a URL or base64 writes it. Of two that
+// begin at the same place the longer one is hidden.
 func (k *Known) Hide(text string) string {
-	if len(text) < MinLength {
-		return text
-	}
 	k.mutex.RLock()
-	replacer, none := k.replacer, len(k.values) == 0
-	outdated := replacer == nil || len(k.since) > most || slices.ContainsFunc(k.since, func(form string) bool { return strings.Contains(text, form) })
-	k.mutex.RUnlock()
-	if none {
+	defer k.mutex.RUnlock()
+	if len(k.forms) == 0 {
 		return text
 	}
-	if outdated {
-		replacer = k.renew()
+	var hidden strings.Builder
+	told := 0 // how much of the text was written
+	for at := 0; at+MinLength <= len(text); at++ {
+		for _, form := range k.forms[text[at:at+MinLength]] {
+			if strings.HasPrefix(text[at:], form) {
+				hidden.WriteString(text[told:at])
+				hidden.WriteString(Mark)
+				told = at + len(form)
+				at = told - 1
+				break
+			}
+		}
 	}
-	return replacer.Replace(text)
+	if told == 0 {
+		return text
+	}
+	hidden.WriteString(text[told:])
+	return hidden.String()
 }
 
-func (k *Known) renew() *strings.Replacer {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	if k.replacer != nil && len(k.since) == 0 {
-		return k.replacer
-	}
-	all := slices.Clone(k.forms)
-	// Of two that begin at the same place the replacer takes the first.
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	pairs := make([]string, 0, 2*len(all))
-	for _, form := range all {
-		pairs = append(pairs, form, Mark)
-	}
-	k.replacer, k.since = strings.NewReplacer(pairs...), nil
-	return k.replacer
-}
-
-// forms are how a value may be written in a text.
+// forms are how a value may be written in a text; none is shorter than the value.
 func forms(value string) []string {
-	inside := func(quoted string) string { return quoted[1 : len(quoted)-1] }
-	escaped, _ := json.Marshal(value) // a string can be written
-	var plain strings.Builder
-	encoder := json.NewEncoder(&plain)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value)
-	python := strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(value)
-	list := []string{value, inside(string(escaped)), inside(strings.TrimSpace(plain.String())), inside(strconv.Quote(value)), python,
-		url.QueryEscape(value), url.PathEscape(value), base64.StdEncoding.EncodeToString([]byte(value))}
+	list := []string{value, url.QueryEscape(value), url.PathEscape(value), base64.StdEncoding.EncodeToString([]byte(value))}
+	if strings.ContainsFunc(value, isEscaped) {
+		inside := func(quoted string) string { return quoted[1 : len(quoted)-1] }
+		escaped, _ := json.Marshal(value) // a string can be written
+		var plain strings.Builder
+		encoder := json.NewEncoder(&plain)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(value)
+		list = append(list, inside(string(escaped)), inside(strings.TrimSpace(plain.String())), inside(strconv.Quote(value)), python.Replace(value))
+	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
+
+// python writes a text as Python does between single quotes.
+var python = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
+
+// isEscaped tells whether JSON, Go or Python may write a character otherwise than it is.
+func isEscaped(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`\"'<>&`, r) }
 
 // HideIn returns a copy of a JSON value in which all texts, keys of maps too, are hidden.
 func (k *Known) HideIn(value any) any {
