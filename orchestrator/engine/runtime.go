@@ -65,7 +65,7 @@ func (r *Runtime) Logger() *slog.Logger { return r.held.log }
 
 // Attribute returns what SetAttribute stored with the object; false when there is nothing.
 func (r *Runtime) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
-	return r.engine.Store.Attribute(ctx, r.environment.ID, object.ID(), object.Class().Name, name)
+	return r.held.Attribute(ctx, object.ID(), object.Class().Name, name)
 }
 
 // SetAttribute stores a JSON value with the object until the object is destroyed; it is durable on return. nil removes it.
@@ -138,7 +138,7 @@ func (r *Runtime) Untrack(ctx context.Context, object *muranopl.Object) error {
 
 // CodeAttribute returns what code in MuranoPL stored with the object for a class; false when there is nothing.
 func (r *Runtime) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
-	value, found, err := r.engine.Store.Attribute(ctx, r.environment.ID, object.ID(), class, codePrefix+name)
+	value, found, err := r.held.Attribute(ctx, object.ID(), class, codePrefix+name)
 	r.held.known.Note(name, value)
 	return value, found, err
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -20,6 +19,8 @@ type Hold struct {
 	task  Task
 	guard func() error
 	log   taskLog
+
+	attributes attributes
 }
 
 // Guard makes every write ask first, on this side; its error is returned. It must be called before the hold is used.
@@ -386,32 +387,6 @@ func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
 			return gorm.ErrRecordNotFound
 		}
 		return ended.Error
-	})
-}
-
-// SetAttribute stores a JSON value with an object of the environment; it is durable on return. nil removes the attribute.
-func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, value any) error {
-	environmentID := h.task.EnvironmentID
-	if value == nil {
-		return h.noting(ctx, "remove an attribute", func(tx *gorm.DB) error {
-			return tx.Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", environmentID, objectID, class, name).Delete(&Attribute{}).Error
-		})
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("write the attribute %s of %s: %w", name, objectID, err)
-	}
-	row := Attribute{EnvironmentID: environmentID, ObjectID: objectID, Class: class, Name: name, Value: string(text)}
-	return h.noting(ctx, "write an attribute", func(tx *gorm.DB) error {
-		return tx.Clauses(clause.OnConflict{UpdateAll: true,
-			Columns: []clause.Column{{Name: "environment_id"}, {Name: "object_id"}, {Name: "class"}, {Name: "name"}}}).Create(&row).Error
-	})
-}
-
-// RemoveAttributes removes what is stored with an object that was destroyed.
-func (h *Hold) RemoveAttributes(ctx context.Context, objectID string) error {
-	return h.holding(ctx, "remove attributes", func(tx *gorm.DB) error {
-		return tx.Where("environment_id = ? AND object_id = ?", h.task.EnvironmentID, objectID).Delete(&Attribute{}).Error
 	})
 }
 

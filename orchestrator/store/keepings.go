@@ -27,9 +27,14 @@ func (s *Store) Attribute(ctx context.Context, environmentID, objectID, class, n
 	if err != nil || row.Name == "" {
 		return nil, false, err
 	}
+	return attributeOf(row)
+}
+
+// attributeOf returns the value of a row.
+func attributeOf(row Attribute) (any, bool, error) {
 	var value any
 	if err := decode(row.Value, &value); err != nil {
-		return nil, false, fmt.Errorf("read the attribute %s of %s: %w", name, objectID, err)
+		return nil, false, fmt.Errorf("read the attribute %s of %s: %w", row.Name, row.ObjectID, err)
 	}
 	return yaql.FromJSON(value), true, nil
 }

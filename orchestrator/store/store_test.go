@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"github.com/burano/burano/internal/database"
@@ -47,6 +48,7 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 		"a deletion removes everything and orphans the trust":               deletionsRemove,
 		"what Heat needs is no orphaned trust":                              heatNeedsTrusts,
 		"attributes and secrets are replaced and read":                      attributesAndSecrets,
+		"attributes are remembered as the database has them":                attributesAreRemembered,
 		"a worker that lost its task can write nothing":                     losersWriteNothing,
 		"writes that come together are refused and kept one by one":         writesThatComeTogether,
 		"of many that deploy an environment at the same time one is let":    oneDeploys,
@@ -407,6 +409,62 @@ func heatNeedsTrusts(t *testing.T, s *store.Store) {
 	require.Empty(t, orphaned)
 	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
 	require.NoError(t, s.ForgetDelegation(t.Context(), row.ID))
+}
+
+// attributesAreRemembered has a hold write attributes at the same time, one value over another, and remove them: what it then knows without asking is what
+// the database has.
+func attributesAreRemembered(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	deploy(t, s, e)
+	require.NoError(t, take(t, s).SetAttribute(t.Context(), "a", "c", "of a former worker", 1))
+	require.NoError(t, s.EndLeases(t.Context()))
+	hold := take(t, s)
+	agrees := func(object, name string) (found bool) {
+		want, there, err := s.Attribute(t.Context(), e.ID, object, "c", name)
+		require.NoError(t, err)
+		has, found, err := hold.Attribute(t.Context(), object, "c", name)
+		require.NoError(t, err)
+		require.Equal(t, there, found, name)
+		require.Equal(t, want, has, name)
+		return found
+	}
+	require.NoError(t, hold.SetAttribute(t.Context(), "b", "c", "before any question", "x"))
+	require.True(t, agrees("a", "of a former worker"))
+	require.True(t, agrees("b", "before any question"))
+	require.False(t, agrees("a", "none"))
+	for range 20 {
+		var group errgroup.Group
+		for i := range 12 {
+			group.Go(func() error {
+				switch name := fmt.Sprint(i % 2); {
+				case i == 5:
+					return hold.RemoveAttributes(t.Context(), "a")
+				case i%4 == 0:
+					return hold.SetAttribute(t.Context(), "a", "c", name, nil)
+				default:
+					_, _, err := hold.Attribute(t.Context(), "a", "c", name)
+					return errors.Join(err, hold.SetAttribute(t.Context(), "a", "c", name, []any{int64(i), "text"}))
+				}
+			})
+		}
+		require.NoError(t, group.Wait())
+		agrees("a", "0")
+		agrees("a", "1")
+		require.True(t, agrees("b", "before any question"))
+	}
+
+	require.NoError(t, s.EndLeases(t.Context()))
+	other := take(t, s)
+	require.NoError(t, other.SetAttribute(t.Context(), "b", "c", "before any question", "of another worker"))
+	value, _, err := hold.Attribute(t.Context(), "b", "c", "before any question")
+	require.NoError(t, err)
+	require.Equal(t, "x", value, "it is remembered")
+	require.ErrorIs(t, hold.SetAttribute(t.Context(), "b", "c", "before any question", "late"), store.ErrFenced)
+	require.True(t, agrees("b", "before any question"), "a hold whose write failed asks the database")
+	require.NoError(t, other.SetAttribute(t.Context(), "b", "c", "large", strings.Repeat("x", 5<<20)))
+	hold = other
+	require.True(t, agrees("b", "large"))
+	require.True(t, agrees("b", "before any question"))
 }
 
 func attributesAndSecrets(t *testing.T, s *store.Store) {

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// maxAttributeBytes is how many bytes of an environment's attributes a hold remembers at most.
+const maxAttributeBytes = 4 << 20
+
+// attributes are those of an environment as the holder of one of its tasks knows them: while it holds the task, nobody else writes them. They are
+// read from the database once, with the first question.
+type attributes struct {
+	writes atomic.Int64 // numbers writes in the order in which the database has them
+
+	mutex   sync.Mutex
+	read    bool
+	unsure  bool // of what the database has, after a write that failed; or there is too much to remember: each question goes to the database
+	known   map[attributeName]knownAttribute
+	removed map[string]int64 // by the ids of objects, the writes that removed all that was stored with them
+	bytes   int
+}
+
+type attributeName struct{ object, class, name string }
+
+type knownAttribute struct {
+	value string // JSON; "" when there is none
+	write int64  // 0 for what was read
+}
+
+// Attribute is Store.Attribute of the task's environment, without a look into the database where the hold knows it.
+func (h *Hold) Attribute(ctx context.Context, objectID, class, name string) (any, bool, error) {
+	value, known, err := h.attributes.value(attributeName{objectID, class, name}, func() (rows []Attribute, err error) {
+		err = h.store.reading(ctx).Where("environment_id = ?", h.task.EnvironmentID).Find(&rows).Error
+		return rows, wrap(err, "read attributes")
+	})
+	switch {
+	case err != nil:
+		return nil, false, err
+	case !known:
+		return h.store.Attribute(ctx, h.task.EnvironmentID, objectID, class, name)
+	case value == "":
+		return nil, false, nil
+	}
+	return attributeOf(Attribute{ObjectID: objectID, Name: name, Value: value})
+}
+
+// value returns what is known of an attribute; known is false when the database has to be asked.
+func (a *attributes) value(name attributeName, read func() ([]Attribute, error)) (value string, known bool, err error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if !a.read && !a.unsure {
+		rows, err := read()
+		if err != nil {
+			return "", false, err
+		}
+		a.read = true
+		for _, row := range rows {
+			a.learn(attributeName{row.ObjectID, row.Class, row.Name}, knownAttribute{value: row.Value})
+		}
+	}
+	return a.known[name].value, !a.unsure, nil
+}
+
+// learn takes down what was read or written, unless a later write is known already. The caller holds the mutex.
+func (a *attributes) learn(name attributeName, is knownAttribute) {
+	was, there := a.known[name]
+	if a.unsure || there && was.write >= is.write || a.removed[name.object] > is.write {
+		return
+	}
+	if a.known == nil {
+		a.known = map[attributeName]knownAttribute{}
+	}
+	a.known[name] = is
+	if a.bytes += len(is.value) - len(was.value); a.bytes > maxAttributeBytes {
+		a.doubt()
+	}
+}
+
+// doubt has each question go to the database from now on. The caller holds the mutex.
+func (a *attributes) doubt() { a.unsure, a.known, a.removed = true, nil, nil }
+
+// wrote takes down how a write ended.
+func (a *attributes) wrote(name attributeName, is knownAttribute, err error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if err != nil {
+		a.doubt()
+		return
+	}
+	a.learn(name, is)
+}
+
+// SetAttribute stores a JSON value with an object of the environment; it is durable on return. nil removes the attribute.
+func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, value any) error {
+	row := Attribute{EnvironmentID: h.task.EnvironmentID, ObjectID: objectID, Class: class, Name: name}
+	what := "remove an attribute"
+	if value != nil {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("write the attribute %s of %s: %w", name, objectID, err)
+		}
+		row.Value, what = string(text), "write an attribute"
+	}
+	var number int64
+	err := h.noting(ctx, what, func(tx *gorm.DB) error {
+		number = h.attributes.writes.Add(1)
+		if value == nil {
+			return tx.Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", row.EnvironmentID, objectID, class, name).Delete(&Attribute{}).Error
+		}
+		return tx.Clauses(clause.OnConflict{UpdateAll: true,
+			Columns: []clause.Column{{Name: "environment_id"}, {Name: "object_id"}, {Name: "class"}, {Name: "name"}}}).Create(&row).Error
+	})
+	h.attributes.wrote(attributeName{objectID, class, name}, knownAttribute{row.Value, number}, err)
+	return err
+}
+
+// RemoveAttributes removes what is stored with an object that was destroyed.
+func (h *Hold) RemoveAttributes(ctx context.Context, objectID string) error {
+	var number int64
+	err := h.holding(ctx, "remove attributes", func(tx *gorm.DB) error {
+		number = h.attributes.writes.Add(1)
+		return tx.Where("environment_id = ? AND object_id = ?", h.task.EnvironmentID, objectID).Delete(&Attribute{}).Error
+	})
+	h.attributes.removedAll(objectID, number, err)
+	return err
+}
+
+// removedAll takes down how a write ended that was to remove all of an object's attributes.
+func (a *attributes) removedAll(objectID string, number int64, err error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if err != nil {
+		a.doubt()
+	}
+	if a.unsure {
+		return
+	}
+	if a.removed == nil {
+		a.removed = map[string]int64{}
+	}
+	a.removed[objectID] = number
+	for name, is := range a.known {
+		if name.object == objectID && is.write < number {
+			a.bytes -= len(is.value)
+			delete(a.known, name)
+		}
+	}
+}
