@@ -18,12 +18,9 @@ func (s *Store) report(tx *gorm.DB, report Report) error {
 
 // number adds a report with the next number of its task, whose row is locked.
 func (s *Store) number(tx *gorm.DB, report Report) error {
-	var last int64
-	if err := tx.Model(&Report{}).Select("COALESCE(MAX(number), 0)").Where("task_id = ?", report.TaskID).Scan(&last).Error; err != nil {
-		return err
-	}
-	report.ID, report.Number, report.Created = NewID(), last+1, s.clock()
-	return tx.Create(&report).Error
+	return tx.Exec(`INSERT INTO reports (id, task_id, number, entity_id, entity, level, text, details, created)
+		VALUES (?, ?, (SELECT COALESCE(MAX(number), 0) + 1 FROM reports WHERE task_id = ?), ?, ?, ?, ?, ?, ?)`,
+		NewID(), report.TaskID, report.TaskID, report.EntityID, report.Entity, report.Level, report.Text, report.Details, s.clock()).Error
 }
 
 // Reports returns the task's log, oldest first: the lines whose number is above after, of these at most limit where that is not 0.
