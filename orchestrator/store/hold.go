@@ -168,7 +168,7 @@ func (h *Hold) noting(ctx context.Context, what string, do func(tx *gorm.DB) err
 	if err := h.guarded(what); err != nil {
 		return err
 	}
-	return h.store.write(ctx, what, h.held(do))
+	return h.store.write(ctx, what, h, do)
 }
 
 func (h *Hold) guarded(what string) error {

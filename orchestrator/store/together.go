@@ -30,20 +30,22 @@ type together struct {
 type write struct {
 	ctx   context.Context
 	what  string
+	hold  *Hold
 	do    func(tx *gorm.DB) error
 	err   error
 	ended chan struct{}
 }
 
-// write is transaction for what many do at the same time. Where one of them fails, none of the others does for that: each is then run by itself.
-func (s *Store) write(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+// write is transaction for what many do at the same time, in which the hold cannot be lost. Where one of them fails, none of the others does for that: each is then run
+// by itself.
+func (s *Store) write(ctx context.Context, what string, hold *Hold, do func(tx *gorm.DB) error) error {
 	if s.db.Name() == database.Postgres {
-		return s.transaction(ctx, what, do)
+		return s.transaction(ctx, what, hold.held(do))
 	}
 	if err := context.Cause(ctx); err != nil {
 		return wrap(err, what)
 	}
-	w := &write{ctx: ctx, what: what, do: func(tx *gorm.DB) error { return panics.Run(func() error { return do(tx) }) }, ended: make(chan struct{})}
+	w := &write{ctx: ctx, what: what, hold: hold, do: func(tx *gorm.DB) error { return panics.Run(func() error { return do(tx) }) }, ended: make(chan struct{})}
 	s.gathered.mutex.Lock()
 	s.gathered.waiting = append(s.gathered.waiting, w)
 	begin := !s.gathered.busy
@@ -76,10 +78,16 @@ func (s *Store) writeBatch(batch []*write) {
 	if len(batch) > 1 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(batch[0].ctx), togetherLimit)
 		err = s.transaction(ctx, "write", func(tx *gorm.DB) error {
+			held := map[*Hold]bool{} // there is one writer: who holds a task at its first write does so at the others
 			for _, w := range batch {
-				if err := w.do(tx); err != nil {
+				do := w.do
+				if !held[w.hold] {
+					do = w.hold.held(do)
+				}
+				if err := do(tx); err != nil {
 					return err
 				}
+				held[w.hold] = true
 			}
 			return nil
 		})
@@ -87,7 +95,7 @@ func (s *Store) writeBatch(batch []*write) {
 	}
 	for _, w := range batch {
 		if err != nil {
-			w.err = s.transaction(w.ctx, w.what, w.do)
+			w.err = s.transaction(w.ctx, w.what, w.hold.held(w.do))
 		}
 		close(w.ended)
 	}
