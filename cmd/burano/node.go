@@ -317,8 +317,8 @@ JSON. It ends at the first snapshot that is damaged, and when its input ends, al
 // checkEach checks the snapshots whose names come in, until one cannot be restored. It ends with the input at once: whoever asks is gone, and nobody
 // waits for an answer.
 func checkEach(ctx context.Context, in io.Reader, out io.Writer, scratch string) error {
-	ballast := make([]byte, untouched)
-	defer runtime.KeepAlive(ballast)
+	block := ballast(leastBallast)
+	defer runtime.KeepAlive(block)
 	names, ended := make(chan string), make(chan error, 2)
 	go func() {
 		lines := bufio.NewScanner(in)

@@ -86,17 +86,12 @@ from the YAML file that --config names (database: ...). A flag wins over the env
 // errStarting is why a server is not ready that has not signed in to Keystone yet. Why that takes so long is in its log.
 var errStarting = errors.New("the server starts and waits for Keystone")
 
-// untouched is how many bytes the garbage collector counts as used beside those that are. It runs when as much was allocated as was in use
-// after its last run, which on a server with little in memory is many times a second. These bytes are never written to, so they take no
-// memory; what they cost is as much garbage at most.
-const untouched = 64 << 20
-
 // checkerIdle is how long a process that checks snapshots waits for the next one. It takes some 160 MiB.
 const checkerIdle = 10 * time.Second
 
 func serve(ctx context.Context, connection *connection, options *serveOptions, logger *slog.Logger) (err error) {
-	ballast := make([]byte, untouched)
-	defer runtime.KeepAlive(ballast)
+	block := ballast(mostBallast)
+	defer runtime.KeepAlive(block)
 	started := false
 	defer func() {
 		if err != nil && !started && ctx.Err() != nil {

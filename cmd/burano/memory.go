@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bufio"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// The garbage collector runs when as much was allocated as was in use after its last run, which on a server with little in use is many times a second.
+// A block that is never written to, so that it takes no memory, counts as in use besides: what it costs is as much garbage at most. It is an eighth of
+// the memory that there is, within these limits.
+const (
+	leastBallast = 64 << 20
+	mostBallast  = 256 << 20
+)
+
+// ballast makes the block, of at most so many bytes; nil where the operator says when the collector runs (https://pkg.go.dev/runtime#hdr-Environment_Variables).
+func ballast(most int64) []byte {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	return make([]byte, min(ballastBytes(usableMemory(os.DirFS("/"))), most))
+}
+
+// ballastBytes is how large the block is with so many bytes of memory; 0 for an unknown number.
+func ballastBytes(memory int64) int64 { return min(max(memory/8, leastBallast), mostBallast) }
+
+// usableMemory is how many bytes of memory the process can have: those of the machine, or fewer where a control group that it is in has a limit
+// (https://docs.kernel.org/admin-guide/cgroup-v2.html). 0 when that cannot be read.
+func usableMemory(root fs.FS) int64 {
+	var memory int64
+	for _, line := range linesOf(root, "proc/meminfo") {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" {
+			kilobytes, _ := strconv.ParseInt(fields[1], 10, 64)
+			memory = kilobytes << 10
+		}
+	}
+	for _, line := range linesOf(root, "proc/self/cgroup") {
+		group, unified := strings.CutPrefix(line, "0::")
+		for ; unified; group = path.Dir(group) {
+			for _, limit := range linesOf(root, path.Join("sys/fs/cgroup", group, "memory.max")) {
+				if bytes, err := strconv.ParseInt(limit, 10, 64); err == nil { // else "max"
+					memory = min(memory, bytes)
+				}
+			}
+			unified = group != "/" && group != "."
+		}
+	}
+	return memory
+}
+
+// linesOf are the lines of a file; none when it cannot be read.
+func linesOf(root fs.FS, name string) (lines []string) {
+	file, err := root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		lines = append(lines, scanner.Text())
+	}
+	return lines
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheMemoryThatAServerCanHaveIsThatOfItsMachineOrControlGroups(t *testing.T) {
+	const machine = "MemFree:  1 kB\nMemTotal:        2097152 kB\n"
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"a machine": {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/\n"}, 2 << 30},
+		"a service with a limit": {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/system.slice/burano.service\n",
+			"sys/fs/cgroup/system.slice/burano.service/memory.max": "536870912\n", "sys/fs/cgroup/system.slice/memory.max": "max\n"}, 512 << 20},
+		"a limit above it": {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/system.slice/burano.service\n",
+			"sys/fs/cgroup/system.slice/burano.service/memory.max": "max\n", "sys/fs/cgroup/system.slice/memory.max": "1073741824\n"}, 1 << 30},
+		"a container":                {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"}, 1 << 30},
+		"a limit beyond the machine": {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "107374182400\n"}, 2 << 30},
+		"the older groups":           {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "9:memory:/burano\n"}, 2 << 30},
+		"a limit alone":              {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"}, 0},
+		"neither":                    {nil, 0},
+	} {
+		root := fstest.MapFS{}
+		for file, text := range test.files {
+			root[file] = &fstest.MapFile{Data: []byte(text)}
+		}
+		require.Equal(t, test.want, usableMemory(root), name)
+	}
+	require.EqualValues(t, 64<<20, ballastBytes(0))
+	require.EqualValues(t, 128<<20, ballastBytes(1<<30))
+	require.EqualValues(t, 256<<20, ballastBytes(2<<30))
+	require.EqualValues(t, 256<<20, ballastBytes(64<<30))
+}
+
+func TestAnOperatorSaysWhenTheCollectorRuns(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	require.GreaterOrEqual(t, len(ballast(mostBallast)), leastBallast)
+	require.Len(t, ballast(leastBallast), leastBallast)
+	t.Setenv("GOGC", "50")
+	require.Empty(t, ballast(mostBallast))
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "400MiB")
+	require.Empty(t, ballast(mostBallast))
+}
