@@ -189,7 +189,8 @@ func (p *process) check(ctx context.Context, file string) (checked Checked, err 
 		return Checked{}, errors.Join(context.Cause(ctx), left)
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(p.said.String()), "\n")
-	return Checked{}, errors.Join(fmt.Errorf("%s (%w)", strings.TrimPrefix(first, "burano: "), cmp.Or(ended, err)), left)
+	first = cmp.Or(strings.TrimPrefix(first, "burano: "), "the process that opened it has ended")
+	return Checked{}, errors.Join(fmt.Errorf("%s (%w)", first, cmp.Or(ended, err)), left)
 }
 
 // kill ends a process that may have ended by itself, and removes what it has left. ended is how it ended, nil when that was without an error.
