@@ -308,6 +308,23 @@ func TestIngressesOfARealCluster(t *testing.T) {
 			return equality.Semantic.DeepEqual([]networking.IngressLoadBalancerIngress{{IP: "203.0.113.1", Ports: ports}}, found.Status.LoadBalancer.Ingress)
 		}
 	}
+	logs := func(said string) func() bool {
+		class, err := admin.NetworkingV1().IngressClasses().Get(t.Context(), "burano", meta.GetOptions{})
+		require.NoError(t, err)
+		class.Annotations = map[string]string{publish.AnnotationAccessLog: said}
+		_, err = admin.NetworkingV1().IngressClasses().Update(t.Context(), class, meta.UpdateOptions{})
+		require.NoError(t, err)
+		return func() bool {
+			h, _ := parts()
+			return len(h.Listeners) == 2 && h.Listeners[0].AccessLog == (said == "json") && h.Listeners[1].AccessLog == (said == "json")
+		}
+	}
+	eventually("its class has both ports log", logs("json"))
+	eventually("no more", logs("xml"))
+	eventually("an Event of the class says why", func() bool {
+		events, err := admin.CoreV1().Events("default").List(t.Context(), meta.ListOptions{FieldSelector: "involvedObject.kind=IngressClass,involvedObject.name=burano,reason=" + publish.ReasonAnnotation})
+		return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, `must be "json", not "xml"`)
+	})
 	plain, safe := networking.IngressPortStatus{Port: 80, Protocol: core.ProtocolTCP}, networking.IngressPortStatus{Port: 443, Protocol: core.ProtocolTCP}
 	eventually("its status has the gateway's address", status(plain, safe))
 

@@ -26,6 +26,22 @@ func kinds(findings []keeper.Finding) []string {
 	return list
 }
 
+type archive = Snapshots
+
+// unasked is an archive of snapshots that nobody asks anything.
+type unasked struct{ archive }
+
+func TestAnEnvironmentWithoutAClusterIsAskedNothing(t *testing.T) {
+	// Whoever asks for a secret, a snapshot, the project or a node finds nothing to ask, and panics.
+	duties := Duties(KeptConfig{Config: Config{Snapshots: unasked{}}, Interval: time.Minute})
+	require.Len(t, duties, 8)
+	for _, duty := range duties {
+		result, err := duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "demo"})
+		require.NoError(t, err, duty.Name())
+		require.Equal(t, keeper.Result{}, result, duty.Name())
+	}
+}
+
 func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 	yes, no := true, false
 	well := func() nodes.Status {
