@@ -1,0 +1,235 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/openstack"
+)
+
+// UpgradePlan says what an upgrade would do.
+type UpgradePlan struct {
+	Image      string        `json:"image"` // id
+	ImageName  string        `json:"image_name"`
+	From       string        `json:"from"`       // the Kubernetes of the API server, such as v1.35.8; "" where it is not known
+	Kubernetes string        `json:"kubernetes"` // to which it would go
+	Nodes      []PlannedNode `json:"nodes"`      // that would get other servers, in that order
+	Seconds    int           `json:"seconds"`    // about how long it would take
+	Measured   bool          `json:"measured"`   // whether that is by what nodes took before, and not assumed
+	// Means says what it costs, in a sentence.
+	Means    string        `json:"means"`
+	Problems []PlanProblem `json:"problems"`
+
+	turns []UpgradeNode
+}
+
+// PlannedNode is a node that would get another server.
+type PlannedNode struct {
+	Name       string     `json:"name"`
+	Role       nodes.Role `json:"role"`
+	Kubernetes string     `json:"kubernetes"` // that it has; "" where it is not known
+	Image      string     `json:"image"`      // that it has, by name or id
+	Seconds    int        `json:"seconds"`
+}
+
+// PlanProblem is what stands in the way. What is grave cannot be passed over.
+type PlanProblem struct {
+	Text  string `json:"text"`
+	Grave bool   `json:"grave"`
+}
+
+// refusal is why an upgrade does not begin.
+func (p *UpgradePlan) refusal(force bool) error {
+	var texts []string
+	grave := false
+	for _, one := range p.Problems {
+		if one.Grave || !force {
+			texts = append(texts, one.Text)
+			grave = grave || one.Grave
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	remedy := "Mend that, and do the same again"
+	if !grave {
+		remedy += ", or say force to upgrade all the same"
+	}
+	return fault.New(fault.Conflict, "The cluster is not upgraded to image %s, and nothing was changed: %s. %s", p.ImageName, strings.Join(texts, "; "), remedy)
+}
+
+// lines say a plan to people.
+func (p *UpgradePlan) lines() []string {
+	about := fmt.Sprintf("about %s", (time.Duration(p.Seconds) * time.Second).Round(time.Second))
+	if !p.Measured {
+		about += ", by guess"
+	}
+	return []string{fmt.Sprintf("Upgrade from Kubernetes %s to %s (image %s): %s, %s", cmp.Or(p.From, "(not known)"), cmp.Or(p.Kubernetes, "(not known)"), p.ImageName, p.Means, about)}
+}
+
+// planUpgrade finds out what an upgrade to an image would do, and what stands in its way.
+func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {
+	plan := &UpgradePlan{Image: image.ID, ImageName: image.Name, Kubernetes: image.Kubernetes, Nodes: []PlannedNode{}, Problems: []PlanProblem{}}
+	problem := func(grave bool, format string, args ...any) {
+		plan.Problems = append(plan.Problems, PlanProblem{fmt.Sprintf(format, args...), grave})
+	}
+	live, known, err := c.former(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		return nil, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
+	}
+	defer live.Close()
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := live.Versions(ctx)
+	list, err := c.members(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(list, func(a, b member) int { return slices.Index(upgradeOrder, a.role) - slices.Index(upgradeOrder, b.role) })
+	took, err := c.replacements(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	wanted := parseKubernetes(image.Kubernetes)
+	plan.Measured = true
+	var due []member
+	var versions []nodeVersion
+	minions := 0
+	for _, one := range list {
+		if one.leaving {
+			problem(true, "%s is being replaced: deploy the environment, which ends that, first", one.server.name())
+			continue
+		}
+		name := one.server.name()
+		if one.role == nodes.Minion {
+			minions++
+		}
+		version := nodeVersion{name: name, role: one.role, now: parseKubernetes(has[name])}
+		node, _ := known.node(name)
+		made, err := project.ImageOf(ctx, node.Server)
+		if err != nil {
+			return nil, err
+		}
+		said := one.instance().Text("image")
+		if one.role == nodes.Master && plan.From == "" {
+			plan.From = has[name]
+		}
+		if made == image.ID && made != "" {
+			versions = append(versions, version)
+			continue
+		}
+		version.wanted = wanted
+		versions = append(versions, version)
+		former := said
+		if made != "" {
+			if now, err := project.Image(ctx, said); err != nil || now.ID != made {
+				former = made // the name is another image's by now
+			}
+		}
+		seconds, measured := took[one.role]
+		if !measured {
+			seconds, plan.Measured = assumedReplacement, false
+		}
+		due = append(due, one)
+		plan.Seconds += seconds
+		plan.Nodes = append(plan.Nodes, PlannedNode{Name: name, Role: one.role, Kubernetes: has[name], Image: former, Seconds: seconds})
+		plan.turns = append(plan.turns, UpgradeNode{Instance: one.instance().ID(), Name: name, Role: one.role, Former: former, State: nodeWaits})
+	}
+	if len(due) == 0 {
+		return plan, nil
+	}
+	external, stay := externalVersions(known, has)
+	versions = append(versions, external...)
+	if wanted == nil {
+		problem(true, "image %s does not say which Kubernetes it holds, so that the rules for versions cannot be kept: burano image check %s says what to do", image.Name, image.Name)
+	} else {
+		if text := unknownTo(object, wanted); text != "" {
+			problem(true, "%s", text)
+		}
+		for _, text := range skewed(versions) {
+			problem(true, "%s", text)
+		}
+		if plan.From == "" {
+			problem(true, "the master does not say which Kubernetes it has: repair it first")
+		}
+		obstacles, err := live.Obstacles(ctx, int(wanted.Minor()))
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range obstacles {
+			problem(one.Grave, "%s", one.Text)
+		}
+	}
+	takesPods := func(one member) bool { return one.role == nodes.Minion }
+	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && kube.Runtime(object.Text(propertyRuntime)) == kube.Docker {
+		problem(true, "%v", noDocker(image.Name, due[i].server.name(), image.ID))
+	}
+	pods, err := c.podNetwork(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	for _, need := range pods.needs() {
+		if i := slices.IndexFunc(due, func(one member) bool { return need.has(one.role) }); i >= 0 {
+			if missing := need.missing(image, image.Name, due[i].server.name()); missing != nil {
+				problem(true, "%v", missing)
+			}
+		}
+	}
+	why, err := c.noRoom(ctx, object, due[0].instance())
+	if err != nil {
+		return nil, err
+	}
+	var leaving []string
+	for _, one := range due {
+		leaving = append(leaving, one.server.name())
+	}
+	volumes, err := live.VolumesLost(ctx, leaving...)
+	if err != nil {
+		return nil, err
+	}
+	if len(volumes) > 0 && !c.mayLose() {
+		problem(true, "%v", &nodes.VolumesLost{Volumes: volumes})
+	}
+	if why != "" && minions == 1 {
+		problem(true, "the only node that takes pods would go before there is another one, %s: add a node first, or make room for one server more and set surge to 1", why)
+	}
+	plan.Means = replacements(due, why) + stay
+	return plan, nil
+}
+
+// measured keeps how long the replacement of a node took.
+func (c *clusters) measured(ctx context.Context, object *muranopl.Object, role nodes.Role, took time.Duration) error {
+	all, err := c.replacements(ctx, object)
+	if err != nil {
+		return err
+	}
+	all[role] = int(took.Seconds() + 0.5)
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return vault{c.runtime, object.ID()}.Store(ctx, replacementsName, text)
+}
+
+func (c *clusters) replacements(ctx context.Context, object *muranopl.Object) (map[nodes.Role]int, error) {
+	all := map[nodes.Role]int{}
+	text, found, err := vault{c.runtime, object.ID()}.Load(ctx, replacementsName)
+	if err == nil && found {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
