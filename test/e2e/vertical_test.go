@@ -541,6 +541,25 @@ spec:
 		return nil
 	})
 	t.Logf("the host answered %s after its Ingress was made", time.Since(began).Round(time.Millisecond))
+	c.kubectl(t, "", "annotate", "ingressclass", "burano", "burano.io/access-log=json", "burano.io/compression=gzip")
+	l.eventually(t, 10*time.Second, "requests are in the gateway's log", func() error {
+		if _, err := client.Get("https://" + host + "/?logged"); err != nil {
+			return err
+		}
+		line, err := c.on("murano-gateway-1", "/bin/bash", "-c", "journalctl --unit haproxy --output cat | grep logged | tail -1")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, line)
+		}
+		var said struct{ Client, Host, URI, Version string }
+		if err := json.Unmarshal([]byte(line), &said); err != nil {
+			return fmt.Errorf("%w: %s", err, line)
+		}
+		if said.Client == "" || said.Host != host || said.URI != "/?logged" || said.Version != "HTTP/2.0" {
+			return fmt.Errorf("it says %s", line)
+		}
+		return nil
+	})
+	c.kubectl(t, "", "annotate", "ingressclass", "burano", "burano.io/access-log-", "burano.io/compression-")
 	l.eventually(t, 10*time.Second, "its status has the gateway's address, and says that port 80 is another's", func() error {
 		has := strings.TrimSpace(c.kubectl(t, "", "get", "ingress", "shop", "--output", `jsonpath={.status.loadBalancer.ingress[*].ip} {.status.loadBalancer.ingress[*].ports[*].error}`))
 		if has != address+" burano.io/GatewayPortConflict" {
