@@ -115,6 +115,7 @@ type deployment struct {
 
 	mu        sync.Mutex
 	installed map[string]installed
+	sketched  map[sketch][]string // the paths of what nodes may have, which are the same for all that are alike in this
 	etcd      etcdClient
 	apis      apis
 }

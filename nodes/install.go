@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
 )
@@ -135,29 +136,10 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
-	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
-	design := d.design
-	design.host, design.metrics, design.shares, design.proxied = kube.Host{Machine: true}, d.cluster.config.Metrics, true, true
-	design.serves, design.attaches, design.zoned, design.mounts = true, true, true, true
-	sketch, err := design.layout(node, pairs, 0)
+	paths, err := d.paths(node, pairs)
 	if err != nil {
 		return err
 	}
-	sketched := sketch.files()
-	if node.Role == Minion { // it may have begun with another runtime than new ones get
-		design.runtime = otherRuntime(design.runtime)
-		other, err := design.layout(node, pairs, 0)
-		if err != nil {
-			return err
-		}
-		sketched = append(sketched, other.files()...)
-	}
-	var paths []string
-	for _, file := range sketched {
-		paths = append(paths, file.Path)
-	}
-	slices.Sort(paths)
-	paths = slices.Compact(paths)
 	look := map[string]string{"ADDRESS": node.Address.String(), "PATHS": strings.Join(paths, "\n")}
 	if node.Six.IsValid() {
 		look["ADDRESS6"] = node.Six.String()
@@ -170,6 +152,7 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	if node.Six.IsValid() && !found.six {
 		return fmt.Errorf("%s does not have its address of IPv6, %s: images of former versions take none of subnets with an ipv6_address_mode; use a newer image, or a subnet without", node.Name, node.Six)
 	}
+	design := d.design
 	design.host, design.metrics = found.host, found.metrics && d.cluster.config.Metrics
 	design.shares, design.device, design.serves = found.keepalived, found.device, found.storage
 	design.attaches, design.zoned, design.mounts = found.cinder, found.zoned, found.manila
@@ -212,6 +195,48 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 		d.report(ctx, node, fmt.Sprintf("files installed: %d", len(missing)))
 	}
 	return nil
+}
+
+// sketch is what the paths of a node's files depend on beside the cluster.
+type sketch struct {
+	role  Role
+	voter bool
+}
+
+// paths are those of all files that a node may have, whatever it turns out to be.
+func (d *deployment) paths(node Node, pairs map[string]pki.Pair) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kind := sketch{role: node.Role, voter: slices.Contains(d.design.voters, node.Name)}
+	if paths, known := d.sketched[kind]; known {
+		return paths, nil
+	}
+	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
+	design := d.design
+	design.host, design.metrics, design.shares, design.proxied = kube.Host{Machine: true}, d.cluster.config.Metrics, true, true
+	design.serves, design.attaches, design.zoned, design.mounts = true, true, true, true
+	runtimes := []kube.Runtime{design.runtime}
+	if node.Role == Minion { // it may have begun with another runtime than new ones get
+		runtimes = append(runtimes, otherRuntime(design.runtime))
+	}
+	var paths []string
+	for _, runtime := range runtimes {
+		design.runtime = runtime
+		layout, err := design.layout(node, pairs, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range layout.files() {
+			paths = append(paths, file.Path)
+		}
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	if d.sketched == nil {
+		d.sketched = map[sketch][]string{}
+	}
+	d.sketched[kind] = paths
+	return paths, nil
 }
 
 // apiForwarder starts the node's way to the API servers, or has it know others, and then has the node's programs take it: what is connected

@@ -111,6 +111,42 @@ func TestEveryFileOfEveryRoleIsAsReviewed(t *testing.T) {
 	}
 }
 
+// TestNodesThatAreAlikeHaveTheirFilesAtTheSamePaths compares each node with those for which nothing was found out before it.
+func TestNodesThatAreAlikeHaveTheirFilesAtTheSamePaths(t *testing.T) {
+	list := nodesOf(3, 4, 3)
+	for i := range list {
+		list[i].Zone = fmt.Sprintf("az%d", i)
+	}
+	list[4].Access, list[5].Inherits, list[6].Elastic = netip.Addr{}, list[5].Access, true
+	for _, pods := range []Network{Calico, Flannel} {
+		d, pairs := aDesign(t, list, pods)
+		d.voters = []string{list[0].Name, list[1].Name, list[2].Name, list[3].Name, list[7].Name}
+		d.cluster.Metrics, d.elect = true, true
+		together := &deployment{design: d, cluster: &Cluster{config: d.cluster}}
+		for _, node := range list {
+			alone := &deployment{design: d, cluster: &Cluster{config: d.cluster}}
+			own, err := alone.paths(node, pairs)
+			require.NoError(t, err)
+			shared, err := together.paths(node, pairs)
+			require.NoError(t, err)
+			require.Equal(t, own, shared, node.Name)
+			require.Contains(t, own, etcd.AuthorityFile, "some path that is known")
+			for _, further := range []bool{false, true} {
+				final := d
+				final.metrics, final.shares, final.serves, final.attaches, final.proxied = further, further, further, further, further
+				if final.runtime = kube.Containerd; further {
+					final.runtime = kube.Docker
+				}
+				l, err := final.layout(node, pairs, 1450)
+				require.NoError(t, err)
+				for _, file := range l.files() {
+					require.Contains(t, own, file.Path)
+				}
+			}
+		}
+	}
+}
+
 // Everything else is as with IPv4 only, whose files stay as they are.
 func TestWhatADualStackClusterHasOtherwiseIsAsReviewed(t *testing.T) {
 	list := nodesOf(1, 1, 1)
