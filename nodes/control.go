@@ -245,7 +245,7 @@ func (d *deployment) access(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
-	return d.apply(ctx, node, config, kube.Access(), d.design.driver.Manifests())
+	return d.applyCommon(ctx, node, config, kube.Access(), d.design.driver.Manifests())
 }
 
 func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, documents ...[]byte) error {
@@ -253,6 +253,23 @@ func (d *deployment) apply(ctx context.Context, node Node, config *rest.Config, 
 	if err != nil {
 		return err
 	}
+	return d.applyObjects(ctx, node, config, objects)
+}
+
+// applyCommon is apply for documents that are the same for many clusters.
+func (d *deployment) applyCommon(ctx context.Context, node Node, config *rest.Config, documents ...[]byte) error {
+	var all []runtime.Object
+	for _, document := range documents {
+		objects, err := commonManifests.read(document)
+		if err != nil {
+			return err
+		}
+		all = append(all, objects...)
+	}
+	return d.applyObjects(ctx, node, config, all)
+}
+
+func (d *deployment) applyObjects(ctx context.Context, node Node, config *rest.Config, objects []runtime.Object) error {
 	return d.guarded(ctx, node, []string{"kube-apiserver"}, func(ctx context.Context) error {
 		return wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) error {
 			if err := kube.Apply(ctx, config, kube.Manager, objects...); err != nil {
@@ -325,7 +342,7 @@ func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error
 			minions++
 		}
 	}
-	return d.apply(ctx, node, config, kube.CoreDNS(d.cluster.config.Addressing, resolvers, minions))
+	return d.applyCommon(ctx, node, config, kube.CoreDNS(d.cluster.config.Addressing, resolvers, minions))
 }
 
 // serviceAccount waits for the account of pods that name none: without it the first pods are refused and tried again later.

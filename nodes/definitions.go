@@ -13,15 +13,47 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// reading are files of definitions that were read, by their SHA-256: the images of one release have the same ones, a megabyte of YAML, which is neither fetched nor read
-// again for each cluster. Nobody changes the objects.
-var reading = struct {
-	sync.Mutex
-	objects map[string][]runtime.Object
-}{objects: map[string][]runtime.Object{}}
+// readings are documents of objects that were read, by their SHA-256, so that those that many clusters have are not read for each. Nobody changes the objects.
+type readings struct {
+	most int // how many are kept
 
-// mostRead is how many files are kept: those of a few releases.
-const mostRead = 8
+	mutex   sync.Mutex
+	objects map[[sha256.Size]byte][]runtime.Object
+}
+
+// definitionFiles are those of nodes' images: the images of one release have the same ones, a megabyte of YAML, which is not fetched again either. Those of a few releases are kept.
+var definitionFiles = readings{most: 8}
+
+// commonManifests are our own, as far as they are the same for many clusters and hold nothing secret.
+var commonManifests = readings{most: 64}
+
+func (r *readings) known(digest []byte) ([]runtime.Object, bool) {
+	if len(digest) != sha256.Size {
+		return nil, false
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	objects, known := r.objects[[sha256.Size]byte(digest)]
+	return objects, known
+}
+
+func (r *readings) read(document []byte) ([]runtime.Object, error) {
+	digest := sha256.Sum256(document)
+	if objects, known := r.known(digest[:]); known {
+		return objects, nil
+	}
+	objects, err := kube.Objects(document)
+	if err != nil {
+		return nil, err
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if len(r.objects) >= r.most || r.objects == nil {
+		r.objects = map[[sha256.Size]byte][]runtime.Object{}
+	}
+	r.objects[digest] = objects
+	return objects, nil
+}
 
 // readDefinitions returns the objects of a file of a node's image; nil where it has none.
 func (d *deployment) readDefinitions(ctx context.Context, node Node, what, file string) ([]runtime.Object, error) {
@@ -30,10 +62,8 @@ func (d *deployment) readDefinitions(ctx context.Context, node Node, what, file 
 		return nil, err
 	}
 	digest, _, _ := strings.Cut(said, " ")
-	reading.Lock()
-	objects, known := reading.objects[digest]
-	reading.Unlock()
-	if known {
+	sum, _ := hex.DecodeString(digest)
+	if objects, known := definitionFiles.known(sum); known {
 		return objects, nil
 	}
 	client, err := d.cluster.connect(ctx, node)
@@ -44,15 +74,5 @@ func (d *deployment) readDefinitions(ctx context.Context, node Node, what, file 
 	if err := client.Receive(ctx, file, &content); err != nil {
 		return nil, err
 	}
-	if objects, err = kube.Objects(content.Bytes()); err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(content.Bytes()) // what the node says is of the node alone
-	reading.Lock()
-	defer reading.Unlock()
-	if len(reading.objects) == mostRead {
-		clear(reading.objects)
-	}
-	reading.objects[hex.EncodeToString(sum[:])] = objects
-	return objects, nil
+	return definitionFiles.read(content.Bytes()) // what the node says is of the node alone
 }

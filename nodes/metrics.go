@@ -66,7 +66,7 @@ func (d *deployment) metrics(ctx context.Context, lead Node, serving []Node) err
 
 // beginMetrics has masters run metrics-server, and then the API server ask them.
 func (d *deployment) beginMetrics(ctx context.Context, lead Node, config *rest.Config, masters []Node) error {
-	if err := d.apply(ctx, lead, config, kube.MetricsRights()); err != nil {
+	if err := d.applyCommon(ctx, lead, config, kube.MetricsRights()); err != nil {
 		return err
 	}
 	var serving []kube.Node

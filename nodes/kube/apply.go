@@ -76,7 +76,11 @@ func (c *Client) Apply(ctx context.Context, fieldManager string, objects ...runt
 		if err != nil {
 			return err
 		}
-		if err := c.apply(ctx, fieldManager, content); err != nil {
+		text, err := textOf(object, content)
+		if err != nil {
+			return err
+		}
+		if err := c.apply(ctx, fieldManager, content, text); err != nil {
 			return fmt.Errorf("apply %s: %w", describe(content), err)
 		}
 	}
@@ -84,12 +88,8 @@ func (c *Client) Apply(ctx context.Context, fieldManager string, objects ...runt
 }
 
 // apply has the API server answer with metadata alone: nobody reads what it makes of an object, and some are large.
-func (c *Client) apply(ctx context.Context, fieldManager string, content *unstructured.Unstructured) error {
+func (c *Client) apply(ctx context.Context, fieldManager string, content *unstructured.Unstructured, text []byte) error {
 	resource, namespace, err := c.place(content.GroupVersionKind(), content.GetNamespace())
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(content.Object)
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,13 @@ func Leaves(ctx context.Context, config *rest.Config, fieldManager string, objec
 
 // plain gives an object the form that server-side apply sends: only what was set, no status, no server's fields.
 func plain(object runtime.Object) (*unstructured.Unstructured, error) {
-	content, ok := object.(*unstructured.Unstructured)
-	if !ok {
+	var content *unstructured.Unstructured
+	switch object := object.(type) {
+	case *written:
+		content = object.Unstructured
+	case *unstructured.Unstructured:
+		content = object
+	default:
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
 			return nil, fmt.Errorf("apply a %T: %w", object, err)
@@ -149,6 +154,18 @@ func plain(object runtime.Object) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("apply a %T: apiVersion, kind and metadata.name must be set", object)
 	}
 	return content, nil
+}
+
+// textOf is the JSON of an object that plain gave its form.
+func textOf(object runtime.Object, content *unstructured.Unstructured) ([]byte, error) {
+	if written, is := object.(*written); is {
+		return written.text, nil
+	}
+	text, err := json.Marshal(content.Object)
+	if err != nil {
+		return nil, fmt.Errorf("apply %s: %w", describe(content), err)
+	}
+	return text, nil
 }
 
 func describe(object *unstructured.Unstructured) string {

@@ -28,8 +28,12 @@ func Define(ctx context.Context, config *rest.Config, definitions []runtime.Obje
 	problems := make([]error, len(definitions))
 	var applied sync.WaitGroup
 	for i, object := range definitions {
+		one, err := plain(object)
+		if err != nil {
+			problems[i] = err
+			continue
+		}
 		applied.Go(func() {
-			one := object.(*unstructured.Unstructured)
 			found, err := all.Apply(ctx, one.GetName(), one, metav1.ApplyOptions{FieldManager: Manager, Force: true})
 			if err != nil {
 				problems[i] = fmt.Errorf("apply %s: %w", describe(one), err)

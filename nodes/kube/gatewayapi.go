@@ -41,7 +41,10 @@ func ensureDefinitions(ctx context.Context, config *rest.Config, outdated func(h
 		return nil, err
 	}
 	for _, one := range slices.Concat(definitions, objects) {
-		object := one.(*unstructured.Unstructured)
+		object, err := plain(one)
+		if err != nil {
+			return nil, err
+		}
 		resource, err := client.resource(object.GroupVersionKind(), "")
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: %w", describe(object), err)
@@ -56,7 +59,7 @@ func ensureDefinitions(ctx context.Context, config *rest.Config, outdated func(h
 		case err != nil && !apierrors.IsNotFound(err):
 			return nil, fmt.Errorf("look for %s: %w", describe(object), err)
 		}
-		if err := client.Apply(ctx, Manager, object); err != nil {
+		if err := client.Apply(ctx, Manager, one); err != nil {
 			return nil, err
 		}
 	}

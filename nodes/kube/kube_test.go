@@ -51,7 +51,7 @@ func TestCoreDNSForwardsOnlyWhereTheNodesHaveResolvers(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, objects, 18)
 	for _, object := range objects {
-		require.NotEmpty(t, object.(*unstructured.Unstructured).GetName())
+		require.NotEmpty(t, object.(metav1.Object).GetName())
 	}
 }
 

@@ -3,6 +3,7 @@ package kube
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,12 @@ func CoreDNS(addressing network.Addressing, resolvers []netip.Addr, minions int)
 	return []byte(strings.NewReplacer("DOMAIN", addressing.Domain, "ADDRESS", addressing.DNS().String(), "        FORWARD\n", forward, "REPLICAS\n", strconv.Itoa(max(1, min(minions, 2)))+"\n").Replace(corednsManifests))
 }
 
+// written is an object with its JSON, which does not have to be written each time that it is applied. Both stay as they are.
+type written struct {
+	*unstructured.Unstructured
+	text []byte
+}
+
 // Objects reads YAML documents.
 func Objects(documents ...[]byte) ([]runtime.Object, error) {
 	var objects []runtime.Object
@@ -56,9 +63,14 @@ func Objects(documents ...[]byte) ([]runtime.Object, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read Kubernetes objects: %w", err)
 			}
-			if len(object.Object) > 0 {
-				objects = append(objects, object)
+			if len(object.Object) == 0 {
+				continue
 			}
+			text, err := json.Marshal(object.Object)
+			if err != nil {
+				return nil, fmt.Errorf("write Kubernetes objects as JSON: %w", err)
+			}
+			objects = append(objects, &written{object, text})
 		}
 	}
 	return objects, nil

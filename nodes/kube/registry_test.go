@@ -47,7 +47,8 @@ func TestTheRegistryBeginsAnewForWhatItReadsAndForNothingElse(t *testing.T) {
 		require.NoError(t, err)
 		var refs []Ref
 		for _, one := range list {
-			object := one.(*unstructured.Unstructured)
+			object, err := plain(one)
+			require.NoError(t, err)
 			refs = append(refs, Ref{object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()})
 			switch {
 			case object.GetKind() == "Deployment":
