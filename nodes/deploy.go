@@ -625,13 +625,3 @@ func (d *deployment) services(ctx context.Context, node Node) error {
 	_, err := d.script(ctx, node, "look at services", servicesScript, map[string]string{"UNITS": strings.Join(names, "\n")})
 	return err
 }
-
-func (d *deployment) runtime(ctx context.Context, node Node) error {
-	d.mu.Lock()
-	units := d.installed[node.Name].runtime
-	d.mu.Unlock()
-	if err := d.start(ctx, node, true, units...); err != nil {
-		return err
-	}
-	return d.importImages(ctx, node)
-}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -242,13 +243,10 @@ func (d *deployment) paths(node Node, pairs map[string]pki.Pair) ([]string, erro
 // apiForwarder starts the node's way to the API servers, or has it know others, and then has the node's programs take it: what is connected
 // already stays so.
 func (d *deployment) apiForwarder(ctx context.Context, node Node) error {
-	if err := d.start(ctx, node, true, kube.ForwarderUnit); err != nil {
-		return err
-	}
 	d.mu.Lock()
 	hosts := d.installed[node.Name].hosts
 	d.mu.Unlock()
-	_, err := d.script(ctx, node, "find the API", placeFilesScript, map[string]string{"HOSTS": hosts})
+	_, err := d.startAnd(ctx, node, ssh.Script{Name: "find the API", Body: placeFilesScript, Env: map[string]string{"HOSTS": hosts}}, kube.ForwarderUnit)
 	return err
 }
 
@@ -306,6 +304,28 @@ func digestOf(path string) (string, error) {
 
 // start starts units of a node, or restarts those that run with other files than they should, and says which.
 func (d *deployment) start(ctx context.Context, node Node, block bool, names ...string) error {
+	script, err := d.starting(node, block, names)
+	if err != nil {
+		return err
+	}
+	_, err = d.runStarting(ctx, node, script)
+	return err
+}
+
+// startAnd starts units and waits until they are up, and then runs a script, whose output it returns, in the same session.
+func (d *deployment) startAnd(ctx context.Context, node Node, then ssh.Script, names ...string) (string, error) {
+	script, err := d.starting(node, true, names)
+	if err != nil {
+		return "", err
+	}
+	script.Name += ", " + then.Name
+	script.Body += then.Body
+	maps.Copy(script.Env, then.Env)
+	return d.runStarting(ctx, node, script)
+}
+
+// starting is the script that starts units.
+func (d *deployment) starting(node Node, block bool, names []string) (ssh.Script, error) {
 	d.mu.Lock()
 	layout := d.installed[node.Name].layout
 	d.mu.Unlock()
@@ -313,7 +333,7 @@ func (d *deployment) start(ctx context.Context, node Node, block bool, names ...
 	for _, name := range names {
 		unit, there := layout.units[name]
 		if !there {
-			return fmt.Errorf("node %s has no unit %s", node.Name, name)
+			return ssh.Script{}, fmt.Errorf("node %s has no unit %s", node.Name, name)
 		}
 		lines = append(lines, name+" "+unit.Fingerprint())
 	}
@@ -321,14 +341,22 @@ func (d *deployment) start(ctx context.Context, node Node, block bool, names ...
 	if block {
 		env["NO_BLOCK"] = "no"
 	}
-	out, err := d.script(ctx, node, "start "+strings.Join(names, ", "), startScript, env)
+	return ssh.Script{Name: "start " + strings.Join(names, ", "), Body: startScript, Env: env}, nil
+}
+
+// runStarting runs a script that starts units, reports which it started, and returns what else it said.
+func (d *deployment) runStarting(ctx context.Context, node Node, script ssh.Script) (rest string, err error) {
+	out, err := d.cluster.script(ctx, node.Name, script)
 	for line := range strings.Lines(out) {
-		what, name, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if what == "started" || what == "reloaded" {
+		switch what, name, _ := strings.Cut(strings.TrimSpace(line), " "); what {
+		case "started", "reloaded":
 			d.report(ctx, node, name+" "+what)
+		case "kept":
+		default:
+			rest += line
 		}
 	}
-	return err
+	return rest, err
 }
 
 // ErrNoDocker is the error of a server that is to run containers by Docker, and whose image has it not.
@@ -342,9 +370,12 @@ func otherRuntime(r kube.Runtime) kube.Runtime {
 	return kube.Docker
 }
 
-// importImages gives what runs containers the images that came with the node image.
-func (d *deployment) importImages(ctx context.Context, node Node) error {
-	out, err := d.script(ctx, node, "import container images", runtimeScript+imagesScript, nil)
+// runtime starts what runs containers, and gives it the images that came with the node image.
+func (d *deployment) runtime(ctx context.Context, node Node) error {
+	d.mu.Lock()
+	units := d.installed[node.Name].runtime
+	d.mu.Unlock()
+	out, err := d.startAnd(ctx, node, ssh.Script{Name: "import container images", Body: runtimeScript + imagesScript}, units...)
 	if err != nil {
 		return err
 	}

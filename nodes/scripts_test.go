@@ -93,6 +93,13 @@ func TestUnitsAreRestartedOnlyWhenTheyRunWithOtherFiles(t *testing.T) {
 	calls, err := os.ReadFile(log)
 	require.NoError(t, err)
 	require.Equal(t, "restart etcd\nrestart kubelet\nrestart etcd\nrestart etcd\nreload etcd\nrestart etcd\n", string(calls))
+
+	hosts := filepath.Join(dir, "hosts")
+	require.NoError(t, os.WriteFile(hosts, nil, 0o644))
+	require.Equal(t, "kept kubelet\n", bash(t, startScript+placeFilesScript, programs, "NOTES="+dir+"/notes", "LOG="+log, "UNITS=kubelet same", "HOSTS_FILE="+hosts, "HOSTS=10.0.0.1 m1"), "with what follows on it")
+	written, err := os.ReadFile(hosts)
+	require.NoError(t, err)
+	require.Contains(t, string(written), "10.0.0.1 m1\n")
 }
 
 func TestAUnitThatDoesNotComeUpFailsWithItsJournal(t *testing.T) {

@@ -79,6 +79,16 @@ func (w *world) scriptOf(body string) string {
 	return ""
 }
 
+// beginsWith tells whether another script follows on one in a text, and where.
+func (w *world) beginsWith(body, name string) (at int, is bool) {
+	for text, one := range w.scripts {
+		if one == name && len(body) > len(text) && strings.HasPrefix(body, text) {
+			return len(text), true
+		}
+	}
+	return 0, false
+}
+
 // note keeps what somebody asked that is not simulated: the benchmark fails with it.
 func (w *world) note(format string, args ...any) {
 	w.mutex.Lock()
@@ -364,6 +374,14 @@ func (n *node) unpack(from io.Reader) error {
 
 // script does what a script of package nodes would.
 func (n *node) script(env map[string]string, body string) (string, error) {
+	if start, both := n.world.beginsWith(body, "start.sh"); both {
+		first, err := n.script(env, body[:start])
+		if err != nil {
+			return first, err
+		}
+		second, err := n.script(env, body[start:])
+		return first + second, err
+	}
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	n.mutex.Lock()
