@@ -80,6 +80,7 @@ type store struct {
 
 func (w *world) serveEtcd() error {
 	server := grpc.NewServer(grpc.Creds(&byNode{}), grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		w.tally.add(0, "etcd %s", info.FullMethod)
 		answer, err := handle(ctx, request)
 		if err != nil && strings.Contains(err.Error(), "not implemented") {
 			w.note("etcd %s", info.FullMethod)
@@ -269,8 +270,9 @@ func (s *store) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etc
 
 func (s *store) Snapshot(_ *etcdserverpb.SnapshotRequest, stream etcdserverpb.Maintenance_SnapshotServer) error {
 	from, _ := peer.FromContext(stream.Context())
-	left := from.AuthInfo.(ofNode).node.world.snapshot
-	for part := range slices.Chunk(left, 32<<10) {
+	w := from.AuthInfo.(ofNode).node.world
+	w.tally.add(0, "etcd snapshot")
+	for part := range slices.Chunk(w.snapshot, 32<<10) {
 		if err := stream.Send(&etcdserverpb.SnapshotResponse{Header: &etcdserverpb.ResponseHeader{}, Blob: part, Version: "3.6.0"}); err != nil {
 			return err
 		}

@@ -305,7 +305,6 @@ func (n *node) run(channel ssh.Channel, line string) error {
 			return err
 		}
 		env, body := unwrap(string(text))
-		n.world.tally.add(len(text), "SSH runs %s %s", cmp.Or(n.world.scriptOf(body), body), env["ACTION"])
 		out, err := n.script(env, body)
 		_, failed := io.WriteString(channel, "4711\n"+out)
 		return errors.Join(err, failed)
@@ -386,7 +385,9 @@ func (n *node) script(env map[string]string, body string) (string, error) {
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	switch name := n.world.scriptOf(body); name {
+	name := n.world.scriptOf(body)
+	n.world.tally.add(len(body), "SSH runs %s %s", cmp.Or(name, body), env["ACTION"])
+	switch name {
 	case "host-key.sh":
 		return n.hostKeyScript(env["ACTION"])
 	case "facts.sh":
