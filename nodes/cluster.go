@@ -390,8 +390,11 @@ func (c *Cluster) without(ctx context.Context, all []Node, what, test string) (l
 // Kubernetes returns the access of Burano itself to the API server, dialled through SSH to a master whose API server is ready.
 // Its certificate is of the group burano:admins and good for a day; ask again rather than keep it.
 func (c *Cluster) Kubernetes(ctx context.Context) (*rest.Config, error) {
-	return c.kubernetes(ctx, "burano:server", kube.AdminsGroup)
+	return c.kubernetes(ctx, ownUser, kube.AdminsGroup)
 }
+
+// ownUser is Burano itself as Kubernetes knows it.
+const ownUser = "burano:server"
 
 // bootstrap returns an access that works before any rights are given. Its certificate is never written anywhere.
 func (c *Cluster) bootstrap(ctx context.Context) (*rest.Config, error) {
@@ -415,6 +418,10 @@ func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Con
 	if err != nil {
 		return nil, err
 	}
+	return c.kubernetesBy(authorities, user, group)
+}
+
+func (c *Cluster) kubernetesBy(authorities *pki.Cluster, user, group string) (*rest.Config, error) {
 	pair, err := authorities.Kubernetes.Issue(pki.Request{CommonName: user, Organization: []string{group}, Usage: pki.Client, Lifetime: userLifetime}, c.now())
 	if err != nil {
 		return nil, err

@@ -194,7 +194,11 @@ func (d *deployment) forgetOthers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	registered, err := (&asking{cluster: c}).kubelets(ctx)
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	registered, err := (&asking{cluster: c}).kubelets(ctx, authorities)
 	if err != nil {
 		return err
 	}

@@ -7,16 +7,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/pki"
 )
 
 // Status is a cluster as it is found at a moment. What could not be asked is missing, and among Problems.
@@ -32,7 +35,7 @@ type Status struct {
 // NodeStatus is a node as it is found.
 type NodeStatus struct {
 	Node
-	Reached bool   // over SSH
+	Reached bool   // over SSH; of one that was spared (Cluster.Status) its kubelet's word is taken for it
 	Ready   *bool  // takes pods; nil where that is not known, and on nodes without a kubelet. On those that have a Node object all the same, whether Kubernetes takes them for well
 	Version string // of the kubelet, "" where it is not known
 	Problem error  // why it is not reached, or not ready
@@ -51,20 +54,31 @@ type MemberStatus struct {
 	Space   etcd.Space // zero where it does not answer
 }
 
+// kubeletPatience is how long Kubernetes may take to say how kubelets are, before nodes that it may spare are asked themselves.
+const kubeletPatience = 2 * time.Second
+
 // Status asks nodes, etcd and Kubernetes at the same time how they are. It changes nothing, and takes as long as the context and
-// Config.Patience let it.
-func (c *Cluster) Status(ctx context.Context) Status {
+// Config.Patience let it. Minions that spare names (nil: none) are asked over SSH only where Kubernetes does not say that they are ready, and short
+// of nothing; of the others nothing is known of the disk.
+func (c *Cluster) Status(ctx context.Context, spare func(node string) bool) Status {
 	a := &asking{cluster: c}
 	for _, node := range c.config.Nodes {
 		a.status.Nodes = append(a.status.Nodes, NodeStatus{Node: node})
 	}
 	var all sync.WaitGroup
-	for i := range a.status.Nodes {
+	var spared []*NodeStatus
+	reach := func(node *NodeStatus) {
 		all.Go(func() {
-			node := &a.status.Nodes[i]
 			node.Problem = a.reach(ctx, node)
 			a.noteNode(node, node.Problem)
 		})
+	}
+	for i := range a.status.Nodes {
+		if node := &a.status.Nodes[i]; spare != nil && node.Role == Minion && spare(node.Name) {
+			spared = append(spared, node)
+		} else {
+			reach(node)
+		}
 	}
 	if c.config.Alone() {
 		all.Go(func() { a.note("gateways", panics.Run(func() error { return a.stores(ctx) })) })
@@ -72,19 +86,43 @@ func (c *Cluster) Status(ctx context.Context) Status {
 		slices.Sort(a.status.Problems)
 		return a.status
 	}
+	authorities, unknown := c.authorities(ctx)
 	all.Go(func() {
-		a.status.Etcd = panics.Run(func() error { return a.etcd(ctx) })
+		a.status.Etcd = panics.Run(func() error {
+			if unknown != nil {
+				return unknown
+			}
+			return a.etcd(ctx, authorities)
+		})
 		a.note("etcd", a.status.Etcd)
 	})
 	var kubelets []corev1.Node
 	var answered bool
+	heard := make(chan struct{})
 	all.Go(func() {
+		defer close(heard)
 		err := panics.Run(func() (err error) {
-			kubelets, err = a.kubelets(ctx)
+			if unknown != nil {
+				return unknown
+			}
+			kubelets, err = a.kubelets(ctx, authorities)
 			return err
 		})
 		answered, a.status.Kubernetes = err == nil, err
 		a.note("Kubernetes", err)
+	})
+	all.Go(func() {
+		var said []corev1.Node
+		select {
+		case <-heard:
+			said = kubelets
+		case <-time.After(kubeletPatience):
+		}
+		for _, node := range spared {
+			if node.Reached = well(said, node.Name); !node.Reached {
+				reach(node)
+			}
+		}
 	})
 	all.Wait()
 	if answered {
@@ -117,6 +155,16 @@ func (a *asking) noteNode(node *NodeStatus, err error) {
 	}
 }
 
+// well tells whether a node's kubelet says that it takes pods and is short of nothing.
+func well(kubelets []corev1.Node, name string) bool {
+	at := slices.IndexFunc(kubelets, func(found corev1.Node) bool { return found.Name == name })
+	if at < 0 {
+		return false
+	}
+	ready, _ := isReady(kubelets[at])
+	return ready && len(pressure(kubelets[at])) == 0
+}
+
 func (a *asking) reach(ctx context.Context, node *NodeStatus) (err error) {
 	defer panics.Catch(&err)
 	client, err := a.cluster.connect(ctx, node.Node)
@@ -130,11 +178,7 @@ func (a *asking) reach(ctx context.Context, node *NodeStatus) (err error) {
 }
 
 // etcd asks who is a member, whether they answer, and for the routes.
-func (a *asking) etcd(ctx context.Context) error {
-	authorities, err := a.cluster.authorities(ctx)
-	if err != nil {
-		return err
-	}
+func (a *asking) etcd(ctx context.Context, authorities *pki.Cluster) error {
 	client, err := a.cluster.etcdAs(ctx, authorities, etcd.Root)
 	if err != nil {
 		return err
@@ -208,16 +252,18 @@ func routesIn(ctx context.Context, client *clientv3.Client) (routes []route.Rout
 	return routes, broken, nil
 }
 
-func (a *asking) kubelets(ctx context.Context) ([]corev1.Node, error) {
-	config, err := a.cluster.Kubernetes(ctx)
+func (a *asking) kubelets(ctx context.Context, authorities *pki.Cluster) ([]corev1.Node, error) {
+	config, err := a.cluster.kubernetesBy(authorities, ownUser, kube.AdminsGroup)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	// Nodes list their images, which takes long to read as JSON.
+	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	client, err := typedcorev1.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	list, err := client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -20,21 +20,37 @@ func TestAClusterThatDoesNotAnswerIsDescribedNevertheless(t *testing.T) {
 	c, err := NewCluster(Config{Name: "c", Nodes: nodes, Vault: newVault(), Patience: 50 * time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	status := c.Status(t.Context())
-	require.Len(t, status.Nodes, 3)
-	var about []string
-	for _, problem := range status.Problems {
-		what, _, _ := strings.Cut(problem, ":")
-		about = append(about, what)
+	for name, spare := range map[string]func(string) bool{"all are asked": nil, "minions are spared": func(string) bool { return true }} {
+		status := c.Status(t.Context(), spare)
+		require.Len(t, status.Nodes, 3, name)
+		var about []string
+		for _, problem := range status.Problems {
+			what, _, _ := strings.Cut(problem, ":")
+			about = append(about, what)
+		}
+		require.Equal(t, []string{"Kubernetes", "etcd", "node " + nodes[2].Name, "node " + nodes[1].Name, "node " + nodes[0].Name}, about, name)
+		for i, node := range status.Nodes {
+			require.Equal(t, nodes[i].Role, node.Role)
+			require.False(t, node.Reached, name)
+			require.Nil(t, node.Ready, "nobody knows")
+		}
+		require.Empty(t, status.Members)
+		require.Empty(t, status.Routes)
 	}
-	require.Equal(t, []string{"Kubernetes", "etcd", "node " + nodes[2].Name, "node " + nodes[1].Name, "node " + nodes[0].Name}, about)
-	for i, node := range status.Nodes {
-		require.Equal(t, nodes[i].Role, node.Role)
-		require.False(t, node.Reached)
-		require.Nil(t, node.Ready, "nobody knows")
+}
+
+func TestOnlyANodeThatIsReadyAndShortOfNothingIsSpared(t *testing.T) {
+	kubelet := func(name string, conditions ...corev1.NodeCondition) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: conditions}}
 	}
-	require.Empty(t, status.Members)
-	require.Empty(t, status.Routes)
+	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status}
+	}
+	kubelets := []corev1.Node{kubelet("new"), kubelet("well", is(corev1.NodeReady, corev1.ConditionTrue), is(corev1.NodeDiskPressure, corev1.ConditionFalse)),
+		kubelet("silent", is(corev1.NodeReady, corev1.ConditionUnknown)), kubelet("full", is(corev1.NodeReady, corev1.ConditionTrue), is(corev1.NodeDiskPressure, corev1.ConditionTrue))}
+	for _, name := range []string{"new", "well", "silent", "full", "unregistered"} {
+		require.Equal(t, name == "well", well(kubelets, name), name)
+	}
 }
 
 func TestWhyAMinionIsNotReady(t *testing.T) {

@@ -47,7 +47,7 @@ type Obstacle struct {
 // their work, disruption budgets that let no pod go, requests for APIs that it does not have any more, and a rotation that has not ended.
 func (c *Cluster) Obstacles(ctx context.Context, minor int) (list []Obstacle, err error) {
 	grave := func(format string, args ...any) { list = append(list, Obstacle{fmt.Sprintf(format, args...), true}) }
-	status := c.Status(ctx)
+	status := c.Status(ctx, nil)
 	voters := 0
 	for _, member := range status.Members {
 		switch {

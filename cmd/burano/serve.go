@@ -250,7 +250,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Logger:  logger,
 			Metrics: registry,
 			Workers: options.workers, TaskTime: options.taskTime, Code: muranopl.Limits{Steps: options.steps, Memory: options.memory}, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
-			Sole:   options.sole(),
+			Sole: options.sole(), Looked: native.Looked(options.keeperInterval),
 			AtStep: options.tests.atStep(),
 		})
 		if err != nil {

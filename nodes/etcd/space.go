@@ -45,7 +45,11 @@ func SpaceOf(ctx context.Context, client *clientv3.Client, member *etcdserverpb.
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	status, err := client.Status(ctx, member.ClientURLs[0])
+	asked := clientv3.Maintenance(client)
+	if slices.Equal(client.Endpoints(), member.ClientURLs) { // else it would connect a second time to the one whom it is connected to
+		asked = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(client, client.ActiveConnection()), client)
+	}
+	status, err := asked.Status(ctx, member.ClientURLs[0])
 	if err != nil {
 		return Space{}, err
 	}

@@ -71,6 +71,8 @@ type Config struct {
 	OutagePatience time.Duration
 	// Sweep is how often orphaned delegations are looked for (default 1 min).
 	Sweep time.Duration
+	// Looked are the duties of the keeper that a deployment does itself, with how long after it they are due again (store.Outcome).
+	Looked map[string]time.Duration
 	// MaxDeaths is how many workers may die over a task while it runs alone, without a step getting done that was not done before
 	// (default DefaultMaxDeaths): it is what kills them.
 	MaxDeaths int

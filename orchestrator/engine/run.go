@@ -66,6 +66,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	e.mutex.Lock()
 	delete(e.running, task.EnvironmentID)
 	e.mutex.Unlock()
+	outcome.Looked = e.Looked
 	ended, err := h.Finish(endCtx, outcome)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -33,6 +33,8 @@ type Environment struct {
 	Clusters []Cluster
 	// Servers are those that its objects have in the cloud, nodes of clusters among them.
 	Servers []Server
+	// Found are the duties of which findings stand that are more than worth knowing, as of the begin of the look.
+	Found []string
 	// Failed says that the newest deployment failed: then model and what runs may differ in more than what a duty finds, and what needs
 	// the model to be true is not repaired.
 	Failed bool

@@ -182,6 +182,31 @@ func TestAFindingIsOpenedOnceChangedAndClosed(t *testing.T) {
 	})
 }
 
+func TestDutiesThatAreDueAtAboutTheSameTimeLookTogether(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s := rows(t, db)
+		e := deployed(t, s, "one", nil)
+		require.NoError(t, s.AddKeepers(t.Context()))
+		now := store.Time(time.Now().UnixMicro())
+		dues := store.Dues{"nodes": now, "soon": now + store.Time((2 * time.Minute).Microseconds()), "later": now + store.Time((10 * time.Minute).Microseconds())}
+		require.NoError(t, db.Model(&store.Keeper{}).Where("environment_id = ?", e.ID).Update("duties", dues).Error)
+		all := map[string]*duty{}
+		config := keeper.Config{Store: s}
+		for _, name := range []string{"nodes", "soon", "later"} {
+			all[name] = &duty{name: name, every: time.Hour}
+			config.Duties = append(config.Duties, all[name])
+		}
+		run(t, config)
+		var row store.Keeper
+		eventually(t, func() bool {
+			return db.Where("environment_id = ? AND worker = '' AND fence > 0", e.ID).Limit(1).Find(&row).RowsAffected == 1
+		})
+		require.Equal(t, []int{1, 1, 0}, []int{all["nodes"].count(e.ID), all["soon"].count(e.ID), all["later"].count(e.ID)})
+		require.Equal(t, row.Duties["nodes"], row.Duties["soon"], "they go on together")
+		require.Equal(t, dues["later"], row.Duties["later"])
+	})
+}
+
 func TestOneServerAtATimeLooksAndAnotherOneGoesOn(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s := rows(t, db)

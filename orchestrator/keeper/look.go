@@ -48,14 +48,14 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 	if ctx.Err() != nil {
 		return // what was cut off says nothing; the claim is given back
 	}
-	now := claim.Now + micros(time.Since(began))
+	now, chance := claim.Now+micros(time.Since(began)), rand.Float64()
 	looked := store.Looked{Due: store.Dues{}, Again: again, Mends: h.mends}
 	for _, one := range looks {
-		looked.Due[one.duty.Name()] = now + micros(one.next())
+		looked.Due[one.duty.Name()] = now + micros(jittered(one.next(), chance))
 		if environment == nil {
-			looked.Due[one.duty.Name()] = now + micros(jittered(undeployed))
+			looked.Due[one.duty.Name()] = now + micros(jittered(undeployed, chance))
 			if err != nil {
-				looked.Due[one.duty.Name()] = now + micros(jittered(time.Minute))
+				looked.Due[one.duty.Name()] = now + micros(jittered(time.Minute, chance))
 			}
 			continue
 		}
@@ -79,9 +79,9 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 
 func micros(d time.Duration) store.Time { return store.Time(d.Microseconds()) }
 
-// jittered is about as long.
-func jittered(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (1 - spread/2 + spread*rand.Float64()))
+// jittered is about as long, by a chance between 0 and 1. All duties of a look have the same, so that those of one interval go on together.
+func jittered(d time.Duration, chance float64) time.Duration {
+	return time.Duration(float64(d) * (1 - spread/2 + spread*chance))
 }
 
 // environment reads what duties look at; nil where nothing was ever deployed.
@@ -90,7 +90,7 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 	if err != nil || row.Model.ObjectsCopy == nil {
 		return nil, err
 	}
-	environment := &Environment{ID: row.ID, ProjectID: row.ProjectID, Name: row.Name, Failed: row.Failed, Fence: uint64(claim.TaskFence), Alive: h.lease.Check,
+	environment := &Environment{ID: row.ID, ProjectID: row.ProjectID, Name: row.Name, Found: claim.Found, Failed: row.Failed, Fence: uint64(claim.TaskFence), Alive: h.lease.Check,
 		Project: func(ctx context.Context, region string) (*openstack.Project, error) {
 			project, err := h.projects.of(ctx, row.ID)
 			if err != nil {
@@ -139,11 +139,16 @@ func objects(value any, found func(id string, properties map[string]any)) {
 	}
 }
 
-// due are the duties that are due.
+// due are the duties that are due, or will be before chance would bring the most frequent ones: what looks together reads the environment once.
 func (h *holding) due(claim store.Claim) []*lookOf {
+	every := longestPause
+	for _, duty := range h.Duties {
+		every = min(every, duty.Every())
+	}
+	soon := claim.Now + micros(time.Duration(spread/2*float64(every)))
 	var looks []*lookOf
 	for _, duty := range h.Duties {
-		if claim.Duties[duty.Name()] <= claim.Now {
+		if claim.Duties[duty.Name()] <= soon {
 			looks = append(looks, &lookOf{duty: duty})
 		}
 	}
@@ -174,9 +179,9 @@ func (l *lookOf) run(ctx context.Context, k *Keeper, environment *Environment) {
 // next is when to look again.
 func (l *lookOf) next() time.Duration {
 	if l.err == nil && l.result.Next > 0 {
-		return jittered(min(l.result.Next, l.duty.Every()))
+		return min(l.result.Next, l.duty.Every())
 	}
-	return jittered(l.duty.Every())
+	return l.duty.Every()
 }
 
 // findings are what was found, as rows.

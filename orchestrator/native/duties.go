@@ -3,8 +3,10 @@ package native
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/burano/burano/nodes"
@@ -40,7 +42,7 @@ type KeptConfig struct {
 
 // Duties are what is looked after in clusters and servers.
 func Duties(config KeptConfig) []keeper.Duty {
-	duties := []keeper.Duty{health{config, clusterStatus}, newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newBackupsDuty(config)}
+	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newBackupsDuty(config)}
 	if config.Snapshots != nil {
 		duties = append(duties, newScheduled(config))
 	}
@@ -63,8 +65,13 @@ func ClusterIDs(ctx context.Context, rows interface {
 	return ids, err
 }
 
-// clusterStatus asks a cluster how it is.
-func clusterStatus(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string) (facts, nodes.Status, error) {
+// Looked are the duties that a deployment does itself, with how long after it they are due: it has seen each node, member and kubelet.
+func Looked(interval time.Duration) map[string]time.Duration {
+	return map[string]time.Duration{dutyHealth: interval}
+}
+
+// clusterStatus asks a cluster how it is, minions that spare names by their kubelets alone.
+func clusterStatus(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string, spare func(node string) bool) (facts, nodes.Status, error) {
 	known, cluster, err := openCluster(ctx, config.Secrets, environment.ID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected,
 		Patience: statusReach, Fence: environment.Fence, Alive: environment.Alive})
 	if err != nil {
@@ -73,23 +80,65 @@ func clusterStatus(ctx context.Context, config KeptConfig, environment *keeper.E
 	defer cluster.Close()
 	asked, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	return known, cluster.Status(asked), nil
+	return known, cluster.Status(asked, spare), nil
 }
 
 // health is the duty that looks at the nodes of clusters and at the members of their etcd, over SSH and by Kubernetes. It needs no cloud.
 type health struct {
 	KeptConfig
-	status func(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string) (facts, nodes.Status, error)
+	status func(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string, spare func(node string) bool) (facts, nodes.Status, error)
+
+	mutex sync.Mutex
+	turns map[string]turn // by environment
 }
 
-func (h health) Name() string { return dutyHealth }
+// turn says whose turn it is in an environment to be asked over SSH.
+type turn struct {
+	number int
+	looked time.Time
+}
 
-func (h health) Every() time.Duration { return h.Interval }
+const (
+	// minionTurns is in how many looks each minion is asked over SSH, where its kubelet says each time that it is well.
+	minionTurns = 5
+	// turnsKept is how long it is remembered whose turn it was, in intervals: the environment is gone, or another server looks at it.
+	turnsKept = 10
+)
 
-func (h health) Look(ctx context.Context, environment *keeper.Environment) (keeper.Result, error) {
+func newHealth(config KeptConfig) *health {
+	return &health{KeptConfig: config, status: clusterStatus, turns: map[string]turn{}}
+}
+
+func (h *health) Name() string { return dutyHealth }
+
+func (h *health) Every() time.Duration { return h.Interval }
+
+// spare tells which minions need not be asked over SSH by this look: all but those whose turn it is, unless something stands that was found.
+func (h *health) spare(environment *keeper.Environment) func(node string) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	now := h.turns[environment.ID]
+	h.turns[environment.ID] = turn{now.number + 1, time.Now()}
+	for id, one := range h.turns {
+		if time.Since(one.looked) > turnsKept*h.Interval {
+			delete(h.turns, id)
+		}
+	}
+	if slices.Contains(environment.Found, dutyHealth) {
+		return nil
+	}
+	return func(node string) bool {
+		of := fnv.New32a()
+		_, _ = of.Write([]byte(node)) // never fails
+		return (int(of.Sum32()%minionTurns)+now.number)%minionTurns != 0
+	}
+}
+
+func (h *health) Look(ctx context.Context, environment *keeper.Environment) (keeper.Result, error) {
 	var result keeper.Result
+	spare := h.spare(environment)
 	for _, cluster := range environment.Clusters {
-		known, status, err := h.status(ctx, h.KeptConfig, environment, cluster.ObjectID)
+		known, status, err := h.status(ctx, h.KeptConfig, environment, cluster.ObjectID, spare)
 		if err != nil {
 			return result, err
 		}

@@ -77,6 +77,31 @@ func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 	}
 }
 
+func TestMinionsAreAskedOverSSHInTurnsAndAllWhereSomethingIsWrong(t *testing.T) {
+	minions := []string{"murano-kube-2", "murano-kube-3", "murano-kube-4", "murano-kube-5", "murano-kube-6", "murano-kube-7", "murano-kube-8", "murano-kube-9"}
+	h := newHealth(KeptConfig{Interval: time.Minute})
+	look := func(environment *keeper.Environment) (asked []string) {
+		spare := h.spare(environment)
+		for _, one := range minions {
+			if spare == nil || !spare(one) {
+				asked = append(asked, one)
+			}
+		}
+		return asked
+	}
+	well := &keeper.Environment{ID: "e"}
+	for round := range 3 {
+		var all []string
+		for range minionTurns {
+			look(&keeper.Environment{ID: "other"}) // has turns of its own
+			all = append(all, look(well)...)
+		}
+		require.ElementsMatch(t, minions, all, "round %d", round)
+	}
+	require.Equal(t, minions, look(&keeper.Environment{ID: "e", Found: []string{dutyServers, dutyHealth}}))
+	require.Less(t, len(look(&keeper.Environment{ID: "e", Found: []string{dutyServers}})), len(minions))
+}
+
 func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T) {
 	no := false
 	status := func(bad int) nodes.Status {

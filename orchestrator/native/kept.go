@@ -113,13 +113,9 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 // which it hurries: pods wait for them.
 func (k kept) outOfService(ctx context.Context, environment *keeper.Environment, servers []keptServer, of map[string]keeper.Cluster) (findings []keeper.Finding, hurried bool, err error) {
 	for _, cluster := range environment.Clusters {
-		vault, has := environmentVault{k.Secrets, environment.ID, cluster.ObjectID}, false
-		for _, backend := range []kube.Storage{kube.Cinder, kube.Manila} {
-			if !has {
-				if has, err = nodes.HasStorage(ctx, vault, backend); err != nil {
-					return findings, hurried, err
-				}
-			}
+		has, err := nodes.HasStorage(ctx, environmentVault{k.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder, kube.Manila)
+		if err != nil {
+			return findings, hurried, err
 		}
 		if !has {
 			continue

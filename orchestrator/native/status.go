@@ -137,7 +137,7 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 	defer cluster.Close()
 	asked, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	found := cluster.Status(asked)
+	found := cluster.Status(asked, nil)
 	certificates, err := cluster.Certificates(ctx)
 	if err != nil {
 		return ClusterStatus{}, err

@@ -260,6 +260,8 @@ type Outcome struct {
 	Objects, ObjectsCopy map[string]any
 	// Packages are the versions of packages that it was made with; part of the model.
 	Packages map[string][]string
+	// Looked are the duties of the keeper that a deployment does itself, with how long after it they are due again. Ignored where there were errors or warnings.
+	Looked map[string]time.Duration
 }
 
 // Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and
@@ -306,7 +308,11 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 			Updates(&Task{Result: outcome.Result, Finished: &now, Updated: now}).Error; err != nil {
 			return err
 		}
-		if err := s.lookSoon(tx, task.EnvironmentID); err != nil {
+		var looked map[string]time.Duration
+		if task.Kind() == "deployment" && !failed && counts.Warnings == 0 {
+			looked = outcome.Looked
+		}
+		if err := s.lookSoon(tx, task.EnvironmentID, looked); err != nil {
 			return err
 		}
 		if task.Repair {

@@ -45,7 +45,8 @@ func (d *Dues) Scan(source any) error {
 type Claim struct {
 	Keeper
 	TaskFence int64
-	Now       Time // of the claim, by the database's clock
+	Now       Time     // of the claim, by the database's clock
+	Found     []string // the duties of which findings stand that are more than worth knowing
 }
 
 // idleKeepers are those that nobody holds, of environments in which no task runs or waits.
@@ -84,6 +85,10 @@ func (s *Store) ClaimKeepers(ctx context.Context, worker string, lease time.Dura
 		if err := tx.Select("id", "fence").Where("id IN ?", got).Find(&fences).Error; err != nil {
 			return err
 		}
+		var found []Finding
+		if err := tx.Model(&Finding{}).Distinct("environment_id", "duty").Where("environment_id IN ? AND closed IS NULL AND severity <> ?", got, "info").Find(&found).Error; err != nil {
+			return err
+		}
 		until := now + Time(lease.Microseconds())
 		for _, row := range rows {
 			at := slices.IndexFunc(fences, func(e Environment) bool { return e.ID == row.EnvironmentID })
@@ -91,7 +96,13 @@ func (s *Store) ClaimKeepers(ctx context.Context, worker string, lease time.Dura
 				continue
 			}
 			row.Worker, row.Fence, row.LeaseUntil = worker, row.Fence+1, until
-			claims = append(claims, Claim{Keeper: row, TaskFence: fences[at].Fence, Now: now})
+			claim := Claim{Keeper: row, TaskFence: fences[at].Fence, Now: now}
+			for _, one := range found {
+				if one.EnvironmentID == row.EnvironmentID {
+					claim.Found = append(claim.Found, one.Duty)
+				}
+			}
+			claims = append(claims, claim)
 		}
 		return tx.Model(&Keeper{}).Where("environment_id IN ?", got).
 			Updates(map[string]any{"worker": worker, "fence": gorm.Expr("fence + 1"), "lease_until": until}).Error
@@ -135,13 +146,34 @@ func (s *Store) AddKeepers(ctx context.Context) error {
 	})
 }
 
-// lookSoon has an environment looked at by all duties, because something in it has changed.
-func (s *Store) lookSoon(tx *gorm.DB, environmentID string) error {
+// lookSoon has an environment looked at by all duties, because something in it has changed. Duties that have just been done, and of which nothing that was
+// found stands, keep their time, or come so much later where they had none.
+func (s *Store) lookSoon(tx *gorm.DB, environmentID string, done map[string]time.Duration) error {
 	now, err := s.databaseClock(tx)
 	if err != nil {
 		return err
 	}
-	return tx.Model(&Keeper{}).Where("environment_id = ?", environmentID).Updates(map[string]any{"due": now, "duties": Dues{}}).Error
+	row := Keeper{EnvironmentID: environmentID, Due: now, Duties: Dues{}}
+	if len(done) > 0 {
+		var former Keeper
+		var found []string
+		if err := tx.Where("environment_id = ?", environmentID).Limit(1).Find(&former).Error; err != nil {
+			return err
+		}
+		if err := tx.Model(&Finding{}).Where("environment_id = ? AND closed IS NULL", environmentID).Pluck("duty", &found).Error; err != nil {
+			return err
+		}
+		for name, pause := range done {
+			if slices.Contains(found, name) {
+				continue
+			}
+			row.Duties[name] = now + Time(pause.Microseconds())
+			if due, known := former.Duties[name]; known {
+				row.Duties[name] = min(row.Duties[name], due)
+			}
+		}
+	}
+	return tx.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "environment_id"}}, DoUpdates: clause.AssignmentColumns([]string{"due", "duties"})}).Create(&row).Error
 }
 
 // KeptEnvironment is what a keeper looks at.
@@ -193,7 +225,7 @@ const discardedPause = 5 * time.Second
 // EndLook ends a claim. It keeps what was found, unless a task has begun meanwhile, and returns the findings that stand. ErrFenced when another
 // worker has claimed the environment.
 func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standing []Finding, err error) {
-	err = s.transaction(ctx, "keep what was found", func(tx *gorm.DB) error {
+	err = s.write(ctx, "keep what was found", func(tx *gorm.DB) error {
 		standing = nil
 		var row Keeper
 		if err := locked(tx).Where("environment_id = ?", claim.EnvironmentID).Take(&row).Error; err != nil {
