@@ -43,23 +43,47 @@ func (d *deployment) etcdClient(ctx context.Context) (*clientv3.Client, error) {
 
 // etcdAs connects a user to the masters' members through SSH: to those that voted at the end of the last deployment.
 func (c *Cluster) etcdAs(ctx context.Context, authorities *pki.Cluster, user string) (*clientv3.Client, error) {
-	masters := c.masters()
-	if len(masters) > 1 {
-		record, err := c.loadRecord(ctx)
-		if err != nil {
-			return nil, err
-		}
-		masters = slices.DeleteFunc(masters, func(node Node) bool { return !slices.Contains(record.Members, node.Name) })
-		if len(masters) == 0 {
-			masters = []Node{c.master()}
-		}
+	masters, err := c.voters(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return c.etcdAt(ctx, authorities, user, masters...)
+}
+
+// voters are the masters whose members voted at the end of the last deployment.
+func (c *Cluster) voters(ctx context.Context) ([]Node, error) {
+	masters := c.masters()
+	if len(masters) == 1 {
+		return masters, nil
+	}
+	record, err := c.loadRecord(ctx)
+	if err != nil {
+		return nil, err
+	}
+	masters = slices.DeleteFunc(masters, func(node Node) bool { return !slices.Contains(record.Members, node.Name) })
+	if len(masters) == 0 {
+		masters = []Node{c.master()}
+	}
+	return masters, nil
 }
 
 // etcdAt connects a user to the members of some nodes. Any member of the cluster can be dialled with the client, each
 // through the SSH connection to its node; what is no node of the cluster (any more) is dialled from the first one.
 func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user string, members ...Node) (*clientv3.Client, error) {
+	return c.etcdBy(ctx, authorities, user, members, c.dialFrom)
+}
+
+// dialFrom connects to an address through the SSH connection to a node.
+func (c *Cluster) dialFrom(ctx context.Context, node Node, address string) (net.Conn, error) {
+	connection, err := c.connect(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	return connection.DialContext(ctx, "tcp", address)
+}
+
+// etcdBy is etcdAt with another way to connect to an address, of which it is said through which node that is done.
+func (c *Cluster) etcdBy(ctx context.Context, authorities *pki.Cluster, user string, members []Node, dial func(ctx context.Context, node Node, address string) (net.Conn, error)) (*clientv3.Client, error) {
 	request := etcd.ClientRequest(user)
 	request.Lifetime = userLifetime
 	pair, err := authorities.Etcd.Issue(request, c.now())
@@ -75,7 +99,7 @@ func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user str
 			return nil, err
 		}
 	}
-	return etcd.Client(endpoints, authorities.Etcd.Trusted(), pair, func(ctx context.Context, network, address string) (net.Conn, error) {
+	return etcd.Client(endpoints, authorities.Etcd.Trusted(), pair, func(ctx context.Context, _, address string) (net.Conn, error) {
 		through := members[0]
 		for _, node := range c.config.Nodes {
 			// A node that leaves may be gone, and its address another's.
@@ -83,10 +107,6 @@ func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user str
 				through = node
 			}
 		}
-		connection, err := c.connect(ctx, through)
-		if err != nil {
-			return nil, err
-		}
-		return connection.DialContext(ctx, network, address)
+		return dial(ctx, through, address)
 	})
 }

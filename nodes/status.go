@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +62,7 @@ const kubeletPatience = 2 * time.Second
 // Config.Patience let it. Minions that spare names (nil: none) are asked over SSH only where Kubernetes does not say that they are ready, and short
 // of nothing; of the others nothing is known of the disk.
 func (c *Cluster) Status(ctx context.Context, spare func(node string) bool) Status {
-	a := &asking{cluster: c}
+	a := &asking{cluster: c, spared: map[string]bool{}}
 	for _, node := range c.config.Nodes {
 		a.status.Nodes = append(a.status.Nodes, NodeStatus{Node: node})
 	}
@@ -76,6 +77,7 @@ func (c *Cluster) Status(ctx context.Context, spare func(node string) bool) Stat
 	for i := range a.status.Nodes {
 		if node := &a.status.Nodes[i]; spare != nil && node.Role == Minion && spare(node.Name) {
 			spared = append(spared, node)
+			a.spared[node.Name] = true
 		} else {
 			reach(node)
 		}
@@ -135,6 +137,7 @@ func (c *Cluster) Status(ctx context.Context, spare func(node string) bool) Stat
 // asking is one call of Status.
 type asking struct {
 	cluster *Cluster
+	spared  map[string]bool // by name: their members of etcd are asked through a master
 	mu      sync.Mutex
 	status  Status
 }
@@ -179,7 +182,11 @@ func (a *asking) reach(ctx context.Context, node *NodeStatus) (err error) {
 
 // etcd asks who is a member, whether they answer, and for the routes.
 func (a *asking) etcd(ctx context.Context, authorities *pki.Cluster) error {
-	client, err := a.cluster.etcdAs(ctx, authorities, etcd.Root)
+	masters, err := a.cluster.voters(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := a.cluster.etcdBy(ctx, authorities, etcd.Root, masters, a.dialMember)
 	if err != nil {
 		return err
 	}
@@ -217,6 +224,23 @@ func (a *asking) etcd(ctx context.Context, authorities *pki.Cluster) error {
 	}
 	a.status.Routes = routes
 	return err
+}
+
+// memberPatience is how long a master may take to connect to another node's member, before that node does it itself.
+const memberPatience = time.Second
+
+// dialMember connects to a member of etcd at its node, to that of a spared one from a master, as other nodes do, where that works.
+func (a *asking) dialMember(ctx context.Context, node Node, address string) (net.Conn, error) {
+	for _, master := range a.cluster.masters() {
+		if connection := a.cluster.connections.Made(master.server().Key); a.spared[node.Name] && connection != nil {
+			limited, cancel := context.WithTimeout(ctx, memberPatience)
+			conn, err := connection.DialContext(limited, "tcp", address)
+			if cancel(); err == nil {
+				return conn, nil
+			}
+		}
+	}
+	return a.cluster.dialFrom(ctx, node, address)
 }
 
 // Routes are the ports that the gateways publish, as etcd has them now, by gateway port. Those that cannot be read are left out.
