@@ -181,8 +181,11 @@ func (h *Hold) guarded(what string) error {
 	return nil
 }
 
-// held is do where the hold is not lost.
+// held is do where the hold is not lost; a nil one cannot be.
 func (h *Hold) held(do func(tx *gorm.DB) error) func(tx *gorm.DB) error {
+	if h == nil {
+		return do
+	}
 	return func(tx *gorm.DB) error {
 		var task Task
 		// The row is locked where rows can be (PostgreSQL): a taking waits, and two reports never get one number.

@@ -225,7 +225,7 @@ const discardedPause = 5 * time.Second
 // EndLook ends a claim. It keeps what was found, unless a task has begun meanwhile, and returns the findings that stand. ErrFenced when another
 // worker has claimed the environment.
 func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standing []Finding, err error) {
-	err = s.write(ctx, "keep what was found", func(tx *gorm.DB) error {
+	err = s.write(ctx, "keep what was found", nil, func(tx *gorm.DB) error {
 		standing = nil
 		var row Keeper
 		if err := locked(tx).Where("environment_id = ?", claim.EnvironmentID).Take(&row).Error; err != nil {

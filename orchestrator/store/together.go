@@ -36,7 +36,7 @@ type write struct {
 	ended chan struct{}
 }
 
-// write is transaction for what many do at the same time, in which the hold cannot be lost. Where one of them fails, none of the others does for that: each is then run
+// write is transaction for what many do at the same time, in which the hold (nil: none) cannot be lost. Where one of them fails, none of the others does for that: each is then run
 // by itself.
 func (s *Store) write(ctx context.Context, what string, hold *Hold, do func(tx *gorm.DB) error) error {
 	if s.db.Name() == database.Postgres {
