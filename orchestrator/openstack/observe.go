@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -52,15 +53,22 @@ type addresses struct {
 	services map[string]string // by the beginning of the address
 }
 
-// note makes a client's look-ups known.
+// note makes a client's look-ups known, and remembers what was found: for each one gophercloud asks the service anew which versions it has, and the catalog stays that of the client's
+// first token in any case.
 func (a *addresses) note(provider *gophercloud.ProviderClient) {
 	locate := provider.EndpointLocator
 	if locate == nil {
 		return
 	}
+	var found sync.Map // addresses by what was asked for
 	provider.EndpointLocator = func(options gophercloud.EndpointOpts) (string, error) {
+		asked := fmt.Sprint(options)
+		if address, known := found.Load(asked); known {
+			return address.(string), nil
+		}
 		address, err := locate(options)
 		if err == nil {
+			found.Store(asked, address)
 			a.add(address, options.Type)
 		}
 		return address, err
