@@ -61,6 +61,9 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 	if wanted.Names {
 		said = append(said, "names"...)
 	}
+	if wanted.Log {
+		said = append(said, requestFormat()...)
+	}
 	if l.AcceptProxy || l.Compress { // that of others is what it was
 		said = fmt.Append(said, l.AcceptProxy, l.Compress)
 	}

@@ -13,20 +13,24 @@ var compressed = []string{"text/html", "text/plain", "text/css", "text/csv", "te
 
 // logged are the headers of requests that are written to the log, in the order in which they are captured, and how much of each.
 var logged = []struct {
-	field, header string
+	field, sample string
 	most          int64
-}{{"host", "host", 253}, {"agent", "user-agent", 256}, {"referer", "referer", 512}}
+}{{"host", "req.hdr(host)", 253}, {"agent", "req.hdr(user-agent)", 256}, {"referer", "req.hdr(referer),field(1,?)", 512}}
 
 // captures keep what the log says of a request until it is answered.
 func captures() (rules models.HTTPRequestRules) {
 	for _, one := range logged {
-		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeCapture, CaptureSample: "req.hdr(" + one.header + ")", CaptureLen: one.most})
+		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeCapture, CaptureSample: one.sample, CaptureLen: one.most})
 	}
 	return rules
 }
 
+// longest is what a line of the log may be. HAProxy cuts longer ones, so that they would be no JSON. What clients say is at most a request line of 1,024 bytes
+// (tune.http.logurilen) and what is captured, and is twice as long when all of it is escaped.
+const longest = 8192
+
 // requestFormat is how a request is written to the log: as JSON, https://docs.haproxy.org/2.6/configuration.html#8.2.4. What clients say is escaped, and bytes that
-// are no UTF-8 are left out.
+// are no UTF-8 are left out. So is what stands behind the ? of an address, tokens and names of people among it.
 func requestFormat() string {
 	said := func(sample string) string { return `"%[` + sample + `,json(utf8s)]"` }
 	var headers strings.Builder
@@ -34,8 +38,8 @@ func requestFormat() string {
 		fmt.Fprintf(&headers, `"%s":%s,`, one.field, said(fmt.Sprintf("capture.req.hdr(%d)", i)))
 	}
 	return `'{"time":"%[date,utime(%Y-%m-%dT%H:%M:%SZ)]","client":"%[src]",` + headers.String() +
-		`"method":` + said("capture.req.method") + `,"uri":` + said("capture.req.uri") + `,"version":"%HV","tls":"%sslv",` +
-		`"status":%ST,"bytes":%B,"milliseconds":%Ta,"pool":"%b","server":"%s","end":"%tsc"}'`
+		`"method":` + said("capture.req.method") + `,"uri":` + said("capture.req.uri,field(1,?)") + `,"version":"%HV","tls":"%sslv",` +
+		`"status":%ST,"bytes":%B,"milliseconds":%Ta,"queue":%Tw,"connect":%Tc,"response":%Tr,"pool":"%b","server":"%s","end":"%tsc"}'`
 }
 
 // frontend makes a frontend, with a log of its own where it has a format for one: that of the daemon's base has what is worth notice alone.
@@ -43,5 +47,7 @@ func (f *file) frontend(frontend *models.Frontend, id string) error {
 	if err := f.client.CreateFrontend(frontend, id, 0); err != nil || frontend.LogFormat == "" {
 		return err
 	}
-	return f.client.CreateLogTarget(0, "frontend", frontend.Name, &models.LogTarget{Address: "stdout", Format: models.LogTargetFormatRaw, Facility: models.LogTargetFacilityLocal0, Level: models.LogTargetLevelInfo}, id, 0)
+	return f.client.CreateLogTarget(0, "frontend", frontend.Name, &models.LogTarget{
+		Address: "stdout", Length: longest, Format: models.LogTargetFormatRaw, Facility: models.LogTargetFacilityLocal0, Level: models.LogTargetLevelInfo,
+	}, id, 0)
 }

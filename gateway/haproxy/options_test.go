@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// pages answers requests for /text with a text that is worth a compression, for /picture with one that is not, and others with their path.
+// pages answers requests for /text with a text that is worth a compression, for some others with what is not to be compressed, and the rest with the client.
 func pages(t *testing.T) route.Pool {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,6 +27,19 @@ func pages(t *testing.T) route.Pool {
 			fmt.Fprint(w, strings.Repeat("words ", 1000))
 		case "/picture":
 			w.Header().Set("Content-Type", "image/png")
+			fmt.Fprint(w, strings.Repeat("words ", 1000))
+		case "/compressed":
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Content-Encoding", "br")
+			fmt.Fprint(w, strings.Repeat("words ", 1000))
+		case "/range":
+			http.ServeContent(w, r, "page.html", time.Time{}, strings.NewReader(strings.Repeat("words ", 1000)))
+		case "/final":
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Cache-Control", "no-transform")
+			fmt.Fprint(w, strings.Repeat("words ", 1000))
+		case "/call":
+			w.Header().Set("Content-Type", "application/grpc")
 			fmt.Fprint(w, strings.Repeat("words ", 1000))
 		default:
 			fmt.Fprint(w, "for=", r.Header.Get("X-Forwarded-For"))
@@ -54,7 +67,13 @@ func TestTextsAreCompressedForWhoTakesThat(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		require.Equal(t, "gzip", encoding(scheme+"://a.org/text", "Accept-Encoding=br, gzip"))
 		require.Empty(t, encoding(scheme+"://a.org/text", "Accept-Encoding=identity"))
+		require.Equal(t, "gzip", encoding(scheme+"://a.org/range", "Accept-Encoding=gzip"))
 		require.Empty(t, encoding(scheme+"://a.org/picture", "Accept-Encoding=gzip"))
+		require.Empty(t, encoding(scheme+"://a.org/call", "Accept-Encoding=gzip"))
+		require.Empty(t, encoding(scheme+"://a.org/final", "Accept-Encoding=gzip"))
+		require.Equal(t, "br", encoding(scheme+"://a.org/compressed", "Accept-Encoding=br, gzip"))
+		response, body := l.ask(t, scheme+"://a.org/range", "Accept-Encoding=gzip", "Range=bytes=6-10")
+		require.Equal(t, []any{http.StatusPartialContent, "", "words"}, []any{response.StatusCode, response.Header.Get("Content-Encoding"), body})
 	}
 	require.False(t, l.serve(t, h).Reloaded)
 }
@@ -67,17 +86,23 @@ func TestRequestsAreLoggedAsJSONWhateverTheySay(t *testing.T) {
 	l.ask(t, "http://a.org/unlogged")
 	l.options.AccessLog = true
 	require.True(t, l.serve(t, h).Reloaded)
+	require.False(t, l.serve(t, h).Reloaded)
 	evil := `"},{"a":"\' %[src] é` + "\xff"
-	l.ask(t, "http://a.org/text?a=%22b", "User-Agent="+evil, "Referer=http://b.org/")
-	l.ask(t, "https://a.org/else")
+	l.ask(t, "http://a.org/text?a=%22b", "User-Agent="+evil, "Referer=http://b.org/?token=secret")
+	l.ask(t, "https://a.org/else?token=secret")
 	l.ask(t, "http://nobody.org/")
+	// All of what clients say is as long as it is logged at most, and has to be escaped.
+	quotes := func(count int) string { return strings.Repeat(`"`, count) }
+	from(t, l.plain, "127.0.0.7", "GET /"+quotes(3000)+" HTTP/1.1\r\nHost: a.org"+quotes(1000)+"\r\nUser-Agent: "+quotes(1000)+"\r\nReferer: "+quotes(1000)+"\r\nConnection: close\r\n\r\n")
+	from(t, l.plain, "127.0.0.7", "G\"ET /\"},{ HTTP/1.1\"\r\n\"\r\n\r\n")
 	var lines []map[string]any
-	haproxytest.Wait(t, "three lines", func() error {
+	haproxytest.Wait(t, "a line for each request", func() error {
 		text, err := l.process.Log()
 		if err != nil {
 			return err
 		}
 		require.NotContains(t, text, "unlogged")
+		require.NotContains(t, text, "secret")
 		lines = nil
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "{") {
@@ -86,22 +111,29 @@ func TestRequestsAreLoggedAsJSONWhateverTheySay(t *testing.T) {
 				lines = append(lines, one)
 			}
 		}
-		if len(lines) < 3 {
+		if len(lines) < 5 {
 			return errors.New(text)
 		}
 		return nil
 	})
-	require.Len(t, lines, 3)
+	require.Len(t, lines, 5)
 	first, second, third := lines[0], lines[1], lines[2]
 	at, err := time.Parse(time.RFC3339, first["time"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), at, time.Minute)
-	require.Equal(t, []any{"127.0.0.1", "a.org", "GET", "/text?a=%22b", "HTTP/1.1", "-", 200.0, "http://b.org/"},
+	require.Equal(t, []any{"127.0.0.1", "a.org", "GET", "/text", "HTTP/1.1", "-", 200.0, "http://b.org/"},
 		[]any{first["client"], first["host"], first["method"], first["uri"], first["version"], first["tls"], first["status"], first["referer"]})
 	require.Equal(t, strings.TrimSuffix(evil, "\xff"), first["agent"])
 	require.Greater(t, first["bytes"], 6000.0)
 	require.Equal(t, []any{"HTTP/2.0", "TLSv1.3", 200.0}, []any{second["version"], second["tls"], second["status"]})
 	require.Equal(t, []any{"nobody.org", 404.0}, []any{third["host"], third["status"]})
+	for _, timer := range []string{"milliseconds", "queue", "connect", "response"} {
+		require.GreaterOrEqual(t, first[timer], 0.0, timer)
+	}
+	long, none := lines[3], lines[4]
+	require.Equal(t, []any{quotes(256), quotes(512)}, []any{long["agent"], long["referer"]})
+	require.Greater(t, len(long["uri"].(string)), 1000)
+	require.Equal(t, []any{"127.0.0.7", 400.0}, []any{none["client"], none["status"]})
 }
 
 func TestABalancerInFrontSaysWhoseRequestsAre(t *testing.T) {

@@ -543,7 +543,7 @@ spec:
 	t.Logf("the host answered %s after its Ingress was made", time.Since(began).Round(time.Millisecond))
 	c.kubectl(t, "", "annotate", "ingressclass", "burano", "burano.io/access-log=json", "burano.io/compression=gzip")
 	l.eventually(t, 10*time.Second, "requests are in the gateway's log", func() error {
-		if _, err := client.Get("https://" + host + "/?logged"); err != nil {
+		if _, err := client.Get("https://" + host + "/logged?secret"); err != nil {
 			return err
 		}
 		line, err := c.on("murano-gateway-1", "/bin/bash", "-c", "journalctl --unit haproxy --output cat | grep logged | tail -1")
@@ -554,7 +554,7 @@ spec:
 		if err := json.Unmarshal([]byte(line), &said); err != nil {
 			return fmt.Errorf("%w: %s", err, line)
 		}
-		if said.Client == "" || said.Host != host || said.URI != "/?logged" || said.Version != "HTTP/2.0" {
+		if said.Client == "" || said.Host != host || said.URI != "/logged" || said.Version != "HTTP/2.0" {
 			return fmt.Errorf("it says %s", line)
 		}
 		return nil
