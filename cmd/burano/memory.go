@@ -28,6 +28,17 @@ func ballast(most int64) []byte {
 // ballastBytes is how large the block is with so many bytes of memory; 0 for an unknown number.
 func ballastBytes(memory int64) int64 { return min(max(memory/8, leastBallast), mostBallast) }
 
+// connectionsWithin is how many connections HAProxy may carry on a gateway with so many bytes of memory. A connection has two buffers of 16 KiB
+// (https://docs.haproxy.org/2.6/configuration.html#tune.bufsize) and passes up to two frontends: that is half of what is counted, and leaves as much for TLS and
+// the system. An unknown number is taken for 1 GiB.
+func connectionsWithin(memory int64) int {
+	const each, least, most = 128 << 10, 1000, 32000
+	if memory == 0 {
+		memory = 1 << 30
+	}
+	return int(min(max(memory/each/1000*1000, least), most))
+}
+
 // usableMemory is how many bytes of memory the process can have: those of the machine, or fewer where a control group that it is in has a limit
 // (https://docs.kernel.org/admin-guide/cgroup-v2.html). 0 when that cannot be read.
 func usableMemory(root fs.FS) int64 {

@@ -47,3 +47,9 @@ func TestAnOperatorSaysWhenTheCollectorRuns(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "400MiB")
 	require.Empty(t, ballast(mostBallast))
 }
+
+func TestAGatewayCarriesWhatItsMemoryAllows(t *testing.T) {
+	for memory, want := range map[int64]int{0: 8000, 64 << 20: 1000, 512 << 20: 4000, 1<<30 + 1: 8000, 2 << 30: 16000, 64 << 30: 32000} {
+		require.Equal(t, want, connectionsWithin(memory), memory)
+	}
+}

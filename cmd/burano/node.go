@@ -170,7 +170,7 @@ func gatewayCommand() *cobra.Command {
 					return fmt.Errorf("--metrics %s: %w", metrics, err)
 				}
 			}
-			listeners := haproxy.Config{ConfigFile: config}
+			listeners := haproxy.Config{ConfigFile: config, MaxConnections: connectionsWithin(usableMemory(os.DirFS("/")))}
 			if six {
 				listeners.Bind6 = netip.IPv6Unspecified()
 			}
