@@ -55,6 +55,7 @@ type Config struct {
 // Client is a connection to one server. Its methods may be called at the same time.
 type Client struct {
 	config Config
+	before string // the config's
 
 	mu       sync.Mutex
 	current  *connection
@@ -85,7 +86,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{config: config}
+	c := &Client{config: config, before: config.before()}
 	if _, err := c.connected(ctx); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,24 +25,29 @@ const (
 var fenceScript string
 
 // remote is what the server's shell is asked to run for a command of these words. Each program takes the place of the one before it.
-func (c *Client) remote(command []string) string {
-	words := slices.Clone(c.fenced(command))
-	if c.config.Sudo {
-		// A session of its own: what sudo runs may be no leader of a process group, and sudo passes no signals on.
-		words = append([]string{"sudo", "-n", "--", "setsid", "-w"}, words...)
-	}
-	for i, word := range words {
+func (c *Client) remote(command ...string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
 		words[i] = quote(word)
 	}
-	return "exec " + strings.Join(words, " ")
+	return c.before + strings.Join(words, " ")
 }
 
-// fenced makes the server compare our number before it runs the command, when we have one.
-func (c *Client) fenced(command []string) []string {
-	if c.config.Fence == 0 {
-		return command
+// before is what stands before the words of each command: the server compares our number before it runs one, when we have one.
+func (c Config) before() string {
+	var words []string
+	if c.Sudo {
+		// A session of its own: what sudo runs may be no leader of a process group, and sudo passes no signals on.
+		words = append(words, "sudo", "-n", "--", "setsid", "-w")
 	}
-	return append([]string{"bash", "-c", fenceScript, "fence", strconv.FormatUint(c.config.Fence, 10), cmp.Or(c.config.FenceFolder, fenceFolder)}, command...)
+	if c.Fence != 0 {
+		words = append(words, "bash", "-c", fenceScript, "fence", strconv.FormatUint(c.Fence, 10), cmp.Or(c.FenceFolder, fenceFolder))
+	}
+	line := "exec "
+	for _, word := range words {
+		line += quote(word) + " "
+	}
+	return line
 }
 
 // alive returns an error when this process may no longer act on the server.

@@ -111,7 +111,7 @@ func (c *Client) run(ctx context.Context, name string, command []string, input i
 	} else {
 		session.Stdin = input
 	}
-	if err := session.Start(c.remote(command)); err != nil {
+	if err := session.Start(c.remote(command...)); err != nil {
 		return c.failed(conn, name, err)
 	}
 	sent, ended := make(chan error, 1), make(chan error, 1)
