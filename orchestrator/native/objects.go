@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -28,22 +29,27 @@ func (o objects) find(id string) *muranopl.Object {
 }
 
 // all returns every object of the class.
-func (o objects) all(class string) []*muranopl.Object {
-	var found []*muranopl.Object
+func (o objects) all(class string) []*muranopl.Object { return o.each(class)[0] }
+
+// clusters returns every cluster, and all gateways without one.
+func (o objects) clusters() []*muranopl.Object {
+	return slices.Concat(o.each(classCluster, classGateways)...)
+}
+
+// each returns the objects of each class.
+func (o objects) each(classes ...string) [][]*muranopl.Object {
+	found := make([][]*muranopl.Object, len(classes))
 	if root := o.model(); root != nil {
 		root.Walk(func(object *muranopl.Object) bool {
-			if object.Class().Is(class) {
-				found = append(found, object)
+			for i, class := range classes {
+				if object.Class().Is(class) {
+					found[i] = append(found[i], object)
+				}
 			}
 			return true
 		})
 	}
 	return found
-}
-
-// clusters returns every cluster, and all gateways without one.
-func (o objects) clusters() []*muranopl.Object {
-	return append(o.all(classCluster), o.all(classGateways)...)
 }
 
 // clusterOf is whose node an instance, or another object, is; nil for nobody's.
