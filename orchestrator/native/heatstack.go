@@ -80,16 +80,35 @@ func updateTemplate(_ context.Context, s *heatStack, call muranopl.Call) (any, e
 	return nil, nil
 }
 
-// replaceInTemplate takes out what begins with the prefix before it merges. Kept at once: who is destroyed does not come back to it.
+// replaceInTemplate takes out what begins with the prefix before it merges. What it takes out is kept at once: who is destroyed does not come back to it. What comes in is
+// kept before it is made, and asked for again until then.
 func (h heatStackClass) replaceInTemplate(ctx context.Context, s *heatStack, call muranopl.Call) (any, error) {
 	prefix, _ := call.Args["prefix"].(string)
+	before := s.content.Template
 	if !s.replace(prefix, dict(call, "template")) {
 		return nil, nil
 	}
 	if s.isOwn {
 		h.own.in(s.region).tidyAtEnd(call.Interpreter)
 	}
+	if !takesOut(before, s.content.Template) {
+		return nil, nil
+	}
 	return nil, h.stacks.keep(ctx, s)
+}
+
+// takesOut tells whether resources or outputs of a template are not in another one.
+func takesOut(before, after map[string]any) bool {
+	for _, section := range []string{"resources", "outputs"} {
+		was, _ := before[section].(map[string]any)
+		is, _ := after[section].(map[string]any)
+		for name := range was {
+			if _, stays := is[name]; !stays {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // replace replaces what begins with the prefix in the template, and tells whether anything changed.

@@ -1,12 +1,15 @@
 package native
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/catalog/muranopl"
 )
 
 func TestNumbersOfJSONAreEqualToThoseOfCode(t *testing.T) {
@@ -23,4 +26,51 @@ func TestGroupsInWhichNoServerIsAreLeftOut(t *testing.T) {
 	require.Equal(t, map[string]any{}, withoutIdleGroups(map[string]any{"resources": map[string]any{"servers": 1}})["resources"])
 	require.Equal(t, []string{"group-used", "network", "one-port"}, slices.Sorted(maps.Keys(withoutIdleGroups(template)["resources"].(map[string]any))))
 	require.Len(t, template["resources"], 5, "what was given stays")
+}
+
+// keeping is a task, of a deletion, that keeps templates.
+type keeping struct {
+	Runtime
+	kept []string
+}
+
+func (k *keeping) Model() *muranopl.Object { return nil }
+
+func (k *keeping) SetSecret(_ context.Context, _ string, value []byte) error {
+	k.kept = append(k.kept, string(value))
+	return nil
+}
+
+func TestWhatIsTakenOutOfTheEnvironmentsStackIsKeptAtOnceAndWhatComesInBeforeItIsMade(t *testing.T) {
+	runtime := &keeping{}
+	stacks := &heatStacks{runtime: runtime}
+	class := heatStackClass{stacks: stacks, own: &ownStacks{first: &ownStack{runtime: runtime}}}
+	own := &heatStack{isOwn: true, known: true}
+	replace := func(prefix, template string) {
+		t.Helper()
+		with := map[string]any{}
+		require.NoError(t, json.Unmarshal([]byte(template), &with))
+		_, err := class.replaceInTemplate(t.Context(), own, muranopl.Call{Args: map[string]any{"prefix": prefix, "template": with}})
+		require.NoError(t, err)
+	}
+	replace("a-", `{"resources": {"a-server": {"type": "x"}}, "outputs": {"a-address": {"value": "y"}}}`)
+	replace("b-", `{"resources": {"b-server": {"type": "x"}}}`)
+	replace("b-", `{"resources": {"b-server": {"type": "z"}}}`)
+	require.Empty(t, runtime.kept)
+	template, err := stacks.keptTemplate(t.Context(), own)
+	require.NoError(t, err)
+	require.Contains(t, template["resources"], "b-server")
+	require.Len(t, runtime.kept, 1)
+	require.Contains(t, runtime.kept[0], `"b-server":{"type":"z"}`)
+	replace("a-", `{"resources": {"a-server": {"type": "x"}}}`)
+	require.Len(t, runtime.kept, 2)
+	require.NotContains(t, runtime.kept[1], "a-address")
+	replace("b-", `{"resources": {"b-port": {"type": "x"}}}`)
+	require.Len(t, runtime.kept, 3)
+	require.NotContains(t, runtime.kept[2], "b-server")
+	replace("a-", `{}`)
+	require.Len(t, runtime.kept, 4)
+	require.NotContains(t, runtime.kept[3], "a-server")
+	replace("a-", `{}`)
+	require.Len(t, runtime.kept, 4, "it is out already")
 }

@@ -152,6 +152,16 @@ func (h *heatStacks) template(ctx context.Context, s *heatStack) (map[string]any
 	return s.content.Template, err
 }
 
+// keptTemplate is template, once it is durable.
+func (h *heatStacks) keptTemplate(ctx context.Context, s *heatStack) (map[string]any, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := h.learn(ctx, s); err != nil {
+		return nil, err
+	}
+	return s.content.Template, h.keep(ctx, s)
+}
+
 // amend has the resources of a stack's template be what change makes of a copy of them, in one turn, without keeping it.
 func (h *heatStacks) amend(ctx context.Context, s *heatStack, change func(resources map[string]any)) error {
 	s.mutex.Lock()

@@ -309,7 +309,7 @@ func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, 
 		return s.push(ctx, interpreter)
 	}
 	own := s.stack()
-	template, err := s.stacks.template(ctx, own)
+	template, err := s.stacks.keptTemplate(ctx, own)
 	if err != nil {
 		return err
 	}
