@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -61,6 +62,7 @@ func (s *Store) write(ctx context.Context, what string, hold *Hold, do func(tx *
 // writeAll writes until nobody waits.
 func (s *Store) writeAll() {
 	for {
+		runtime.Gosched() // who is about to write, and waits for a processor, comes along
 		s.gathered.mutex.Lock()
 		batch := s.gathered.waiting[:min(len(s.gathered.waiting), mostTogether)]
 		s.gathered.waiting = s.gathered.waiting[len(batch):]
