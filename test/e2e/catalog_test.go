@@ -82,6 +82,51 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		require.ErrorContains(t, err, "password authentication failed")
 	})
 
+	t.Run("PostgreSQL goes to another version of its package and back, with its data", func(t *testing.T) {
+		const password = "it's \"mine\" \\ now"
+		database := s.published(t, a, "ledger")
+		volume := func() string {
+			t.Helper()
+			return s.cluster.kubectl(t, "", "get", "pvc", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.spec.volumeName}{"\n"}{end}`)
+		}
+		container := func() string {
+			t.Helper()
+			return s.cluster.kubectl(t, "", "get", "deployment", "db", "-o", `jsonpath={.spec.template.spec.containers[?(@.name=="ledger")].env[?(@.name=="PGTZ")].value}`)
+		}
+		others := func() string {
+			t.Helper()
+			return s.cluster.kubectl(t, "", "get", "pods", "-l", "id in (files,web)", "-o", "name")
+		}
+		found, running := volume(), others()
+		to := func(version string) (state any, log string) {
+			t.Helper()
+			task, log := s.changed(t, a, "ledger", func(ledger map[string]any) {
+				ledger["?"].(map[string]any)["type"] = "io.burano.PostgreSQL/" + version + "@io.burano.PostgreSQL"
+			})
+			return task["state"], log
+		}
+		l.importVersion(t, "io.burano.PostgreSQL", "1.1.0", map[string]string{"dict(POSTGRES_DB => $.database)": "dict(POSTGRES_DB => $.database, PGTZ => UTC)"})
+
+		state, log := to("1.1.0")
+		require.Equal(t, "success", state, log)
+		require.Equal(t, "UTC", container())
+		require.Equal(t, "kept", rows(t, database, password, "SELECT line FROM entries"))
+		require.Equal(t, found, volume())
+		require.Equal(t, running, others(), "nobody else's pods are made anew")
+
+		l.importVersion(t, "io.burano.PostgreSQL", "1.2.0", map[string]string{"image: $.image": "image: 'glance.local/nothing:1'"})
+		state, log = to("1.2.0")
+		require.Equal(t, "completed_w_errors", state, log)
+		require.Contains(t, log, "glance.local/nothing:1")
+		require.Equal(t, "kept", rows(t, database, password, "SELECT line FROM entries"), "it was refused before anything changed")
+
+		state, log = to("1.0.0")
+		require.Equal(t, "success", state, log)
+		require.Empty(t, container())
+		require.Equal(t, "kept", rows(t, database, password, "SELECT line FROM entries"))
+		require.Equal(t, found, volume())
+	})
+
 	t.Run("the guestbook keeps in PostgreSQL what visitors write", func(t *testing.T) {
 		page := "http://" + s.published(t, a, "guestbook") + "/"
 		response, err := http.PostForm(page, url.Values{"entry": {"<b>I was here"}}) // follows to the page
@@ -278,6 +323,32 @@ func TestSitesServletsAndMetricsOfTheCatalogRunOnACluster(t *testing.T) {
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "sites")
 	asBefore(t, demo, found)
+}
+
+// importVersion gives the project another version of a package of the catalog, whose classes have other texts.
+func (l *lab) importVersion(t *testing.T, name, version string, changes map[string]string) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Join("../../catalog/apps", name))))
+	changed := 0
+	replace := func(file string, changes map[string]string) {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text := string(content)
+		for from, to := range changes {
+			changed += strings.Count(text, from)
+			text = strings.ReplaceAll(text, from, to)
+		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	classes, err := filepath.Glob(filepath.Join(folder, "Classes", "*.yaml"))
+	require.NoError(t, err)
+	for _, file := range classes {
+		replace(file, changes)
+	}
+	replace(filepath.Join(folder, "manifest.yaml"), map[string]string{"Version: 1.0.0": "Version: " + version})
+	require.Equal(t, len(changes)+1, changed)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "--exists-action", "u", folder)
 }
 
 // published is where an application is reached from outside.
