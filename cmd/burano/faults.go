@@ -4,13 +4,16 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	_ "net/http/pprof" // at http.DefaultServeMux
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,6 +24,7 @@ import (
 // testSwitches are what tests ask of a server that users must not: a program has them that was built with the tag faults.
 type testSwitches struct {
 	killAt instant
+	begun  string
 	age    time.Duration
 	grace  time.Duration
 	debug  string
@@ -31,6 +35,9 @@ func (s *testSwitches) flags(flags *pflag.FlagSet) {
 	flags.Var(&s.killAt, name, "kill this process when the step of this name begins (begin:NAME) or before its end is written (end:NAME); "+
 		"at the N-th time that this process comes there (NAME@N)")
 	_ = flags.MarkHidden(name)
+	const begun = "kill-at-new-steps"
+	flags.StringVar(&s.begun, begun, "", "kill this process when a step begins whose name is no line of this file, to which it is added before")
+	_ = flags.MarkHidden(begun)
 	const age = "certificate-age"
 	flags.DurationVar(&s.age, age, 0, "issue certificates of nodes as if that were so long ago")
 	_ = flags.MarkHidden(age)
@@ -62,8 +69,11 @@ func (s *testSwitches) issued() func() time.Time {
 
 func (s *testSwitches) tokenGrace() time.Duration { return s.grace }
 
-// atStep ends this process, as a crash would, at the instant that the switch names; nil when it names none.
+// atStep ends this process, as a crash would, at the instants that the switches name; nil when they name none.
 func (s *testSwitches) atStep() func(name string, done bool) {
+	if s.begun != "" {
+		return s.atNewStep()
+	}
 	if s.killAt.step == "" {
 		return nil
 	}
@@ -73,6 +83,30 @@ func (s *testSwitches) atStep() func(name string, done bool) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // nothing more of the step is done
 		}
+	}
+}
+
+// atNewStep ends this process when a step begins that is not in the file of those that began.
+func (s *testSwitches) atNewStep() func(name string, done bool) {
+	var one sync.Mutex // only one of several steps that begin beside each other is the one at which this process dies
+	return func(name string, done bool) {
+		if done {
+			return
+		}
+		one.Lock()
+		defer one.Unlock()
+		text, err := os.ReadFile(s.begun)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			panic(err)
+		}
+		if slices.Contains(strings.Split(string(text), "\n"), name) {
+			return
+		}
+		if err := os.WriteFile(s.begun, append(text, name+"\n"...), 0o600); err != nil {
+			panic(err)
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // nothing more of the step is done
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,6 +124,85 @@ func underLoad(t *testing.T, lines string) {
 	require.Len(t, closed.failed, closed.fresh+closed.kept, "a NetworkPolicy held at all times: %s", closed)
 	u.master = "murano-kube-1-r2"
 	u.upgraded(t, before)
+}
+
+// TestAClusterIsUpgradedWhoseServerDiesAtEachStep has the server die, and start again, when each step of an upgrade of the smallest cluster begins for the first
+// time. Requests fail only while the only gateway is being replaced. `make test-upgrade` makes the former image.
+func TestAClusterIsUpgradedWhoseServerDiesAtEachStep(t *testing.T) {
+	former := os.Getenv(formerImageVariable)
+	if former == "" {
+		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
+	}
+	l := start(t, "faults")
+	u := prepareUpgrade(t, l, former, "", "")
+	before := u.version(t)
+	const gateway = "murano-gateway-1"
+	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))
+	require.NoError(t, err)
+	requests := startLoad(t, net.JoinHostPort(u.floating(t, gateway)[gateway], port))
+
+	file := filepath.Join(t.TempDir(), "begun")
+	began, deaths := time.Now(), u.diesAtEachStep(t, file)
+	done := u.ends(t)
+	requests.end()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	names := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, deaths, len(names))
+	for i, name := range names {
+		at := slices.IndexFunc(done, func(one timeline.Step) bool { return one.Name == name && one.Started.After(deaths[i]) })
+		require.GreaterOrEqual(t, at, 0, "%s was done after the server had died", name)
+		t.Logf("%-50s began again after %6.2f s and took %6.2f s", name, done[at].Started.Sub(deaths[i]).Seconds(), done[at].Took().Seconds())
+	}
+	for _, one := range done {
+		require.Contains(t, names, one.Name, "the server died at each step")
+	}
+	t.Logf("%d deaths, %.0f s; the application: %s", len(deaths), time.Since(began).Seconds(), requests)
+	require.Empty(t, requests.failedOutside(replacementOf(t, done, gateway)), "requests that failed while the gateway was not being replaced")
+
+	u.master = "murano-kube-1-r2"
+	u.holds(t, []string{"murano-kube-2-r2"}, []string{gateway + "-r2"})
+	require.NotEqual(t, before, u.version(t))
+	require.NotContains(t, u.show(t), "UPGRADE")
+	u.precious(t)
+	bothReplicasAnswer(t, l, endpointOf(t, environmentNamed(t, u.user, "scaling")))
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	asBefore(t, u.user, u.found)
+}
+
+// diesAtEachStep begins the upgrade and starts the server again whenever it has died, until the upgrade has ended. It returns when the server died.
+func (u *upgrading) diesAtEachStep(t *testing.T, file string) (deaths []time.Time) {
+	t.Helper()
+	flags := []string{"--kill-at-new-steps", file, "--max-deaths", "1000"}
+	u.lab.stop(t)
+	u.lab.launch(t, flags...)
+	u.lab.healthy(t)
+	_, _ = u.lab.try(u.lab.as("burano-demo"), "burano", "cluster", "upgrade", "scaling", "--image", "burano-node") // the server may die before it has answered
+	for limit := time.Now().Add(20 * time.Minute); ; {
+		exited := make(chan error, 1)
+		go func() { exited <- u.lab.server.Wait() }()
+		for alive := true; alive; {
+			select {
+			case err := <-exited:
+				status, ok := u.lab.server.ProcessState.Sys().(syscall.WaitStatus)
+				require.Truef(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "killed: %v", err)
+				deaths = append(deaths, time.Now())
+				alive = false
+			case <-time.After(time.Second):
+				require.True(t, time.Now().Before(limit), "the upgrade does not end")
+				got, err := u.user.send(t.Context(), http.MethodGet, "/v1/environments/"+u.environment, nil)
+				if err != nil || got.Status != http.StatusOK || strings.Contains(string(got.Body), `"status":"deploying"`) || len(deaths) == 0 {
+					continue
+				}
+				require.NoError(t, u.lab.server.Process.Signal(syscall.SIGTERM))
+				require.NoError(t, <-exited)
+				u.lab.launch(t)
+				u.lab.healthy(t)
+				return deaths
+			}
+		}
+		u.lab.launch(t, flags...)
+	}
 }
 
 // upgraded demands that all nodes have other servers, and another Kubernetes than before.
