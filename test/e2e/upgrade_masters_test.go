@@ -3,8 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,10 +17,7 @@ import (
 // masters are replaced, one after another, ConfigMaps are written and the application is asked through the gateway: none that was acknowledged is lost, no write
 // fails twice, and no request fails. `make test-upgrade` makes the former image.
 func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
-	former := os.Getenv(formerImageVariable)
-	if former == "" {
-		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
-	}
+	former := formerImage(t)
 	u := upgradeMasters(t, former, "")
 	l, demo := u.lab, u.user
 	before := u.version(t)
@@ -73,10 +68,7 @@ func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
 // TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes upgrades such a cluster until its first master is done, and goes back: no request fails, and a NetworkPolicy
 // holds at all times. `make test-upgrade` makes the former image.
 func TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes(t *testing.T) {
-	former := os.Getenv(formerImageVariable)
-	if former == "" {
-		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
-	}
+	former := formerImage(t)
 	u := upgradeMasters(t, former, "    calicoDatastore: kubernetes\n")
 	u.needsDefinitions(t)
 	before := u.version(t)
@@ -148,23 +140,8 @@ func (u *upgrading) needsDefinitions(t *testing.T) {
 
 // upgradeMasters deploys a cluster with three masters of a former image, and with further lines.
 func upgradeMasters(t *testing.T, former, lines string) *upgrading {
-	l := start(t, "faults")
-	demo := l.user(t, "burano-demo")
-	found := inventory(t, demo)
-	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", former)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	l.deleteIfFailed(t, "scaling")
-	text, err := os.ReadFile("testdata/masters.yaml")
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "masters.yaml")
-	model := strings.NewReplacer("name: scaling-cluster\n", "name: scaling-cluster\n"+lines, "image: burano-node", "image: burano-former", "name: masters\n", "name: scaling\n",
-		"    nodeCount: 1", "    masterCount: 3\n    nodeCount: 1").Replace(string(text))
-	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
-	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	environment := environmentNamed(t, demo, "scaling")
-	u := &upgrading{file: file, found: found, scaling: &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string),
-		further: []string{"murano-kube-1-m2", "murano-kube-1-m3"}, registered: strings.Contains(lines, "calicoDatastore: kubernetes")}}
-	u.cluster.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
+	u := deployFormer(t, start(t, "faults"), former, "masters.yaml", lines, "name: masters\n", "name: scaling\n", "    nodeCount: 1", "    masterCount: 3\n    nodeCount: 1")
+	u.further = []string{"murano-kube-1-m2", "murano-kube-1-m3"}
 	u.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
 	return u
 }

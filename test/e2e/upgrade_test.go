@@ -22,6 +22,16 @@ import (
 // formerImageVariable names a node image with the minor version of Kubernetes before that of the image of the other tests.
 const formerImageVariable = "BURANO_FORMER_NODE_IMAGE"
 
+// formerImage is the file of that image. Without one the test is left to make test-upgrade.
+func formerImage(t *testing.T) string {
+	t.Helper()
+	former := os.Getenv(formerImageVariable)
+	if former == "" {
+		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
+	}
+	return former
+}
+
 // closedRate is how many requests a second try pods that a NetworkPolicy closes.
 const closedRate = 4
 
@@ -36,12 +46,9 @@ func TestAClusterIsUpgradedWhoseCalicoIsInKubernetes(t *testing.T) {
 }
 
 func underLoad(t *testing.T, lines string) {
-	former := os.Getenv(formerImageVariable)
-	if former == "" {
-		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
-	}
+	former := formerImage(t)
 	l := start(t, "faults")
-	u := prepareUpgrade(t, l, former, "nodeCount: 2", lines)
+	u := deployFormer(t, l, former, "scaling.yaml", lines, "nodeCount: 1", "nodeCount: 2", "gatewayCount: 1", "gatewayCount: 2")
 	plan := u.upgrade(t, "--image", "burano-node", "--plan")
 	t.Logf("the plan:\n%s", plan)
 	require.Regexp(t, `from Kubernetes v1\.\d+\.\d+ to v1\.\d+\.\d+ \(image burano-node\), about 7m30s, by guess`, plan)
@@ -129,17 +136,12 @@ func underLoad(t *testing.T, lines string) {
 // TestAClusterIsUpgradedWhoseServerDiesAtEachStep has the server die, and start again, when each step of an upgrade of the smallest cluster begins for the first
 // time. Requests fail only while the only gateway is being replaced. `make test-upgrade` makes the former image.
 func TestAClusterIsUpgradedWhoseServerDiesAtEachStep(t *testing.T) {
-	former := os.Getenv(formerImageVariable)
-	if former == "" {
-		t.Skipf("%s is not set: make test-upgrade sets it", formerImageVariable)
-	}
+	former := formerImage(t)
 	l := start(t, "faults")
-	u := prepareUpgrade(t, l, former, "", "")
+	u := deployFormer(t, l, former, "scaling.yaml", "")
 	before := u.version(t)
 	const gateway = "murano-gateway-1"
-	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))
-	require.NoError(t, err)
-	requests := startLoad(t, net.JoinHostPort(u.floating(t, gateway)[gateway], port))
+	requests := u.load(t)
 
 	file := filepath.Join(t.TempDir(), "begun")
 	began, deaths := time.Now(), u.diesAtEachStep(t, file)
@@ -237,7 +239,7 @@ func (u *upgrading) upgraded(t *testing.T, before string) {
 func TestAClusterGetsAnotherImageOfTheSameKubernetes(t *testing.T) {
 	soakOnly(t, "make soak runs this: it replaces the nodes of a cluster three times, which other tests do once")
 	l := start(t)
-	u := prepareUpgrade(t, l, l.image(), "", "")
+	u := deployFormer(t, l, l.image(), "scaling.yaml", "")
 	require.Regexp(t, `about 4m30s, by guess\n3 nodes are replaced one after another`, u.upgrade(t, "--image", "burano-node", "--plan"))
 	u.upgrade(t, "--image", "burano-node")
 	u.beside(t)
@@ -267,22 +269,19 @@ type upgrading struct {
 	found       map[string][]string
 }
 
-// prepareUpgrade deploys the cluster of testdata/scaling.yaml with an image burano-former made of a file, with two minions and gateways where
-// counts says so, and with further lines of the cluster.
-func prepareUpgrade(t *testing.T, l *lab, image, counts, lines string) *upgrading {
+// deployFormer deploys the cluster of a file of testdata as environment scaling, with an image burano-former made of another file, with further lines of the
+// cluster, and with other words (old, new, …).
+func deployFormer(t *testing.T, l *lab, image, name, lines string, words ...string) *upgrading {
 	demo := l.user(t, "burano-demo")
-	found := inventory(t, demo)
+	u := &upgrading{file: filepath.Join(t.TempDir(), name), found: inventory(t, demo)}
 	l.run(t, l.as("burano-admin"), "burano", "image", "upload", "--name", "burano-former", "--public", image)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	l.deleteIfFailed(t, "scaling")
-	text, err := os.ReadFile("testdata/scaling.yaml")
+	text, err := os.ReadFile(filepath.Join("testdata", name))
 	require.NoError(t, err)
-	model := strings.NewReplacer("image: burano-node", "image: burano-former", "name: scaling-cluster\n", "name: scaling-cluster\n"+lines).Replace(string(text))
-	if counts != "" {
-		model = strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "gatewayCount: 1", "gatewayCount: 2").Replace(model)
-	}
-	u := &upgrading{model: model, file: filepath.Join(t.TempDir(), "scaling.yaml"), found: found}
-	require.NoError(t, os.WriteFile(u.file, []byte(model), 0o600))
+	words = append(words, "image: burano-node", "image: burano-former", "name: scaling-cluster\n", "name: scaling-cluster\n"+lines)
+	u.model = strings.NewReplacer(words...).Replace(string(text))
+	require.NoError(t, os.WriteFile(u.file, []byte(u.model), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", u.file, "--follow")
 	environment := environmentNamed(t, demo, "scaling")
 	u.scaling = &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string), registered: strings.Contains(lines, "calicoDatastore: kubernetes")}
