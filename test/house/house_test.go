@@ -25,11 +25,12 @@ var mayImport = map[string][]string{
 	"web":                 {"orchestrator", "catalog", "internal"},
 	"web/client":          {"catalog", "internal"}, // others use it: nothing of the server comes with it
 	"orchestrator":        {"catalog", "nodes", "gateway/route", "gateway/traffic", "internal"},
-	"nodes":               {"gateway/route", "gateway/seal", "gateway/traffic", "internal/panics", "internal/wait"},
-	"gateway":             {"internal/wait"},
+	"nodes":               {"gateway/route", "gateway/seal", "gateway/traffic", "internal/door", "internal/panics", "internal/wait"},
+	"gateway":             {"internal/door", "internal/wait"},
 	"catalog":             {"internal"},
 	"images":              {},
 	"internal/database":   {"internal/wait"},
+	"internal/door":       {},
 	"internal/fault":      {},
 	"internal/identity":   {},
 	"internal/requestid":  {},
@@ -40,8 +41,8 @@ var mayImport = map[string][]string{
 	"internal/version":    {},
 	"internal/wait":       {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
-	"catalog/yaql":        {},
-	"catalog/muranopl":    {"catalog/yaql", "internal/fault", "internal/lists", "internal/panics", "internal/sensitive", "internal/wait"},
+	"catalog/yaql":        {"internal/door"},
+	"catalog/muranopl":    {"catalog/yaql", "internal/door", "internal/fault", "internal/lists", "internal/panics", "internal/sensitive", "internal/wait"},
 	"orchestrator/secret": {"internal"},
 }
 

@@ -1,0 +1,88 @@
+package door_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/internal/door"
+)
+
+func TestASourceOfExactlyTheLimitIsReadAndALargerOneIsNot(t *testing.T) {
+	text, err := door.ReadAll(strings.NewReader("12345"), 5, "the text")
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(text))
+	text, err = door.ReadAll(strings.NewReader("123456"), 5, "the text")
+	require.EqualError(t, err, "the text has more than 5 bytes")
+	require.True(t, door.IsExceeded(err))
+	require.Len(t, text, 5)
+}
+
+func TestASourceWithoutEndIsLeft(t *testing.T) {
+	_, err := door.ReadAll(endless{}, 1<<20, "the answer of etcd")
+	require.EqualError(t, err, "the answer of etcd has more than 1 MiB")
+	buffer := &door.Buffer{Limit: 1 << 10, What: "the script's output"}
+	_, err = io.Copy(buffer, endless{})
+	require.EqualError(t, err, "the script's output has more than 1 KiB")
+	require.Equal(t, bytes.Repeat([]byte("x"), 1<<10), buffer.Bytes())
+}
+
+type endless struct{}
+
+func (endless) Read(into []byte) (int, error) {
+	for i := range into {
+		into[i] = 'x'
+	}
+	return len(into), nil
+}
+
+func TestAliasesCountWhereTheyStand(t *testing.T) {
+	var within any
+	require.NoError(t, door.YAML([]byte("a: &a [1, 2]\nb: *a\n"), &within, door.Bounds{}))
+	require.Equal(t, map[string]any{"a": []any{1, 2}, "b": []any{1, 2}}, within)
+
+	laughs := "a: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := range 8 {
+		laughs += "b" + string(rune('0'+i)) + ": &a" + string(rune('1'+i)) + " [" + strings.TrimSuffix(strings.Repeat("*a"+string(rune('0'+i))+", ", 10), ", ") + "]\n"
+	}
+	require.True(t, door.IsExceeded(door.YAML([]byte(laughs), &within, door.Bounds{})))
+
+	long := "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a, ", 100), ", ") + "]\n"
+	require.ErrorContains(t, door.YAML([]byte(long), &within, door.Bounds{}), "line 1: it has more than 64 MiB, aliases written out")
+}
+
+func TestDepthOfADocumentIsBounded(t *testing.T) {
+	var node yaml.Node
+	require.NoError(t, door.YAML([]byte(strings.Repeat("[", 90)+strings.Repeat("]", 90)), &node, door.Bounds{}))
+	require.ErrorContains(t, door.YAML([]byte(strings.Repeat("[", 200)+strings.Repeat("]", 200)), &node, door.Bounds{}), "nested deeper than 100 levels")
+}
+
+func TestOneTextInManyPlacesCountsInEach(t *testing.T) {
+	text := strings.Repeat("x", 1<<20)
+	list := make([]any, 10_000)
+	for i := range list {
+		list[i] = text
+	}
+	require.EqualError(t, door.Written(list, 64<<20, "the result"), "the result has more than 64 MiB")
+	require.NoError(t, door.Written(list[:10], 64<<20, "the result"))
+	itself := map[string]any{}
+	itself["self"] = itself
+	require.Error(t, door.Written(itself, 64<<20, "the result"))
+}
+
+func TestPatternsWhoseRepetitionsMultiplyAreRefused(t *testing.T) {
+	_, err := door.Pattern(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	require.NoError(t, err)
+	_, err = door.Pattern(strings.Repeat("(a|b)", 1000))
+	require.True(t, door.IsExceeded(err))
+	_, err = door.Pattern(`((a{30}){30})x{90}`)
+	require.NoError(t, err)
+	_, err = door.Pattern(strings.Repeat(`[a-z]{0,999}`, 5))
+	require.True(t, door.IsExceeded(err))
+	_, err = door.Pattern(strings.Repeat("x", 5000))
+	require.True(t, door.IsExceeded(err))
+}
