@@ -14,7 +14,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 )
 
 // This file is security groups, whose rules are written in the group or as resources of their own.

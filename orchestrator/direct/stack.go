@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/internal/wait"
-	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is the types of Cinder.

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/version"
-	"github.com/burano/burano/orchestrator/hot"
 )
 
 type handler func(w http.ResponseWriter, r *http.Request) error

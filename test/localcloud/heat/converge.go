@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 )
 
 // run does what the stack's row says is in progress, to its end, and then the rollback if that is wanted.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is what Heat says of HOT's functions, which package hot evaluates.

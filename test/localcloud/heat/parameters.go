@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 )
 
 // Parameter is one parameter of a template.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 )
 
 // previewUpdate says what an update would do with each resource, without doing it: as far as it can be known before, when nothing that the

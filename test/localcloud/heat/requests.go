@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/internal/identity"
-	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file decides on what clients ask for: it checks everything that can be checked, writes the row and begins the work.

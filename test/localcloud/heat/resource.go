@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 )
 
 // resourceType is what Heat can do with one type of resource.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/burano/burano/orchestrator/hot"
+	"github.com/burano/burano/catalog/hot"
 )
 
 // This file shows stacks and their parts as the API does.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/orchestrator/hot"
 )
 
 // This file is the resource types of Nova and Heat's own.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/orchestrator/hot"
 	"github.com/burano/burano/test/localcloud/cinder"
 )
 
