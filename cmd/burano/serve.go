@@ -166,6 +166,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	if err := measure(registry, db); err != nil {
 		return err
 	}
+	running, err := openBlackBox(ctx, filepath.Join(options.state, "running"), rows, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, running.Close()) }()
 	proxies, err := auth.ParseProxies(options.proxies)
 	if err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
@@ -250,7 +255,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Logger:  logger,
 			Metrics: registry,
 			Workers: options.workers, TaskTime: options.taskTime, Code: muranopl.Limits{Steps: options.steps, Memory: options.memory}, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
-			Sole: options.sole(), Looked: native.Looked(options.keeperInterval),
+			Running: running,
+			Sole:    options.sole(), Looked: native.Looked(options.keeperInterval),
 			AtStep: options.tests.atStep(),
 		})
 		if err != nil {
@@ -321,6 +327,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			AuditRows:        rows,
 			Address:          auth.AddressOf(proxies),
 			Limits:           options.limits,
+			Running:          running,
 			Metrics:          registry,
 			MetricsElsewhere: options.metricsListen != "",
 			Stopping:         stopping,
@@ -339,11 +346,16 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 				Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
 					return native.ClusterIDs(ctx, rows, environmentID)
 				},
+				Waits: tasks.HasSuspect, Running: running,
 				Project: tasks.StandingProject, Wake: tasks.Wake, Logger: logger, Metrics: registry, Lease: options.lease, Repairs: options.keeperRepairs,
 				RepairAfter: options.keeperInterval / 2, Sole: options.sole()})
 			group.Go(func() error { return keeping.Run(working) })
 		}
 		group.Go(func() error { return keystone.watch(ctx, cloud.Answers) })
+		group.Go(func() error {
+			keepSuspects(ctx, running, rows, logger)
+			return nil
+		})
 		group.Go(func() error { return watchVersion(ctx, db, versionEvery, logger) })
 		group.Go(func() error {
 			orchestrator.Tidy(ctx, rows, options.keep, archive.DeleteSnapshot, logger)

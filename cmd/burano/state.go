@@ -13,7 +13,9 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/version"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
@@ -119,6 +121,58 @@ func (o *serveOptions) openAudit(rows *store.Store, logger *slog.Logger) (accoun
 		stop()
 		return closeLines()
 	}, nil
+}
+
+// openBlackBox opens the list of what runs in the state folder, and keeps what ran when the former process died.
+func openBlackBox(ctx context.Context, path string, rows *store.Store, logger *slog.Logger) (*blackbox.Box, error) {
+	box, ran, more, err := blackbox.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, work := range ran {
+		logger.Warn("the former process died while this ran", "kind", work.Kind, "project", work.Project, "what", work.What, "beside", len(ran)-1, "more", more)
+	}
+	if err := rows.NoteDeath(ctx, ran, more, builtAs()); err != nil {
+		return nil, errors.Join(err, box.Close())
+	}
+	suspects, err := rows.Suspects(ctx, builtAs())
+	if err != nil {
+		return nil, errors.Join(err, box.Close())
+	}
+	box.Suspect(suspects)
+	return box, nil
+}
+
+// builtAs is the version of Burano, as deaths are counted by it.
+func builtAs() string { return version.Version + " " + version.Commit() }
+
+// suspectsEvery is how often a server asks what other servers died over, and what is admitted again.
+const suspectsEvery = 15 * time.Second
+
+// keepSuspects keeps up to date what is refused, until ctx ends.
+func keepSuspects(ctx context.Context, box *blackbox.Box, rows *store.Store, logger *slog.Logger) {
+	ticker := time.NewTicker(suspectsEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case key := <-box.Survived():
+			if err := rows.Survived(ctx, key); err != nil && ctx.Err() == nil {
+				logger.Warn("it could not be written that a work ended no server this time", "error", err)
+			}
+			continue
+		case <-ticker.C:
+		}
+		suspects, err := rows.Suspects(ctx, builtAs())
+		if err != nil {
+			if ctx.Err() == nil {
+				logger.Warn("what servers died over cannot be looked up", "error", err)
+			}
+			continue
+		}
+		box.Suspect(suspects)
+	}
 }
 
 // versionEvery is how often a server looks whether the database has become one that it cannot work with.

@@ -6,11 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/orchestrator/store"
 )
 
 // A task over which servers died may be what killed them, or may only have run beside that. So it runs alone on its server: only deaths
-// while it does count against it, and no other task can be hit. Others wait for it no longer than AloneTime at first, and twice as long
+// while it does, with no request and no look of the keeper beside it (store.NoteDeath), count against it, and no other task can be hit. Others wait for it no longer than AloneTime at first, and twice as long
 // after each further death, so that a task that takes its time to kill is found too; then they wait for no suspect for as long again.
 
 // runsAlone tells whether a task that was taken is to run alone.
@@ -58,7 +59,7 @@ func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 	}
 	length := e.aloneTime(task)
 	text := fmt.Sprintf("%d Burano servers ended while they ran this %s: it runs alone on its server now, for at most %s", task.Deaths, task.Kind(), length)
-	err := h.SetAlone(ctx, true)
+	err := h.setAlone(ctx, true)
 	if err == nil {
 		err = h.AddReport(ctx, store.Report{Level: string(LevelInfo), Text: text})
 	}
@@ -68,7 +69,7 @@ func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 	}
 	log.Warn("a task over which servers died runs alone", "longest", length)
 	timer := time.AfterFunc(length, func() {
-		if err := h.SetAlone(ctx, false); err != nil && ctx.Err() == nil {
+		if err := h.setAlone(ctx, false); err != nil && ctx.Err() == nil {
 			log.Error("it could not be written that a task runs alone no more", "error", err)
 		}
 		ending()
@@ -77,6 +78,23 @@ func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 		timer.Stop()
 		ending()
 	}
+}
+
+// setAlone writes whether the task runs alone. The server's next start takes it back where requests or looks ran beside it.
+func (h *held) setAlone(ctx context.Context, alone bool) error {
+	h.note.Change(func(work *blackbox.Work) { work.Alone = true })
+	err := h.SetAlone(ctx, alone)
+	if err == nil && !alone {
+		h.note.Change(func(work *blackbox.Work) { work.Alone = false })
+	}
+	return err
+}
+
+// HasSuspect reports whether a task runs alone, or is to, for at most AloneTime yet: then the keeper begins no looks beside it.
+func (e *Engine) HasSuspect() bool {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return e.pool.alone && time.Since(e.pool.since) < e.MakeWay+e.AloneTime
 }
 
 // othersEnded waits until no task runs in this process but the caller's; false when that takes longer, or ctx ends.

@@ -1,12 +1,15 @@
 package engine_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -85,6 +88,36 @@ func TestATaskOverWhichServersDiedRunsAloneForAWhile(t *testing.T) {
 		"It goes on, from what is there, as soon as a Burano server runs.")
 	letOn()
 	require.Equal(t, "success", h.ended(suspect).State)
+}
+
+func TestTheNextStartWouldKnowWhichTaskRunsAndThatItIsAlone(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	path := filepath.Join(t.TempDir(), "running")
+	var err error
+	h.running, _, _, err = blackbox.Open(path)
+	require.NoError(t, err)
+	id := h.create("one")
+	h.deploy(id, application("a1", "alpha", nil))
+	h.die(2, false)
+	letOn := h.world.Hold("deploy alpha")
+	h.start()
+	h.begun("deploy alpha", 1)
+	require.True(t, h.engine.HasSuspect())
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	copied := filepath.Join(t.TempDir(), "copy")
+	require.NoError(t, os.WriteFile(copied, now, 0o600))
+	_, ran, more, err := blackbox.Open(copied)
+	require.NoError(t, err)
+	letOn()
+	deployment := h.ended(id)
+	work, alone := blackbox.Alone(ran, more)
+	require.True(t, alone)
+	require.True(t, work.Alone)
+	require.Positive(t, work.Fence)
+	require.Equal(t, []string{blackbox.Task, deployment.ID, "deployment of environment " + id}, []string{work.Kind, work.Key, work.What})
+	require.Eventually(t, func() bool { return !h.engine.HasSuspect() }, 10*time.Second, time.Millisecond)
 }
 
 func TestATaskHasALongestTime(t *testing.T) {

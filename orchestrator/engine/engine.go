@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
@@ -81,6 +82,8 @@ type Config struct {
 	AloneTime, MakeWay time.Duration
 	// Sole says that no other process uses the database: then what a former process held is taken over at once.
 	Sole bool
+	// Running notes what runs, for the server's next start; nil: nothing does.
+	Running *blackbox.Box
 	// AtStep, when it is set, is called when a native step has begun and when it is done, before its end is written: tests interrupt
 	// the server there.
 	AtStep func(name string, done bool)

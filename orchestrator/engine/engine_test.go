@@ -18,6 +18,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
@@ -52,6 +53,7 @@ type house struct {
 	taskTime, aloneTime, makeWay time.Duration
 	code                         muranopl.Limits
 	metrics                      prometheus.Registerer
+	running                      *blackbox.Box
 	// packages and natives are those of enginetest, unless a test says otherwise.
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
@@ -114,7 +116,7 @@ func (h *house) start() {
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
 		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: h.logger, Poll: h.poll(), Lease: h.lease, Workers: h.workers,
-		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code, Metrics: h.metrics, Rehearsal: h.rehearsal})
+		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code, Metrics: h.metrics, Rehearsal: h.rehearsal, Running: h.running})
 	require.NoError(h.t, err)
 	config := orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)}
 	if h.rehearsal != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
@@ -20,6 +21,7 @@ type held struct {
 	lease *lease.Lease
 	known secret.Known
 	log   *slog.Logger
+	note  *blackbox.Note // of the task, for the server's next start
 
 	wanted atomic.Bool // the environment, by a user's task that waits: a repair begins no other step
 	away   atomic.Bool // it did not begin one

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/requestid"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -16,6 +17,7 @@ import (
 type pool struct {
 	busy    int
 	alone   bool          // a task is to run alone, or does: no other is taken
+	since   time.Time     // the last task was taken
 	calm    time.Time     // until then no task is taken that is to run alone, as long as there are others
 	changed chan struct{} // closed, and made anew, when a worker becomes free
 }
@@ -64,7 +66,7 @@ func (e *Engine) takeOne(ctx context.Context, tasks *sync.WaitGroup) bool {
 	alone = e.runsAlone(hold.Task())
 	e.mutex.Lock()
 	e.pool.busy++
-	e.pool.alone = alone
+	e.pool.alone, e.pool.since = alone, time.Now()
 	e.mutex.Unlock()
 	tasks.Go(func() {
 		defer e.free()
@@ -101,6 +103,8 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 	renewing.Go(func() { h.lease.Keep(keepCtx, h.renew) })
 	defer renewing.Wait()
 	defer release()
+	h.note = e.Running.Begin(blackbox.Work{Kind: blackbox.Task, What: hold.Task().Kind() + " of environment " + environmentID, Key: hold.Task().ID, Fence: hold.Fence()})
+	defer h.note.End()
 	h.log = requestid.Logger(h.known.Logger(e.Logger), hold.Task().RequestID)
 	if alone {
 		defer e.makeWay(taskCtx, h)()

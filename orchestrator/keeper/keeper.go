@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -27,6 +28,10 @@ type Config struct {
 	// Project reaches an environment's project through its standing delegation, and returns that one's id, too: nothing more when it is the
 	// known one, and store.ErrNotFound when there is none.
 	Project func(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error)
+	// Waits reports that no look is to begin now, because a task runs alone that may be what servers died over; nil: none ever does.
+	Waits func() bool
+	// Running notes the looks, for the server's next start; nil: nothing does.
+	Running *blackbox.Box
 	// Wake tells the engine that there is a task.
 	Wake func()
 
@@ -185,6 +190,9 @@ func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
 
 // claim begins to look at environments that are due. It tells whether there may be more of them than this server looks at.
 func (h *holding) claim(ctx context.Context, looks *sync.WaitGroup) (full bool) {
+	if h.Waits != nil && h.Waits() {
+		return false
+	}
 	h.mutex.Lock()
 	free := h.Looks - len(h.claimed)
 	h.mutex.Unlock()

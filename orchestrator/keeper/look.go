@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
@@ -24,10 +25,20 @@ const (
 	undeployed = time.Hour
 )
 
+// errEndedServers is why an environment is not looked at for a day.
+var errEndedServers = errors.New("looks at it ended the server three times while nothing else ran: it is not looked at for a day after the last time, or until another version of Burano runs")
+
 // look has those duties look at an environment that are due, keeps what they find, and starts a repair.
 func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) {
 	log := h.Logger.With("environment", claim.EnvironmentID)
-	environment, err := h.environment(ctx, claim)
+	key := blackbox.Key([]byte(blackbox.Look), []byte(claim.EnvironmentID))
+	var environment *Environment
+	err := errEndedServers
+	if !h.Running.Refused(key) {
+		note := h.Running.Begin(blackbox.Work{Kind: blackbox.Look, What: "look at environment " + claim.EnvironmentID, Key: key})
+		defer note.End()
+		environment, err = h.environment(ctx, claim)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return // it was removed, with its keeper
 	}

@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"gateway":             {"internal/door", "internal/wait"},
 	"catalog":             {"internal"},
 	"images":              {},
+	"internal/blackbox":   {},
 	"internal/database":   {"internal/wait"},
 	"internal/door":       {},
 	"internal/fault":      {},

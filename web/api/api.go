@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
@@ -71,6 +72,8 @@ type Config struct {
 	// Checks are what /readyz asks.
 	Checks []Check
 	Limits Limits
+	// Running notes what runs, for the server's next start, and knows the requests that are refused; nil: nothing does.
+	Running *blackbox.Box
 	// Metrics is where the API counts; nil when nobody looks.
 	Metrics *prometheus.Registry
 	// MetricsElsewhere: Metrics are shown by another listener, and not at /metrics.
@@ -137,9 +140,9 @@ func newEcho(config Config) *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.JSONSerializer = newPlainJSON()
 	e.HTTPErrorHandler = errorHandler(config)
-	e.Pre(requestID, audited(config.Audit, config.Address), accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
+	e.Pre(requestID, audited(config.Audit, config.Address), accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping), noted(config.Running),
 		recovery(config.Logger, counted), versions)
-	e.Use(authenticated(config.Auth, config.Limits.Recheck), shared(config.Limits), permitted(config.Policy))
+	e.Use(authenticated(config.Auth, config.Limits.Recheck), shared(config.Limits), identified, permitted(config.Policy))
 
 	v1 := e.Group("/v1", readBody(config.Limits.Values), negotiate)
 	environments := environmentHandlers{config.Orchestrator}

@@ -172,6 +172,9 @@ func (h catalogHandlers) uploadPackage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := identify(c, form.archive); err != nil {
+		return err
+	}
 	if err := checkJSON(form.metadata, h.values); err != nil {
 		return err
 	}

@@ -193,6 +193,9 @@ func decodeBody(c echo.Context, values int) error {
 	if len(raw) == 0 {
 		return nil
 	}
+	if err := identify(c, raw); err != nil {
+		return err
+	}
 	if err := checkJSON(raw, values); err != nil {
 		return err
 	}
