@@ -26,6 +26,7 @@ func (s *Service) Forms(ctx context.Context, caller identity.Caller, id string) 
 	if definition == nil {
 		return nil, nil, BadForms(p, firstError(problems))
 	}
+	p.Judge(definition)
 	return p, definition, nil
 }
 

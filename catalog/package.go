@@ -12,6 +12,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 )
@@ -25,6 +26,9 @@ type Package struct {
 
 	// What is made of a Heat template or a Helm chart; "" for MuranoPL.
 	madeClass, madeForm string
+
+	rules map[string]hot.Rule // of a Heat template's parameters
+	doubt error               // about a Heat template, which keeps it from being taken in
 
 	chartIcon []byte      // of a Helm chart; nil where it has none
 	origin    chartOrigin // of one that was fetched
@@ -80,6 +84,9 @@ func (p *Package) Format() string { return p.manifest.language }
 
 // CheckLengths refuses texts of the manifest that the catalog does not keep for their length.
 func (p *Package) CheckLengths() error { return p.manifest.checkLengths() }
+
+// CheckTemplate refuses a Heat template in which a parameter, resource, output or condition stands twice.
+func (p *Package) CheckTemplate() error { return p.doubt }
 
 // HOT tells whether the package holds a Heat template and no MuranoPL.
 func (p *Package) HOT() bool { return p.manifest.hot }
@@ -215,7 +222,8 @@ func newPackage(files contents) (*Package, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.madeClass, p.madeForm = template.class(&p.manifest, files), template.form(&p.manifest)
+		p.madeClass, p.madeForm = template.class(&p.manifest, files), template.form(&p.manifest, files)
+		p.rules, p.doubt = template.rules(), template.doubt()
 	}
 	if m.helm {
 		if err := p.takeChart(); err != nil {

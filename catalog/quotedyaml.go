@@ -3,7 +3,9 @@ package catalog
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -167,4 +169,26 @@ func escaped(r rune) string {
 		return fmt.Sprintf(`\u%04X`, r)
 	}
 	return fmt.Sprintf(`\U%08X`, r)
+}
+
+// literal writes a value in YAQL.
+func literal(value any) string {
+	if text, ok := value.(string); ok {
+		return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
+	}
+	return scalar(value)
+}
+
+// scalar writes a value that is neither list nor map.
+func scalar(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case float64:
+		if value == math.Trunc(value) && math.Abs(value) < 1e16 {
+			return strconv.FormatFloat(value, 'f', 1, 64)
+		}
+		return strconv.FormatFloat(value, 'g', -1, 64)
+	}
+	return fmt.Sprint(value)
 }

@@ -161,6 +161,9 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 	if err := p.CheckLengths(); err != nil {
 		return Record{}, err
 	}
+	if err := p.CheckTemplate(); err != nil {
+		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
+	}
 	record := s.newRecord(p, meta, caller.ProjectID)
 	if err := s.store.AddPackage(ctx, record, archive); err != nil {
 		return Record{}, err

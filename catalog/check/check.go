@@ -35,6 +35,7 @@ const (
 	UnusedFile     Rule = "unused-classfile" // a file of Classes that the manifest does not name
 	Requirement    Rule = "requirement"      // a package that is required and not at hand
 	UI             Rule = "ui"               // a form that the dashboard cannot show
+	MissingFile    Rule = "missing-file"     // a file that a Heat template names and the package has not
 	Images         Rule = "images"           // a list of images that clients cannot read
 	Chart          Rule = "chart"            // a Helm chart that is not in the package, so that it is not checked
 	Plan           Rule = "plan"             // an execution plan that cannot run as it is written
@@ -43,7 +44,7 @@ const (
 
 // Rules are all rules there are.
 func Rules() []Rule {
-	return []Rule{Manifest, Requirement, UI, Images, Chart, ClassFile, UnknownClass, UnknownCall, Metadata, NoExpression, Unreachable, Plan, UnusedResource, UnusedFile}
+	return []Rule{Manifest, Requirement, UI, MissingFile, Images, Chart, ClassFile, UnknownClass, UnknownCall, Metadata, NoExpression, Unreachable, Plan, UnusedResource, UnusedFile}
 }
 
 // Finding is one thing that is wrong.
@@ -81,9 +82,12 @@ func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf, pl
 	if !pkg.HOT() && !pkg.Helm() {
 		c.all()
 	}
-	if err := pkg.CheckLengths(); err != nil {
-		c.findings = append(c.findings, Unreadable(err))
+	for _, err := range []error{pkg.CheckLengths(), pkg.CheckTemplate()} {
+		if err != nil {
+			c.findings = append(c.findings, Unreadable(err))
+		}
 	}
+	c.filesOfTemplate()
 	c.plans(plans)
 	c.uiFile()
 	c.images()
@@ -212,7 +216,7 @@ func (c *checker) resources() {
 	files := c.pkg.FileNames()
 	for _, file := range files {
 		inner, is := strings.CutPrefix(file, "Resources/")
-		if !is {
+		if !is || c.pkg.HOT() && strings.HasPrefix(inner, "HotEnvironments/") { // which models name
 			continue
 		}
 		used := slices.ContainsFunc(files, func(other string) bool {
@@ -230,6 +234,24 @@ func (c *checker) chart() {
 	if reference := c.pkg.ChartReference(); reference != nil {
 		line, column := c.pkg.ManifestPlace("Chart", "")
 		c.findings = append(c.findings, Finding{Chart, "manifest.yaml", line, column, fmt.Sprintf("the chart %s is fetched and checked when the package is imported", reference), true})
+	}
+}
+
+// filesOfTemplate finds files that a Heat template names and the package has not.
+func (c *checker) filesOfTemplate() {
+	references, err := c.pkg.HotReferences()
+	if err != nil {
+		return // which would have kept the package from being read
+	}
+	for _, reference := range references {
+		if !reference.Missing {
+			continue
+		}
+		message := fmt.Sprintf("the template names the file %q, which is not in the package: put it into Resources/HotFiles/%s", reference.Name, reference.Place)
+		if reference.Place == "" {
+			message = fmt.Sprintf("the template names %q, and templates can name files of the package only: put it into Resources/HotFiles and name it by its path there", reference.Name)
+		}
+		c.findings = append(c.findings, Finding{MissingFile, reference.In, reference.Line, reference.Column, message, false})
 	}
 }
 

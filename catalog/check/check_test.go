@@ -169,9 +169,36 @@ var complete = fstest.MapFS{
 // named breaks the rule that a chart is at hand.
 var named = fstest.MapFS{"manifest.yaml": {Data: []byte("Format: Helm/1.0\nFullName: org.example.Pages\nChart: oci://registry.example.org/pages:1.0.0\n")}}
 
+// stack breaks the rule that files are there.
+var stack = fstest.MapFS{"manifest.yaml": {Data: []byte("Format: Heat.HOT/1.0\nType: Application\nFullName: org.example.Stack\n")},
+	"template.yaml": {Data: []byte("heat_template_version: 2016-10-14\nresources:\n  a: {type: lost.yaml}\n")}}
+
+func TestFilesThatATemplateNamesAreMissed(t *testing.T) {
+	pkg, err := catalog.ReadFolder(fstest.MapFS{"manifest.yaml": stack["manifest.yaml"],
+		"template.yaml": {Data: []byte("resources:\n  a: {type: sub/one.yaml}\n  b: {type: OS::Nova::Server, properties: {user_data: {get_file: http://example.org/x}}}\n" +
+			"  c: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: ./two.yaml}}}\n")},
+		"Resources/HotEnvironments/prod.yaml": {Data: []byte("resource_registry:\n  My::Thing: three.yaml\n  resources: {a: {My::Other: four.yaml, hooks: pre-create}}\n")},
+		"Resources/HotFiles/sub/one.yaml":     {Data: []byte("resources: {a: {type: OS::Nova::Server, properties: {user_data: {get_file: init.sh}, personality: {a: {get_file: ../up.sh}}}}}\n")},
+		"Resources/HotFiles/three.yaml":       {Data: []byte("resources: {a: {type: sub/one.yaml}}\n")},
+		"Resources/HotFiles/init.sh":          {Data: []byte("where Heat asks for it")},
+	})
+	require.NoError(t, err)
+	var found []string
+	for _, finding := range check.Package(t.Context(), pkg, embedded(t), nil) {
+		require.Equal(t, check.MissingFile, finding.Rule, "%s", finding)
+		found = append(found, finding.String())
+	}
+	require.Equal(t, []string{
+		`Resources/HotEnvironments/prod.yaml:3:30: missing-file: the template names the file "four.yaml", which is not in the package: put it into Resources/HotFiles/four.yaml`,
+		`Resources/HotFiles/sub/one.yaml:1:114: missing-file: the template names the file "../up.sh", which is not in the package: put it into Resources/HotFiles/up.sh`,
+		`template.yaml:3:66: missing-file: the template names "http://example.org/x", and templates can name files of the package only: put it into Resources/HotFiles and name it by its path there`,
+		`template.yaml:4:72: missing-file: the template names the file "./two.yaml", which is not in the package: put it into Resources/HotFiles/two.yaml`,
+	}, found)
+}
+
 func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
 	found := map[check.Rule]string{}
-	for _, folder := range []fstest.MapFS{everything, complete, named} {
+	for _, folder := range []fstest.MapFS{everything, complete, named, stack} {
 		pkg, err := catalog.ReadFolder(folder)
 		require.NoError(t, err)
 		for _, finding := range check.Package(t.Context(), pkg, embedded(t), nil) {
@@ -186,6 +213,7 @@ func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
 		check.Manifest:       "manifest.yaml:8:3",
 		check.Requirement:    "manifest.yaml:5:3 (warning)",
 		check.UI:             "UI/ui.yaml:1:10",
+		check.MissingFile:    "template.yaml:3:13",
 		check.Images:         "images.lst:1:9 (warning)",
 		check.Chart:          "manifest.yaml:3:8 (warning)",
 		check.ClassFile:      "Classes/Bad.yaml:3:17",

@@ -46,6 +46,8 @@ func Text(value any) string {
 		return value
 	case float64:
 		return strconv.FormatFloat(value, 'f', -1, 64)
+	case int64:
+		return strconv.FormatInt(value, 10)
 	case bool:
 		return strconv.FormatBool(value)
 	}
@@ -58,7 +60,7 @@ func Text(value any) string {
 
 // Boolean reads a truth the way Heat does.
 func Boolean(value any) (truth, ok bool) {
-	switch strings.ToLower(Text(value)) {
+	switch strings.ToLower(strings.TrimSpace(Text(value))) {
 	case "true", "t", "on", "y", "yes", "1":
 		return true, true
 	case "false", "f", "off", "n", "no", "0":

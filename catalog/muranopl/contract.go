@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/burano/burano/catalog/hot"
 	"github.com/burano/burano/catalog/yaql"
 )
 
@@ -87,7 +88,12 @@ type chain struct {
 	steps  []step
 }
 
-func (c chain) text() string { return strings.TrimPrefix(strings.TrimPrefix(c.source, "$"), ".") }
+func (c chain) text() string {
+	if len(c.steps) == 1 && c.steps[0].name == "heatParameter" {
+		return "a parameter of Heat of type " + c.steps[0].parameter.Type
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(c.source, "$"), ".")
+}
 
 // step is one function of a chain.
 type step struct {
@@ -99,6 +105,7 @@ type step struct {
 	predicate *yaql.Expression
 	message   string
 	exclude   []string // template()
+	parameter hot.Rule // heatParameter()
 }
 
 // items is a contract of a list.
@@ -326,6 +333,14 @@ func (d *classDocument) step(expression *yaql.Expression, call *yaql.Call) (step
 		}
 	case "class", "template":
 		err = d.classStep(&s, argument)
+	case "heatParameter":
+		var rule string
+		if node := argument(0, "rule"); node != nil {
+			rule, err = name(node)
+		}
+		if err == nil {
+			s.parameter, err = hot.ParseRule(rule)
+		}
 	default:
 		err = fmt.Errorf("a contract has no function %s(); it has string, int, bool, notNull, check, class, template, owned and notOwned", call.Name)
 	}

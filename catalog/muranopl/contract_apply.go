@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/sensitive"
 )
 
 // application is one application of a contract to a value of a property or an argument.
@@ -153,6 +154,8 @@ func (s *step) apply(a *application, c chain, value any) (any, bool) {
 		return s.object(a, c, value)
 	case "template":
 		return s.model(a, c, value)
+	case "heatParameter":
+		return s.heatParameter(a, value)
 	}
 	return s.owner(a, value)
 }
@@ -171,4 +174,15 @@ func (s *step) check(a *application, c chain, value any) (any, bool) {
 		return a.broken(fmt.Sprintf("%s; found %s", s.message, a.found(value)), s.message)
 	}
 	return a.wants(c, value)
+}
+
+// heatParameter is what the classes of Heat templates have for their parameters. Names that are those of secrets keep values out of errors.
+func (s *step) heatParameter(a *application, value any) (any, bool) {
+	rule := s.parameter
+	rule.Hidden = rule.Hidden || sensitive.Path(a.path)
+	sent, err := rule.Value(plainValue(value))
+	if err != nil {
+		return a.broken("takes no such value: "+err.Error(), err.Error())
+	}
+	return sent, true
 }

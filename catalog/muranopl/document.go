@@ -60,6 +60,11 @@ func ReadYAML(file string, text []byte) (any, error) {
 	return documents[0].value(documents[0].root)
 }
 
+// YAMLValue is the value of a node, as ReadYAML has it.
+func YAMLValue(file string, node *yaml.Node) (any, error) {
+	return document{file, node, new(int), places{}, new([]Flaw), false}.value(node)
+}
+
 // document is one YAML document of a class file.
 type document struct {
 	file  string

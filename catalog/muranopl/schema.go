@@ -3,6 +3,7 @@ package muranopl
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/burano/burano/catalog/yaql"
@@ -295,6 +296,8 @@ func chainSchema(c chain) map[string]any {
 			}
 		case "owned", "notOwned":
 			schema["owned"] = s.name == "owned"
+		case "heatParameter":
+			maps.Copy(schema, s.parameter.Schema())
 		case "check":
 			checkSchema(schema, s.predicate.Root())
 		}

@@ -42,6 +42,9 @@ type Field struct {
 	// Attributes are all others by name (maxLength, not max_length), without validators and regexpValidator.
 	Attributes map[string]*Value
 	Validators []*Validator // $ is the field's value
+	// Judge, where there is one, decides in place of the validators: it returns the value as expressions see it, or why it is none. Numbers of such a field
+	// may be fractions.
+	Judge func(value any) (any, error)
 }
 
 // Validator is a condition of a form or field: an Expression that should be true or a Pattern that should be found in the text.

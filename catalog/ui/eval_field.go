@@ -277,6 +277,14 @@ func (f *filling) fill() any {
 		}
 		return value
 	}
+	if f.field.Judge != nil {
+		judged, err := f.field.Judge(value)
+		if err != nil {
+			f.wrong("%v", err)
+			return value
+		}
+		return judged
+	}
 	f.validate(value)
 	return value
 }
@@ -401,6 +409,9 @@ func (f *filling) clean(given any) (value any, message string) {
 		}
 		return yaql.Truth(given), ""
 	case "integer":
+		if f.field.Judge != nil {
+			return f.fraction(given)
+		}
 		return f.integer(given)
 	case "network":
 		return f.network(given)
@@ -445,6 +456,20 @@ func textual(given any) (string, bool) {
 		return "", false
 	}
 	return yaql.Text(given), true
+}
+
+// fraction is a number, or its text, which the field's judge reads.
+func (f *filling) fraction(given any) (any, string) {
+	switch number := given.(type) {
+	case nil, int64, float64:
+		return number, ""
+	case string:
+		if number = strings.TrimSpace(number); number != "" {
+			return number, ""
+		}
+		return nil, ""
+	}
+	return nil, f.message("invalid", "Enter a number.")
 }
 
 func (f *filling) integer(given any) (any, string) {

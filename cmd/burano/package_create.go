@@ -22,7 +22,7 @@ import (
 type createOptions struct {
 	template, classes, chart, resources, ui, logo, output string
 	fullName, name, kind, author, description, version    string
-	tags                                                  []string
+	tags, environments                                    []string
 	force                                                 bool
 }
 
@@ -40,7 +40,7 @@ func packageCreateCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			pkg, err := options.read(args)
 			if err == nil {
-				err = pkg.CheckLengths()
+				err = errors.Join(pkg.CheckLengths(), pkg.CheckTemplate())
 			}
 			if err != nil {
 				return err
@@ -56,12 +56,16 @@ func packageCreateCommand() *cobra.Command {
 			if err := save(file, zip.Bytes(), options.force); err != nil {
 				return err
 			}
+			if err := warnOfMissing(command.ErrOrStderr(), pkg); err != nil {
+				return err
+			}
 			fmt.Fprintf(command.OutOrStdout(), "%s: saved as %s\n", pkg.FullName(), file)
 			return nil
 		},
 	}
 	flags := command.Flags()
-	flags.StringVarP(&options.template, "template", "t", "", "Heat template to make the package of; files that it names by get_file are not packed: put them into --resources under HotFiles")
+	flags.StringVarP(&options.template, "template", "t", "", "Heat template to make the package of; files that it names (get_file, nested templates) are packed with it")
+	flags.StringArrayVar(&options.environments, "environment", nil, "environment file of Heat to pack with the template, with the files of its resource_registry; may be repeated")
 	flags.StringVarP(&options.classes, "classes", "c", "", "folder of class files, each of which starts with the Name of its class")
 	flags.StringVar(&options.chart, "chart", "", "Helm chart to make the package of: its folder, its archive (.tgz), or its address in a registry (oci://…), from where the server fetches it")
 	flags.StringVarP(&options.resources, "resources", "r", "", "folder of resources")
@@ -89,6 +93,8 @@ func (o createOptions) read(args []string) (*catalog.Package, error) {
 			return nil, err
 		}
 		return catalog.ReadFolder(os.DirFS(args[0]))
+	case len(o.environments) > 0 && o.template == "":
+		return nil, errors.New("--environment goes with a Heat template (-t)")
 	case o.sources() != 1:
 		return nil, errors.New("name a folder, or a Heat template with -t, or a folder of classes with -c, or a Helm chart with --chart")
 	}
@@ -104,6 +110,11 @@ func (o createOptions) read(args []string) (*catalog.Package, error) {
 	}
 	if err == nil && o.resources != "" {
 		err = addFolder(files, "Resources", o.resources)
+	}
+	if err == nil && o.template != "" {
+		err = catalog.GatherHotFiles(files, func(name string) ([]byte, error) {
+			return os.ReadFile(filepath.Join(filepath.Dir(o.template), filepath.FromSlash(name)))
+		})
 	}
 	if err == nil && o.logo != "" {
 		err = addFile(files, "logo.png", o.logo)
@@ -174,7 +185,23 @@ func (o createOptions) hot(files map[string][]byte, manifest map[string]any) err
 	if template.Description != "" {
 		manifest["Description"] = template.Description
 	}
+	for _, environment := range o.environments {
+		if err := addFile(files, "Resources/HotEnvironments/"+filepath.Base(environment), environment); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// warnOfMissing names the files that a Heat template names and the package has not.
+func warnOfMissing(out io.Writer, pkg *catalog.Package) error {
+	references, err := pkg.HotReferences()
+	for _, one := range references {
+		if one.Missing {
+			fmt.Fprintf(out, "warning: %s:%d:%d names %q, which is not packed: there is no such file\n", one.In, one.Line, one.Column, one.Name)
+		}
+	}
+	return err
 }
 
 func (o createOptions) muranoPL(files map[string][]byte, manifest map[string]any) error {

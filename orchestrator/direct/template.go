@@ -277,13 +277,12 @@ func values(declared map[string]any, environment environment, given map[string]a
 			return nil, wrong("parameter %s is no map", name)
 		}
 		var value any
-		has := false
 		for _, level := range []map[string]any{given, environment.Parameters, environment.Defaults, {name: parameter["default"]}} {
-			if value, has = level[name]; has {
+			if value = level[name]; value != nil { // null is as good as not given, for Heat
 				break
 			}
 		}
-		if _, defaulted := parameter["default"]; value == nil && !defaulted {
+		if value == nil {
 			return nil, wrong("the parameter %s was not provided", name)
 		}
 		plain, err := plainOf(map[string]any{"value": value})

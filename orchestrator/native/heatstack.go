@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -122,8 +123,15 @@ func (s *heatStack) replace(prefix string, template map[string]any) (changed boo
 }
 
 func setParameters(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
-	s.content.Parameters = dict(call, "parameters")
+	s.content.Parameters = given(dict(call, "parameters"))
 	return nil, nil
+}
+
+// given leaves out parameters that are null, for which Heat takes the template's default.
+func given(parameters map[string]any) map[string]any {
+	made := maps.Clone(parameters)
+	maps.DeleteFunc(made, func(_ string, value any) bool { return value == nil })
+	return made
 }
 
 func setFiles(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
@@ -217,6 +225,7 @@ func (h heatStackClass) output(ctx context.Context, call muranopl.Call) (any, er
 		}
 		s.outputs = found.Outputs
 	}
+	whole(s.outputs)
 	return s.outputs, nil
 }
 

@@ -74,3 +74,10 @@ func TestWhatIsTakenOutOfTheEnvironmentsStackIsKeptAtOnceAndWhatComesInBeforeItI
 	replace("a-", `{}`)
 	require.Len(t, runtime.kept, 4, "it is out already")
 }
+
+func TestParametersThatAreNullAreLeftToTheTemplate(t *testing.T) {
+	stack := &heatStack{}
+	_, err := setParameters(t.Context(), stack, muranopl.Call{Args: map[string]any{"parameters": map[string]any{"size": nil, "length": int64(9), "name": "", "on": false}}})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"length": int64(9), "name": "", "on": false}, stack.content.Parameters)
+}

@@ -86,7 +86,7 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 	}
 }
 
-// propertyHeatStack is what the classes of Heat templates have, and no others (catalog/hot.go).
+// propertyHeatStack is what the classes of Heat templates have, and no others (catalog/hot_class.go).
 const propertyHeatStack = "generatedHeatStackName"
 
 // rehearse has the servers that are there say what they are to be made of, and compares that with what they were made of.

@@ -43,7 +43,8 @@ var mayImport = map[string][]string{
 	"internal/wait":       {},
 	"test":                {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web", "cmd"},
 	"catalog/yaql":        {"internal/door"},
-	"catalog/muranopl":    {"catalog/yaql", "internal/door", "internal/fault", "internal/lists", "internal/panics", "internal/sensitive", "internal/wait"},
+	"catalog/hot":         {"catalog/yaql", "internal/door", "internal/fault"},
+	"catalog/muranopl":    {"catalog/hot", "catalog/yaql", "internal/door", "internal/fault", "internal/lists", "internal/panics", "internal/sensitive", "internal/wait"},
 	"orchestrator/secret": {"internal"},
 }
 

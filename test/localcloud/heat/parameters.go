@@ -26,10 +26,11 @@ func isPseudo(name string) bool {
 
 func (t *Template) addParameter(name string, body map[string]any) error {
 	p := Parameter{Type: hot.Text(body["type"]), Label: hot.Text(body["label"]), Description: hot.Text(body["description"])}
-	p.Default, p.HasDefault = body["default"]
+	p.Default = body["default"]
+	p.HasDefault = p.Default != nil // null is none
 	p.Hidden, _ = body["hidden"].(bool)
 	p.Immutable, _ = body["immutable"].(bool)
-	if !slices.Contains([]string{"string", "number", "json", "comma_delimited_list", "boolean"}, p.Type) {
+	if !slices.Contains(hot.Types(), p.Type) {
 		return invalid("InvalidSchemaError", "Invalid type (%s) of parameter %s: it is one of string, number, json, comma_delimited_list, boolean", p.Type, name)
 	}
 	for key := range body {
@@ -63,8 +64,8 @@ func (t *Template) parametersOf(given map[string]any) (map[string]any, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Parameters)) {
 		parameter := t.Parameters[name]
-		value, ok := given[name]
-		if !ok {
+		value := given[name]
+		if value == nil { // as if it had not been given
 			if !parameter.HasDefault {
 				return nil, invalid("UserParameterMissing", "The Parameter (%s) was not provided.", name)
 			}
