@@ -430,7 +430,7 @@ func (c *Cluster) kubernetesBy(authorities *pki.Cluster, user, group string) (*r
 	if !master.Address.IsValid() {
 		return nil, fmt.Errorf("master %s has no address yet", master.Name)
 	}
-	return &rest.Config{
+	return kube.Bounded(&rest.Config{
 		Host: kube.APIServerURL(c.config.Name),
 		TLSClientConfig: rest.TLSClientConfig{
 			ServerName: kube.APIServerName(c.config.Name),
@@ -440,7 +440,7 @@ func (c *Cluster) kubernetesBy(authorities *pki.Cluster, user, group string) (*r
 			return c.dialReadyAPI(ctx, authorities.Kubernetes.Trusted())
 		},
 		UserAgent: "burano", QPS: 100, Burst: 200,
-	}, nil
+	}), nil
 }
 
 const userLifetime = 24 * time.Hour

@@ -1,15 +1,19 @@
 package nodes
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"sync"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -55,6 +59,25 @@ func (r *readings) read(document []byte) ([]runtime.Object, error) {
 	return objects, nil
 }
 
+const (
+	// mostDefinitions is how many bytes a file of definitions may have: those of an image have 1 MiB.
+	mostDefinitions = 8 << 20
+	// mostDefined is how many keys and values it may have.
+	mostDefined = 1_000_000
+)
+
+// withinBounds reports an error of a YAML document that is larger than it looks.
+func withinBounds(text []byte) error {
+	documents, err := door.NewYAML(text, door.Bounds{Bytes: mostDefinitions, Values: mostDefined})
+	for err == nil {
+		err = documents.Decode(&yaml.Node{})
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
 // readDefinitions returns the objects of a file of a node's image; nil where it has none.
 func (d *deployment) readDefinitions(ctx context.Context, node Node, what, file string) ([]runtime.Object, error) {
 	said, err := d.script(ctx, node, "look for "+what, "if [ -e "+file+" ]; then sha256sum "+file+"; fi", nil)
@@ -70,9 +93,12 @@ func (d *deployment) readDefinitions(ctx context.Context, node Node, what, file 
 	if err != nil {
 		return nil, err
 	}
-	var content bytes.Buffer
-	if err := client.Receive(ctx, file, &content); err != nil {
+	content := &door.Buffer{Limit: mostDefinitions, What: "the file " + file + " of " + node.Name}
+	if err := client.Receive(ctx, file, content, mostDefinitions); err != nil {
 		return nil, err
+	}
+	if err := withinBounds(content.Bytes()); err != nil {
+		return nil, fmt.Errorf("read the file %s of %s: %w", file, node.Name, err)
 	}
 	return definitionFiles.read(content.Bytes()) // what the node says is of the node alone
 }

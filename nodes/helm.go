@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -84,6 +85,13 @@ var ErrNoDiff = errors.New("the image of the cluster's master is older than prev
 // ofOlder is how a program that is older than diffs says that it knows none.
 const ofOlder = "the action is none of deploy, rollback"
 
+// How large the answer of a master's program may be, in bytes and in memory. It has the values of a release, which Kubernetes keeps in a Secret of 1 MiB,
+// compressed.
+const (
+	mostHelm        = 16 << 20
+	mostHelmDecoded = 256 << 20
+)
+
 // helmLook is how long it may take to find out what a deployment would change.
 const helmLook = 30 * time.Second
 
@@ -120,9 +128,9 @@ func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, er
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
-	var output bytes.Buffer
+	output := &door.Buffer{Limit: mostHelm, What: "the answer about Helm release " + request.Name}
 	err = client.Stream(ctx, ssh.Job{
-		Name: "Helm release " + request.Name, Script: helmReleaseScript, Input: bytes.NewReader(input), Stdout: &output,
+		Name: "Helm release " + request.Name, Script: helmReleaseScript, Input: bytes.NewReader(input), Stdout: output,
 		Args: []string{lock, strconv.Itoa(int(limit.Seconds()))},
 	})
 	var exit *ssh.ExitError
@@ -133,7 +141,7 @@ func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, er
 		return HelmAnswer{}, err
 	}
 	var answer HelmAnswer
-	if err := json.Unmarshal(output.Bytes(), &answer); err != nil {
+	if err := door.DecodeJSON(bytes.NewReader(output.Bytes()), &answer, mostHelm, mostHelmDecoded, output.What); err != nil {
 		return HelmAnswer{}, fmt.Errorf("read what became of Helm release %s: %w", request.Name, err)
 	}
 	if request.Action == "diff" && strings.HasPrefix(answer.Error, ofOlder) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/seal"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/plan"
@@ -355,6 +356,12 @@ func sealKeyOf(ctx context.Context, client *clientv3.Client, gateway string) (pu
 	})
 }
 
+// How large the answer of a gateway's daemon may be, in bytes and in memory: it has some hundred bytes for each of its ports.
+const (
+	mostStatus        = 8 << 20
+	mostStatusDecoded = 64 << 20
+)
+
 // awaitServed waits until a gateway serves what is published, up to these changes.
 func (c *Cluster) awaitServed(ctx context.Context, node Node, published publications, wanted route.Applied) error {
 	client, err := c.connect(ctx, node)
@@ -388,7 +395,7 @@ func (c *Cluster) awaitServed(ctx context.Context, node Node, published publicat
 			return wait.Again(fmt.Errorf("the daemon of gateway %s does not answer: %w", node.Name, err))
 		}
 		defer response.Body.Close()
-		if err := json.NewDecoder(response.Body).Decode(&found); err != nil {
+		if err := door.DecodeJSON(response.Body, &found, mostStatus, mostStatusDecoded, "its answer"); err != nil {
 			return wait.Again(fmt.Errorf("the daemon of gateway %s: %w", node.Name, err))
 		}
 		if found.Reached.Covers(wanted) {

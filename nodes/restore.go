@@ -328,7 +328,7 @@ func (c *Cluster) BestLeft(ctx context.Context) (Left, error) {
 		if err != nil {
 			return err
 		}
-		return client.Receive(ctx, snapshotFile, to)
+		return client.Receive(ctx, snapshotFile, to, etcd.MostSnapshot)
 	}}, nil
 }
 

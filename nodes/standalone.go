@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/systemd"
@@ -225,13 +226,16 @@ func (s Standalone) Running(ctx context.Context) ([]corev1.Pod, error) {
 	return s.list(ctx, "runningpods/")
 }
 
+// mostPodsDecoded is how many bytes the kubelet's answer may have in memory.
+const mostPodsDecoded = 64 << 20
+
 func (s Standalone) list(ctx context.Context, what string) ([]corev1.Pod, error) {
 	text, err := s.ask(ctx, what)
 	if err != nil {
 		return nil, err
 	}
 	var list corev1.PodList
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
+	if err := door.DecodeJSON(strings.NewReader(text), &list, int64(len(text)), mostPodsDecoded, "its answer"); err != nil {
 		return nil, fmt.Errorf("read what the kubelet says of its pods: %w", err)
 	}
 	return list.Items, nil

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Socket is where HAProxy's admin socket is on a gateway.
@@ -75,8 +77,12 @@ type Server struct {
 	Counters
 }
 
-// answerLimit is how long an answer may be. A gateway publishes some hundreds of ports.
-const answerLimit = 16 << 20
+// How large an answer may be. A gateway publishes some hundreds of ports, and a line of the table has some hundred bytes.
+const (
+	answerLimit = 16 << 20 // bytes
+	lineLimit   = 16 << 10 // bytes of a line
+	rowLimit    = 50_000
+)
 
 // Ask asks HAProxy over a connection to its admin socket; HAProxy ends the connection with the answer. The listeners are ordered by
 // port, and their servers by address. Servers that are out of service are left out: these are about to go.
@@ -84,11 +90,7 @@ func Ask(socket io.ReadWriter) ([]Listener, error) {
 	if _, err := io.WriteString(socket, "show stat\n"); err != nil {
 		return nil, fmt.Errorf("ask HAProxy what it counts: %w", err)
 	}
-	limited := &io.LimitedReader{R: socket, N: answerLimit}
-	found, err := read(limited)
-	if err == nil && limited.N <= 0 {
-		err = fmt.Errorf("the answer is longer than %d bytes", answerLimit)
-	}
+	found, err := read(door.Lines(door.Reader(socket, answerLimit, "the answer"), lineLimit, "the answer"))
 	if err != nil {
 		return nil, fmt.Errorf("ask HAProxy what it counts: %w", err)
 	}
@@ -120,7 +122,10 @@ func read(from io.Reader) ([]Listener, error) {
 		}
 	}
 	found := map[uint16]*Listener{}
-	for {
+	for rows := 0; ; rows++ {
+		if rows > rowLimit {
+			return nil, &door.Exceeded{What: "the answer", Bound: strconv.Itoa(rowLimit) + " lines"}
+		}
 		fields, err := table.Read()
 		if errors.Is(err, io.EOF) {
 			return sorted(found), nil

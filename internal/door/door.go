@@ -64,6 +64,26 @@ func (r *reader) Read(into []byte) (int, error) {
 	return n, err
 }
 
+// Writer returns a writer to a target that takes at most limit bytes. Writing a further byte is an *Exceeded error.
+func Writer(target io.Writer, limit int64, what string) io.Writer {
+	return &writer{target: target, left: limit, limit: limit, what: what}
+}
+
+type writer struct {
+	target      io.Writer
+	left, limit int64
+	what        string
+}
+
+func (w *writer) Write(more []byte) (int, error) {
+	fits := min(int64(len(more)), w.left)
+	n, err := w.target.Write(more[:fits])
+	if w.left -= int64(n); err == nil && fits < int64(len(more)) {
+		err = &Exceeded{What: w.what, Bound: Bytes(w.limit)}
+	}
+	return n, err
+}
+
 // Buffer keeps the first bytes that are written to it. The zero Buffer keeps none. Writing beyond its limit is an *Exceeded error, which ends a copy
 // or a session.
 type Buffer struct {

@@ -31,6 +31,18 @@ func TestASourceWithoutEndIsLeft(t *testing.T) {
 	require.Equal(t, bytes.Repeat([]byte("x"), 1<<10), buffer.Bytes())
 }
 
+func TestAWriterTakesItsLimitAndNoMore(t *testing.T) {
+	kept := &bytes.Buffer{}
+	to := door.Writer(kept, 5, "the file")
+	n, err := to.Write([]byte("123"))
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	n, err = to.Write([]byte("4567"))
+	require.EqualError(t, err, "the file has more than 5 bytes")
+	require.Equal(t, 2, n)
+	require.Equal(t, "12345", kept.String())
+}
+
 type endless struct{}
 
 func (endless) Read(into []byte) (int, error) {

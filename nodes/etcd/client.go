@@ -17,6 +17,16 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
+// A cluster's members are its owner's machines, which may answer anything.
+const (
+	// mostMessage is how many bytes one answer may have, after decompression. What Burano reads at once are the routes of a cluster, of a KB each.
+	mostMessage = 16 << 20
+	// mostHeaders is how many bytes the headers of an answer may have, with the text of an error.
+	mostHeaders = 64 << 10
+	// MostSnapshot is how many bytes a snapshot may have. A member's file may be larger than its quota by what is being written.
+	MostSnapshot = quotaBytes + quotaBytes/2
+)
+
 // DialFunc opens a TCP connection; net.Dialer's and ssh.Client's DialContext are of this shape.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -34,9 +44,11 @@ func Client(endpoints []string, authority []byte, pair pki.Pair, dial DialFunc) 
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority)
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints:            endpoints,
-		TLS:                  &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
-		DialOptions:          []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) })},
+		Endpoints: endpoints,
+		TLS:       &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }),
+			grpc.WithMaxHeaderListSize(mostHeaders)},
+		MaxCallRecvMsgSize:   mostMessage,
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
 		Logger:               zap.NewNop(),

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Snapshot writes the store of the client's one endpoint as it is now, followed by its SHA-256, which is what etcdutl restores. It has all
@@ -25,7 +27,7 @@ func Snapshot(ctx context.Context, client *clientv3.Client, to io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("take a snapshot of etcd: %w", err)
 	}
-	_, err = io.Copy(to, answer.Snapshot)
+	_, err = io.Copy(to, door.Reader(answer.Snapshot, MostSnapshot, "the snapshot"))
 	if err := errors.Join(err, answer.Snapshot.Close()); err != nil {
 		return fmt.Errorf("read a snapshot of etcd: %w", err)
 	}

@@ -31,7 +31,7 @@ func Shared(config *rest.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a connection to the API server: %w", err)
 	}
-	return &rest.Config{Host: config.Host, Transport: transport, UserAgent: config.UserAgent, QPS: config.QPS, Burst: config.Burst}, nil
+	return &rest.Config{Host: config.Host, Transport: transport, UserAgent: config.UserAgent, QPS: config.QPS, Burst: config.Burst, WarningHandler: config.WarningHandler}, nil
 }
 
 // Client applies objects of any kind and waits for them. It asks the API server about each group of kinds once, and not about those that every API server has.

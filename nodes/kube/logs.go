@@ -106,6 +106,9 @@ func (l *Log) choose(ctx context.Context, client kubernetes.Interface) error {
 	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		names = append(names, container.Name)
 	}
+	if len(names) == 0 {
+		return fmt.Errorf("read pod %s/%s: it has no containers, says the API server", l.Namespace, l.Pod)
+	}
 	l.Container = cmp.Or(l.Container, pod.Annotations[annotationContainer], names[0])
 	if !slices.Contains(names, l.Container) {
 		return &NoContainer{Name: l.Container, Names: names}

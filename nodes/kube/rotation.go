@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/wait"
 )
 
@@ -120,9 +121,28 @@ func RestartKnowing(ctx context.Context, config *rest.Config, mark string) (coun
 	return len(owners), left, nil
 }
 
-// unmarked are the pods that run, know the authority, and are not known to know it as mark says.
+// mostGathered is how many bytes may be kept of a list that is read page by page.
+const mostGathered = 64 << 20
+
+// gathered counts what is kept of a list that an API server gives page by page, which may have no end.
+type gathered struct {
+	what  string
+	bytes int
+}
+
+// take counts a page, of whose objects so many bytes of text are kept.
+func (g *gathered) take(objects, text int) error {
+	const each, object = 4 << 10, 512 // bytes that a page and an object of it count at least
+	if g.bytes += each + objects*object + text; g.bytes > mostGathered {
+		return &door.Exceeded{What: g.what, Bound: door.Bytes(mostGathered)}
+	}
+	return nil
+}
+
+// unmarked are the metadata of the pods that run, know the authority, and are not known to know it as mark says.
 func unmarked(ctx context.Context, client kubernetes.Interface, mark string) (list []corev1.Pod, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
+	kept := gathered{what: "the list of pods"}
 	for {
 		var page *corev1.PodList
 		err := persist(ctx, func(ctx context.Context) (err error) {
@@ -132,11 +152,21 @@ func unmarked(ctx context.Context, client kubernetes.Interface, mark string) (li
 		if err != nil {
 			return nil, fmt.Errorf("list the pods: %w", err)
 		}
+		text := 0
 		for _, pod := range page.Items {
 			ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 			if !ended && knowsRoot(&pod) && pod.Annotations[annotationTrusts] != mark {
-				list = append(list, pod)
+				one := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp}}
+				text += len(one.Namespace) + len(one.Name)
+				if owner := metav1.GetControllerOf(&pod); owner != nil {
+					one.OwnerReferences = []metav1.OwnerReference{*owner}
+					text += owner.Size()
+				}
+				list = append(list, one)
 			}
+		}
+		if err := kept.take(len(page.Items), text); err != nil {
+			return nil, err
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return list, nil
@@ -328,6 +358,7 @@ func SignedBy(token string) string {
 func eachSecret(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions, do func(*corev1.Secret) error) error {
 	options.Limit = pageSize
 	var all []corev1.Secret
+	sum := gathered{what: "the list of Secrets"}
 	for {
 		var page *corev1.SecretList
 		err := persist(ctx, func(ctx context.Context) (err error) {
@@ -337,12 +368,17 @@ func eachSecret(ctx context.Context, client kubernetes.Interface, options metav1
 		if err != nil {
 			return fmt.Errorf("list the Secrets: %w", err)
 		}
+		text := 0
 		for _, one := range page.Items {
 			kept := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, Name: one.Name}}
 			if one.Type == corev1.SecretTypeServiceAccountToken {
 				kept.Data = map[string][]byte{corev1.ServiceAccountTokenKey: one.Data[corev1.ServiceAccountTokenKey]}
 			}
+			text += len(kept.Namespace) + len(kept.Name) + len(kept.Data[corev1.ServiceAccountTokenKey])
 			all = append(all, kept)
+		}
+		if err := sum.take(len(page.Items), text); err != nil {
+			return err
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			break

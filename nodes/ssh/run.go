@@ -15,10 +15,21 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/time/rate"
+
+	"github.com/burano/burano/internal/door"
 )
 
 const (
 	outputLimit = 1 << 20 // bytes of standard output that are kept and returned
+	// mostOutput is how many bytes a script whose output is kept may write: one that writes more is ended.
+	mostOutput = 64 << 20
+	// longestFirst is how long the line with the number of the process group may be.
+	longestFirst = 1 << 10
+	// outputRate is how many bytes a second are taken of a command's output, after the first outputBurst: a server that writes without end costs a few
+	// per cent of a processor.
+	outputRate  = 64 << 20
+	outputBurst = 16 << 20
 	tailLines   = 25      // lines of all output that an error carries
 	tailLimit   = 8 << 10 // and their bytes
 
@@ -54,6 +65,7 @@ func (c *Client) Run(ctx context.Context, script Script) (string, error) {
 	// The braces make bash read the whole script before it runs, so no command of it can eat the rest from standard input.
 	body := preamble(script.Env) + "{\n" + script.Body + "\n} </dev/null\n"
 	out := newOutput(outputLimit)
+	out.most = mostOutput
 	if err := c.run(ctx, script.Name, []string{"bash", "-s"}, bytes.NewBufferString(body), out); err != nil {
 		return out.String(), err
 	}
@@ -93,7 +105,7 @@ func (c *Client) run(ctx context.Context, name string, command []string, input i
 		return c.failed(conn, name, err)
 	}
 	defer session.Close()
-	session.Stdout, session.Stderr = out.stdout(), out.stderr()
+	session.Stdout, session.Stderr = out.stdout(ctx), out.stderr(ctx)
 	send := func() error { return nil }
 	if content, whole := input.(*bytes.Buffer); whole {
 		// It goes as it is, in as few packets as can be.
@@ -125,6 +137,14 @@ func (c *Client) run(ctx context.Context, name string, command []string, input i
 	}()
 	select {
 	case err = <-ended:
+	case <-out.refused:
+		// Nothing takes its output any more, so that it would never end.
+		conn.killGroup(out, c.config.Sudo)
+		session.Close()
+		if ctx.Err() == nil {
+			return fmt.Errorf("script %q at %s was stopped: %w", name, c.config.name(), out.refusal)
+		}
+		return fmt.Errorf("script %q was stopped: %w", name, context.Cause(ctx))
 	case <-ctx.Done():
 		conn.killGroup(out, c.config.Sudo)
 		session.Close()
@@ -170,11 +190,11 @@ type Job struct {
 	Script         string    // for bash; what it and Args hold is seen in the server's process list
 	Args           []string  // $1 and so on
 	Input          io.Reader // may be nil
-	Stdout, Stderr io.Writer // may be nil; written to by one goroutine each
+	Stdout, Stderr io.Writer // may be nil; written to by one goroutine each; their errors end the command
 }
 
-// Stream runs a command until it ends. When ctx ends it is killed with everything it started. A command that failed gives an
-// *ExitError, and one of which no end is known a *LostError.
+// Stream runs a command until it ends. When ctx ends, or a writer takes no more, it is killed with everything it started. A command that failed gives an
+// *ExitError, and one of which no end is known a *LostError. How much it writes is for Stdout and Stderr to bound.
 func (c *Client) Stream(ctx context.Context, job Job) error {
 	command := append([]string{"bash", "-c", "echo $$\n" + job.Script, job.Name}, job.Args...)
 	out := newOutput(outputLimit)
@@ -246,12 +266,46 @@ type output struct {
 	errors io.Writer // gets all of standard error as well; may be nil
 	last   [2][]byte // the end of standard output and of standard error
 	first  []byte
+	most   int64 // bytes that both may have; 0: any number
+	taken  int64
+	rate   *rate.Limiter
 
 	known chan struct{} // closed when group is known, which then stays as it is
 	group int
+
+	refused chan struct{} // closed when a part of the output was not taken, for refusal
+	refusal error
 }
 
-func newOutput(limit int) *output { return &output{limit: limit, known: make(chan struct{})} }
+func newOutput(limit int) *output {
+	return &output{limit: limit, known: make(chan struct{}), refused: make(chan struct{}), rate: rate.NewLimiter(outputRate, outputBurst)}
+}
+
+// refuse notes why the output is taken no more. It is called with the lock held.
+func (o *output) refuse(err error) error {
+	if o.refusal == nil {
+		o.refusal = err
+		close(o.refused)
+	}
+	return o.refusal
+}
+
+// admit takes a part of the output into account, once there is time for it.
+func (o *output) admit(ctx context.Context, size int) error {
+	err := o.rate.WaitN(ctx, size)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken += int64(size)
+	switch {
+	case o.refusal != nil:
+		return o.refusal
+	case err != nil:
+		return o.refuse(err)
+	case o.most > 0 && o.taken > o.most:
+		return o.refuse(&door.Exceeded{What: "its output", Bound: door.Bytes(o.most)})
+	}
+	return nil
+}
 
 type writerFunc func(p []byte) (int, error)
 
@@ -269,13 +323,19 @@ const copied = 32 << 10
 
 var buffers = sync.Pool{New: func() any { return new([copied]byte) }}
 
-func (o *output) stdout() io.Writer {
+func (o *output) stdout(ctx context.Context) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
+		if err := o.admit(ctx, len(p)); err != nil {
+			return 0, err
+		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		n := len(p)
 		if o.group == 0 {
 			head, rest, found := bytes.Cut(p, []byte("\n"))
+			if len(o.first)+len(head) > longestFirst {
+				return 0, o.refuse(&door.Exceeded{What: "the first line of its output", Bound: door.Bytes(longestFirst)})
+			}
 			o.first = append(o.first, head...)
 			if !found {
 				return n, nil
@@ -288,7 +348,7 @@ func (o *output) stdout() io.Writer {
 		}
 		if o.sink != nil {
 			if _, err := o.sink.Write(p); err != nil {
-				return 0, err
+				return 0, o.refuse(err)
 			}
 			return n, nil
 		}
@@ -300,13 +360,18 @@ func (o *output) stdout() io.Writer {
 	})
 }
 
-func (o *output) stderr() io.Writer {
+func (o *output) stderr(ctx context.Context) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
+		if err := o.admit(ctx, len(p)); err != nil {
+			return 0, err
+		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.remember(1, p)
 		if o.errors != nil {
-			return o.errors.Write(p)
+			if _, err := o.errors.Write(p); err != nil {
+				return 0, o.refuse(err)
+			}
 		}
 		return len(p), nil
 	})

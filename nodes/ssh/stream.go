@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"path"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Send streams a file to a path on the server (mode 0600), renamed into place when it is complete. What is read from is not closed.
@@ -16,10 +18,10 @@ func (c *Client) Send(ctx context.Context, from io.Reader, remote string) error 
 	return nil
 }
 
-// Receive streams a file of the server. When it fails, some of the file may have been written already.
-func (c *Client) Receive(ctx context.Context, remote string, to io.Writer) error {
+// Receive streams a file of the server, of at most limit bytes. When it fails, some of the file may have been written already.
+func (c *Client) Receive(ctx context.Context, remote string, to io.Writer, limit int64) error {
 	out := newOutput(0)
-	out.sink = to
+	out.sink = door.Writer(to, limit, "the file "+remote)
 	if err := c.run(ctx, "receive "+path.Base(remote), []string{"bash", "-c", "echo $$; exec cat " + quote(remote)}, nil, out); err != nil {
 		return fmt.Errorf("receive %s: %w", remote, err)
 	}

@@ -46,7 +46,7 @@ func TestScriptsAndFilesGoThroughSudo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "it's a file")
 	require.NoError(t, client.Upload(t.Context(), []ssh.File{{Path: file, Content: []byte("text")}}))
 	var sent bytes.Buffer
-	require.NoError(t, client.Receive(t.Context(), file, &sent))
+	require.NoError(t, client.Receive(t.Context(), file, &sent, 1<<20))
 	require.Equal(t, "text", sent.String())
 }
 

@@ -228,8 +228,8 @@ func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environmen
 
 // answerOn answers what a cluster asks for its volumes on a connection to its controllers, until that or ctx ends.
 func answerOn(ctx context.Context, line net.Conn, cluster volumes.Cluster) error {
-	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: storagePause / 2, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: storagePause, Timeout: storagePause}))
+	server := grpc.NewServer(append(volumes.Bounds(cluster.Logger), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: storagePause / 2, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: storagePause, Timeout: storagePause}))...)
 	defer server.Stop()
 	defer context.AfterFunc(ctx, server.Stop)()
 	volumes.Serve(server, cluster)
