@@ -212,7 +212,7 @@ func (h signInHandlers) receive(c echo.Context) error {
 	if err := request.ParseForm(); err != nil {
 		return fault.New(fault.Invalid, "What was posted is no form of at most %d bytes: begin to sign in on the dashboard", maxProof)
 	}
-	ticket, err := h.authenticator.ReceiveToken(request.PostForm.Get("token"))
+	ticket, err := h.authenticator.ReceiveToken(c, request.PostForm.Get("token"))
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,7 @@ type browser struct {
 	*server
 	cookie *http.Cookie
 	begun  *http.Cookie // of a sign-in by federation
+	back   *http.Cookie // that comes with Keystone's form
 	last   *http.Response
 }
 
@@ -173,6 +174,8 @@ func (b *browser) send(method, path string, body any, change ...func(*http.Reque
 		kept := &b.cookie
 		if strings.HasSuffix(cookie.Name, "-websso") {
 			kept = &b.begun
+		} else if strings.HasSuffix(cookie.Name, "-websso-return") {
+			kept = &b.back
 		}
 		if *kept = cookie; cookie.MaxAge < 0 {
 			*kept = nil

@@ -21,22 +21,27 @@ func (s *server) federated(user string) string {
 	return s.keystone.issue(user, identity.Project{}, nil)
 }
 
-// post is Keystone's form: what a page of another site has the browser send, without any cookie.
-func (s *server) post(token string) *httptest.ResponseRecorder {
+// post is Keystone's form: what a page of another site has the browser send, without any cookie that is not SameSite=None.
+func (s *server) post(token string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	request := httptest.NewRequest("POST", auth.WebSSOPath, strings.NewReader(url.Values{"token": {token}}.Encode()))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Origin", "https://keystone.example")
 	request.Header.Set("Sec-Fetch-Site", "cross-site")
+	for _, one := range change {
+		one(request)
+	}
 	recorder := httptest.NewRecorder()
 	s.echo.ServeHTTP(recorder, request)
 	return recorder
 }
 
 // ticket is what the dashboard's page finds in its address.
-func (s *server) ticket(token string) string {
-	recorder := s.post(token)
+func (s *server) ticket(token string, change ...func(*http.Request)) string {
+	recorder := s.post(token, change...)
 	require.Equal(s.t, http.StatusSeeOther, recorder.Code, recorder.Body)
-	require.Empty(s.t, recorder.Header().Get("Set-Cookie"), "another site's form signs nobody in")
+	for _, cookie := range recorder.Result().Cookies() {
+		require.Empty(s.t, cookie.Value, "another site's form signs nobody in")
+	}
 	where, err := url.Parse(recorder.Header().Get("Location"))
 	require.NoError(s.t, err)
 	require.Equal(s.t, "/dashboard/", where.Path)
@@ -87,6 +92,44 @@ func TestNobodyIsSignedInAsSomebodyElseByAnotherSite(t *testing.T) {
 	// A ticket is no cookie of having begun.
 	b.begun.Value = attackers
 	b.do(403, "POST", session, map[string]any{"ticket": attackers})
+}
+
+func TestATicketIsRedeemedOnlyInTheBrowserThatHasBegun(t *testing.T) {
+	s := newServer(t)
+	tls := func(r *http.Request) { r.TLS, r.Host = newTLS(), "burano.example:8082" }
+	begins := func() *browser {
+		b := &browser{server: s}
+		b.do(200, "POST", session+"/websso/openid", nil, tls)
+		require.Equal(t, http.SameSiteNoneMode, b.back.SameSite)
+		require.True(t, b.back.Secure && b.back.HttpOnly)
+		return b
+	}
+	with := func(b *browser) func(*http.Request) {
+		return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: b.back.Name, Value: b.back.Value}) }
+	}
+	redeem := func(b *browser, status int, ticket string) {
+		t.Helper()
+		b.do(status, "POST", session, map[string]any{"ticket": ticket}, tls)
+	}
+	attacker, victim := begins(), begins()
+	planted := s.ticket(s.federated("other"), tls, with(attacker))
+	redeem(victim, 403, planted)
+	require.Equal(t, 403, s.post(s.federated("other"), tls).Code, "no browser has begun")
+	evil := s.post(s.federated("other"), tls, with(victim), header("Origin", "https://evil.example"))
+	require.Equal(t, 403, evil.Code)
+	require.Contains(t, evil.Body.String(), "websso-keystone")
+	former := victim.back
+	victim.do(200, "POST", session+"/websso/openid", nil, tls)
+	redeem(victim, 403, s.ticket(s.federated("demo"), tls, func(r *http.Request) { r.AddCookie(&http.Cookie{Name: former.Name, Value: former.Value}) }))
+	victim.do(200, "POST", session+"/websso/openid", nil, tls)
+	redeem(victim, 200, s.ticket(s.federated("demo"), tls, with(victim)))
+	// Without TLS no such cookie comes from another site; one that comes counts.
+	open, second := &browser{server: s}, &browser{server: s}
+	open.do(200, "POST", session+"/websso/openid", nil)
+	second.do(200, "POST", session+"/websso/openid", nil)
+	open.do(403, "POST", session, map[string]any{"ticket": s.ticket(s.federated("demo"), with(second))})
+	open.do(200, "POST", session+"/websso/openid", nil)
+	open.do(200, "POST", session, map[string]any{"ticket": s.ticket(s.federated("demo"))})
 }
 
 func TestASignInByFederationTakesNoLongerThanItMay(t *testing.T) {

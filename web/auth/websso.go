@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -65,21 +66,26 @@ const WebSSOPath = "/burano/v1/session/websso"
 // begun is what a browser keeps that has begun to sign in.
 type begun struct {
 	Until time.Time `json:"until"`
+	Nonce string    `json:"nonce"`
 }
 
 // ticket is what a page comes back with.
 type ticket struct {
 	Token string    `json:"token"`
 	Until time.Time `json:"until"`
+	Nonce string    `json:"nonce,omitempty"` // of the browser that Keystone has posted the token with; "" where it sent no cookie
 }
 
 // BeginWebSSO returns the address at which Keystone signs somebody in by a provider, and has the browser remember that it has begun.
 //
-// Keystone sends the browser back with a form that posts the token, which no cookie comes with, since it is another site's; and there is no
-// place in it for a value of ours. So anybody's page could post anybody's token, to have somebody work as another user without noticing. That
-// is why the token is not signed in with where it arrives: it is sealed, and given to the dashboard's page, which redeems it by a request of its
-// own, and only in a browser that has the cookie of having begun. That is SameSite=Strict, and set only for the dashboard's own page
-// (X-Requested-With), so that no other page can begin for it.
+// Keystone sends the browser back with a form that posts the token from its own site, and has no place in it for a value of ours. So any page
+// could post any token, to have a user work as another one without noticing. Three things prevent that:
+//   - The form must come from Keystone's host (Origin).
+//   - The posted token is not signed in with where it arrives. It is sealed into a ticket, which the dashboard's page redeems by a request of its own,
+//     and only in a browser that has the cookie of having begun. That one is SameSite=Strict, and set only for the dashboard's own page
+//     (X-Requested-With), so that no other page can begin for it.
+//   - The ticket is bound to the browser that has begun: a second cookie with the same nonce, SameSite=None, comes with Keystone's form. Browsers
+//     keep such a cookie only by TLS or on the loopback; without TLS a ticket may be bound to no browser.
 func (a *Authenticator) BeginWebSSO(c echo.Context, providerID string) (string, error) {
 	request := c.Request()
 	if err := a.sameOrigin(request); err != nil {
@@ -89,11 +95,14 @@ func (a *Authenticator) BeginWebSSO(c echo.Context, providerID string) (string, 
 		if provider.ID != providerID {
 			continue
 		}
-		text, err := json.Marshal(begun{Until: a.Now().Add(webSSOTime)})
+		until := a.Now().Add(webSSOTime)
+		text, err := json.Marshal(begun{Until: until, Nonce: rand.Text()})
 		if err != nil {
 			return "", err
 		}
-		a.setNamedCookie(c, a.webSSOCookie(request), a.Sealer.Seal(webSSOOwner, text), a.Now().Add(webSSOTime))
+		sealed := a.Sealer.Seal(webSSOOwner, text)
+		a.setNamedCookie(c, a.webSSOCookie(request), sealed, until)
+		a.setReturnCookie(c, sealed, until)
 		scheme := "http"
 		if a.byTLS(request) {
 			scheme = "https"
@@ -105,18 +114,49 @@ func (a *Authenticator) BeginWebSSO(c echo.Context, providerID string) (string, 
 }
 
 // ReceiveToken makes the ticket of a token that Keystone has posted. The token is not looked at.
-func (a *Authenticator) ReceiveToken(token string) (string, error) {
+func (a *Authenticator) ReceiveToken(c echo.Context, token string) (string, error) {
 	if len(a.Providers) == 0 {
 		return "", fault.New(fault.NotFound, "Nobody can sign in by federation here")
+	}
+	request := c.Request()
+	if err := a.fromKeystone(request.Header.Get(echo.HeaderOrigin)); err != nil {
+		return "", err
 	}
 	if token == "" {
 		return "", fault.New(fault.Invalid, "There is no token in what was posted: begin to sign in on the dashboard")
 	}
-	text, err := json.Marshal(ticket{Token: token, Until: a.Now().Add(ticketTime)})
+	var first begun
+	cookie, err := request.Cookie(a.returnCookie(request))
+	if err == nil {
+		a.setReturnCookie(c, "", time.Time{})
+	}
+	if err != nil || !a.unseal(webSSOOwner, cookie.Value, &first) || !a.Now().Before(first.Until) {
+		if a.byTLS(request) {
+			return "", errNotBegun
+		}
+		first.Nonce = ""
+	}
+	text, err := json.Marshal(ticket{Token: token, Until: a.Now().Add(ticketTime), Nonce: first.Nonce})
 	if err != nil {
 		return "", err
 	}
 	return a.Sealer.Seal(ticketOwner, text), nil
+}
+
+var errNotBegun = fault.New(fault.Forbidden, "This browser has not begun to sign in, or began more than %d minutes ago: sign in again, from the dashboard's own page", webSSOTime/time.Minute)
+
+// fromKeystone refuses a form of another host's page. Browsers name the page's origin with each form that is posted; "null" is a page that hides it.
+func (a *Authenticator) fromKeystone(origin string) error {
+	if origin == "" || origin == "null" {
+		return nil
+	}
+	from, err := url.Parse(origin)
+	keystone, other := url.Parse(a.Keystone)
+	if err != nil || other != nil || !strings.EqualFold(from.Hostname(), keystone.Hostname()) {
+		return fault.New(fault.Forbidden, "This token was posted by a page of %q, and not by Keystone at %s: begin to sign in on the dashboard. "+
+			"Where browsers reach Keystone at another address, the operator sets websso-keystone to it", origin, a.Keystone)
+	}
+	return nil
 }
 
 // Redeem signs in with a ticket, in a browser that has begun to; project is as in SignIn.
@@ -131,16 +171,19 @@ func (a *Authenticator) Redeem(c echo.Context, sealed, project string) (identity
 		a.Logger.WarnContext(ctx, "a sign-in was refused: too many attempts", "account", "federation", "address", address)
 		return identity.Caller{}, &TooMany{Wait: wait}
 	}
-	again := fault.New(fault.Forbidden, "This browser has not begun to sign in, or began more than %d minutes ago: sign in again, from the dashboard's own page", webSSOTime/time.Minute)
 	var first begun
 	cookie, err := request.Cookie(a.webSSOCookie(request))
 	if err != nil || !a.unseal(webSSOOwner, cookie.Value, &first) || !a.Now().Before(first.Until) {
 		a.Logger.WarnContext(ctx, "a sign-in by federation was refused: the browser has not begun one", "address", address)
-		return identity.Caller{}, again
+		return identity.Caller{}, errNotBegun
 	}
 	var given ticket
 	if !a.unseal(ticketOwner, sealed, &given) || !a.Now().Before(given.Until) {
 		return identity.Caller{}, fault.New(fault.Forbidden, "This sign-in took too long: sign in again")
+	}
+	if given.Nonce != first.Nonce && (given.Nonce != "" || a.byTLS(request)) {
+		a.Logger.WarnContext(ctx, "a sign-in by federation was refused: another browser has begun it", "address", address)
+		return identity.Caller{}, fault.New(fault.Forbidden, "Another browser has begun this sign-in, or this one has begun another since: sign in again, from the dashboard's own page")
 	}
 	a.setNamedCookie(c, a.webSSOCookie(request), "", time.Time{})
 	caller, err := a.tokens.caller(ctx, given.Token)
@@ -162,4 +205,17 @@ func (a *Authenticator) unseal(owner, sealed string, into any) bool {
 // webSSOCookie is the name of the cookie of having begun.
 func (a *Authenticator) webSSOCookie(request *http.Request) string {
 	return a.cookieName(request) + "-websso"
+}
+
+// returnCookie is the name of the cookie that comes with Keystone's form.
+func (a *Authenticator) returnCookie(request *http.Request) string {
+	return a.webSSOCookie(request) + "-return"
+}
+
+func (a *Authenticator) setReturnCookie(c echo.Context, value string, expires time.Time) {
+	cookie := &http.Cookie{Name: a.returnCookie(c.Request()), Value: value, Path: "/", Expires: expires, HttpOnly: true, Secure: true, SameSite: http.SameSiteNoneMode}
+	if value == "" {
+		cookie.MaxAge = -1
+	}
+	c.SetCookie(cookie)
 }
