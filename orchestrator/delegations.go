@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,12 +177,23 @@ func (s *Service) delegate(ctx context.Context, caller identity.Caller, environm
 	standing, lookup := s.store.StandingDelegation(ctx, environment.ID)
 	switch {
 	case lookup == nil && standing.UserID == caller.UserID:
-		return standing, nil
+		return s.covered(ctx, caller, standing)
 	case lookup != nil && !errors.Is(lookup, store.ErrNotFound):
 		return store.Delegation{}, lookup
 	}
 	return store.Delegation{}, fault.New(fault.Forbidden, "%w. Or give environment %s once a standing delegation of yours, with which tasks can be started that "+
 		"come with such a token: burano environment delegation set, or PUT /burano/v1/environments/%s/delegation", err, environment.ID, environment.ID)
+}
+
+// covered returns a standing delegation of the caller's unless it grants a role that the caller's token has not: an application credential may have been
+// made with fewer roles than its owner has.
+func (s *Service) covered(ctx context.Context, caller identity.Caller, standing store.Delegation) (store.Delegation, error) {
+	missing, err := s.trusts.Missing(ctx, standing.Roles, caller.Roles)
+	if err == nil && len(missing) > 0 {
+		err = fault.New(fault.Forbidden, "The standing delegation of environment %s grants the role %s, which this token has not (it has %s): give the environment a delegation of "+
+			"fewer roles (burano environment delegation set --role), or use a credential that has them", standing.EnvironmentID, strings.Join(missing, ", "), cmp.Or(strings.Join(caller.Roles, ", "), "none"))
+	}
+	return standing, err
 }
 
 // ofProject returns a fault unless the caller works in the environment's project: nobody can be acted for elsewhere.

@@ -24,6 +24,8 @@ type Trusts interface {
 	// of kind Forbidden says that the caller's token can make none.
 	CreateTrust(ctx context.Context, caller identity.Caller, roles []string, expires time.Time) (trustID string, granted []string, err error)
 	DeleteTrust(ctx context.Context, trustID string) error
+	// Missing returns which of these roles somebody lacks who holds others, and those that they imply.
+	Missing(ctx context.Context, wanted, held []string) ([]string, error)
 	// CheckCredential tells whose an application credential is and when it ends; a fault of kind Unauthorized that Keystone takes it not.
 	CheckCredential(ctx context.Context, id, secret string) (owner identity.Caller, expires time.Time, err error)
 }

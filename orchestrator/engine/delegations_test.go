@@ -243,6 +243,25 @@ func TestAScriptDeploysWithTheStandingDelegationOfItsUser(t *testing.T) {
 	h.trustsBecome(0, "it ends with its environment")
 }
 
+func TestAScriptWithFewerRolesIsNotLentThoseOfItsUsersDelegation(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	_, err := h.service.SetDelegation(t.Context(), projectAdmin, id, orchestrator.Delegate{Roles: []string{"admin", "member"}})
+	require.NoError(t, err)
+	narrow := projectAdmin
+	narrow.Roles, narrow.Admin, narrow.Credential = []string{"member"}, false, script.Credential
+	session, err := h.service.Configure(t.Context(), narrow, id)
+	require.NoError(t, err)
+	err = h.service.Deploy(t.Context(), narrow, id, session.ID)
+	require.Equal(t, fault.Forbidden, fault.KindOf(err))
+	require.ErrorContains(t, err, "grants the role admin, which this token has not (it has member)")
+	require.Equal(t, "pending", h.status(id), "nothing is queued")
+	_, err = h.service.SetDelegation(t.Context(), projectAdmin, id, orchestrator.Delegate{Roles: []string{"member"}})
+	require.NoError(t, err)
+	require.True(t, h.worksWith(h.deployAs(narrow, id, "first")).Standing)
+	require.Equal(t, "success", h.ended(id).State)
+}
+
 func TestAnApplicationCredentialIsKeptSealedAndForItsOwnerOnly(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")

@@ -80,6 +80,20 @@ func withImplied(wanted []string, implied map[string][]string, held []string) []
 	return all
 }
 
+// Missing returns which of these roles somebody lacks who holds others, and those that they imply.
+func (s *Service) Missing(ctx context.Context, wanted, held []string) ([]string, error) {
+	implied, err := s.implied.of(ctx, s.identity)
+	if err != nil {
+		return nil, err
+	}
+	return missing(wanted, implied, held), nil
+}
+
+func missing(wanted []string, implied map[string][]string, held []string) []string {
+	all := withImplied(held, implied, wanted)
+	return slices.DeleteFunc(slices.Clone(wanted), func(role string) bool { return slices.Contains(all, role) })
+}
+
 // implied remembers which roles Keystone takes others to imply.
 type implied struct {
 	mutex sync.Mutex

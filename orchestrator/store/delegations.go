@@ -61,7 +61,11 @@ type delegationStack struct {
 
 // AddDelegation keeps a delegation that was made, before anybody refers to it; its id and time are set here.
 func (s *Store) AddDelegation(ctx context.Context, delegation *Delegation) error {
-	delegation.ID, delegation.Created = NewID(), s.clock()
+	now, err := s.databaseClock(s.rows(ctx)) // by which another server judges its age
+	if err != nil {
+		return wrap(err, "keep a delegation")
+	}
+	delegation.ID, delegation.Created = NewID(), now
 	return wrap(s.rows(ctx).Create(delegation).Error, "keep a delegation")
 }
 
@@ -141,7 +145,10 @@ const afterFailure = Time(30 * time.Second / time.Microsecond)
 // release has the delegations of an environment looked at, one of whose tasks has ended: Heat may have given up what it kept of others. A join token
 // is spent by the task with which its machine has joined.
 func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
-	now := s.clock()
+	now, err := s.databaseClock(tx)
+	if err != nil {
+		return err
+	}
 	if !failed {
 		if err := tx.Model(&JoinToken{}).Where("task_id = ?", task.ID).Update("spent", now).Error; err != nil {
 			return err
@@ -168,11 +175,15 @@ func (s *Store) orphaned(query *gorm.DB) *gorm.DB {
 // OrphanedDelegations returns, those first that were due first, delegations that nobody refers to any more and that are due by now, and with
 // failed those that could not be revoked before. One that was never referred to is orphaned at this age.
 func (s *Store) OrphanedDelegations(ctx context.Context, limit int, age time.Duration, failed bool) ([]Delegation, error) {
-	query := s.orphaned(s.rows(ctx)).Where("(used = ? OR created <= ?)", true, s.clock()-Time(age.Microseconds()))
+	now, err := s.databaseClock(s.rows(ctx))
+	if err != nil {
+		return nil, wrap(err, "list orphaned delegations")
+	}
+	query := s.orphaned(s.rows(ctx)).Where("(used = ? OR created <= ?)", true, now-Time(age.Microseconds()))
 	if failed {
-		query = query.Where("(next_try <= ? OR tries > 0)", s.clock())
+		query = query.Where("(next_try <= ? OR tries > 0)", now)
 	} else {
-		query = query.Where("next_try <= ?", s.clock())
+		query = query.Where("next_try <= ?", now)
 	}
 	var rows []Delegation
 	return rows, wrap(query.Order("next_try, created, id").Limit(limit).Find(&rows).Error, "list orphaned delegations")
@@ -195,7 +206,11 @@ func (s *Store) TrustsOfStack(ctx context.Context, environmentID, stack string) 
 
 // PostponeDelegation has an orphaned delegation left alone for a while; failed counts as a try.
 func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Duration, failed bool) error {
-	changes := map[string]any{"next_try": s.clock() + Time(pause.Microseconds()), "tries": 0}
+	now, err := s.databaseClock(s.rows(ctx))
+	if err != nil {
+		return wrap(err, "postpone a delegation")
+	}
+	changes := map[string]any{"next_try": now + Time(pause.Microseconds()), "tries": 0}
 	if failed {
 		changes["tries"] = gorm.Expr("tries + 1")
 	}
@@ -227,7 +242,11 @@ func (s *Store) AdoptTrusts(ctx context.Context) error {
 			return err
 		}
 		// One that is just being made is in both tables for a moment: what is to be revoked is taken at an age only.
-		old := s.clock() - Time(time.Hour/time.Microsecond)
+		now, err := s.databaseClock(tx)
+		if err != nil {
+			return err
+		}
+		old := now - Time(time.Hour/time.Microsecond)
 		if err := tx.Exec(columns+"SELECT id, environment_id, 'trust', ?, ?, '', '', '[]', NULL, trust, 0, 0, created FROM doomed_trusts WHERE created <= ? OR "+
 			"NOT EXISTS (SELECT 1 FROM environments WHERE environments.id = doomed_trusts.environment_id)", false, true, old).Error; err != nil {
 			return err

@@ -37,7 +37,7 @@ func (s *Store) Load(ctx context.Context) (Load, error) {
 			load.Oldest = max(0, now.Time().Sub(Time(row.Oldest).Time()))
 		}
 		// What Heat needs is looked at again much later, and was no failure.
-		return s.orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, s.clock()).Count(&load.Orphaned).Error
+		return s.orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, now).Count(&load.Orphaned).Error
 	})
 	return load, wrap(err, "look at what there is to do")
 }

@@ -675,3 +675,27 @@ func TestNoReaderWaitsForAWriter(t *testing.T) {
 	require.NoError(t, err, "no lease ends because somebody reads")
 	require.NoError(t, reading.Close())
 }
+
+func TestTheAgeOfATrustIsJudgedByTheClockOfTheDatabase(t *testing.T) {
+	db, err := database.OpenPostgres(t.Context(), databasetest.Postgres(t), 10*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
+	behind, err := store.New(t.Context(), db, func() time.Time { return time.Now().Add(-time.Hour) })
+	require.NoError(t, err)
+	ahead, err := store.New(t.Context(), db, func() time.Time { return time.Now().Add(time.Hour) })
+	require.NoError(t, err)
+	e := environment(t, behind, "one")
+	made := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Roles: store.Names{"member"}, Sealed: "sealed"}
+	require.NoError(t, behind.AddDelegation(t.Context(), &made))
+	orphaned, err := ahead.OrphanedDelegations(t.Context(), 10, 10*time.Minute, true)
+	require.NoError(t, err)
+	require.Empty(t, orphaned, "it is just being made")
+	orphaned, err = behind.OrphanedDelegations(t.Context(), 10, 0, true)
+	require.NoError(t, err)
+	require.Len(t, orphaned, 1)
+	require.NoError(t, ahead.PostponeDelegation(t.Context(), made.ID, time.Minute, false))
+	require.NoError(t, db.Exec("UPDATE delegations SET next_try = next_try - 61000000").Error)
+	orphaned, err = behind.OrphanedDelegations(t.Context(), 10, 0, false)
+	require.NoError(t, err)
+	require.Len(t, orphaned, 1, "it was postponed for a minute, which is over")
+}

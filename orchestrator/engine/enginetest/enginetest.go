@@ -291,6 +291,11 @@ func (c *Cloud) CreateTrust(ctx context.Context, caller identity.Caller, roles [
 	return id, roles, nil
 }
 
+// Missing returns the roles that are not held: here none implies another.
+func (c *Cloud) Missing(_ context.Context, wanted, held []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(wanted), func(role string) bool { return slices.Contains(held, role) }), nil
+}
+
 // DeleteTrust ends a trust.
 func (c *Cloud) DeleteTrust(_ context.Context, id string) error {
 	c.mutex.Lock()
