@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/fault"
 )
 
 // PropertyUsage says who gives a property its value and whether it is kept with the model.
@@ -174,8 +175,8 @@ type Class struct {
 	Imports []*Class
 	Declared
 
-	lineage   []*Class // itself, then its ancestors, breadth first, each once
-	members   members
+	lineage   []*Class               // itself, then its ancestors, breadth first, each once
+	members   func() members         // gathered when they are first asked for
 	classes   *Classes               // that it is one of
 	functions func() *yaql.Functions // of its expressions; made when first wanted
 
@@ -203,17 +204,44 @@ func (c *Class) Is(name string) bool {
 
 // Property returns the declarations of a property in the class and its ancestors, most derived first; nil when there is none. The list
 // is not to be changed.
-func (c *Class) Property(name string) []*Property { return c.members.properties[name] }
+func (c *Class) Property(name string) []*Property { return c.members().properties[name] }
 
 // PropertyNames lists the properties of the class and its ancestors: those of the farthest ancestor first, in the order of writing. The
 // list is not to be changed.
-func (c *Class) PropertyNames() []string { return c.members.names }
+func (c *Class) PropertyNames() []string { return c.members().names }
 
 // members are what a class and its ancestors declare, by name.
 type members struct {
 	properties map[string][]*Property // most derived first
 	names      []string               // of properties
 	methods    map[string][]*Method   // the nearest
+}
+
+const (
+	// maxAncestors and maxMembers bound what a class inherits: without them the classes of one package of 5 MB have billions of members together.
+	// The embedded classes have at most nine ancestors and 200 members.
+	maxAncestors = 128
+	maxMembers   = 4096
+)
+
+// inherited is why a class is refused that inherits more than a class may.
+type inherited struct{ error }
+
+func (e inherited) Unwrap() error { return e.error }
+
+// bounded refuses a class that has too many ancestors, or too many members together with them.
+func (c *Class) bounded(where Position) error {
+	if len(c.lineage) > maxAncestors+1 {
+		return inherited{fault.New(fault.Invalid, "class %s (%s) has more than %d ancestors: a class may extend so many, its parents' own counted", c.Name, where, maxAncestors)}
+	}
+	members := 0
+	for _, a := range c.lineage {
+		members += len(a.Properties) + len(a.Methods)
+	}
+	if members > maxMembers {
+		return inherited{fault.New(fault.Invalid, "class %s (%s) has %d properties and methods, its ancestors' counted; %d are allowed", c.Name, where, members, maxMembers)}
+	}
+	return nil
 }
 
 // gather finds the members of a class that is read.
@@ -229,9 +257,11 @@ func (c *Class) gather() members {
 			}
 		}
 	}
+	seen := map[string]bool{}
 	for _, a := range slices.Backward(c.lineage) {
 		for _, p := range a.Properties {
-			if !slices.Contains(m.names, p.Name) {
+			if !seen[p.Name] {
+				seen[p.Name] = true
 				m.names = append(m.names, p.Name)
 			}
 		}
@@ -258,28 +288,26 @@ func (c *Class) Method(name string) (*Method, error) {
 }
 
 // nearest are the declarations of a method that are found first on each line of descent. The list is not to be changed.
-func (c *Class) nearest(name string) []*Method { return c.members.methods[name] }
+func (c *Class) nearest(name string) []*Method { return c.members().methods[name] }
 
 // closest walks up the lines of descent and stops each line at the first declaration.
 func (c *Class) closest(name string) []*Method {
+	if own := c.own(name); own != nil {
+		return []*Method{own}
+	}
+	if len(c.Parents) == 1 {
+		return c.Parents[0].nearest(name) // which is known to those above
+	}
 	var found []*Method
-	level := []*Class{c}
-	seen := map[*Class]bool{}
-	for len(level) > 0 {
-		var next []*Class
-		for _, class := range level {
-			if seen[class] {
-				continue
-			}
-			seen[class] = true
-			if m := class.own(name); m != nil {
+	for _, parent := range c.Parents {
+		for _, m := range parent.nearest(name) {
+			if !slices.Contains(found, m) {
 				found = append(found, m)
-			} else {
-				next = append(next, class.Parents...)
 			}
 		}
-		level = next
 	}
+	// The nearest first, of those as near that one whose class comes first.
+	slices.SortStableFunc(found, func(a, b *Method) int { return slices.Index(c.lineage, a.Class) - slices.Index(c.lineage, b.Class) })
 	// A method that another found one overrides is not a rival.
 	return slices.DeleteFunc(slices.Clone(found), func(m *Method) bool {
 		return slices.ContainsFunc(found, func(other *Method) bool {

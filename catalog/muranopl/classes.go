@@ -29,7 +29,9 @@ type Classes struct {
 	mutex    sync.Mutex
 	packages map[string][]Package // by name: those that were met or fixed; they go before others
 	read     map[string]*Class    // by Type
-	reading  []string             // Types being read, to find circles
+	names    map[Package]map[string]bool
+	reading  []string         // Types being read, to find circles
+	refused  map[string]error // by Type: classes that inherit too much, as those do that extend them
 	// siblings are, by Type, classes that no manifest names, each with the class in whose file it was found: such a class is known as soon as
 	// that file was read, as in Murano.
 	siblings map[string]string
@@ -46,7 +48,7 @@ func WithConfigs(files fs.FS) Option {
 
 // NewClasses makes a Classes over the packages of a source.
 func NewClasses(source Source, options ...Option) *Classes {
-	c := &Classes{source: source, packages: map[string][]Package{}, read: map[string]*Class{}, siblings: map[string]string{}}
+	c := &Classes{source: source, packages: map[string][]Package{}, read: map[string]*Class{}, refused: map[string]error{}, names: map[Package]map[string]bool{}, siblings: map[string]string{}}
 	for _, option := range options {
 		option(c)
 	}
@@ -245,6 +247,9 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 	if class := c.read[key]; class != nil {
 		return class, nil
 	}
+	if err := c.refused[key]; err != nil {
+		return nil, err
+	}
 	if slices.Contains(c.reading, key) {
 		return nil, fault.New(fault.Invalid, "class %s extends itself, by way of %s", name, strings.Join(c.reading, ", "))
 	}
@@ -257,6 +262,10 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 	}
 	class, err := c.build(ctx, pkg, name, file, content)
 	if err != nil {
+		if above, ok := errors.AsType[inherited](err); ok {
+			c.refused[key] = above
+			return nil, above
+		}
 		var document *DocumentError
 		if errors.As(err, &document) {
 			return nil, fault.New(fault.Invalid, "package %s, %w", pkg.FullName(), err)
@@ -269,7 +278,15 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 
 // declares tells whether the class is known to be of the package.
 func (c *Classes) declares(pkg Package, name string) bool {
-	if slices.Contains(pkg.ClassNames(), name) {
+	names := c.names[pkg]
+	if names == nil {
+		names = map[string]bool{}
+		for _, one := range pkg.ClassNames() {
+			names[one] = true
+		}
+		c.names[pkg] = names
+	}
+	if names[name] {
 		return true
 	}
 	probe := Class{Name: name, Package: pkg}

@@ -243,7 +243,10 @@ func (c *Classes) complete(ctx context.Context, pkg Package, name string, declar
 	for _, method := range declared.methods {
 		class.Methods = append(class.Methods, method.of(class))
 	}
-	class.members = class.gather()
+	if err := class.bounded(class.extends.position); err != nil {
+		return nil, err
+	}
+	class.members = sync.OnceValue(class.gather)
 	return class, c.imports(ctx, class)
 }
 
@@ -347,10 +350,11 @@ func (c *Classes) imports(ctx context.Context, class *Class) error {
 }
 
 func lineage(class *Class) []*Class {
-	line := []*Class{class}
-	for i := 0; i < len(line); i++ {
+	line, seen := []*Class{class}, map[*Class]bool{class: true}
+	for i := 0; i < len(line) && i <= maxAncestors; i++ {
 		for _, parent := range line[i].Parents {
-			if !slices.Contains(line, parent) {
+			if !seen[parent] {
+				seen[parent] = true
 				line = append(line, parent)
 			}
 		}
