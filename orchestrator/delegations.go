@@ -159,10 +159,18 @@ func (s *Service) credential(ctx context.Context, caller identity.Caller, enviro
 	return s.keep(ctx, caller, environment, store.Delegation{Kind: store.ApplicationCredential, Roles: owner.Roles}, text, expires)
 }
 
-// delegate returns what a task of the caller's works with: a trust of its own, or where the caller's token can make none, the caller's
-// standing delegation. giveBack must be called unless the task takes it.
+// delegate returns what a task of the caller's works with: the role that Burano has in the project, or else a trust of its own, or where the
+// caller's token can make none, the caller's standing delegation. giveBack must be called unless the task takes it.
 func (s *Service) delegate(ctx context.Context, caller identity.Caller, environment store.Environment) (store.Delegation, error) {
 	if err := s.ofProject(caller, environment); err != nil {
+		return store.Delegation{}, err
+	}
+	role, err := s.store.ProjectRole(ctx, environment.ProjectID)
+	switch {
+	case err == nil && role.Disabled == nil:
+		row := store.Delegation{Kind: store.Role, Roles: role.Roles, EnvironmentID: environment.ID, UserID: caller.UserID, UserName: caller.UserName}
+		return row, s.store.AddDelegation(context.WithoutCancel(ctx), &row)
+	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return store.Delegation{}, err
 	}
 	roles := slices.DeleteFunc(slices.Clone(s.roles), func(role string) bool { return !slices.Contains(caller.Roles, role) })
@@ -182,7 +190,8 @@ func (s *Service) delegate(ctx context.Context, caller identity.Caller, environm
 		return store.Delegation{}, lookup
 	}
 	return store.Delegation{}, fault.New(fault.Forbidden, "%w. Or give environment %s once a standing delegation of yours, with which tasks can be started that "+
-		"come with such a token: burano environment delegation set, or PUT /burano/v1/environments/%s/delegation", err, environment.ID, environment.ID)
+		"come with such a token: burano environment delegation set, or PUT /burano/v1/environments/%s/delegation. Or a manager of the project lets Burano work in it with a role of "+
+		"its own, which every token is enough for: burano project enable", err, environment.ID, environment.ID)
 }
 
 // covered returns a standing delegation of the caller's unless it grants a role that the caller's token has not: an application credential may have been

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -42,29 +41,4 @@ func imageUnmarkCommand(connection *connection) *cobra.Command {
 			return nil
 		}),
 	}
-}
-
-func projectCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "project", Short: "Projects of the cloud, for administrators"}
-	var print output
-	list := &cobra.Command{
-		Use:   "list",
-		Short: "List the enabled projects of the cloud",
-		Args:  cobra.NoArgs,
-		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
-			rows, err := api.AllProjects(command.Context())
-			if err != nil {
-				return err
-			}
-			return print.print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
-				fmt.Fprintln(table, "ID\tNAME\tDOMAIN")
-				for _, row := range rows {
-					fmt.Fprintf(table, "%s\t%s\t%s\n", row.ID, row.Name, row.DomainID)
-				}
-			})
-		}),
-	}
-	print.addFlag(list)
-	command.AddCommand(list)
-	return command
 }

@@ -65,6 +65,9 @@ type serveOptions struct {
 	database string
 	policy   string
 	roles    []string
+
+	projectRoles []string
+
 	configs  string
 	embedded []string
 	charts   []string
@@ -146,6 +149,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.database, "database", "", "PostgreSQL database, as a URL or a list of keywords, for several servers; without it the database is SQLite below --state")
 	flags.StringVar(&o.policy, "policy", "", "YAML file of rules in oslo.policy's syntax, which replace the defaults of the same names")
 	flags.StringSliceVar(&o.roles, "trust-roles", orchestrator.DefaultTrustRoles, "roles that a task works with in the cloud, of those that its submitter has in the project, and what they imply; add heat_stack_owner where Heat demands it")
+	flags.StringSliceVar(&o.projectRoles, "project-role", orchestrator.DefaultProjectRoles, "roles that a project gives the service user when it lets Burano work in it with a role of its own (burano project enable); add heat_stack_owner where Heat demands it")
 	flags.StringVar(&o.stacks, "orchestration", string(openstack.Auto), "who makes stacks: auto (Heat, and Burano itself by Nova, Neutron and Cinder where the service catalog has no Heat), heat or direct (Burano itself). A stack that is there stays with who made it")
 	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties of usage Config and defaults of others, like Murano's class_configs; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages to offer of those that come with Burano, io.murano among them; without it all of them")
@@ -267,6 +271,8 @@ func (o *serveOptions) check(s *settings) error {
 		return s.wrong("orchestration", "%q is none of %v", o.stacks, openstack.Orchestrations())
 	case len(o.roles) == 0:
 		return s.wrong("trust-roles", "without a role nothing can be deployed")
+	case len(o.projectRoles) == 0 || slices.Contains(o.projectRoles, openstack.AdminRole):
+		return s.wrong("project-role", "name roles of members, such as member: with %q whoever may deploy would be an administrator", openstack.AdminRole)
 	case o.state == "":
 		return s.wrong("state", "a server needs a folder for what it keeps")
 	case !slices.Contains([]string{"text", "json"}, o.logFormat):

@@ -276,6 +276,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Keystone: credentials.IdentityEndpoint,
 			Choices:  cloud.Choices,
 
+			Projects:    orchestrator.NewProjectRoles(rows, sealer, cloud, options.projectRoles, logger),
 			MarkImage:   cloud.MarkImage,
 			AllProjects: cloud.AllProjects,
 			Examine: func(ctx context.Context) []doctor.Line {

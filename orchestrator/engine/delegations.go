@@ -52,11 +52,19 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 		return nil, fault.New(fault.Forbidden, "environment %s has no standing delegation, without which Burano does nothing in its project by itself: burano environment "+
 			"delegation set, or deploy again", environment.ID)
 	}
+	if delegation.Kind == store.Role {
+		project, _, err := e.byRole(ctx, environment)
+		return project, err
+	}
 	if delegation.Sealed == "" {
 		return nil, fmt.Errorf("environment %s has no trust, so that Burano cannot act in its project: deploy it again", environment.ID)
 	}
 	project, err := e.reach(ctx, delegation)
 	if errors.Is(err, openstack.ErrRefused) {
+		// The user has left; the project may let Burano go on without one.
+		if project, enabled, byRole := e.byRole(ctx, environment); enabled {
+			return project, byRole
+		}
 		return nil, fmt.Errorf("Burano can act for the user who started this %s no more: they have left, lost a role in the project, or revoked "+
 			"it. Another member of the project can start it again: %w", task.Kind(), err)
 	}
@@ -104,9 +112,63 @@ func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*opens
 	return e.adopting(ctx, delegation.EnvironmentID, project)
 }
 
-// StandingProject is the environment's project, reached outside of tasks through its standing delegation, which has the id that is returned;
-// store.ErrNotFound where it has none. known is the delegation through which the caller has reached it already, if any: then project is nil.
+// RoleIsGone is the error of tasks in a project that lets Burano work with a role of its own, which Keystone does not find any more.
+func RoleIsGone(projectID string) error {
+	return fault.New(fault.Forbidden, "Burano's service user has no longer its role in project %s: a manager of the project, or an administrator, gives it back with burano project enable "+
+		"--project %s, or ends this way to work with burano project disable --project %s", projectID, projectID, projectID)
+}
+
+// byRole signs in to an environment's project with the role that Burano has there. enabled tells whether the project lets it; where it does not, that
+// is the error.
+func (e *Engine) byRole(ctx context.Context, environment store.Environment) (project *openstack.Project, enabled bool, err error) {
+	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && role.Disabled != nil {
+		return nil, false, fault.New(fault.Forbidden, "project %s does not let Burano work in it with a role of its own any more, as this was started to do: start it again to have it done in "+
+			"your name, or have a manager of the project run burano project enable --project %s", environment.ProjectID, environment.ProjectID)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	project, err = e.throughRole(ctx, role)
+	if err != nil {
+		return nil, true, err
+	}
+	project, err = e.adopting(ctx, environment.ID, project)
+	return project, true, err
+}
+
+// throughRole signs in to a project with the role that Burano has, or had, there.
+func (e *Engine) throughRole(ctx context.Context, role store.ProjectRole) (*openstack.Project, error) {
+	trust, err := e.Sealer.Open(store.ProjectRoleOwner(role.ProjectID), role.Sealed)
+	if err != nil {
+		return nil, err
+	}
+	project, err := e.Cloud.Project(ctx, string(trust))
+	if errors.Is(err, openstack.ErrRefused) {
+		return nil, fmt.Errorf("%w: %w", RoleIsGone(role.ProjectID), err)
+	}
+	return project, err
+}
+
+// StandingProject is the environment's project, reached outside of tasks through the role that Burano has there, or else through the environment's standing
+// delegation. The id that is returned is the delegation's, or stands for the role; store.ErrNotFound where there is neither. known is what the
+// caller has reached it through already, if any: then project is nil.
 func (e *Engine) StandingProject(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error) {
+	environment, err := e.Store.EnvironmentHead(ctx, environmentID)
+	if err != nil {
+		return nil, "", err
+	}
+	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, "", err
+	}
+	if err == nil && role.Disabled == nil {
+		if delegationID = fmt.Sprintf("role since %d", role.Enabled); delegationID == known {
+			return nil, delegationID, nil
+		}
+		project, _, err = e.byRole(ctx, environment)
+		return project, delegationID, err
+	}
 	delegation, err := e.Store.StandingDelegation(ctx, environmentID)
 	if err != nil || delegation.ID == known {
 		return nil, delegation.ID, err

@@ -12,7 +12,15 @@ import (
 )
 
 // repair submits the repair of an application of an environment, and begins with it.
-func (h *house) repair(environmentID, objectID string) store.Task {
+func (h *house) repair(_, objectID string) store.Task {
+	h.t.Helper()
+	task, err := h.submitRepair(store.Repair{Action: store.Action{ObjectID: objectID, Method: "mend"}})
+	require.NoError(h.t, err)
+	h.engine.Wake()
+	return task
+}
+
+func (h *house) submitRepair(repair store.Repair) (store.Task, error) {
 	h.t.Helper()
 	require.NoError(h.t, h.store.AddKeepers(h.t.Context()))
 	require.NoError(h.t, h.db.Exec("UPDATE keepers SET due = 0").Error)
@@ -22,11 +30,8 @@ func (h *house) repair(environmentID, objectID string) store.Task {
 	standing, err := h.store.EndLook(h.t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
 		Findings: []store.Finding{{Duty: "nodes", Kind: "away"}}})
 	require.NoError(h.t, err)
-	task, err := h.store.SubmitRepair(h.t.Context(), store.Repair{Finding: standing[0], TaskFence: claims[0].TaskFence, Most: 4,
-		Action: store.Action{ObjectID: objectID, Method: "mend"}, Text: "It is away"})
-	require.NoError(h.t, err)
-	h.engine.Wake()
-	return task
+	repair.Finding, repair.TaskFence, repair.Most, repair.Text = standing[0], claims[0].TaskFence, 4, "It is away"
+	return h.store.SubmitRepair(h.t.Context(), repair)
 }
 
 func TestARepairChangesTheModelAndNeitherVersionNorDraftsNorStatus(t *testing.T) {

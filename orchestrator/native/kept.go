@@ -248,7 +248,7 @@ func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bo
 // undelegated says that an environment's servers are not looked at.
 func undelegated(environment *keeper.Environment) keeper.Finding {
 	finding := keeper.Finding{Kind: "no-delegation", Severity: keeper.Info, Text: "Servers that are deleted, stopped or changed behind Burano's back are not noticed: the " +
-		"environment has no standing delegation", Mends: "Give it one: burano environment delegation set " + environment.Name}
+		"environment has no standing delegation", Mends: "Give it one: burano environment delegation set " + environment.Name + ", or let Burano work in the project with a role of its own: burano project enable"}
 	for _, cluster := range environment.Clusters {
 		if cluster.AutoRepair() {
 			finding.Severity = keeper.Warning

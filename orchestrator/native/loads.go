@@ -200,7 +200,7 @@ func resizes(ctx context.Context, environment *keeper.Environment, finding *keep
 		finding.Mends = "Deploy the environment again. Burano does not change the number of nodes by itself, because its newest deployment failed"
 	case errors.Is(err, keeper.ErrNoDelegation):
 		finding.Severity = keeper.Warning
-		finding.Mends = "Give the environment a standing delegation, without which Burano makes and deletes no servers: burano environment delegation set " + environment.Name
+		finding.Mends = "Give the environment a standing delegation, without which Burano makes and deletes no servers: burano environment delegation set " + environment.Name + ", or let Burano work in the project with a role of its own: burano project enable"
 	default:
 		finding.Mends = "Burano does so by itself, with the environment's standing delegation"
 		finding.Repair = repair

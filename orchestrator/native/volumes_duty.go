@@ -75,7 +75,7 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 		if _, err := environment.Project(ctx, ""); errors.Is(err, keeper.ErrNoDelegation) {
 			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-undelegated", Severity: keeper.Warning,
 				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud: the environment has no standing delegation. What runs with its volumes goes on", cluster.Name()),
-				Mends: "Give it one: burano environment delegation set " + environment.Name})
+				Mends: "Give it one: burano environment delegation set " + environment.Name + ", or let Burano work in the project with a role of its own: burano project enable"})
 		}
 		result.Findings = append(result.Findings, s.leftovers(ctx, environment, cluster)...)
 		if err := s.answer(ctx, environment, cluster); err != nil {

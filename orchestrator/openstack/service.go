@@ -27,6 +27,7 @@ type Service struct {
 	home     home
 	identity *gophercloud.ServiceClient
 	userID   string
+	user     Named
 	project  string // the service user's, "" when its token has none
 
 	transport     http.RoundTripper // of all requests
@@ -61,7 +62,8 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
 	}
-	s := &Service{options: options, home: home{endpoint.Region, endpoint}, identity: client, userID: user.ID, transport: transport, addresses: known}
+	s := &Service{options: options, home: home{endpoint.Region, endpoint}, identity: client, userID: user.ID, user: Named{user.ID, user.Name, user.Domain.Name},
+		transport: transport, addresses: known}
 	if project, err := own.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
 	}

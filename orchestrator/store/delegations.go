@@ -18,10 +18,11 @@ var ErrRevoked = errors.New("the delegation was revoked or replaced")
 const (
 	Trust                 = "trust"
 	ApplicationCredential = "application_credential"
+	Role                  = "role" // the service user's own in the project (ProjectRole)
 )
 
-// Delegation is what Burano may act with for a user in a project. A task's own is a trust, which ends soon after the task; an environment's
-// standing one is there until somebody revokes it.
+// Delegation is what Burano may act with in a project: for a user, or with a role of its own. A task's own is a trust, which ends soon after the task, or
+// refers to that role; an environment's standing one is there until somebody revokes it.
 type Delegation struct {
 	ID            string
 	EnvironmentID string // that it is for; it may be gone
@@ -32,7 +33,7 @@ type Delegation struct {
 	UserName      string
 	Roles         Names
 	Expires       *Time
-	Sealed        string // for TrustOwner: a trust's id, or an application credential as JSON
+	Sealed        string // for TrustOwner: a trust's id, or an application credential as JSON; "" for a role
 	Tries         int64  // to revoke it
 	NextTry       Time
 	Created       Time

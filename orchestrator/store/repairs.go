@@ -20,7 +20,7 @@ type Repair struct {
 	Most int
 	// AfterFailure says that it may be started where the newest task of a user's failed.
 	AfterFailure bool
-	// Cloud says that it needs the environment's standing delegation.
+	// Cloud says that it needs the project's role, or the environment's standing delegation.
 	Cloud  bool
 	Action Action
 	Text   string // of the first report
@@ -53,6 +53,11 @@ func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		}
 		delegationID := ""
 		if repair.Cloud {
+			if delegationID, err = s.roleDelegation(tx, environment); err != nil {
+				return err
+			}
+		}
+		if repair.Cloud && delegationID == "" {
 			delegation, err := s.standing(tx, environmentID)
 			if errors.Is(err, ErrNotFound) {
 				return ErrRevoked

@@ -37,6 +37,7 @@ func (s *Store) places() ([]place, error) {
 		{table: "environments", key: []string{"id"}, column: "trust", owner: func(key []string) string { return TrustOwner(key[0]) }},
 		{table: "doomed_trusts", key: []string{"id", "environment_id"}, column: "trust", owner: func(key []string) string { return TrustOwner(key[1]) }},
 		{table: "delegations", key: []string{"id", "environment_id"}, column: "sealed", owner: func(key []string) string { return TrustOwner(key[1]) }},
+		{table: "project_roles", key: []string{"project_id"}, column: "sealed", owner: func(key []string) string { return ProjectRoleOwner(key[0]) }},
 		{table: "secrets", key: []string{"environment_id", "name"}, column: "value", owner: func(key []string) string { return SecretOwner(key[0], key[1]) }},
 		{table: "snapshot_pieces", key: []string{"snapshot_id", "number"}, column: "value", owner: pieceOwner},
 		{table: "sign_ins", key: []string{"id"}, column: "tokens", owner: func(key []string) string { return SignInOwner(key[0]) }},

@@ -61,6 +61,8 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"Heat keeps a trust that was made through ours, and changes no stack without it", heatKeepsATrustOfItsOwn},
 		{"a stack whose user is deleted is told from an outage", aUserWhoIsDeletedIsNoOutage},
 		{"a trust that is refused in the middle ends a task, and another member goes on", aTrustThatIsRefusedInTheMiddleEndsATask},
+		{"a project lets Burano work with a role, and its users leave in the middle of a deployment", aProjectLetsBuranoWorkWithARole},
+		{"the role that a project gives is no more than that", aRoleIsNoMore},
 		{"work goes on when its tokens end", workOutlivesItsTokens},
 		{"the external network is found", theExternalNetworkIsFound},
 		{"a free network avoids the subnets that are there", aFreeNetworkAvoidsWhatIsThere},

@@ -33,6 +33,7 @@ import (
 type tasks struct {
 	*testing.T
 	service *orchestrator.Service
+	roles   *orchestrator.ProjectRoles
 	reached chan struct{} // each deployment, before it asks for its stack
 	passes  chan struct{} // lets one go on; nil: nothing is waited for
 }
@@ -52,6 +53,7 @@ func newTasks(t *testing.T, cloud *driver.Service, outage time.Duration) *tasks 
 		Logger: slog.New(slog.DiscardHandler), Poll: time.Second, Sole: true, OutagePatience: outage})
 	require.NoError(t, err)
 	h.service = orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: worker, Logger: slog.New(slog.DiscardHandler)})
+	h.roles = orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(ctx) }()

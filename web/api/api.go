@@ -63,6 +63,8 @@ type Config struct {
 	// cloud is not asked.
 	MarkImage   func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error
 	AllProjects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
+	// Projects keeps which projects let Burano work in them with a role of its own; nil: the cloud is not asked.
+	Projects *orchestrator.ProjectRoles
 	// Examine looks at the server's settings and at the cloud, as burano doctor does; nil: nobody does.
 	Examine func(ctx context.Context) []doctor.Line
 	// Quotas keep how much projects may have.
@@ -161,6 +163,7 @@ func newEcho(config Config) *echo.Echo {
 	draftHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	cloudHandlers{config.MarkImage, config.AllProjects, config.Examine, config.Limits.Values}.register(burano)
+	projectRoleHandlers{config.Projects}.register(burano)
 	burano.GET("/version", showVersion)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)

@@ -53,10 +53,12 @@ type server struct {
 }
 
 var callers = map[string]identity.Caller{
-	"{token:demo}":   {UserID: "u-demo", ProjectID: goldenDemo, Roles: []string{"member"}, Token: "{token:demo}"},
-	"{token:other}":  {UserID: "u-other", ProjectID: goldenOther, Roles: []string{"member"}, Token: "{token:other}"},
-	"{token:reader}": {UserID: "u-reader", ProjectID: goldenDemo, Roles: []string{"reader"}, Token: "{token:reader}"},
-	"{token:admin}":  {UserID: "u-admin", ProjectID: goldenAdmin, Roles: []string{"admin"}, Token: "{token:admin}"},
+	"{token:demo}":    {UserID: "u-demo", ProjectID: goldenDemo, Roles: []string{"member"}, Token: "{token:demo}"},
+	"{token:other}":   {UserID: "u-other", ProjectID: goldenOther, Roles: []string{"member"}, Token: "{token:other}"},
+	"{token:reader}":  {UserID: "u-reader", ProjectID: goldenDemo, Roles: []string{"reader"}, Token: "{token:reader}"},
+	"{token:manager}": {UserID: "u-manager", UserName: "manager", ProjectID: goldenDemo, Roles: []string{"manager"}, Token: "{token:manager}"},
+	"{token:robot}":   {UserID: "u-demo", ProjectID: goldenDemo, Roles: []string{"member"}, Token: "{token:robot}", Credential: &identity.Credential{ID: "c", Name: "ci", Restricted: true}},
+	"{token:admin}":   {UserID: "u-admin", ProjectID: goldenAdmin, Roles: []string{"admin"}, Token: "{token:admin}"},
 }
 
 func newServer(t *testing.T, options ...func(*Config)) *server {
@@ -92,6 +94,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 
 	config := Config{
 		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)}),
+		Projects:     orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler)),
 		Catalog:      packageService,
 		Auth:         s.authenticator.Enter,
 		SignIn:       s.authenticator,

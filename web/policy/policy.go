@@ -91,6 +91,8 @@ var defaults = map[string]string{
 	"set_quotas":            admins,
 	"list_projects":         admins,
 	"examine_cloud":         admins,
+	"get_project_role":      readers, // of the own project; administrators of any
+	"set_project_role":      "rule:manager",
 }
 
 // Policy is a set of rules that refer to each other without gaps and circles. It does not change.

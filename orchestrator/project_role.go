@@ -1,0 +1,146 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// DefaultProjectRoles are the roles that a project gives the service user where nothing is said.
+var DefaultProjectRoles = []string{"member"}
+
+// ServiceUser is Burano's own user in Keystone, which projects give roles to (openstack.Service).
+type ServiceUser interface {
+	ServiceUser() openstack.Named
+	// LetIn gives the service user roles in a project by the caller's token, and returns a trust through which it works there with them alone. former
+	// is the trust of an earlier time, "" for none. A fault of kind Forbidden says that Keystone does not let the caller.
+	LetIn(ctx context.Context, caller identity.Caller, projectID string, roles []string, former string) (trustID string, err error)
+	// LetOut takes the roles back by the caller's token.
+	LetOut(ctx context.Context, caller identity.Caller, projectID string, roles []string) error
+	// WorksIn reports whether the service user can still work through a trust of LetIn.
+	WorksIn(ctx context.Context, trustID string) (bool, error)
+}
+
+// ProjectRoles keeps which projects let Burano work in them with a role of its own. In such a project tasks need no trust of a user, and stacks
+// are the service user's.
+type ProjectRoles struct {
+	store  *store.Store
+	sealer *secret.Sealer
+	cloud  ServiceUser
+	roles  []string
+	log    *slog.Logger
+}
+
+// NewProjectRoles makes ProjectRoles; roles are those that projects give, nil stands for DefaultProjectRoles.
+func NewProjectRoles(rows *store.Store, sealer *secret.Sealer, cloud ServiceUser, roles []string, log *slog.Logger) *ProjectRoles {
+	if roles == nil {
+		roles = DefaultProjectRoles
+	}
+	return &ProjectRoles{rows, sealer, cloud, roles, log}
+}
+
+// ProjectRole is how Burano works in a project.
+type ProjectRole struct {
+	ProjectID string
+	User      openstack.Named // Burano's, which has the roles
+	Enabled   bool
+	Roles     []string // that it has, and which it is to have where it is not enabled
+	By        string   // name of who enabled it
+	Since     time.Time
+	Problem   string // why tasks fail though it is enabled; "" for nothing
+}
+
+// Show tells how Burano works in a project, and asks Keystone whether it still can.
+func (p *ProjectRoles) Show(ctx context.Context, caller identity.Caller, projectID string) (ProjectRole, error) {
+	shown := ProjectRole{ProjectID: projectID, User: p.cloud.ServiceUser(), Roles: p.roles}
+	if err := ofOwnProject(caller, projectID); err != nil {
+		return shown, err
+	}
+	row, err := p.store.ProjectRole(ctx, projectID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && row.Disabled != nil {
+		return shown, nil
+	}
+	if err != nil {
+		return shown, err
+	}
+	shown.Enabled, shown.Roles, shown.By, shown.Since = true, row.Roles, row.UserName, row.Enabled.Time()
+	trust, err := p.sealer.Open(store.ProjectRoleOwner(projectID), row.Sealed)
+	if err != nil {
+		return shown, err
+	}
+	works, err := p.cloud.WorksIn(ctx, string(trust))
+	if err == nil && !works {
+		shown.Problem = engine.RoleIsGone(projectID).Error()
+	}
+	return shown, err
+}
+
+// Enable has the caller give the service user its roles in a project. The tasks that are submitted from then on work with them.
+func (p *ProjectRoles) Enable(ctx context.Context, caller identity.Caller, projectID string) (ProjectRole, error) {
+	if err := ofOwnProject(caller, projectID); err != nil {
+		return ProjectRole{}, err
+	}
+	former := ""
+	row, err := p.store.ProjectRole(ctx, projectID)
+	if err == nil {
+		trust, err := p.sealer.Open(store.ProjectRoleOwner(projectID), row.Sealed)
+		if err != nil {
+			return ProjectRole{}, err
+		}
+		former = string(trust)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return ProjectRole{}, err
+	}
+	trust, err := p.cloud.LetIn(ctx, caller, projectID, p.roles, former)
+	if err != nil {
+		return ProjectRole{}, err
+	}
+	row = store.ProjectRole{ProjectID: projectID, Sealed: p.sealer.Seal(store.ProjectRoleOwner(projectID), []byte(trust)), Roles: p.roles, UserID: caller.UserID, UserName: caller.UserName}
+	if err := p.store.EnableProjectRole(context.WithoutCancel(ctx), &row); err != nil {
+		return ProjectRole{}, err
+	}
+	p.log.InfoContext(ctx, "a project lets Burano work in it with a role of its own", "project", projectID, "roles", p.roles, "by", caller.UserID)
+	return p.Show(ctx, caller, projectID)
+}
+
+// Disable has no task begin with the project's role any more, and then the caller take it from the service user. A fault of kind Forbidden says
+// that Keystone does not let the caller do the latter.
+func (p *ProjectRoles) Disable(ctx context.Context, caller identity.Caller, projectID string) error {
+	if err := ofOwnProject(caller, projectID); err != nil {
+		return err
+	}
+	row, err := p.store.ProjectRole(ctx, projectID)
+	if errors.Is(err, store.ErrNotFound) {
+		return fault.New(fault.NotFound, "Project %s does not let Burano work in it with a role of its own", projectID)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.store.DisableProjectRole(ctx, projectID); err != nil {
+		return err
+	}
+	p.log.InfoContext(ctx, "a project lets Burano work in it with a role of its own no more", "project", projectID, "by", caller.UserID)
+	if err := p.cloud.LetOut(ctx, caller, projectID, row.Roles); err != nil {
+		if fault.KindOf(err) == fault.Forbidden {
+			return fault.New(fault.Forbidden, "Burano begins no task with its role in project %s any more, but still has it: %w", projectID, err)
+		}
+		return err
+	}
+	return nil
+}
+
+// ofOwnProject refuses who would change another project than the one they work in; an administrator may.
+func ofOwnProject(caller identity.Caller, projectID string) error {
+	if caller.ProjectID == projectID || caller.Admin {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "A project lets Burano work in itself only: get a token of project %s", projectID)
+}

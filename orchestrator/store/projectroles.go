@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// ProjectRole says that Burano's service user works in a project with roles of its own. Its row outlives the role: Heat may keep stacks for the
+// service user.
+type ProjectRole struct {
+	ProjectID string `gorm:"primaryKey"`
+	Sealed    string // for ProjectRoleOwner: the id of the trust that narrows the service user's rights to these roles in this project
+	Roles     Names
+	UserID    string // who enabled it last
+	UserName  string
+	Enabled   Time
+	Disabled  *Time // nil while it is enabled
+}
+
+// ProjectRoleOwner is what the trust of a project's role is sealed for.
+func ProjectRoleOwner(projectID string) string { return "project-role/" + projectID }
+
+// ProjectRole returns how Burano works in a project with a role of its own, also where that has ended; ErrNotFound where it never did.
+func (s *Store) ProjectRole(ctx context.Context, projectID string) (ProjectRole, error) {
+	var row ProjectRole
+	err := s.reading(ctx).Where("project_id = ?", projectID).Take(&row).Error
+	return row, wrap(err, "read a project's role")
+}
+
+// EnableProjectRole keeps that Burano may work in a project with a role of its own, from now on.
+func (s *Store) EnableProjectRole(ctx context.Context, row *ProjectRole) error {
+	row.Enabled, row.Disabled = s.clock(), nil
+	return wrap(s.rows(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(row).Error, "enable a project's role")
+}
+
+// DisableProjectRole has no task begin with a project's role any more; one that is disabled already is no error.
+func (s *Store) DisableProjectRole(ctx context.Context, projectID string) error {
+	return wrap(s.rows(ctx).Model(&ProjectRole{}).Where("project_id = ? AND disabled IS NULL", projectID).Update("disabled", s.clock()).Error, "disable a project's role")
+}
+
+// roleDelegation adds what a task of an environment works with whose project lets Burano work with a role of its own; "" where it does not.
+func (s *Store) roleDelegation(tx *gorm.DB, environment Environment) (id string, err error) {
+	var role ProjectRole
+	err = tx.Where("project_id = ? AND disabled IS NULL", environment.ProjectID).Take(&role).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	row := Delegation{ID: NewID(), EnvironmentID: environment.ID, Kind: Role, Used: true, Roles: role.Roles, Created: s.clock()}
+	return row.ID, tx.Create(&row).Error
+}
