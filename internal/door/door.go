@@ -3,6 +3,7 @@
 package door
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +12,13 @@ import (
 // Exceeded is the error of input that is larger than its bound. Its text names the input and the bound.
 type Exceeded struct {
 	What  string // the input, for example "the answer of etcd"
+	Verb  string // "" for "has"
 	Bound string // the bound, for example "16 MiB"
 }
 
-func (e *Exceeded) Error() string { return fmt.Sprintf("%s has more than %s", e.What, e.Bound) }
+func (e *Exceeded) Error() string {
+	return fmt.Sprintf("%s %s more than %s", e.What, cmp.Or(e.Verb, "has"), e.Bound)
+}
 
 // IsExceeded reports whether an error is one of a bound.
 func IsExceeded(err error) bool {
@@ -90,16 +94,21 @@ type Buffer struct {
 	Limit int64
 	What  string
 	kept  []byte
+	err   error
 }
 
 func (b *Buffer) Write(more []byte) (int, error) {
 	fits := min(int64(len(more)), b.Limit-int64(len(b.kept)))
 	b.kept = append(b.kept, more[:fits]...)
 	if fits < int64(len(more)) {
-		return int(fits), &Exceeded{What: b.What, Bound: Bytes(b.Limit)}
+		b.err = &Exceeded{What: b.What, Bound: Bytes(b.Limit)}
+		return int(fits), b.err
 	}
 	return len(more), nil
 }
+
+// Err returns the *Exceeded error of a buffer that was written beyond its limit.
+func (b *Buffer) Err() error { return b.err }
 
 // Bytes returns the bytes that were kept. They are the buffer's own.
 func (b *Buffer) Bytes() []byte { return b.kept }
