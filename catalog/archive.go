@@ -3,6 +3,7 @@ package catalog
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,17 +45,17 @@ func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
 }
 
 // openZip makes a package of an archive that checkZip took before. Its files are unpacked when they are read.
-func openZip(archive []byte) (*Package, error) {
+func openZip(ctx context.Context, archive []byte, work chartWork) (*Package, error) {
 	entries, err := readEntries(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
 		return nil, err
 	}
-	return newPackage(&packed{size: len(archive), entries: entries})
+	return readPackage(ctx, &packed{size: len(archive), entries: entries}, work)
 }
 
 // checkZip makes a package of an archive as ReadZip does, but keeps the archive and not the files, of which none is in memory longer than
 // it takes to read it through.
-func checkZip(archive []byte) (*Package, error) {
+func checkZip(ctx context.Context, archive []byte, work chartWork) (*Package, error) {
 	entries, err := readEntries(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func checkZip(archive []byte) (*Package, error) {
 			return nil, err
 		}
 	}
-	return newPackage(&packed{size: len(archive), entries: entries})
+	return readPackage(ctx, &packed{size: len(archive), entries: entries}, work)
 }
 
 // readEntries reads what is in an archive, and refuses what is no package's or would unpack to too much: no more of a file is unpacked

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -13,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/burano/burano/catalog/charts"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/sensitive"
 )
 
@@ -71,52 +73,49 @@ func (m *manifest) readChart(r *manifestReader) {
 	m.reference = &reference
 }
 
-// takeChart reads the chart of a package of the format Helm/1.0, and makes class and form of it. One that is only named makes a form without fields
+// takeChart reads the chart of a package of the format Helm/1.0 with this manifest, and makes class and form of it. One that is only named makes a form without fields
 // for its values, until Fetched puts it into the package.
-func (p *Package) takeChart() error {
+func (p *Package) takeChart(ctx context.Context, text []byte) error {
 	m := &p.manifest
 	if m.reference != nil {
-		text, err := p.optional(chartLock)
+		locked, err := p.optional(chartLock)
 		if err != nil {
 			return err
 		}
 		var lock chartOrigin
-		if err := yaml.Unmarshal(text, &lock); err != nil {
+		if err := door.YAML(locked, &lock, door.Bounds{Bytes: maxManifest}); err != nil {
 			return incorrect("%s: %w", chartLock, err)
 		}
 		if lock.From == m.reference.String() {
 			p.origin, m.chart = lock, lock.File
-		} else if text != nil {
+		} else if locked != nil {
 			return incorrect("%s is of the chart %s, and the manifest names %s: take the file out of the package, and the chart is fetched anew", chartLock, lock.From, m.reference)
 		} else {
 			m.chart = ""
 		}
 	}
-	form := helmForm{title: m.name}
-	if m.chart != "" {
-		archive, err := charts.Archive(p, m.chart)
-		if err == nil && p.origin.Digest != "" && charts.Digest(archive) != p.origin.Digest {
-			err = fmt.Errorf("%s is not what %s says", p.origin.File, chartLock)
-		}
-		if err != nil {
-			return incorrect("the chart: %w", err)
-		}
-		chart, err := charts.Read(archive)
-		if err != nil {
-			return incorrect("the chart in %s: %w", path.Join(charts.Resources, m.chart), err)
-		}
-		if len(chart.Icon) <= maxLogo && isImage(chart.Icon) {
-			p.chartIcon = chart.Icon
-		}
-		m.describe(chart)
-		form.chart = chart
+	p.madeClass, p.madeForm = m.helmClass(), (&helmForm{title: m.name}).write(m)
+	if m.chart == "" {
+		return nil
 	}
-	p.madeClass, p.madeForm = m.helmClass(), form.write(m)
+	archive, err := charts.Archive(p, m.chart)
+	if err == nil && p.origin.Digest != "" && charts.Digest(archive) != p.origin.Digest {
+		err = fmt.Errorf("%s is not what %s says", p.origin.File, chartLock)
+	}
+	if err != nil {
+		return incorrect("the chart: %w", err)
+	}
+	read, err := p.work.read(ctx, chartInput{Manifest: text, Archive: archive})
+	if err != nil {
+		return incorrect("the chart in %s: %w", path.Join(charts.Resources, m.chart), err)
+	}
+	m.describe(read)
+	p.madeClass, p.madeForm, p.chartIcon = m.helmClass(), read.Form, read.Icon
 	return nil
 }
 
 // describe has the chart say what the manifest does not.
-func (m *manifest) describe(chart *charts.Chart) {
+func (m *manifest) describe(chart chartRead) {
 	if m.values["Name"] == nil {
 		m.name = chart.Name
 	}
@@ -148,10 +147,14 @@ func (p *Package) ChartOrigin() (from, digest string) { return p.origin.From, p.
 // Helm tells whether the package holds a Helm chart and no MuranoPL.
 func (p *Package) Helm() bool { return p.manifest.helm }
 
-// Fetched returns the package with the chart that it names.
-func (p *Package) Fetched(archive []byte) (*Package, error) {
+// fetched returns the package with the chart that it names.
+func (p *Package) fetched(ctx context.Context, archive []byte) (*Package, error) {
 	reference := p.ChartReference()
-	chart, err := charts.Read(archive)
+	manifest, err := p.files.read(manifestFile)
+	if err != nil {
+		return nil, err
+	}
+	chart, err := p.work.read(ctx, chartInput{Manifest: manifest, Archive: archive})
 	if err != nil {
 		return nil, incorrect("the chart %s: %w", reference, err)
 	}
@@ -167,7 +170,7 @@ func (p *Package) Fetched(archive []byte) (*Package, error) {
 		}
 	}
 	files[chartLock], files[charts.Resources+"/"+lock.File] = text, archive
-	return ReadFiles(files)
+	return readPackage(ctx, unpacked(files), p.work)
 }
 
 // helmClass makes the MuranoPL class of a chart.
@@ -209,6 +212,9 @@ type helmPart struct {
 // deepest is how deep objects have fields of their own; what lies deeper is written in YAML.
 const deepest = 4
 
+// maxFields is how many values have fields of their own. A chart with more gets one field for all, as a chart without a schema does.
+const maxFields = 2_000
+
 // releaseForm is the name of the first form.
 const releaseForm = "release"
 
@@ -232,7 +238,7 @@ func (f *helmForm) write(m *manifest) string {
 		text("timeout", "Patience", "Seconds that hooks, and then what is to become ready, may take each", map[string]any{"type": "integer", "initial": 300, "minValue": 10, "maxValue": 3600}),
 	}}}}
 	values := expression("dict()")
-	if f.chart != nil && f.chart.Schema != nil {
+	if f.chart != nil && f.chart.Schema != nil && f.fits() {
 		parts := f.parts(helmPart{schema: f.chart.Schema, own: f.chart.Values, has: true, required: true})
 		var plain []helmPart
 		var given []helmValue
@@ -324,7 +330,7 @@ func unique(used map[string]bool, name string) string {
 // parts are the properties of an object; none where the value is no object with properties, or lies too deep.
 func (f *helmForm) parts(of helmPart) (parts []helmPart) {
 	properties := entry(of.schema, "properties")
-	if kindOf(of.schema) != "object" || properties == nil || properties.Kind != yaml.MappingNode || len(of.path) >= deepest {
+	if kindOf(of.schema) != "object" || properties == nil || properties.Kind != yaml.MappingNode || len(of.path) >= deepest || len(properties.Content)/2 > maxFields {
 		return nil
 	}
 	required := textsOf(entry(of.schema, "required"))
@@ -336,6 +342,18 @@ func (f *helmForm) parts(of helmPart) (parts []helmPart) {
 			required: of.required && slices.Contains(required, key)})
 	}
 	return parts
+}
+
+// fits reports whether the form has room for a field for each value, references followed.
+func (f *helmForm) fits() bool {
+	left := maxFields
+	var count func(helmPart) bool
+	count = func(of helmPart) bool {
+		parts := f.parts(of)
+		left -= len(parts)
+		return left >= 0 && !slices.ContainsFunc(parts, func(part helmPart) bool { return !count(part) })
+	}
+	return count(helmPart{schema: f.chart.Schema})
 }
 
 // followed leads from a reference within the schema to what it means.
@@ -480,7 +498,7 @@ func cmpText(value any) string {
 func (f *helmForm) textField(field map[string]any, part helmPart, initial string, limits func(map[string]any), number func(string) any) map[string]any {
 	limits(map[string]any{"minLength": number("minLength"), "maxLength": number("maxLength")})
 	if pattern := entry(part.schema, "pattern"); pattern != nil {
-		if _, err := regexp.Compile(pattern.Value); err == nil { // what only others understand, Helm checks
+		if _, err := door.Pattern(pattern.Value); err == nil { // what only others understand, Helm checks
 			field["regexpValidator"] = pattern.Value
 		}
 	}

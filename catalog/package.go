@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -32,6 +33,7 @@ type Package struct {
 
 	chartIcon []byte      // of a Helm chart; nil where it has none
 	origin    chartOrigin // of one that was fetched
+	work      chartWork
 }
 
 var _ muranopl.Package = (*Package)(nil)
@@ -192,8 +194,13 @@ func (p *Package) FileNames() []string {
 	return names
 }
 
-// newPackage checks the files as a package.
+// newPackage checks the files as a package, in this process.
 func newPackage(files contents) (*Package, error) {
+	return readPackage(context.Background(), files, chartWork{})
+}
+
+// readPackage checks the files as a package.
+func readPackage(ctx context.Context, files contents, work chartWork) (*Package, error) {
 	length, there := files.length(manifestFile)
 	if !there {
 		return nil, fault.New(fault.Invalid, "Unable to find package manifest%s", hintOfTop(files))
@@ -209,7 +216,7 @@ func newPackage(files contents) (*Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Package{manifest: m, files: files}
+	p := &Package{manifest: m, files: files, work: work}
 	if m.hot {
 		text, err := files.read(templateFile)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +233,7 @@ func newPackage(files contents) (*Package, error) {
 		p.rules, p.doubt = template.rules(), template.doubt()
 	}
 	if m.helm {
-		if err := p.takeChart(); err != nil {
+		if err := p.takeChart(ctx, text); err != nil {
 			return nil, err
 		}
 	}

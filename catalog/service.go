@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/burano/burano/catalog/charts"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 )
@@ -31,7 +32,8 @@ type Service struct {
 	reading  singleflight.Group // packages that are not in the cache, by id
 	now      func() time.Time
 	newID    func() string
-	charts   ChartSource // nil: none are fetched
+	charts   ChartSource    // nil: none are fetched
+	children *door.Children // nil: charts are read in this process
 }
 
 // ChartSource is where charts are fetched from that packages only name. What may not be fetched, or is not there, is a fault.
@@ -41,6 +43,9 @@ type ChartSource interface {
 
 // ChartsFrom has charts that packages name fetched when a package is uploaded. The package is kept with its chart from then on.
 func ChartsFrom(source ChartSource) Option { return func(s *Service) { s.charts = source } }
+
+// ReadIn has charts read in child processes, which do ChildWork.
+func ReadIn(children *door.Children) Option { return func(s *Service) { s.children = children } }
 
 // Option changes how a Service works.
 type Option func(*Service)
@@ -149,7 +154,7 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 	case len(archive) > MaxUpload:
 		return Record{}, TooLargeUpload()
 	}
-	p, err := checkZip(archive)
+	p, err := checkZip(ctx, archive, chartWork{s.children, caller.ProjectID})
 	if err != nil {
 		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
 	}
@@ -180,7 +185,7 @@ func (s *Service) withChart(ctx context.Context, p *Package, reference charts.Re
 	if err != nil {
 		return nil, nil, err
 	}
-	if p, err = p.Fetched(chart); err != nil {
+	if p, err = p.fetched(ctx, chart); err != nil {
 		return nil, nil, err
 	}
 	var archive bytes.Buffer
@@ -283,6 +288,9 @@ func (s *Service) Download(ctx context.Context, caller identity.Caller, id strin
 	return archive.Bytes(), nil
 }
 
+// readingTime is how long the reading of a stored package may take: a chart waits for its turn.
+const readingTime = 2 * time.Minute
+
 // load returns the files of the record's package.
 func (s *Service) load(ctx context.Context, record Record) (*Package, error) {
 	if record.Embedded {
@@ -296,11 +304,13 @@ func (s *Service) load(ctx context.Context, record Record) (*Package, error) {
 	}
 	// Many may ask for one package at once, such as browsers for its logo: it is read for all of them, also when the first one goes away.
 	p, err, _ := s.reading.Do(record.ID, func() (any, error) {
-		archive, err := s.store.Archive(context.WithoutCancel(ctx), record.ID)
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), readingTime, fmt.Errorf("it takes longer than %s", readingTime))
+		defer cancel()
+		archive, err := s.store.Archive(ctx, record.ID)
 		if err != nil {
 			return nil, err
 		}
-		p, err := openZip(archive)
+		p, err := openZip(ctx, archive, chartWork{s.children, record.OwnerID})
 		if err != nil {
 			return nil, fmt.Errorf("read the stored package %s (%s): %w", record.ID, record.FullName, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Helm keeps chart and values of each revision in a Secret, which has one MiB of room.
@@ -117,12 +119,12 @@ func unpack(archive []byte) (map[string][]byte, error) {
 		case len(files) == maxFiles:
 			return nil, fmt.Errorf("it has more than %d files", maxFiles)
 		}
-		content, err := io.ReadAll(io.LimitReader(reader, maxFile+1))
+		content, err := door.ReadAll(reader, maxFile, header.Name)
+		if total += len(content); door.IsExceeded(err) || total > maxUnpacked {
+			return nil, fmt.Errorf("it unpacks to too much (at %s): a file may have %d MiB, all together %d MiB", header.Name, maxFile>>20, maxUnpacked>>20)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", header.Name, err)
-		}
-		if total += len(content); len(content) > maxFile || total > maxUnpacked {
-			return nil, fmt.Errorf("it unpacks to too much (at %s): a file may have %d MiB, all together %d MiB", header.Name, maxFile>>20, maxUnpacked>>20)
 		}
 		files[name] = content
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/sensitive"
 )
 
@@ -24,6 +26,13 @@ const (
 	chartFile  = "Chart.yaml"
 	valuesFile = "values.yaml"
 	schemaFile = "values.schema.json"
+)
+
+// Bounds of what a chart gives by default and checks values with. They are what Helm can keep of a release, with room for comments, and several times
+// the largest published schemas.
+var (
+	valuesBounds = door.Bounds{Bytes: maxFile, Written: 4 << 20}
+	schemaBounds = door.Bounds{Bytes: maxFile, Depth: 200}
 )
 
 // Chart is a chart that was read and checked.
@@ -77,7 +86,7 @@ func Read(archive []byte) (*Chart, error) {
 	if len(about.Maintainers) > 0 {
 		c.Maintainer = about.Maintainers[0].Name
 	}
-	if err := yaml.Unmarshal(files[valuesFile], &c.Values); err != nil {
+	if err := door.YAML(files[valuesFile], &c.Values, valuesBounds); err != nil {
 		return nil, fmt.Errorf("%s: it should be a map of values: %w", valuesFile, err)
 	}
 	if err := c.readSchema(files[schemaFile]); err != nil {
@@ -96,11 +105,11 @@ func readMetadata(files map[string][]byte) (about metadata, err error) {
 	if !there {
 		return about, fmt.Errorf("it has no %s", chartFile)
 	}
-	if err := yaml.Unmarshal(text, &about); err != nil {
+	if err := door.YAML(text, &about, door.Bounds{}); err != nil {
 		return about, fmt.Errorf("%s: %w", chartFile, err)
 	}
 	if required := files["requirements.yaml"]; about.APIVersion == "v1" && required != nil {
-		if err := yaml.Unmarshal(required, &about); err != nil {
+		if err := door.YAML(required, &about, door.Bounds{}); err != nil {
 			return about, fmt.Errorf("requirements.yaml: %w", err)
 		}
 	}
@@ -147,6 +156,9 @@ func checkTemplates(files map[string][]byte) error {
 		if !strings.HasPrefix(name, "templates/") || !slices.Contains([]string{".yaml", ".yml", ".tpl", ".txt", ".json"}, path.Ext(name)) {
 			continue
 		}
+		if line := tooDeep(string(files[name])); line > 0 {
+			return fmt.Errorf("%s:%d: more than %d blocks are open, one in another", name, line, maxBlocks)
+		}
 		tree := parse.New(name)
 		tree.Mode = parse.SkipFuncCheck
 		if _, err := tree.Parse(string(files[name]), "", "", map[string]*parse.Tree{}); err != nil {
@@ -154,6 +166,43 @@ func checkTemplates(files map[string][]byte) error {
 		}
 	}
 	return nil
+}
+
+// maxBlocks is how deep blocks of a template may be nested: the parser and Helm itself call themselves for each.
+const maxBlocks = 1_000
+
+// blockWord is the first word of an action that may open or close a block, with the word behind an else.
+var blockWord = regexp.MustCompile(`\{\{-?\s*(if|range|with|block|define|end|else\s+(?:if|with))\b`)
+
+// tooDeep returns the line of a template in which one block too many is open, 0 for none.
+func tooDeep(text string) (line int) {
+	var opened []int // blocks that each open block counts for, itself and its else-ifs
+	depth := 0
+	for at := 0; ; {
+		found := blockWord.FindStringSubmatchIndex(text[at:])
+		if found == nil {
+			return 0
+		}
+		switch word := text[at+found[2] : at+found[3]]; {
+		case word == "end":
+			if last := len(opened) - 1; last >= 0 {
+				depth -= opened[last]
+				opened = opened[:last]
+			}
+		case strings.HasPrefix(word, "else"):
+			if last := len(opened) - 1; last >= 0 {
+				opened[last]++
+				depth++
+			}
+		default:
+			opened = append(opened, 1)
+			depth++
+		}
+		at += found[1]
+		if depth > maxBlocks {
+			return 1 + strings.Count(text[:at], "\n")
+		}
+	}
 }
 
 // icon is the file that the chart names as its icon, or one that is called so. Helm itself wants an address there; nothing is fetched.
@@ -182,7 +231,7 @@ func (c *Chart) readSchema(text []byte) error {
 		return fmt.Errorf("it is no JSON: %w", err)
 	}
 	var node yaml.Node // JSON is YAML
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	if err := door.YAML(text, &node, schemaBounds); err != nil {
 		return err
 	}
 	if len(node.Content) == 0 || node.Content[0].Kind != yaml.MappingNode {
@@ -208,7 +257,11 @@ func (c *Chart) CheckValues(values map[string]any) error {
 	if c.schema == nil {
 		return nil
 	}
-	all, err := asJSON(merged(c.Values, values, true))
+	together := merged(c.Values, values, true)
+	if err := door.Written(together, maxTogether, "the chart's values and those of the release together"); err != nil {
+		return err
+	}
+	all, err := asJSON(together)
 	if err != nil {
 		return err
 	}
@@ -231,10 +284,29 @@ func (c *Chart) CheckValues(values map[string]any) error {
 		if sensitive.Path(place) {
 			text = "it breaks the schema's rule " + strings.Join(one.ErrorKind.KeywordPath(), "/")
 		}
-		texts = append(texts, cmp.Or(place, "the values")+": "+text)
+		texts = append(texts, short(cmp.Or(place, "the values"))+": "+short(text))
 	}
 	collect(wrong)
+	if more := len(texts) - mostProblems; more > 0 {
+		texts = append(texts[:mostProblems], fmt.Sprintf("and %d more", more))
+	}
 	return errors.New(strings.Join(texts, "; "))
+}
+
+const (
+	// mostProblems are told of values that break a schema.
+	mostProblems = 20
+	// maxTogether is in bytes, of the values that are checked.
+	maxTogether = 8 << 20
+)
+
+// short is a text that is cut to a bearable length.
+func short(text string) string {
+	const most = 300
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
 }
 
 // Over puts values over others. A null stays, since it has Helm take away what the chart has.
@@ -268,8 +340,5 @@ func asJSON(value any) (any, error) {
 		return nil, err
 	}
 	var plain any
-	if err := yaml.Unmarshal(text, &plain); err != nil {
-		return nil, err
-	}
-	return plain, nil
+	return plain, door.YAML(text, &plain, door.Bounds{})
 }

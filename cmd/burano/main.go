@@ -10,10 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/version"
 )
 
 func main() {
+	if args := os.Args[1:]; door.IsChild(args) {
+		os.Exit(door.ServeChild(args, catalog.ChildWork()))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {

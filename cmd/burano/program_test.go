@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // asProgram is the variable that makes the test's binary Burano itself, so that a test can kill it.
 const asProgram = "BURANO_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	if os.Getenv(asProgram) != "" || door.IsChild(os.Args[1:]) {
 		main()
 		return
 	}

@@ -26,6 +26,7 @@ import (
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/images"
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/doctor"
@@ -381,6 +382,13 @@ func keystoneV3(endpoint string) string {
 	return endpoint + "/v3"
 }
 
+const (
+	// ownProgram is the file of the running program (proc(5)), also when an upgrade has put another in its place.
+	ownProgram = "/proc/self/exe"
+	// childPlaces is how many child processes read what projects sent at a time. Each may take 512 MiB.
+	childPlaces = 4
+)
+
 // openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the
 // service project's.
 func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, serviceProject string) (*catalog.Service, *catalogstore.Store, error) {
@@ -404,7 +412,8 @@ func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, servic
 	if err != nil {
 		return nil, nil, fmt.Errorf("--chart-sources: %w", err)
 	}
-	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject), catalog.ChartsFrom(sources))
+	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject), catalog.ChartsFrom(sources),
+		catalog.ReadIn(door.NewChildren(ownProgram, childPlaces, door.Limits{})))
 	return service, rows, err
 }
 

@@ -3,6 +3,7 @@ package door
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -53,12 +54,23 @@ func ServeChild(args []string, kinds map[string]Work) int {
 }
 
 // Confine limits the process that calls it, for good: the bytes of its data, the stack of each goroutine, and the time of a processor, in whole
-// seconds. The process ends at each of these limits. When the machine runs out of memory, the process is the first to end.
+// seconds. The process ends at each of these limits, at that of the processor with the exit code 4. When the machine runs out of memory, the process is
+// the first to end.
 func Confine(memory int64, processor time.Duration) error {
 	debug.SetMemoryLimit(memory * 3 / 4) // collects more often before the limit is reached
 	debug.SetMaxStack(maxStack)
-	for resource, limit := range map[int]uint64{syscall.RLIMIT_DATA: uint64(memory), syscall.RLIMIT_CPU: uint64(processor.Seconds())} {
-		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+	tired := make(chan os.Signal, 1)
+	signal.Notify(tired, syscall.SIGXCPU)
+	go func() {
+		<-tired
+		os.Exit(exhausted)
+	}()
+	data, seconds := uint64(memory), uint64(processor.Seconds())
+	for resource, limit := range map[int]syscall.Rlimit{
+		syscall.RLIMIT_DATA: {Cur: data, Max: data},
+		syscall.RLIMIT_CPU:  {Cur: seconds, Max: seconds + 1}, // at the second one the system kills it
+	} {
+		if err := syscall.Setrlimit(resource, &limit); err != nil {
 			return fmt.Errorf("limit the process (getrlimit(2), %d): %w", resource, err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -20,6 +19,7 @@ import (
 type Children struct {
 	program string
 	places  int
+	limits  Limits
 
 	mutex   sync.Mutex
 	running map[string]int // by project
@@ -32,9 +32,10 @@ type turn struct {
 	granted chan struct{}
 }
 
-// NewChildren returns children that are runs of a program, at most so many at a time. One project has at most half of the places.
-func NewChildren(program string, places int) *Children {
-	return &Children{program: program, places: max(places, 1), running: map[string]int{}}
+// NewChildren returns children that are runs of a program, at most so many at a time, each within the limits. One project has at most half of the
+// places.
+func NewChildren(program string, places int, limits Limits) *Children {
+	return &Children{program: program, places: max(places, 1), limits: limits.filled(), running: map[string]int{}}
 }
 
 // Job is a piece of work.
@@ -43,7 +44,6 @@ type Job struct {
 	Doing   string // for errors, such as "reading the chart"
 	Project string // whose input it is
 	Input   []byte
-	Limits  Limits
 }
 
 // Limits are those of one piece of work. A zero field has a default: 512 MiB of memory, 10 seconds of a processor, 30 seconds, 16 MiB of a result.
@@ -63,6 +63,8 @@ const (
 	childCommand = "child"
 	// refused is the exit code of a child whose input is wrong. Its standard error has the reason.
 	refused = 3
+	// exhausted is that of a process that took all its time of a processor.
+	exhausted = 4
 	// maxComplaint is how many bytes are kept of a child's standard error.
 	maxComplaint = 16 << 10
 	// killTime is how long the output of a killed child is waited for.
@@ -76,7 +78,7 @@ func (c *Children) Run(ctx context.Context, job Job) ([]byte, error) {
 		return nil, fmt.Errorf("%s: it waits for its turn: %w", job.Doing, err)
 	}
 	defer c.leave(job.Project)
-	limits := job.Limits.filled()
+	limits := c.limits
 	tooLong := &Exceeded{What: job.Doing, Verb: "takes", Bound: limits.Time.String()}
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, tooLong)
 	defer cancel()
@@ -102,7 +104,6 @@ func (c *Children) Run(ctx context.Context, job Job) ([]byte, error) {
 // death is the error of a child that ended without a result.
 func (l Limits) death(doing string, command *exec.Cmd, complaint string) error {
 	state := command.ProcessState
-	status, _ := state.Sys().(syscall.WaitStatus)
 	for sign, bound := range map[string]string{
 		"stack overflow": Bytes(maxStack) + " of stack: it is nested too deeply", "out of memory": Bytes(l.Memory) + " of memory", "cannot allocate memory": Bytes(l.Memory) + " of memory",
 	} {
@@ -113,10 +114,8 @@ func (l Limits) death(doing string, command *exec.Cmd, complaint string) error {
 	switch {
 	case state.ExitCode() == refused:
 		return errors.New(complaint)
-	case status.Signaled() && state.UserTime()+state.SystemTime() > l.Processor*9/10: // the system counts in ticks
+	case state.ExitCode() == exhausted:
 		return &Exceeded{What: doing, Verb: "takes", Bound: l.Processor.String() + " of a processor"}
-	case status.Signaled(): // by the system, which had no more memory
-		return fmt.Errorf("%s: its process was ended (%s)", doing, status.Signal())
 	}
 	first, _, _ := strings.Cut(complaint, "\n")
 	return fmt.Errorf("%s: its process failed (%s): %s", doing, state, first)

@@ -47,15 +47,15 @@ func deep(n int) int {
 	return 1 + deep(n-1)
 }
 
-func children(t *testing.T, places int) *door.Children {
+func children(t *testing.T, places int, limits door.Limits) *door.Children {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	return door.NewChildren(self, places)
+	return door.NewChildren(self, places, limits)
 }
 
 func TestAChildAnswersOrSaysWhatIsWrong(t *testing.T) {
-	of := children(t, 2)
+	of := children(t, 2, door.Limits{})
 	result, err := of.Run(t.Context(), door.Job{Kind: "echo", Doing: "reading the text", Input: []byte("hello")})
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(result))
@@ -69,8 +69,7 @@ func TestAChildAnswersOrSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestAChildEndsAtItsLimitsAndTheParentLives(t *testing.T) {
-	of := children(t, 8)
-	limits := door.Limits{Memory: 384 << 20, Processor: time.Second, Time: 20 * time.Second, Result: 1 << 10}
+	of := children(t, 8, door.Limits{Memory: 384 << 20, Processor: time.Second, Result: 1 << 10})
 	for kind, want := range map[string]string{
 		"deep":  "reading the text takes more than 64 MiB of stack: it is nested too deeply",
 		"large": "reading the text takes more than 384 MiB of memory",
@@ -78,18 +77,17 @@ func TestAChildEndsAtItsLimitsAndTheParentLives(t *testing.T) {
 		"much":  "the result of reading the text has more than 1 KiB",
 	} {
 		t.Run(kind, func(t *testing.T) {
-			_, err := of.Run(t.Context(), door.Job{Kind: kind, Doing: "reading the text", Limits: limits})
+			_, err := of.Run(t.Context(), door.Job{Kind: kind, Doing: "reading the text"})
 			require.EqualError(t, err, want)
 			require.True(t, door.IsExceeded(err))
 		})
 	}
-	limits.Time, limits.Processor = time.Second, time.Minute
-	_, err := of.Run(t.Context(), door.Job{Kind: "long", Doing: "reading the text", Limits: limits})
+	_, err := children(t, 1, door.Limits{Time: time.Second, Processor: time.Minute}).Run(t.Context(), door.Job{Kind: "long", Doing: "reading the text"})
 	require.EqualError(t, err, "reading the text takes more than 1s")
 }
 
 func TestAChildEndsWithItsContext(t *testing.T) {
-	of := children(t, 1)
+	of := children(t, 1, door.Limits{})
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("nobody waits any more"))
 	defer cancel()
 	begun := time.Now()
@@ -103,7 +101,7 @@ func TestAChildEndsWithItsContext(t *testing.T) {
 }
 
 func TestAProjectThatTakesAllItsPlacesLeavesTheOthersTheirs(t *testing.T) {
-	of := children(t, 2)
+	of := children(t, 2, door.Limits{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var greedy sync.WaitGroup
 	for range 5 {

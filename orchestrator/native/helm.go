@@ -16,6 +16,7 @@ import (
 
 	"github.com/burano/burano/catalog/charts"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 )
@@ -27,6 +28,12 @@ const (
 
 // maxValues is in bytes: Helm keeps chart and values of each revision in a Secret, which has one MiB of room.
 const maxValues = 256 << 10
+
+// maxWritten is the bound in bytes of values before they are written: as JSON they may be larger than as YAML, in which maxValues is meant.
+const maxWritten = 2 * maxValues
+
+// maxKeys is how deep a value may lie that is written in YAML of its own.
+const maxKeys = 100
 
 // helmClass is io.burano.HelmRelease.
 type helmClass struct {
@@ -44,7 +51,7 @@ func (h helmClass) methods() map[string]muranopl.NativeMethod {
 
 // deploy installs or upgrades the release. The chart is looked at before the cluster is brought up.
 func (h helmClass) deploy(ctx context.Context, call muranopl.Call) (any, error) {
-	request, err := requestOf("deploy", call.Object)
+	request, err := requestOf(ctx, "deploy", call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -143,20 +150,41 @@ func helmRequest(action string, object *muranopl.Object) nodes.HelmRequest {
 	return nodes.HelmRequest{Action: action, Name: object.Text("name"), Namespace: object.Text("namespace"), Owner: object.ID(), Timeout: object.Int("timeout")}
 }
 
+// packageOfChart is a package with a Helm chart.
+type packageOfChart interface {
+	charts.Files
+	CheckChartValues(ctx context.Context, archive []byte, values map[string]any) error
+}
+
 // requestOf is a request with chart and values.
-func requestOf(action string, object *muranopl.Object) (request nodes.HelmRequest, err error) {
+func requestOf(ctx context.Context, action string, object *muranopl.Object) (request nodes.HelmRequest, err error) {
 	request = helmRequest(action, object)
-	var chart *charts.Chart
-	if request.Chart, chart, err = chartOf(object); err != nil {
+	files, err := chartFiles(object)
+	if err == nil {
+		request.Chart, err = charts.Archive(files, object.Text("chart"))
+	}
+	if err != nil {
 		return request, fault.New(fault.Invalid, "the chart of %s: %w", object, err)
 	}
 	if request.Values, err = releaseValues(object); err != nil {
 		return request, err
 	}
-	if err := chart.CheckValues(request.Values); err != nil {
+	if err := files.CheckChartValues(ctx, request.Chart, request.Values); err != nil {
 		return request, fault.New(fault.Invalid, "the values of %s: %w", object, err)
 	}
 	return request, nil
+}
+
+// chartFiles is the package of a release.
+func chartFiles(object *muranopl.Object) (packageOfChart, error) {
+	files, ok := object.Class().Package.(packageOfChart)
+	if !ok {
+		return nil, errors.New("its package has no files")
+	}
+	if object.Text("chart") == "" {
+		return nil, errors.New("its package only names the chart, and was imported by a Burano that did not fetch it: import the package again")
+	}
+	return files, nil
 }
 
 // do has the master work on the release and notes how that is then.
@@ -261,6 +289,10 @@ func releaseValues(object *muranopl.Object) (map[string]any, error) {
 
 // written puts values in YAML over others, at the places that their names are (RFC 6901), the shortest first.
 func written(values, texts map[string]any) (map[string]any, error) {
+	bounds := door.Bounds{Bytes: maxWritten, Written: maxWritten}
+	if err := door.Written(values, maxWritten, "what is filled in"); err != nil {
+		return nil, err
+	}
 	values = charts.Over(values, nil)
 	for _, pointer := range slices.Sorted(maps.Keys(texts)) {
 		text, _ := texts[pointer].(string)
@@ -268,7 +300,9 @@ func written(values, texts map[string]any) (map[string]any, error) {
 			continue
 		}
 		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		if err := door.YAML([]byte(text), &value, bounds); door.IsExceeded(err) {
+			return nil, fmt.Errorf("what is written for %q: %w", pointer, err)
+		} else if err != nil {
 			return nil, fmt.Errorf("what is written for %q is no YAML: %s", pointer, lineOf.FindString(err.Error()))
 		}
 		if pointer != "" && pointer[0] != '/' {
@@ -276,6 +310,9 @@ func written(values, texts map[string]any) (map[string]any, error) {
 		}
 		value = named(value)
 		keys := strings.Split(pointer, "/")[1:]
+		if len(keys) > maxKeys {
+			return nil, fmt.Errorf("a place among the values is deeper than %d levels", maxKeys)
+		}
 		for _, key := range slices.Backward(keys) {
 			value = map[string]any{strings.NewReplacer("~1", "/", "~0", "~").Replace(key): value}
 		}
@@ -285,7 +322,7 @@ func written(values, texts map[string]any) (map[string]any, error) {
 		}
 		values = charts.Over(values, inner)
 	}
-	return values, nil
+	return values, door.Written(values, maxWritten, "the map of all")
 }
 
 // named gives maps names as keys, whatever YAML has there.
@@ -311,19 +348,3 @@ func named(value any) any {
 
 // lineOf is where YAML is wrong. The rest of such an error may tell what stands there.
 var lineOf = regexp.MustCompile(`line [0-9]+|$`)
-
-// chartOf is the chart of a release as an archive, and read; the same files give the same bytes.
-func chartOf(object *muranopl.Object) (archive []byte, chart *charts.Chart, err error) {
-	files, ok := object.Class().Package.(charts.Files)
-	if !ok {
-		return nil, nil, errors.New("its package has no files")
-	}
-	if object.Text("chart") == "" {
-		return nil, nil, errors.New("its package only names the chart, and was imported by a Burano that did not fetch it: import the package again")
-	}
-	if archive, err = charts.Archive(files, object.Text("chart")); err != nil {
-		return nil, nil, err
-	}
-	chart, err = charts.Read(archive)
-	return archive, chart, err
-}

@@ -1,6 +1,8 @@
 package native
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +36,26 @@ func TestValuesInYAMLGoOverOthers(t *testing.T) {
 	require.ErrorContains(t, err, "write it like /ingress/hosts")
 	_, err = written(nil, map[string]any{"": "password: 'correct-horse"})
 	require.NotContains(t, err.Error(), "correct-horse")
+}
+
+func TestValuesAreMeasuredBeforeTheyAreWritten(t *testing.T) {
+	shared := "a: &a {text: " + strings.Repeat("x", 2000) + "}\nlist: [" + strings.TrimSuffix(strings.Repeat("*a, ", 3000), ", ") + "]\n"
+	_, err := written(nil, map[string]any{"": shared})
+	require.ErrorContains(t, err, `what is written for "": line 1: it has more than 512 KiB, aliases written out`)
+
+	one, list := strings.Repeat("x", 100<<10), []any{}
+	for range 10_000 {
+		list = append(list, one)
+	}
+	_, err = written(map[string]any{"list": list}, nil)
+	require.ErrorContains(t, err, "what is filled in has more than 512 KiB")
+
+	parts := map[string]any{}
+	for i := range 10 {
+		parts[fmt.Sprintf("/part%d", i)] = "text: " + strings.Repeat("x", 100<<10)
+	}
+	_, err = written(nil, parts)
+	require.ErrorContains(t, err, "the map of all has more than 512 KiB")
+	_, err = written(nil, map[string]any{strings.Repeat("/a", 100_000): "1"})
+	require.ErrorContains(t, err, "deeper than 100 levels")
 }

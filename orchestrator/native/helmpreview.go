@@ -25,7 +25,7 @@ func (c *clusters) previewReleases(ctx context.Context, foreseen *engine.Foresee
 			if object.Object("kubernetesCluster") != cluster {
 				continue
 			}
-			request, err := requestOf("diff", object)
+			request, err := requestOf(ctx, "diff", object)
 			if err != nil {
 				foreseen.Refused = append(foreseen.Refused, engine.Refusal{ObjectID: object.ID(), Text: err.Error()})
 				continue
