@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Kinds of documents.
@@ -133,58 +135,67 @@ func readDocuments(file string, in io.Reader) ([]Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first reads what kind a document is and where its parts are, the second what it says.
-	places, contents := yaml.NewDecoder(strings.NewReader(string(text))), yaml.NewDecoder(strings.NewReader(string(text)))
-	contents.KnownFields(true)
+	all, err := parseDocuments(file, folder, text)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: nothing is in it", file)
+	}
+	return all, err
+}
+
+// ownFile bounds what a file of the user's own may have. The server bounds each model.
+var ownFile = door.Bounds{Bytes: 64 << 20, Values: 2_000_000}
+
+// parseDocuments reads the documents of a text. Paths in them are seen from the folder.
+func parseDocuments(file, folder string, text []byte) ([]Document, error) {
+	decoder, err := door.NewYAML(text, ownFile)
+	if err != nil {
+		return nil, placed(file, err)
+	}
 	var all []Document
 	for {
 		var node yaml.Node
-		err := places.Decode(&node)
+		err := decoder.Decode(&node)
 		if errors.Is(err, io.EOF) {
-			break
+			return all, nil
 		}
 		if err != nil {
-			return nil, placed(file, "", err)
+			return nil, placed(file, err)
 		}
 		root := node.Content[0]
-		one := Document{Kind: KindEnvironment, File: file, Line: root.Line, root: root}
 		if root.Tag == "!!null" {
-			var nothing any
-			if err := contents.Decode(&nothing); err != nil {
-				return nil, placed(file, "", err)
-			}
 			continue
 		}
+		one := Document{Kind: KindEnvironment, File: file, Line: root.Line, root: root}
 		if root.Kind != yaml.MappingNode {
 			return nil, fmt.Errorf("%s: a document is a mapping with a kind", one.Place(""))
 		}
 		if kind := child(root, "kind"); kind != nil {
 			one.Kind = kind.Value
 		}
-		if err := one.decode(contents, folder); err != nil {
-			return nil, placed(file, one.Kind, err)
+		err = asJSON(root)
+		if err == nil {
+			err = one.decode(folder)
+		}
+		if err != nil {
+			return nil, placed(file, err)
 		}
 		if err := one.check(); err != nil {
 			return nil, err
 		}
 		all = append(all, one)
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: nothing is in it", file)
-	}
-	return all, nil
 }
 
-func (d *Document) decode(from *yaml.Decoder, folder string) error {
+func (d *Document) decode(folder string) error {
 	switch d.Kind {
 	case KindQuota:
 		d.Quota = &QuotaFile{}
-		err := from.Decode(d.Quota)
+		err := strictly(d.root, d.Kind, d.Quota)
 		d.Name = d.Quota.Project
 		return err
 	case KindPackage:
 		d.Package = &PackageFile{}
-		err := from.Decode(d.Package)
+		err := strictly(d.root, d.Kind, d.Package)
 		if path := d.Package.Path; path != "" && !filepath.IsAbs(path) && !strings.Contains(path, "://") {
 			d.Package.Path = filepath.Join(folder, path)
 		}
@@ -192,12 +203,12 @@ func (d *Document) decode(from *yaml.Decoder, folder string) error {
 		return err
 	case KindTemplate:
 		d.Template = &TemplateFile{}
-		err := from.Decode(d.Template)
+		err := strictly(d.root, d.Kind, d.Template)
 		d.Name = d.Template.Name
 		return err
 	case KindEnvironment:
 		d.Environment = &EnvironmentFile{}
-		err := from.Decode(d.Environment)
+		err := strictly(d.root, d.Kind, d.Environment)
 		d.Name = d.Environment.Name
 		return err
 	}
@@ -274,13 +285,10 @@ func child(node *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-var (
-	lineOf  = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
-	unknown = regexp.MustCompile(`^field (.*) not found in type .*$`)
-)
+var lineOf = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 
 // placed has the errors of a YAML decoder begin with file and line.
-func placed(file, kind string, err error) error {
+func placed(file string, err error) error {
 	var several *yaml.TypeError
 	texts := []string{err.Error()}
 	if errors.As(err, &several) {
@@ -291,9 +299,6 @@ func placed(file, kind string, err error) error {
 		if at == nil {
 			texts[i] = file + ": " + text
 			continue
-		}
-		if field := unknown.FindStringSubmatch(at[2]); field != nil {
-			at[2] = fmt.Sprintf("a document of the kind %s has no field %q", kind, field[1])
 		}
 		texts[i] = file + ":" + at[1] + ": " + at[2]
 	}

@@ -8,11 +8,11 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
-	"go.yaml.in/yaml/v3"
 )
 
 // EnvironmentFile describes an environment with its applications, as `burano deploy` reads it: ids may be any readable names, by which
@@ -26,28 +26,23 @@ type EnvironmentFile struct {
 	Applications    []map[string]any `yaml:"applications"`
 }
 
-// ReadEnvironmentFile reads a file in YAML.
+// ReadEnvironmentFile reads a file in YAML. Of a file with several documents it takes the first.
 func ReadEnvironmentFile(path string) (EnvironmentFile, error) {
-	var file EnvironmentFile
-	data, err := os.ReadFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return file, err
+		return EnvironmentFile{}, err
 	}
-	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
-		return file, fmt.Errorf("%s: %w", path, err)
+	all, err := parseDocuments(path, filepath.Dir(path), text)
+	if err != nil {
+		return EnvironmentFile{}, err
 	}
-	if file.Kind != "" && file.Kind != KindEnvironment {
-		return file, fmt.Errorf("%s: it describes a %s and no environment: `burano apply -f %s` takes it", path, file.Kind, path)
+	if len(all) == 0 {
+		return EnvironmentFile{}, fmt.Errorf("%s: no name: give the environment one with a top-level `name:`", path)
 	}
-	if file.Name == "" {
-		return file, fmt.Errorf("%s: no name: give the environment one with a top-level `name:`", path)
+	if first := all[0]; first.Environment == nil {
+		return EnvironmentFile{}, fmt.Errorf("%s: it describes a %s and no environment: `burano apply -f %s` takes it", path, first.Kind, path)
 	}
-	if i := untyped(file.Applications); i >= 0 {
-		return file, fmt.Errorf("%s: applications[%d] does not say what it is: it needs \"?\": {type: …, id: …}", path, i)
-	}
-	return file, nil
+	return *all[0].Environment, nil
 }
 
 // untyped is the index of the first application that does not say its class, -1 when all do.
