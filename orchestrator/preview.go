@@ -27,7 +27,12 @@ type Preview struct {
 	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
 	Kubernetes []engine.KubernetesChange
 	Problems   []muranopl.Problem // for which it would do nothing
+	// Consents are the losses that a deployment must be allowed by name.
+	Consents []Consent
 }
+
+// Consent is a loss that a deployment is refused for unless the object is named as one that may go.
+type Consent struct{ ObjectID, Name, Text string }
 
 // Loss is a server, a volume or a stack of a Heat template that a deployment would delete with all that is on it.
 type Loss struct {
@@ -61,7 +66,31 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	if err := s.checkValid(ctx, environment, session); err != nil {
 		return Preview{}, err
 	}
-	after := map[string]any(store.ForClasses(environmentID, store.Copy(session.Model.Objects)))
+	return s.preview(ctx, caller, environment, session.Model)
+}
+
+// PreviewNew is Preview for an environment that is not there: body is as for CreateEnvironment, with the applications as services. What creating the
+// environment would be refused for, such as a quota, is a fault. Nothing is stored.
+func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body map[string]any) (Preview, error) {
+	if _, list := body["services"].([]any); !list {
+		return Preview{}, fault.New(fault.Invalid, "The applications of an environment are a list: give them as \"services\"")
+	}
+	row, err := newEnvironment(caller, body)
+	if err == nil {
+		err = s.bounded(size{}, row.Model.Objects)
+	}
+	if err == nil {
+		err = taken(s.store.TryEnvironment(ctx, row))
+	}
+	if err != nil {
+		return Preview{}, err
+	}
+	return s.preview(ctx, caller, row, row.Model)
+}
+
+// preview compares a model with what was deployed last of an environment, and checks it.
+func (s *Service) preview(ctx context.Context, caller identity.Caller, environment store.Environment, model store.Model) (Preview, error) {
+	after := map[string]any(store.ForClasses(environment.ID, store.Copy(model.Objects)))
 	loaded, computed, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
 	var foreseen engine.Foreseen
 	if len(problems) == 0 {
@@ -76,10 +105,14 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	}
 	before := store.ForAPI(environment.Model.ObjectsCopy)
 	found := changes(before, store.ForAPI(after), computed)
-	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects) {
-		foreseen.Means = append(foreseen.Means, one.destroyed())
+	answer := Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Kubernetes: foreseen.Objects, Problems: problems}
+	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, model.Objects) {
+		answer.Means = append(answer.Means, one.destroyed())
+		if !slices.Contains(model.MayDestroy, one.ID) {
+			answer.Consents = append(answer.Consents, Consent{one.ID, one.Name, one.destroyed()})
+		}
 	}
-	return Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Kubernetes: foreseen.Objects, Problems: problems}, nil
+	return answer, nil
 }
 
 // rehearse foresees what the deployment of a model does, and lists for what it is refused: objects that cannot be as the model says, and servers that

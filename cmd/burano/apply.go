@@ -59,7 +59,9 @@ What no document names, and fields that a document leaves out, stay as they are.
 Packages that one requires, and that the catalog does not have, are uploaded too; they are looked for beside it and in the repository.
 
 With --label the server remembers under this label which packages, templates and environments were applied. --prune deletes those of the label
-that no document describes any more, and nothing else: it shows them first, and does it with --yes only.`,
+that no document describes any more, and nothing else: it shows them first, and does it with --yes only.
+
+With --dry-run nothing is made or stored, also of environments that are not there. ` + exitCodesOfPreviews,
 		Example: `  burano apply -f platform.yaml --dry-run
   burano apply -f folder/ --wait
   burano apply -f folder/ --label platform --prune --yes
@@ -133,6 +135,9 @@ func apply(ctx context.Context, api *client.Client, documents []client.Document,
 	}
 	fmt.Fprintf(out, "%d %sadded, %d %schanged, %d as described\n", count["added"], verb, count["changed"], verb, count[""])
 	if options.dryRun {
+		if count["added"]+count["changed"] > 0 || options.prune && len(left) > 0 {
+			return errWouldChange
+		}
 		return nil
 	}
 	if options.prune && len(left) > 0 && !options.yes {

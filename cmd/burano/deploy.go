@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,7 +35,9 @@ applications refer to each other by them:
       kubernetesCluster: cluster
       …
 
-It may also have region and defaultNetworks, which an environment gets when it is made.`,
+It may also have region and defaultNetworks, which an environment gets when it is made.
+
+With --dry-run nothing is made or stored, also of an environment that is not there. ` + exitCodesOfPreviews,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			described, err := client.ReadEnvironmentFile(args[0])
@@ -48,7 +49,7 @@ It may also have region and defaultNetworks, which an environment gets when it i
 				return err
 			}
 			if dryRun {
-				return printPreview(command.Context(), api, described, command.OutOrStdout())
+				return printPreview(command.Context(), api, described, allowDestroy, command.OutOrStdout())
 			}
 			if follow {
 				if err := followOthers(command.Context(), api, described.Name, command.OutOrStdout()); err != nil {
@@ -72,21 +73,24 @@ It may also have region and defaultNetworks, which an environment gets when it i
 	return command
 }
 
-// printPreview prints what deploying a file would do.
-func printPreview(ctx context.Context, api *client.Client, file client.EnvironmentFile, out io.Writer) error {
+// printPreview prints what deploying a file would do. Its error is that of previewed.
+func printPreview(ctx context.Context, api *client.Client, file client.EnvironmentFile, allowDestroy []string, out io.Writer) error {
+	var answer client.Preview
 	existing, err := api.Environment(ctx, file.Name)
-	if client.IsStatus(err, http.StatusNotFound) {
-		fmt.Fprintf(out, "environment %s would be made, with %d applications; they are checked when they are deployed\n", file.Name, len(file.Applications))
-		return nil
+	switch {
+	case client.IsStatus(err, http.StatusNotFound):
+		fmt.Fprintf(out, "environment %s would be made\n", file.Name)
+		answer, err = api.PreviewNew(ctx, file)
+	case err == nil:
+		answer, err = api.PreviewFile(ctx, existing.ID, file)
 	}
-	if err != nil {
-		return err
-	}
-	answer, err := api.PreviewFile(ctx, existing.ID, file)
 	if err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	previewTable(answer)(table)
-	return errors.Join(table.Flush(), answer.Err())
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return previewed(answer, allowDestroy...)
 }

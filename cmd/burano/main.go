@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -21,11 +22,21 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	err := command().ExecuteContext(ctx)
+	if errors.Is(err, errWouldChange) {
+		os.Exit(exitWouldChange)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "burano:", err)
 		os.Exit(1)
 	}
 }
+
+// exitWouldChange is the exit code of a preview of something that would change, as `terraform plan -detailed-exitcode` has it.
+const exitWouldChange = 2
+
+// errWouldChange ends a preview that has been printed. It is no failure, and nothing is said of it.
+var errWouldChange = errors.New("something would change")
 
 // command returns the tree of commands.
 func command() *cobra.Command {

@@ -173,11 +173,27 @@ func sessionDeployCommand(connection *connection) *cobra.Command {
 	return command
 }
 
+// previewed is the end of --dry-run, once the preview is printed.
+func previewed(p client.Preview, allowDestroy ...string) error {
+	if err := p.Err(allowDestroy...); err != nil {
+		return err
+	}
+	if p.Changing() {
+		return errWouldChange
+	}
+	return nil
+}
+
+// exitCodesOfPreviews is part of the help of commands with --dry-run.
+const exitCodesOfPreviews = "The exit code is 0 when nothing would change, 2 when something would, and 1 when it would be refused, or could not be found out."
+
 func sessionPreviewCommand(connection *connection) *cobra.Command {
 	var print output
+	var allowDestroy []string
 	command := &cobra.Command{
 		Use:   "preview ENVIRONMENT SESSION",
 		Short: "Show what a deployment of the draft would change, and what is wrong with it",
+		Long:  "Preview shows what a deployment of the draft would change, and what is wrong with it. The exit code is 1 when it would be refused.",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			answer, err := api.Preview(command.Context(), environment.ID, args[0])
@@ -187,9 +203,10 @@ func sessionPreviewCommand(connection *connection) *cobra.Command {
 			if err := print.print(command.OutOrStdout(), answer, previewTable(answer)); err != nil {
 				return err
 			}
-			return answer.Err()
+			return answer.Err(allowDestroy...)
 		}),
 	}
+	command.Flags().StringSliceVar(&allowDestroy, "allow-destroy", nil, allowDestroyUsage)
 	print.addFlag(command)
 	return command
 }

@@ -94,11 +94,11 @@ type Refusal struct{ ObjectID, Text string }
 type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) (Foreseen, error)
 
 // Rehearse finds out whether the deployment of a model, in the classes' form, would rebuild, resize or replace servers of an environment
-// that was deployed before: an error with openstack.ServerChanges; and which of its servers and volumes the model still wants, besides those
+// that was deployed before: an error with openstack.ServerChanges; which objects cannot be as the model has them; and which of its servers and volumes the model still wants, besides those
 // of objects that it no longer has. It changes nothing. A model that cannot be loaded is the deployment's to tell. looks is Stage.Looks.
 func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
 	project func(context.Context) (*openstack.Project, error), looks bool) (Foreseen, error) {
-	if e.Rehearsal == nil || environment.Model.ObjectsCopy == nil {
+	if e.Rehearsal == nil || environment.Model.ObjectsCopy == nil && !looks {
 		return Foreseen{}, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, rehearsalTimeout, fmt.Errorf("what the deployment would change was not found out within %s", rehearsalTimeout))

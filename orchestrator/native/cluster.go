@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/engine"
 )
 
 // hostName is what Kubernetes takes as the name of a node, shortened to one label (RFC 1123).
@@ -273,17 +276,52 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 // check finds what would fail later, before anything is made.
 func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error {
 	var problems []error
-	for _, find := range []func(context.Context, *muranopl.Object) ([]error, error){
-		c.clusters.unfit, c.clusters.checkVirtual, c.clusters.checkStorage, c.clusters.checkRegistry, c.clusters.checkRuntime, c.clusters.checkImages,
-		c.clusters.checkConnecting,
-	} {
+	for _, find := range slices.Concat(c.clusters.modelChecks(), c.clusters.worldChecks()) {
 		found, err := find(ctx, object)
-		if err != nil {
-			return err
-		}
 		problems = append(problems, found...)
+		if err != nil {
+			return errors.Join(append(problems, err)...)
+		}
 	}
 	return errors.Join(problems...)
+}
+
+// clusterCheck finds what a cluster cannot be. Its error says that it was not found out.
+type clusterCheck func(context.Context, *muranopl.Object) ([]error, error)
+
+// modelChecks need the model, and what was noted when the cluster was made.
+func (c *clusters) modelChecks() []clusterCheck { return []clusterCheck{c.unfit} }
+
+// worldChecks ask the cloud, and some the nodes that are there.
+func (c *clusters) worldChecks() []clusterCheck {
+	return []clusterCheck{c.checkImages, c.checkConnecting, c.checkVirtual, c.checkStorage, c.checkRegistry, c.checkRuntime}
+}
+
+// lookPatience is how long a rehearsal waits for the cloud and the nodes of one cluster to answer its checks.
+const lookPatience = 15 * time.Second
+
+// refused is part of nodeServers. What the cloud or a node does not answer now is the deployment's to tell.
+func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err error) {
+	for _, object := range c.objects.clusters() {
+		var problems []error
+		for _, find := range c.modelChecks() {
+			found, err := find(ctx, object)
+			if err != nil {
+				return nil, err
+			}
+			problems = append(problems, found...)
+		}
+		limited, cancel := context.WithTimeout(ctx, lookPatience)
+		for _, find := range c.worldChecks() {
+			found, _ := find(limited, object)
+			problems = append(problems, found...)
+		}
+		cancel()
+		for _, problem := range problems {
+			refused = append(refused, engine.Refusal{ObjectID: object.ID(), Text: problem.Error()})
+		}
+	}
+	return refused, nil
 }
 
 // unfit finds what a cluster cannot be by its model, and by what it was made with.

@@ -14,7 +14,6 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/network"
-	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -388,22 +387,6 @@ func public6(object *muranopl.Object) string {
 		return text
 	}
 	return "::/0"
-}
-
-// refused is part of nodeServers.
-func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err error) {
-	for _, object := range c.objects.clusters() {
-		problems, err := c.unfit(ctx, object)
-		if err != nil {
-			return nil, err
-		}
-		lacking, _ := c.checkImages(ctx, object) // what Glance does not answer now is the deployment's to tell
-		unconnected, _ := c.checkConnecting(ctx, object)
-		for _, problem := range slices.Concat(problems, lacking, unconnected) {
-			refused = append(refused, engine.Refusal{ObjectID: object.ID(), Text: problem.Error()})
-		}
-	}
-	return refused, nil
 }
 
 // room is of how many nodes there are addresses for pods. Calico gives each node, of any role, blocks of 64; Flannel one of 256, and leaves the first out.

@@ -53,11 +53,11 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 	problems = kube.CheckStorageClasses(classes)
 	members, err := c.members(ctx, cluster)
 	if err != nil {
-		return nil, err
+		return problems, err
 	}
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
-		return nil, err
+		return problems, err
 	}
 	cinder := slices.ContainsFunc(classes, func(class kube.StorageClass) bool { return class.Backend == kube.Cinder })
 	newer := slices.ContainsFunc(classes, kube.StorageClass.Newer)
@@ -65,7 +65,7 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 		if _, err := project.BlockStorage(); fault.KindOf(err) == fault.NotFound {
 			problems = append(problems, fmt.Errorf("storageClasses has the back-end cinder, and %w", err))
 		} else if err != nil {
-			return nil, err
+			return problems, err
 		}
 	}
 	manila := slices.ContainsFunc(classes, func(class kube.StorageClass) bool { return class.Backend == kube.Manila })
@@ -73,7 +73,7 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 		if _, err := project.SharedFileSystems(); fault.KindOf(err) == fault.NotFound {
 			problems = append(problems, fmt.Errorf("storageClasses has the back-end manila, and %w", err))
 		} else if err != nil {
-			return nil, err
+			return problems, err
 		}
 	}
 	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role != nodes.Gateway }, func(image openstack.NodeImage, of member) {
@@ -92,14 +92,14 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 		}
 	})
 	if err != nil {
-		return nil, err
+		return problems, err
 	}
 	if len(problems) > 0 {
 		return problems, nil
 	}
 	live, _, err := c.former(ctx, cluster)
 	if err != nil || live == nil {
-		return nil, err
+		return problems, err
 	}
 	defer live.Close()
 	lacking, err := live.WithoutStorage(ctx)

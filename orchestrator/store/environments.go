@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -15,6 +16,16 @@ import (
 // when it has as many as it may.
 func (s *Store) CreateEnvironment(ctx context.Context, environment *Environment) error {
 	return s.transaction(ctx, "create an environment", func(tx *gorm.DB) error { return s.add(tx, environment) })
+}
+
+// TryEnvironment returns the error that CreateEnvironment would, and creates nothing.
+func (s *Store) TryEnvironment(ctx context.Context, environment Environment) error {
+	undo := errors.New("only tried")
+	err := s.transaction(ctx, "try to create an environment", func(tx *gorm.DB) error { return cmp.Or(s.add(tx, &environment), undo) })
+	if errors.Is(err, undo) {
+		return nil
+	}
+	return err
 }
 
 func (s *Store) add(tx *gorm.DB, environment *Environment) error {

@@ -2,6 +2,8 @@ package clients
 
 import (
 	"encoding/json"
+	"net/http"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -65,11 +67,28 @@ Methods:
 	}
 	burano("package", "import", "app")
 
-	require.Equal(t, "environment one would be made, with 1 applications; they are checked when they are deployed\n", burano("deploy", "good.yaml", "--dry-run"))
+	code := func(wanted int, args ...string) string {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), s.program, args...)
+		command.Dir, command.Env = s.home, demo
+		out, err := command.CombinedOutput()
+		if wanted != 0 {
+			require.Error(t, err)
+		}
+		require.Equal(t, wanted, command.ProcessState.ExitCode(), "%v: %s", args, out)
+		return string(out)
+	}
+	require.Regexp(t, `^environment one would be made\n(?s:.*)\+ services\[0\] +org.test.App +alpha`, code(2, "deploy", "good.yaml", "--dry-run"))
+	require.Regexp(t, `\+ Environment one\n(?s:.*)\+ services\[0\] +org.test.App +alpha`, code(2, "apply", "-f", "good.yaml", "--dry-run"))
+	require.Contains(t, code(1, "deploy", "wrong.yaml", "--dry-run"), "! services[0].name")
+	require.Contains(t, code(1, "apply", "-f", "wrong.yaml", "--dry-run"), "wrong.yaml:2: ")
+	require.NotContains(t, burano("environment", "list"), "one", "a preview stores nothing")
 	refused("services[0].name", "deploy", "wrong.yaml")
 	require.NotContains(t, burano("environment", "list"), "one", "what could not be deployed leaves nothing")
 	require.Regexp(t, `Deployment finished\ndeployment [0-9a-f]{32}: success\n$`, burano("deploy", "good.yaml", "--follow"))
-	require.Equal(t, "nothing would be added, changed or removed\n", burano("deploy", "good.yaml", "--dry-run"))
+	require.Equal(t, "nothing would be added, changed or removed\n", code(0, "deploy", "good.yaml", "--dry-run"))
+	require.Contains(t, code(0, "apply", "-f", "good.yaml", "--dry-run"), "1 as described")
+	code(2, "apply", "-f", "more.yaml", "--dry-run")
 	preview := burano("deploy", "more.yaml", "--dry-run")
 	require.Regexp(t, `(?m)^~ services\[0\] +org.test.App +beta +name$`, preview)
 	require.Contains(t, preview, `name: "alpha" → "beta"`)
@@ -182,4 +201,37 @@ func deploymentID(t *testing.T, list string) string {
 	var rows []struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(list), &rows), list)
 	return rows[0].ID
+}
+
+func TestThePreviewOfAClusterThatIsNotThereSaysWhatIsRefused(t *testing.T) {
+	s := startKeystone(t)
+	s.build()
+	s.serve(http.DefaultClient, "http", "--embedded-packages", "com.mirantis.docker.Interfaces,com.mirantis.docker.kubernetes.KubernetesCluster")
+	s.write(map[string]string{"names.yaml": `name: names
+applications:
+- ?: {type: com.mirantis.docker.kubernetes.KubernetesCluster, id: cluster}
+  name: "Cluster ☂ 1"
+  storageClasses:
+  - {name: SSD+fast, backend: cinder, default: true}
+  masterNode:
+    ?: {type: com.mirantis.docker.kubernetes.KubernetesMasterNode}
+    instance: {?: {type: io.murano.resources.LinuxMuranoInstance}, name: case-kube-1, flavor: m1.medium, image: burano-node, assignFloatingIp: true}
+  nodeCount: 1
+  minionNodes:
+  - ?: {type: com.mirantis.docker.kubernetes.KubernetesMinionNode}
+    instance: {?: {type: io.murano.resources.LinuxMuranoInstance}, name: Kube_Node.1, flavor: m1.medium, image: burano-node, assignFloatingIp: true}
+  gatewayCount: 1
+  gatewayNodes:
+  - ?: {type: com.mirantis.docker.kubernetes.KubernetesGatewayNode}
+    instance: {?: {type: io.murano.resources.LinuxMuranoInstance}, name: case-gateway-1, flavor: m1.medium, image: burano-node, assignFloatingIp: true}
+`})
+	for _, args := range [][]string{{"deploy", "names.yaml", "--dry-run"}, {"apply", "-f", "names.yaml", "--dry-run"}} {
+		command := exec.CommandContext(t.Context(), s.program, args...)
+		command.Dir, command.Env = s.home, s.as("demo", "demo")
+		out, err := command.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, 1, command.ProcessState.ExitCode(), "%s", out)
+		require.Contains(t, string(out), "Kube_Node.1 is no name for a server of a cluster")
+		require.Contains(t, string(out), "SSD+fast")
+	}
 }

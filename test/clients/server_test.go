@@ -168,7 +168,8 @@ func (s *server) run(environment []string, program string, args ...string) (stri
 	command.Dir, command.Env = s.home, environment
 	output, err := command.CombinedOutput()
 	require.NoError(s.t, ctx.Err(), "%s %s", program, strings.Join(args, " "))
-	return string(output), err == nil
+	// A preview of something that would change ends with 2.
+	return string(output), err == nil || slices.Contains(args, "--dry-run") && command.ProcessState.ExitCode() == 2
 }
 
 // write makes files below the clients' folder.

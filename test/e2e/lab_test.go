@@ -143,6 +143,9 @@ func (l *lab) try(environment []string, program string, args ...string) (string,
 	command.Dir = l.root
 	command.Env = append(os.Environ(), environment...)
 	output, err := command.CombinedOutput()
+	if slices.Contains(args, "--dry-run") && command.ProcessState != nil && command.ProcessState.ExitCode() == 2 {
+		err = nil // a preview of something that would change
+	}
 	return string(output), err
 }
 

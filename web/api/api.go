@@ -157,7 +157,7 @@ func newEcho(config Config) *echo.Echo {
 	catalogHandlers{config.Catalog, config.Limits.Values}.register(v1)
 	burano := e.Group("/burano/v1")
 	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
-	previewHandlers{config.Orchestrator}.register(burano)
+	previewHandlers{config.Orchestrator, config.Limits.Values}.register(burano)
 	classHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	packageHandlers{config.Catalog}.register(burano)
 	draftHandlers{config.Orchestrator}.register(burano)

@@ -11,10 +11,14 @@ import (
 )
 
 // previewHandlers answer what a deployment, or a deletion, would do.
-type previewHandlers struct{ orchestrator *orchestrator.Service }
+type previewHandlers struct {
+	orchestrator *orchestrator.Service
+	values       int // that a body may have
+}
 
 func (h previewHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/sessions/:session/preview", h.preview)
+	v1.POST("/preview", h.previewNew, readBody(h.values))
 	v1.GET("/environments/:environment/deletion", h.deletion)
 }
 
@@ -91,13 +95,24 @@ func kubernetesChanges(list []engine.KubernetesChange) []kubernetesJSON {
 	return answer
 }
 
-// preview answers what the deployment of a session would do.
-func (h previewHandlers) preview(c echo.Context) error {
-	ctx, caller := calling(c)
-	preview, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
-	if err != nil {
-		return err
-	}
+// consentJSON is a loss that a deployment must be allowed by naming the object (allow_destroy).
+type consentJSON struct {
+	ObjectID string `json:"object_id"`
+	Name     string `json:"name"`
+	Message  string `json:"message"`
+}
+
+// previewJSON is what a deployment would do.
+type previewJSON struct {
+	Changes    []changeJSON     `json:"changes"`
+	Means      []string         `json:"means"`
+	Losses     []lossJSON       `json:"losses"`
+	Kubernetes []kubernetesJSON `json:"kubernetes"`
+	Problems   []problemJSON    `json:"problems"`
+	Consents   []consentJSON    `json:"consents"`
+}
+
+func previewOf(preview orchestrator.Preview) previewJSON {
 	changes := make([]changeJSON, len(preview.Changes))
 	for i, one := range preview.Changes {
 		values := make([]valueJSON, len(one.Values))
@@ -111,13 +126,35 @@ func (h previewHandlers) preview(c echo.Context) error {
 	for i, one := range preview.Losses {
 		losses[i] = lossJSON(one)
 	}
-	return c.JSON(http.StatusOK, struct {
-		Changes    []changeJSON     `json:"changes"`
-		Means      []string         `json:"means"`
-		Losses     []lossJSON       `json:"losses"`
-		Kubernetes []kubernetesJSON `json:"kubernetes"`
-		Problems   []problemJSON    `json:"problems"`
-	}{changes, append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems)})
+	consents := make([]consentJSON, len(preview.Consents))
+	for i, one := range preview.Consents {
+		consents[i] = consentJSON{one.ObjectID, one.Name, one.Text}
+	}
+	return previewJSON{changes, append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems), consents}
+}
+
+// preview answers what the deployment of a session would do.
+func (h previewHandlers) preview(c echo.Context) error {
+	ctx, caller := calling(c)
+	preview, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, previewOf(preview))
+}
+
+// previewNew answers what the deployment of an environment would do that is not there.
+func (h previewHandlers) previewNew(c echo.Context) error {
+	fields, err := object(c)
+	if err != nil {
+		return err
+	}
+	ctx, caller := calling(c)
+	preview, err := h.orchestrator.PreviewNew(ctx, caller, fields)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, previewOf(preview))
 }
 
 // deletion answers what the deletion of an environment would cost.

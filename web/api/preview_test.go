@@ -50,6 +50,32 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	require.Equal(t, "services[0].count", field(problems[0], "path"))
 }
 
+func TestAPreviewOfAnEnvironmentThatIsNotThereStoresNothing(t *testing.T) {
+	s := newServer(t)
+	wanted := func(change func(services []any)) map[string]any {
+		services := []any{hello("a1", "alpha"), hello("a2", "beta")}
+		change(services)
+		return map[string]any{"name": "one", "services": services}
+	}
+	good := wanted(func([]any) {})
+	preview := s.call("demo", "", "POST", "/burano/v1/preview", good, 200)
+	require.Equal(t, []any{}, field(preview, "problems"))
+	added := field(preview, "changes").([]any)
+	require.Len(t, added, 4, "the environment, its network and the two applications: %v", added)
+	require.Equal(t, map[string]any{"change": "added", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}, "values": []any{}}, added[3])
+	require.Empty(t, s.world.Log(), "nothing is done")
+	require.Empty(t, field(s.call("demo", "", "GET", "/v1/environments", nil, 200), "environments"))
+
+	problems := field(s.call("demo", "", "POST", "/burano/v1/preview", wanted(func(services []any) { services[1].(map[string]any)["count"] = -1 }), 200), "problems").([]any)
+	require.Len(t, problems, 1)
+	require.Equal(t, "services[1].count", field(problems[0], "path"))
+
+	s.call("demo", "", "POST", "/burano/v1/preview", map[string]any{"name": " ", "services": []any{}}, 400)
+	s.call("demo", "", "POST", "/burano/v1/preview", map[string]any{"name": "one"}, 400)
+	s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200)
+	s.call("demo", "", "POST", "/burano/v1/preview", good, 409)
+}
+
 func TestADeletionSaysWhatItWouldCost(t *testing.T) {
 	s := newServer(t)
 	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)

@@ -94,6 +94,7 @@ var rules = map[string]string{
 	"POST /burano/v1/deployments/:deployment/retry":                         "update_environment",
 	"GET /burano/v1/environments/:environment/sessions":                     "show_environment",
 	"GET /burano/v1/environments/:environment/sessions/:session/preview":    "show_environment",
+	"POST /burano/v1/preview":                                               "create_environment",
 	"GET /burano/v1/environments/:environment/deletion":                     "show_environment",
 	"GET /burano/v1/environments/:environment/delegation":                   "show_environment",
 	"PUT /burano/v1/environments/:environment/delegation":                   "delegate_environment",

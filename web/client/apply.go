@@ -25,7 +25,7 @@ type Planned struct {
 	Change string
 	// Values are what would be other than it is: of packages also the files, by digests of their contents. Things that are added have none.
 	Values []Value
-	// Preview is that of an environment which is there.
+	// Preview is that of an environment.
 	Preview *Preview
 	// EnvironmentID is that of an environment which is there, and after Apply of each.
 	EnvironmentID string
@@ -359,32 +359,31 @@ func (c *Client) planEnvironment(ctx context.Context, document Document, newPack
 	planned := &Planned{Kind: KindEnvironment, Name: wanted.Name}
 	there, err := c.Environment(ctx, wanted.Name)
 	isNew := IsStatus(err, http.StatusNotFound)
+	if err != nil && !isNew {
+		return nil, err
+	}
+	planned.EnvironmentID = there.ID
+	preview, err := c.previewOf(ctx, there.ID, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if newPackages {
+		preview.Problems, preview.Means = nil, append(preview.Means, "its applications are checked when the packages are there")
+	}
+	if err := problems(document, preview, allowDestroy); err != nil {
+		return nil, err
+	}
+	planned.Preview = &preview
 	switch {
 	case isNew:
 		planned.Change = added
-	case err != nil:
-		return nil, err
-	default:
-		planned.EnvironmentID = there.ID
-		preview, err := c.PreviewFile(ctx, there.ID, wanted)
-		if err != nil {
-			return nil, err
-		}
-		if newPackages {
-			preview.Problems, preview.Means = nil, append(preview.Means, "its applications are checked when the packages are there")
-		}
-		if err := problems(document, preview); err != nil {
-			return nil, err
-		}
-		planned.Preview = &preview
-		if len(preview.Changes) > 0 || strings.HasSuffix(there.Status, "failure") {
-			planned.Change = changed
-		}
+	case len(preview.Changes) > 0 || strings.HasSuffix(there.Status, "failure"):
+		planned.Change = changed
 	}
 	deploy := func(ctx context.Context, id string) error {
 		preview, err := c.PreviewFile(ctx, id, wanted)
 		if err == nil {
-			err = problems(document, preview)
+			err = problems(document, preview, allowDestroy)
 		}
 		if err == nil {
 			err = c.DeployInto(ctx, id, wanted, allowDestroy...)
@@ -401,13 +400,25 @@ func (c *Client) planEnvironment(ctx context.Context, document Document, newPack
 	return planned, nil
 }
 
-// problems is an error that says for each problem of a preview which line of the document has it.
-func problems(document Document, preview Preview) error {
+// previewOf is PreviewFile, and PreviewNew for the id "".
+func (c *Client) previewOf(ctx context.Context, environment string, wanted EnvironmentFile) (Preview, error) {
+	if environment == "" {
+		return c.PreviewNew(ctx, wanted)
+	}
+	return c.PreviewFile(ctx, environment, wanted)
+}
+
+// problems is an error that says for each problem of a preview which line of the document has it, and which losses nobody has allowed.
+func problems(document Document, preview Preview, allowDestroy []string) error {
 	var all []error
 	for _, one := range preview.Problems {
 		// The API calls applications services.
 		place := document.Place(strings.Replace(one.Path, "services[", "applications[", 1))
 		all = append(all, fmt.Errorf("%s: %s", place, strings.TrimSpace(one.Class+" "+one.Message)))
+	}
+	preview.Problems = nil
+	if err := preview.Err(allowDestroy...); err != nil {
+		all = append(all, fmt.Errorf("%s: %w", document.Place(""), err))
 	}
 	if len(all) == 0 {
 		return nil

@@ -125,15 +125,30 @@ func (c *Client) PreviewFile(ctx context.Context, environment string, file Envir
 	return answer, errors.Join(err, c.dropDraft(ctx, environment, session))
 }
 
+// PreviewNew says what Deploy would do with an environment that is not there. Nothing is stored.
+func (c *Client) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview, error) {
+	applications, err := c.StableIDs(ctx, "new "+file.Name, file.Applications)
+	if err != nil {
+		return Preview{}, err
+	}
+	body := struct {
+		EnvironmentOptions
+		Services []any `json:"services"`
+	}{EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks}, applications}
+	var answer Preview
+	return answer, c.Call(ctx, http.MethodPost, "/burano/v1/preview", body, &answer)
+}
+
 // StableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time
 // for one environment. Objects without an id get one from their place in the file. A text is a reference where the class of its object expects an
-// object; in objects of classes that the server does not know, wherever it stands, but under the key "name".
+// object; in objects of classes that the server does not know, wherever it stands, but under the key "name". The applications that are given stay as
+// they are: for another environment the same file has other ids.
 func (c *Client) StableIDs(ctx context.Context, environment string, applications []map[string]any) ([]any, error) {
 	r := references{space: uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+environment)), ids: map[string]string{}, schemas: map[string]any{}}
 	result := make([]any, len(applications))
 	for i, application := range applications {
-		r.collect(application, fmt.Sprintf("/%d", i))
-		result[i] = application
+		result[i] = copied(application)
+		r.collect(result[i], fmt.Sprintf("/%d", i))
 	}
 	for class := range r.naming(result, "") {
 		answer, err := c.Schemas(ctx, ClassOfType(class))
@@ -150,6 +165,25 @@ func (c *Client) StableIDs(ctx context.Context, environment string, applications
 		r.schemas[class] = schemas[""]
 	}
 	return r.refer(result, anywhere{}).([]any), nil
+}
+
+// copied is a value with maps and lists of its own.
+func copied(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		inner := make(map[string]any, len(value))
+		for key, one := range value {
+			inner[key] = copied(one)
+		}
+		return inner
+	case []any:
+		list := make([]any, len(value))
+		for i, one := range value {
+			list[i] = copied(one)
+		}
+		return list
+	}
+	return value
 }
 
 // references are the readable ids of a file.

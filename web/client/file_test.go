@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,13 @@ func TestReadableIDsBecomeStableOnes(t *testing.T) {
 	one := stable("e1")
 	require.Equal(t, one, stable("e1"), "the same environment and file give the same ids")
 	require.NotEqual(t, one, stable("e2"), "another environment gives others")
+	file := model()
+	for _, environment := range []string{"new demo", "e1"} { // a preview before it is made, and the deployment
+		list, err := c.StableIDs(t.Context(), environment, file)
+		require.NoError(t, err)
+		require.Equal(t, environment == "e1", reflect.DeepEqual(one, list), environment)
+	}
+	require.Equal(t, model(), file, "what was read stays as it is")
 
 	header := func(object any) map[string]any { return object.(map[string]any)["?"].(map[string]any) }
 	cluster, pod, unknown := one[0].(map[string]any), one[1].(map[string]any), one[3].(map[string]any)

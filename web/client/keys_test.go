@@ -35,13 +35,13 @@ applications:
 func TestKeysThatJSONCannotHaveAreErrorsWithFileAndLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "environment.yaml")
 	for text, says := range map[string]string{
-		"  labels:\n    [1, 2]: x\n":       ":5: a key is a text, and no list or mapping",
-		"  labels: {{a: b}: x}\n":          ":4: a key is a text, and no list or mapping",
-		"  labels: {~: x}\n":               ":4: a key is empty, or null",
-		"  labels:\n    null: x\n":         ":5: a key is empty, or null",
+		"  labels:\n    [1, 2]: x\n":        ":5: a key is a text, and no list or mapping",
+		"  labels: {{a: b}: x}\n":           ":4: a key is a text, and no list or mapping",
+		"  labels: {~: x}\n":                ":4: a key is empty, or null",
+		"  labels:\n    null: x\n":          ":5: a key is empty, or null",
 		"  labels:\n    1: x\n    \"1\": y": `:6: mapping key "1" already defined at line 5`,
-		"  size: .inf\n":                   ":4: .inf is no number that a model can have",
-		"  list:\n  - .nan\n":              ":5: .nan is no number that a model can have",
+		"  size: .inf\n":                    ":4: .inf is no number that a model can have",
+		"  list:\n  - .nan\n":               ":5: .nan is no number that a model can have",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte("name: a\napplications:\n- ?: {type: A}\n"+text), 0o600))
 		_, err := ReadEnvironmentFile(path)

@@ -1,11 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -87,6 +89,15 @@ type Preview struct {
 	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
 	Kubernetes []KubernetesChange `json:"kubernetes"`
 	Problems   []Problem          `json:"problems"` // with any, the deployment would fail at once
+	// Consents are losses for which the deployment is refused unless it names their objects (allowDestroy of DeploySession).
+	Consents []Consent `json:"consents"`
+}
+
+// Consent is the loss of an object that must be named.
+type Consent struct {
+	ObjectID string `json:"object_id" yaml:"object_id"`
+	Name     string `json:"name"`
+	Message  string `json:"message"`
 }
 
 // Change is an object that a deployment would add, change or remove.
@@ -141,12 +152,23 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Err is an error when the deployment would fail at once.
-func (p Preview) Err() error {
-	if len(p.Problems) == 0 {
-		return nil
+// Err is an error when the deployment would fail at once, with these objects allowed to go.
+func (p Preview) Err(allowDestroy ...string) error {
+	var refused []error
+	if len(p.Problems) > 0 {
+		refused = append(refused, fmt.Errorf("it could not be deployed: %d things are wrong with it", len(p.Problems)))
 	}
-	return fmt.Errorf("it could not be deployed: %d things are wrong with it", len(p.Problems))
+	for _, one := range p.Consents {
+		if !slices.Contains(allowDestroy, one.ObjectID) && !slices.Contains(allowDestroy, one.Name) {
+			refused = append(refused, fmt.Errorf("it would not be deployed: %s. Put it back, or allow it with --allow-destroy %s", one.Message, cmp.Or(one.Name, one.ObjectID)))
+		}
+	}
+	return errors.Join(refused...)
+}
+
+// Changing reports whether the deployment would change anything.
+func (p Preview) Changing() bool {
+	return len(p.Changes)+len(p.Means)+len(p.Losses)+len(p.Kubernetes) > 0
 }
 
 // Preview says what the deployment of a session's draft would do. Nothing is done.
