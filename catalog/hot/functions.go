@@ -37,8 +37,8 @@ type function struct {
 	lazy bool
 }
 
-// foreign are functions that need an engine of their own, or a stack around this one.
-var foreign = []string{"yaql", "resource_facade"}
+// foreign are functions that need a stack around this one.
+var foreign = []string{"resource_facade"}
 
 func functions() map[string]function {
 	return map[string]function{
@@ -46,7 +46,7 @@ func functions() map[string]function {
 		"str_replace": {call: strReplace}, "str_replace_strict": {call: strReplaceStrict}, "str_replace_vstrict": {call: strReplaceVeryStrict},
 		"list_join": {call: listJoin}, "str_split": {call: strSplit}, "list_concat": {call: listConcat}, "list_concat_unique": {call: listConcatUnique},
 		"map_merge": {call: mapMerge}, "map_replace": {call: mapReplace}, "digest": {call: digest}, "contains": {call: contains},
-		"filter": {call: filter}, "make_url": {call: makeURL}, "repeat": {call: repeat, lazy: true},
+		"filter": {call: filter}, "make_url": {call: makeURL}, "repeat": {call: repeat, lazy: true}, "yaql": {call: query},
 		"if": {call: choose, lazy: true}, "equals": {call: equals}, "not": {call: not, lazy: true}, "and": {call: and, lazy: true}, "or": {call: or, lazy: true},
 	}
 }

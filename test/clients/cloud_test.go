@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -171,6 +172,7 @@ func TestTheProgramOnAWholeCloud(t *testing.T) {
 		{"joins servers to a network that is there", serversJoinAnExistingNetwork},
 		{"gives servers and volumes the metadata of what they belong to", metadataIsTakenOver},
 		{"makes stacks of Heat templates with files and environments", heatTemplatesWithFiles},
+		{"runs Heat templates whose parameters and outputs are of many kinds", heatTemplatesOfManyKinds},
 		{"says what failed and where, and heals with the next deployment", failuresAreSaidAndHealed},
 		{"keeps the servers that are there, whatever is edited", serversOutliveEdits},
 		{"keeps the servers of Heat templates", serversOfTemplatesOutliveEdits},
@@ -445,6 +447,90 @@ outputs:
 	s.burano(t, "deploy", "greeting.yaml", "--follow")
 	require.Empty(t, demo.holds(t)["stacks"], "the stack goes with the application")
 	s.burano(t, "environment", "delete", "greeting")
+}
+
+// A package is made of each template as users make it, and its form, its values and its outputs are tried.
+func heatTemplatesOfManyKinds(t *testing.T, s *server, _ cloudUser) {
+	const word = "resources:\n  word: {type: OS::Heat::RandomString, properties: {length: {get_param: word-length}, salt: {get_param: size}}}\n"
+	s.write(map[string]string{
+		"stacks/kinds.yaml": `heat_template_version: 2018-08-31
+description: "of all kinds: 100% {text} $x"
+parameters:
+  zero: &number {type: number, default: 0}
+  word-length: {<<: *number, default: 8, constraints: [{range: {min: 4, max: 40}}, {modulo: {step: 4, offset: 0}}]}
+  size: {type: string, default: small, constraints: [{allowed_values: [small, large]}]}
+  ratio: {type: number, default: 0.5, constraints: [{range: {min: 0.1, max: 1}}]}
+  release: {type: number, default: 2.4, constraints: [{allowed_values: [2.4, 3]}]}
+  port: {type: string, default: 80}
+  day: {type: string, default: 2016-10-14}
+  on_line: {type: boolean, default: "off"}
+  none: {type: string, default: ""}
+  ports: {type: comma_delimited_list, default: "http,https", constraints: [{allowed_values: [http, https, ssh]}, {length: {min: 1, max: 3}}]}
+  options: {type: json, default: {colour: red, depth: 3}}
+  key: {type: string, hidden: true, default: geheim, constraints: [{length: {min: 5}}]}
+conditions:
+  is_large: {equals: [{get_param: size}, large]}
+` + strings.Replace(word, "\n  word", "\n  spare: {type: OS::Heat::RandomString, condition: is_large}\n  text: {type: OS::Heat::Value, properties: {value: {get_file: ./text.txt}}}\n  word", 1) + `outputs:
+  the-word: {value: {get_attr: [word, value]}}
+  net/word: {value: {str_split: ["-", {list_join: ["-", [a, {get_param: size}]]}, 1]}}
+  number: {value: {get_param: word-length}}
+  ratio: {value: {get_param: ratio}}
+  release: {value: {get_param: release}}
+  truth: {value: {get_param: on_line}}
+  list: {value: [1, two, {get_param: ports}]}
+  map: {value: {get_param: options}}
+  colour: {value: {get_param: [options, colour]}}
+  texts: {value: {list_join: [",", [{get_param: port}, {get_param: day}, {get_param: none}]]}}
+  zero: {value: {get_param: zero}}
+  query: {value: {yaql: {expression: $.data.len(), data: {get_param: ports}}}}
+  absent: {condition: is_large, value: {get_attr: [spare, value]}}
+  file: {value: {get_attr: [text, value]}}
+parameter_groups:
+- {label: first, parameters: [word-length, size, size]}
+`,
+		"stacks/text.txt": "from a file",
+	})
+	s.burano(t, "package", "create", "-t", "stacks/kinds.yaml", "--full-name", "org.test.Kinds", "--output", "kinds.zip")
+	require.NotContains(t, s.burano(t, "package", "check", "kinds.zip"), "error")
+	s.burano(t, "package", "import", "kinds.zip")
+	deploy := func(parameters string) (string, bool) {
+		s.write(map[string]string{"kinds.yaml": "name: kinds\napplications:\n- ?: {type: org.test.Kinds}\n  name: kinds\n  templateParameters: " + parameters + "\n"})
+		return s.run(s.as("demo", "demo"), s.program, "deploy", "kinds.yaml", "--follow")
+	}
+	outputs := func() map[string]any {
+		made := s.model(t, "kinds")["services"].([]any)[0].(map[string]any)["templateOutputs"].(map[string]any)
+		require.Len(t, made["the-word"], int(made["number"].(float64)))
+		delete(made, "the-word")
+		return made
+	}
+	wanted := map[string]any{"net/word": "small", "number": 8.0, "ratio": 0.5, "release": 2.4, "truth": false, "list": []any{1.0, "two", []any{"http", "https"}},
+		"map": map[string]any{"colour": "red", "depth": 3.0}, "colour": "red", "texts": "80,2016-10-14,", "zero": 0.0, "query": 2.0, "absent": nil, "file": "from a file"}
+	out, ok := deploy("{size: null, port: null, key: ''}")
+	require.True(t, ok, out)
+	require.Equal(t, wanted, outputs())
+	out, ok = deploy("{word-length: '12', size: large, ratio: 0.25, release: '3', port: 443, on_line: YES, ports: [ssh], options: '{\"colour\": [1, 2]}'}")
+	require.True(t, ok, out)
+	changed := outputs()
+	require.Len(t, changed["absent"], 32)
+	delete(changed, "absent")
+	delete(wanted, "absent")
+	maps.Copy(wanted, map[string]any{"net/word": "large", "number": 12.0, "ratio": 0.25, "release": 3.0, "truth": true, "list": []any{1.0, "two", []any{"ssh"}},
+		"map": map[string]any{"colour": []any{1.0, 2.0}}, "colour": []any{1.0, 2.0}, "texts": "443,2016-10-14,", "query": 1.0})
+	require.Equal(t, wanted, changed)
+	for parameters, why := range map[string]string{
+		"{word-length: 5}":              "5 is no multiple of 4",
+		"{ports: 'http,gopher'}":        `"gopher" is not one of`,
+		"{options: '{a: 1'}":            "JSON is wanted",
+		"{key: abc}":                    `the value breaks the constraint {"length":{"min":5}}`,
+		"{ports: [ssh, ssh, ssh, ssh]}": "the length 4 is out of range (1 to 3)",
+	} {
+		out, ok := deploy(parameters)
+		require.False(t, ok, out)
+		require.Contains(t, out, why)
+	}
+	s.write(map[string]string{"kinds.yaml": "name: kinds\napplications: []\n"})
+	s.burano(t, "deploy", "kinds.yaml", "--follow")
+	s.burano(t, "environment", "delete", "kinds")
 }
 
 // server returns the id of the server with that name.

@@ -535,7 +535,7 @@ func TestWhatCannotBeMadeIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		{"an unknown version", "heat_template_version: 1999-01-01", "InvalidTemplateVersion", "should be one of"},
 		{"an unknown section", head + "colours: {}", "InvalidTemplateSection", "colours"},
 		{"an unknown type", head + "resources: {a: {type: OS::Nova::Spaceship}}", "StackValidationFailed", "The Resource Type (OS::Nova::Spaceship) could not be found."},
-		{"an unknown function", head + "resources: {a: {type: OS::Heat::None, properties: {x: {yaql: {}}}}}", "InvalidTemplate", `the function "yaql" is not supported`},
+		{"an unknown function", head + "resources: {a: {type: OS::Heat::None, properties: {x: {resource_facade: metadata}}}}", "InvalidTemplate", `the function "resource_facade" is not supported`},
 		{"a missing parameter", head + "parameters: {p: {type: string}}", "UserParameterMissing", "The Parameter (p) was not provided."},
 		{"an undeclared parameter", head + "resources: {a: {type: OS::Heat::None, properties: {x: {get_param: p}}}}", "InvalidTemplateParameter", "(p)"},
 		{"a reference to nothing", head + "resources: {a: {type: OS::Heat::None, properties: {x: {get_resource: b}}}}", "InvalidTemplateReference", `"b" (in a.Properties)`},
