@@ -50,7 +50,7 @@ func (l *localStacks) methods() map[string]muranopl.NativeMethod {
 			return nil
 		}),
 		"replaceInTemplate": on(func(s *localStack, call muranopl.Call) any {
-			s.template = ReplacedInTemplate(s.template, text(call, "prefix"), given(call, "template"))
+			s.template = ReplacementOf(call.Args).In(s.template)
 			return nil
 		}),
 		"setParameters": on(func(s *localStack, call muranopl.Call) any {

@@ -30,3 +30,31 @@ func TestTemplatesAreMergedKeyByKeyAndListsWithoutDoubles(t *testing.T) {
 		})
 	}
 }
+
+func TestAPartOfATemplateIsReplaced(t *testing.T) {
+	template := `{"resources": {"a-port": {"x": 1}, "a-server": {"x": 1}, "ab": {"x": 1}, "web": {"x": 1}, "web2": {"x": 1}}, "outputs": {"a-port": 1, "web": 1}}`
+	for name, try := range map[string]struct{ arguments, made string }{
+		"names that begin with a prefix go": {`{"prefix": ["a-"], "template": {"resources": {"a-server": {"y": 2}}}}`,
+			`{"resources": {"a-server": {"y": 2}, "ab": {"x": 1}, "web": {"x": 1}, "web2": {"x": 1}}, "outputs": {"web": 1}}`},
+		"whole names go": {`{"prefix": ["a-"], "names": ["web"], "template": {}}`, `{"resources": {"ab": {"x": 1}, "web2": {"x": 1}}, "outputs": {}}`},
+		"a resource gets its name, and references lead to it": {`{"prefix": ["a-", "web"], "aliases": {"w": "a-server"}, "template": {"resources": {
+				"w": {"properties": {"name": "w"}}, "alarm": {"depends_on": ["w", "ab"], "server": {"get_resource": "w"}, "of": [{"get_attr": ["w", "w"]}]}}, "outputs": {"w": {"get_resource": "w"}}}}`,
+			`{"resources": {"ab": {"x": 1}, "a-server": {"properties": {"name": "w"}}, "alarm": {"depends_on": ["a-server", "ab"], "server": {"get_resource": "a-server"},
+				"of": [{"get_attr": ["a-server", "w"]}]}}, "outputs": {"w": {"get_resource": "a-server"}}}`},
+		"references lead to the resource of the stack with that name": {`{"prefix": ["a-", "web"], "aliases": {"ab": "a-server"}, "template": {"resources": {
+				"ab": {"properties": {"group": {"get_resource": "ab"}}}}}}`,
+			`{"resources": {"ab": {"x": 1}, "a-server": {"properties": {"group": {"get_resource": "ab"}}}}, "outputs": {}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, arguments map[string]any
+			require.NoError(t, json.Unmarshal([]byte(template), &before))
+			require.NoError(t, json.Unmarshal([]byte(try.arguments), &arguments))
+			made, err := json.Marshal(core.ReplacementOf(arguments).In(before))
+			require.NoError(t, err)
+			require.JSONEq(t, try.made, string(made))
+			unchanged, err := json.Marshal(before)
+			require.NoError(t, err)
+			require.JSONEq(t, template, string(unchanged))
+		})
+	}
+}

@@ -169,6 +169,26 @@ func namesUsers(userData string) bool {
 
 var usersKey = regexp.MustCompile(`(?m)^["']?users["']?:`)
 
+// Configured is user data of a script, or of anything else that cloud-init takes, and of a configuration for cloud-init beside it. Without a
+// configuration it is the script. Its error is ErrForeign when nothing can be put beside the script.
+func Configured(script string, config map[string]any) (string, error) {
+	if len(config) == 0 {
+		return script, nil
+	}
+	document, err := yaml.Marshal(config) // keys in order, so that the text is the same each time
+	if err != nil {
+		return "", fmt.Errorf("write the configuration of cloud-init: %w", err)
+	}
+	own := "#cloud-config\n" + string(document)
+	switch {
+	case strings.TrimSpace(script) == "":
+		return own, nil
+	case Foreign(script):
+		return "", ErrForeign
+	}
+	return parts(contentType(script), script, own), nil
+}
+
 // parts makes one document of two.
 func parts(kind, other, own string) string {
 	boundary := "burano-" + digest(other + own)[:32]

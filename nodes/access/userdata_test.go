@@ -91,3 +91,36 @@ for part in email.message_from_string(sys.stdin.buffer.read().decode()).walk():
 	require.Equal(t, "[text/x-shellscript]#!/bin/sh\ntrue", all[1])
 	require.NotContains(t, all[2], "- default\n", "the package's list of users says itself who is made")
 }
+
+func TestAConfigurationIsPutBesideAScript(t *testing.T) {
+	config := map[string]any{"runcmd": []any{"true"}, "packages": []any{"nginx"}}
+	const text = "#cloud-config\npackages:\n    - nginx\nruncmd:\n    - \"true\"\n"
+	for name, try := range map[string]struct {
+		script string
+		config map[string]any
+		parts  []string
+	}{
+		"no configuration": {"#!/bin/sh\ntrue\n", nil, nil},
+		"no script":        {" ", config, nil},
+		"both":             {"#!/bin/sh\ntrue\n", config, []string{"Content-Type: multipart/mixed", "Content-Type: text/x-shellscript", "#!/bin/sh\ntrue\n", "Content-Type: text/cloud-config", text}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := Configured(try.script, try.config)
+			require.NoError(t, err)
+			again, err := Configured(try.script, try.config)
+			require.NoError(t, err)
+			require.Equal(t, made, again)
+			switch {
+			case try.config == nil:
+				require.Equal(t, try.script, made)
+			case try.parts == nil:
+				require.Equal(t, text, made)
+			}
+			for _, part := range try.parts {
+				require.Contains(t, made, part)
+			}
+		})
+	}
+	_, err := Configured("<powershell>", config)
+	require.ErrorIs(t, err, ErrForeign)
+}

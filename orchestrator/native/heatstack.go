@@ -81,12 +81,11 @@ func updateTemplate(_ context.Context, s *heatStack, call muranopl.Call) (any, e
 	return nil, nil
 }
 
-// replaceInTemplate takes out what begins with the prefix before it merges. What it takes out is kept at once: who is destroyed does not come back to it. What comes in is
+// replaceInTemplate takes out what goes before it merges. What it takes out is kept at once: who is destroyed does not come back to it. What comes in is
 // kept before it is made, and asked for again until then.
 func (h heatStackClass) replaceInTemplate(ctx context.Context, s *heatStack, call muranopl.Call) (any, error) {
-	prefix, _ := call.Args["prefix"].(string)
 	before := s.content.Template
-	if !s.replace(prefix, dict(call, "template")) {
+	if !s.replace(core.ReplacementOf(call.Args)) {
 		return nil, nil
 	}
 	if s.isOwn {
@@ -112,9 +111,9 @@ func takesOut(before, after map[string]any) bool {
 	return false
 }
 
-// replace replaces what begins with the prefix in the template, and tells whether anything changed.
-func (s *heatStack) replace(prefix string, template map[string]any) (changed bool) {
-	made := core.ReplacedInTemplate(s.content.Template, prefix, template)
+// replace replaces a part of the template, and tells whether anything changed.
+func (s *heatStack) replace(part core.Replacement) (changed bool) {
+	made := part.In(s.content.Template)
 	if reflect.DeepEqual(made, s.content.Template) {
 		return false
 	}

@@ -15,6 +15,7 @@ import (
 func TestNumbersOfJSONAreEqualToThoseOfCode(t *testing.T) {
 	require.Equal(t, map[string]any{"port": int64(80), "rate": 0.5, "list": []any{int64(1)}},
 		whole(map[string]any{"port": 80.0, "rate": 0.5, "list": []any{1.0}}))
+	require.Equal(t, []any{int64(4), 0.5}, whole([]any{json.Number("4"), json.Number("0.5")}))
 }
 
 func TestGroupsInWhichNoServerIsAreLeftOut(t *testing.T) {
@@ -50,7 +51,7 @@ func TestWhatIsTakenOutOfTheEnvironmentsStackIsKeptAtOnceAndWhatComesInBeforeItI
 		t.Helper()
 		with := map[string]any{}
 		require.NoError(t, json.Unmarshal([]byte(template), &with))
-		_, err := class.replaceInTemplate(t.Context(), own, muranopl.Call{Args: map[string]any{"prefix": prefix, "template": with}})
+		_, err := class.replaceInTemplate(t.Context(), own, muranopl.Call{Args: map[string]any{"prefix": []any{prefix}, "template": with}})
 		require.NoError(t, err)
 	}
 	replace("a-", `{"resources": {"a-server": {"type": "x"}}, "outputs": {"a-address": {"value": "y"}}}`)

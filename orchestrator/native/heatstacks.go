@@ -8,6 +8,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -190,5 +191,5 @@ func (h *heatStacks) replace(ctx context.Context, s *heatStack, prefix string, t
 	if err := h.learn(ctx, s); err != nil {
 		return false, err
 	}
-	return s.replace(prefix, template), nil
+	return s.replace(core.Replacement{Prefixes: []string{prefix}, With: template}), nil
 }

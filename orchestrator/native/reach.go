@@ -283,6 +283,11 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 	if !isText && prepared["data"] != nil {
 		return prepared, nil // what Heat makes it of
 	}
+	config, _ := prepared["cloudConfig"].(map[string]any)
+	other, err := access.Configured(other, config)
+	if err != nil {
+		return nil, fmt.Errorf("server %s has a cloudConfig beside its user data: %w", call.Object.Text("name"), err)
+	}
 	given := func(data string) map[string]any { return map[string]any{"data": data, "format": "RAW"} }
 	kept, there, err := a.userData(ctx, call.Object)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 
 func TestSoftwareDeploymentsAndWorkflowsAreRefusedWithTheirReasons(t *testing.T) {
 	all, interpreter := prepared(t, map[string]string{"a": "io.murano.resources.HeatSWConfigLinuxInstance", "m": "io.murano.system.MistralClient"})
-	_, err := interpreter.Invoke(t.Context(), all["a"], "addSoftwareConfig", nil)
+	_, err := interpreter.Invoke(t.Context(), all["a"], "addSoftwareConfig", map[string]any{"configName": "web", "configSection": "#!/bin/sh\n"})
 	require.ErrorContains(t, err, "server server-a is to have a software deployment of Heat, which needs an agent of Heat in the image")
 	_, err = interpreter.Invoke(t.Context(), all["m"], "run", map[string]any{"name": "build"})
 	require.ErrorContains(t, err, "Burano does not speak to Mistral")

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"strings"
@@ -61,6 +62,12 @@ func whole(value any) any {
 		for n := range v {
 			v[n] = whole(v[n])
 		}
+	case json.Number: // of the cloud's lists
+		if number, err := v.Int64(); err == nil {
+			return number
+		}
+		number, _ := v.Float64()
+		return number
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			return int64(v)
