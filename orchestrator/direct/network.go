@@ -293,7 +293,7 @@ var port = ports.kind(kind{
 		for _, one := range hot.List(attributes["fixed_ips"]) {
 			address, _ := one.(map[string]any)
 			var answer map[string]any
-			if err := call(ctx, j.neutron(), http.MethodGet, "subnets/"+hot.Text(address["subnet_id"]), nil, &answer); err != nil {
+			if err := call(ctx, j.neutron(), http.MethodGet, "subnets/"+url.PathEscape(hot.Text(address["subnet_id"])), nil, &answer); err != nil {
 				return nil, err
 			}
 			subnets = append(subnets, answer["subnet"])
@@ -375,7 +375,7 @@ var routerInterface = kind{
 		return j.make(ctx, neutron, func(ctx context.Context) (string, error) {
 			router, body := interfaceOf(wanted)
 			// A second time Neutron would refuse it.
-			return wanted, call(openstack.Once(ctx), j.neutron(), http.MethodPut, "routers/"+router+"/add_router_interface", body, nil)
+			return wanted, call(openstack.Once(ctx), j.neutron(), http.MethodPut, "routers/"+url.PathEscape(router)+"/add_router_interface", body, nil)
 		})
 	},
 	lookup: func(ctx context.Context, j *job) (string, error) {
@@ -403,7 +403,7 @@ var routerInterface = kind{
 	},
 	remove: func(ctx context.Context, j *job) error {
 		router, body := interfaceOf(j.resource.PhysicalID)
-		return gentle(call(ctx, j.neutron(), http.MethodPut, "routers/"+router+"/remove_router_interface", body, nil))
+		return gentle(call(ctx, j.neutron(), http.MethodPut, "routers/"+url.PathEscape(router)+"/remove_router_interface", body, nil))
 	},
 	attributes: func(context.Context, *job) (map[string]any, error) { return map[string]any{}, nil },
 	alone:      func(map[string]any, map[string]any) bool { return true },
@@ -491,17 +491,17 @@ func associate(ctx context.Context, j *job) error {
 	if address := j.text("fixed_ip_address"); address != "" {
 		body["fixed_ip_address"] = address
 	}
-	return call(ctx, j.neutron(), http.MethodPut, "floatingips/"+j.text("floatingip_id"), map[string]any{"floatingip": body}, nil)
+	return call(ctx, j.neutron(), http.MethodPut, "floatingips/"+url.PathEscape(j.text("floatingip_id")), map[string]any{"floatingip": body}, nil)
 }
 
 func dissociate(ctx context.Context, j *job) error {
 	floating, port, _ := strings.Cut(j.resource.PhysicalID, ":")
 	var answer map[string]any
-	if err := call(ctx, j.neutron(), http.MethodGet, "floatingips/"+floating, nil, &answer); err != nil {
+	if err := call(ctx, j.neutron(), http.MethodGet, "floatingips/"+url.PathEscape(floating), nil, &answer); err != nil {
 		return gentle(err)
 	}
 	if now, _ := answer["floatingip"].(map[string]any); now["port_id"] != port {
 		return nil // somebody else's by now
 	}
-	return gentle(call(ctx, j.neutron(), http.MethodPut, "floatingips/"+floating, map[string]any{"floatingip": map[string]any{"port_id": nil}}, nil))
+	return gentle(call(ctx, j.neutron(), http.MethodPut, "floatingips/"+url.PathEscape(floating), map[string]any{"floatingip": map[string]any{"port_id": nil}}, nil))
 }

@@ -98,7 +98,7 @@ var volume = kind{
 		if err := j.awaitVolume(ctx, client, id, "available", "in-use", "error", "error_deleting", "error_extending", "deleting"); err != nil {
 			return gentle(err)
 		}
-		if err := gentle(call(ctx, client, http.MethodDelete, "volumes/"+id, nil, nil)); err != nil {
+		if err := gentle(call(ctx, client, http.MethodDelete, "volumes/"+url.PathEscape(id), nil, nil)); err != nil {
 			return err
 		}
 		return watching.Until(ctx, func(ctx context.Context) error {
@@ -129,7 +129,7 @@ var volume = kind{
 
 func shownVolume(ctx context.Context, client *gophercloud.ServiceClient, id string) (map[string]any, error) {
 	var answer struct{ Volume map[string]any }
-	err := call(ctx, client, http.MethodGet, "volumes/"+id, nil, &answer)
+	err := call(ctx, client, http.MethodGet, "volumes/"+url.PathEscape(id), nil, &answer)
 	return answer.Volume, err
 }
 
@@ -174,7 +174,7 @@ func (j *job) extend(ctx context.Context, client *gophercloud.ServiceClient) err
 		now, err := shownVolume(ctx, client, id)
 		return now["size"] == size || now["status"] == "extending", err
 	}, func(ctx context.Context) error {
-		return call(ctx, &growing, http.MethodPost, "volumes/"+id+"/action", map[string]any{"os-extend": map[string]any{"new_size": size}}, nil)
+		return call(ctx, &growing, http.MethodPost, "volumes/"+url.PathEscape(id)+"/action", map[string]any{"os-extend": map[string]any{"new_size": size}}, nil)
 	})
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ var volumeAttachment = kind{
 	create: attach,
 	lookup: func(ctx context.Context, j *job) (string, error) {
 		var answer map[string]map[string]any
-		err := call(ctx, j.nova(), http.MethodGet, "servers/"+j.text("instance_uuid")+"/os-volume_attachments/"+j.text("volume_id"), nil, &answer)
+		err := call(ctx, j.nova(), http.MethodGet, "servers/"+url.PathEscape(j.text("instance_uuid"))+"/os-volume_attachments/"+url.PathEscape(j.text("volume_id")), nil, &answer)
 		if err != nil {
 			return "", gentle(err)
 		}
@@ -232,7 +232,7 @@ func attach(ctx context.Context, j *job) error {
 		if device := j.text("mountpoint"); device != "" {
 			body["device"] = device
 		}
-		err := call(ctx, j.nova(), http.MethodPost, "servers/"+j.text("instance_uuid")+"/os-volume_attachments", map[string]any{"volumeAttachment": body}, nil)
+		err := call(ctx, j.nova(), http.MethodPost, "servers/"+url.PathEscape(j.text("instance_uuid"))+"/os-volume_attachments", map[string]any{"volumeAttachment": body}, nil)
 		return j.text("volume_id"), err
 	})
 	if err != nil {
@@ -247,7 +247,7 @@ func detach(ctx context.Context, j *job) error {
 		return err
 	}
 	server, volume := j.resource.Data["server"], j.resource.PhysicalID
-	if err := gentle(call(ctx, j.nova(), http.MethodDelete, "servers/"+server+"/os-volume_attachments/"+volume, nil, nil)); err != nil {
+	if err := gentle(call(ctx, j.nova(), http.MethodDelete, "servers/"+url.PathEscape(server)+"/os-volume_attachments/"+url.PathEscape(volume), nil, nil)); err != nil {
 		return err
 	}
 	return watching.Until(ctx, func(ctx context.Context) error {

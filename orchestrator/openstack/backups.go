@@ -83,6 +83,9 @@ func (b *BlockStorage) CreateBackup(ctx context.Context, wanted NewSnapshot) (Ba
 
 // Backup is the one with this id; NotFound when there is none.
 func (b *BlockStorage) Backup(ctx context.Context, id string) (Backup, error) {
+	if err := identified("backup", id); err != nil {
+		return Backup{}, err
+	}
 	found, err := backups.Get(ctx, b.withBackups(), id).Extract()
 	if err != nil {
 		return Backup{}, refusal(ctx, "Cinder", "look at backup "+id, err)
@@ -92,6 +95,9 @@ func (b *BlockStorage) Backup(ctx context.Context, id string) (Backup, error) {
 
 // DeleteBackup asks for a backup to be deleted. That there is none is fine.
 func (b *BlockStorage) DeleteBackup(ctx context.Context, id string) error {
+	if err := identified("backup", id); err != nil {
+		return err
+	}
 	err := backups.Delete(ctx, b.withBackups(), id).ExtractErr()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha512"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"regexp"
@@ -16,6 +18,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -77,12 +80,26 @@ func (p *Project) ContainerImage(ctx context.Context, name string) (image Contai
 	return image, true, nil
 }
 
+// reachable is an answer whose reading, where it breaks off, is an outage.
+type reachable struct{ io.Reader }
+
+func (r reachable) Read(into []byte) (int, error) {
+	n, err := r.Reader.Read(into)
+	if err != nil && !errors.Is(err, io.EOF) && !door.IsExceeded(err) {
+		err = &unreachable{err}
+	}
+	return n, err
+}
+
 // DownloadImage writes the data of an image, so many bytes at most, to a file. Where Glance knows their SHA-512, that is checked. A fault of kind Invalid says
 // that they are too many.
 func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, most int64) error {
 	client, err := openstack.NewImageV2(p.provider, p.endpoint)
 	if err != nil {
 		return fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	if err := identified("image", id); err != nil {
+		return err
 	}
 	image, err := images.Get(ctx, client, id).Extract()
 	if err != nil {
@@ -91,18 +108,26 @@ func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, m
 	if image.SizeBytes > most {
 		return fault.New(fault.Invalid, "image %s has %d MB, and Burano brings container images of up to %d MB to nodes: use a registry for it", image.Name, image.SizeBytes/1e6, most/1e6)
 	}
-	data, err := imagedata.Download(ctx, client, id).Extract()
+	var hash hash.Hash
+	err = Patiently(ctx, "image", func(ctx context.Context) error {
+		data, err := imagedata.Download(streamed(ctx), client, id).Extract()
+		if err != nil {
+			return err
+		}
+		defer data.Close()
+		// What a try before has written is written over.
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		hash = sha512.New()
+		size, err := io.Copy(io.MultiWriter(file, hash), reachable{door.Reader(data, image.SizeBytes, "it")})
+		if err == nil && size != image.SizeBytes {
+			err = fmt.Errorf("%d of %d bytes came", size, image.SizeBytes)
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("download image %s: %w", id, err)
-	}
-	defer data.Close()
-	hash := sha512.New()
-	size, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(data, most+1))
-	if err != nil {
-		return fmt.Errorf("download image %s: %w", id, err)
-	}
-	if size != image.SizeBytes {
-		return fmt.Errorf("download image %s: %d of %d bytes came", id, size, image.SizeBytes)
 	}
 	algorithm, _ := image.Properties["os_hash_algo"].(string)
 	if wanted := image.Properties["os_hash_value"]; algorithm == "sha512" && wanted != hex.EncodeToString(hash.Sum(nil)) {

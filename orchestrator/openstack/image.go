@@ -65,11 +65,14 @@ func (p *Project) Image(ctx context.Context, named string) (NodeImage, error) {
 	if err != nil {
 		return NodeImage{}, fmt.Errorf("find Glance in the service catalog: %w", err)
 	}
-	image, err := images.Get(ctx, client, named).Extract()
+	err = identified("image", named)
 	if err == nil {
-		return nodeImage(*image), nil
+		var image *images.Image
+		if image, err = images.Get(ctx, client, named).Extract(); err == nil {
+			return nodeImage(*image), nil
+		}
 	}
-	if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+	if fault.KindOf(err) != fault.NotFound && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
 		return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
 	}
 	pages, err := images.List(client, images.ListOpts{Name: named, Status: images.ImageStatusActive}).AllPages(ctx)

@@ -27,6 +27,9 @@ type Mark struct {
 // MarkImage marks an image, so that forms offer it, with the caller's own token; nil takes the mark away. Faults say that there is no such
 // image (NotFound), or that Glance does not let the caller change it (Forbidden).
 func (s *Service) MarkImage(ctx context.Context, caller identity.Caller, id string, mark *Mark) error {
+	if err := identified("image", id); err != nil {
+		return err
+	}
 	own, _, err := s.inCatalogOf(ctx, caller)
 	if err != nil {
 		return err

@@ -66,6 +66,9 @@ func (p *Project) RoutersOf(ctx context.Context, network string) ([]string, erro
 // ExternalNetworkOfNetwork returns the id of the external network that the routers of a network lead to, which is its own when it is external;
 // "" when they lead to none that the project can see.
 func (p *Project) ExternalNetworkOfNetwork(ctx context.Context, id string) (string, error) {
+	if err := identified("network", id); err != nil {
+		return "", err
+	}
 	var network external.NetworkExternalExt
 	err := networks.Get(ctx, p.network, id).ExtractInto(&network)
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {

@@ -158,7 +158,7 @@ func (p *Project) unlistedImages(ctx context.Context, list []newServer, known *c
 		return nil
 	}
 	for _, server := range list {
-		if server.image == "" || slices.ContainsFunc(known.images, func(i ImageChoice) bool { return i.ID == server.image || i.Name == server.image }) {
+		if identified("image", server.image) != nil || slices.ContainsFunc(known.images, func(i ImageChoice) bool { return i.ID == server.image || i.Name == server.image }) {
 			continue
 		}
 		client, err := openstack.NewImageV2(p.provider, p.endpoint)

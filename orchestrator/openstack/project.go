@@ -190,6 +190,9 @@ func (p *Project) subnet(ctx context.Context, network, subnet string, version in
 
 // ExternalNetworkOf returns the id of the external network that a router leads to.
 func (p *Project) ExternalNetworkOf(ctx context.Context, routerID string) (string, error) {
+	if err := identified("router", routerID); err != nil {
+		return "", err
+	}
 	router, err := routers.Get(ctx, p.network, routerID).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return "", fault.New(fault.NotFound, "the project has no router %s: name one that is there, or none to have one made", routerID)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/wait"
 )
 
@@ -72,19 +74,57 @@ type onceKey struct{}
 // Once returns a context whose calls are made once.
 func Once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
-// try makes a call once, and reads the answer to its end, because that may break off too.
+// try makes a call once, and reads the answer to its end, because that may break off too. One that is streamed is for the caller to read.
 func (t retryTransport) try(request *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(request)
+	var unsound *unsoundAddress
+	if errors.As(err, &unsound) {
+		return nil, unsound
+	}
 	if err != nil {
 		return nil, &unreachable{err}
 	}
+	if request.Context().Value(streamedKey{}) != nil && request.Method == http.MethodGet && answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	body, err := io.ReadAll(t.bounded(request, answer))
+	if door.IsExceeded(err) {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
 	if err != nil {
 		return nil, &unreachable{fmt.Errorf("read the answer: %w", err)}
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, nil
+}
+
+// How large an answer may be that is read whole. Tenants fill parts of them: outputs of stacks, metadata, consoles, objects.
+const (
+	mostAnswer  = 64 << 20  // bytes of JSON
+	mostDecoded = 512 << 20 // bytes in memory, roughly
+	mostOther   = 16 << 20  // bytes of what is no JSON: a piece of a snapshot has 4 MiB
+	mostRefusal = 256 << 10 // bytes of what is no success, which become the text of an error
+)
+
+func (t retryTransport) bounded(request *http.Request, answer *http.Response) io.Reader {
+	what := "the answer of the service " + t.named(request.URL)
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	switch {
+	case answer.StatusCode >= http.StatusMultipleChoices:
+		return door.Reader(answer.Body, mostRefusal, what)
+	case kind == "application/json":
+		return door.JSON(answer.Body, mostAnswer, mostDecoded, what)
+	}
+	return door.Reader(answer.Body, mostOther, what)
+}
+
+// streamedKey is the key in the context of calls whose answers may be of any size.
+type streamedKey struct{}
+
+// streamed returns a context for a call whose answer the caller reads as it comes, with a bound of its own. What breaks off is not asked for again.
+func streamed(ctx context.Context) context.Context {
+	return context.WithValue(ctx, streamedKey{}, true)
 }
 
 // again makes a request that can be sent once more.

@@ -120,6 +120,9 @@ func (p *Project) Server(ctx context.Context, id string) (ServerState, error) {
 }
 
 func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.Server, error) {
+	if identified("server", id) != nil {
+		return ServerState{Status: Gone}, nil, nil
+	}
 	server, err := servers.Get(ctx, p.compute, id).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return ServerState{Status: Gone}, nil, nil
@@ -140,6 +143,9 @@ func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.
 // Console returns the last lines that a server has written to its console.
 func (p *Project) Console(ctx context.Context, id string, lines int) (string, error) {
 	var text string
+	if err := identified("server", id); err != nil {
+		return "", err
+	}
 	err := Patiently(ctx, "compute", func(ctx context.Context) (err error) {
 		text, err = servers.ShowConsoleOutput(ctx, p.compute, id, servers.ShowConsoleOutputOpts{Length: lines}).Extract()
 		return err
@@ -152,6 +158,9 @@ func (p *Project) Console(ctx context.Context, id string, lines int) (string, er
 
 // RebootServer has a server that runs begin anew, in order or, hard, by its power switch, and waits until Nova says that it runs.
 func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error {
+	if err := identified("server", id); err != nil {
+		return err
+	}
 	method := servers.SoftReboot
 	if hard {
 		method = servers.HardReboot

@@ -151,17 +151,21 @@ func (s *Service) Answers(ctx context.Context) error {
 	return nil
 }
 
+// mostHeaders is how many bytes the headers of an answer may have: Keystone's have a token in them.
+const mostHeaders = 256 << 10
+
 // newTransport is how all calls are sent: those that may be made again are, each try asks first whether this process may still act, and
 // is told of.
 func newTransport(trusted *tls.Config, known *addresses, observe []func(Call)) http.RoundTripper {
 	wire := http.DefaultTransport.(*http.Transport).Clone()
 	wire.TLSClientConfig = trusted
 	wire.ResponseHeaderTimeout = answerPatience
+	wire.MaxResponseHeaderBytes = mostHeaders
 	observed := observedTransport{next: wire, named: known.of}
 	if len(observe) > 0 {
 		observed.done = observe[0]
 	}
-	return retryTransport{next: guardedTransport{observed}, named: known.of}
+	return retryTransport{next: soundTransport{guardedTransport{observed}}, named: known.of}
 }
 
 // authenticate is openstack.AuthenticatedClient over a transport.

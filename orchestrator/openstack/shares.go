@@ -95,6 +95,9 @@ func shareOf(one shares.Share) Share {
 
 // Share is the one with this id; NotFound when there is none.
 func (s *SharedFileSystems) Share(ctx context.Context, id string) (Share, error) {
+	if err := identified("share", id); err != nil {
+		return Share{}, err
+	}
 	found, err := shares.Get(ctx, s.manila, id).Extract()
 	if err != nil {
 		return Share{}, refusal(ctx, "Manila", "look at share "+id, err)
@@ -149,6 +152,9 @@ func (s *SharedFileSystems) network(ctx context.Context, wanted string) (string,
 
 // Delete asks for a share to be deleted, whoever has access to it. That there is none is fine.
 func (s *SharedFileSystems) Delete(ctx context.Context, id string) error {
+	if err := identified("share", id); err != nil {
+		return err
+	}
 	return withoutMissing(ctx, "delete share "+id, shares.Delete(ctx, s.manila, id).ExtractErr())
 }
 
@@ -161,6 +167,9 @@ func withoutMissing(ctx context.Context, doing string, err error) error {
 
 // Grow asks for a share to have this size, also while it is mounted.
 func (s *SharedFileSystems) Grow(ctx context.Context, id string, gib int) error {
+	if err := identified("share", id); err != nil {
+		return err
+	}
 	err := shares.Extend(ctx, s.manila, id, shares.ExtendOpts{NewSize: gib}).ExtractErr()
 	refused := refusal(ctx, "Manila", fmt.Sprintf("have share %s grow to %d GiB", id, gib), err)
 	if fault.KindOf(refused) == fault.Forbidden && strings.Contains(refused.Error(), "quota") { // so Manila answers here where a quota is full
@@ -171,6 +180,9 @@ func (s *SharedFileSystems) Grow(ctx context.Context, id string, gib int) error 
 
 // Export is where a share is mounted from, such as 10.0.0.5:/shares/share-1; "" where Manila says nothing yet.
 func (s *SharedFileSystems) Export(ctx context.Context, id string) (string, error) {
+	if err := identified("share", id); err != nil {
+		return "", err
+	}
 	found, err := shares.ListExportLocations(ctx, s.manila, id).Extract()
 	if err != nil {
 		return "", refusal(ctx, "Manila", "look where share "+id+" is mounted from", err)
@@ -193,6 +205,9 @@ func (s *SharedFileSystems) Export(ctx context.Context, id string) (string, erro
 
 // Allowed are the addresses that have access to a share.
 func (s *SharedFileSystems) Allowed(ctx context.Context, id string) (list []Access, err error) {
+	if err := identified("share", id); err != nil {
+		return nil, err
+	}
 	found, err := shares.ListAccessRights(ctx, s.manila, id).Extract()
 	if err != nil {
 		return nil, refusal(ctx, "Manila", "look who has access to share "+id, err)
@@ -207,22 +222,34 @@ func (s *SharedFileSystems) Allowed(ctx context.Context, id string) (list []Acce
 
 // Allow asks for an address to have access to a share, which it has when that is active. That it has it already is a fault: a Conflict, or Invalid.
 func (s *SharedFileSystems) Allow(ctx context.Context, id, address string) error {
+	if err := identified("share", id); err != nil {
+		return err
+	}
 	_, err := shares.GrantAccess(ctx, s.manila, id, shares.GrantAccessOpts{AccessType: "ip", AccessTo: address, AccessLevel: "rw"}).Extract()
 	return refusal(ctx, "Manila", fmt.Sprintf("give %s access to share %s", address, id), err)
 }
 
 // Deny asks for access, by its id, to be taken back. That there is none is fine.
 func (s *SharedFileSystems) Deny(ctx context.Context, id, access string) error {
+	if err := identified("share", id); err != nil {
+		return err
+	}
 	return withoutMissing(ctx, fmt.Sprintf("take back access %s to share %s", access, id), shares.RevokeAccess(ctx, s.manila, id, shares.RevokeAccessOpts{AccessID: access}).ExtractErr())
 }
 
 // Note adds to the metadata of a share, and Forget takes a key out of it. That it is not there is fine.
 func (s *SharedFileSystems) Note(ctx context.Context, id string, metadata map[string]string) error {
+	if err := identified("share", id); err != nil {
+		return err
+	}
 	return refusal(ctx, "Manila", "note something of share "+id, shares.SetMetadata(ctx, s.manila, id, shares.SetMetadataOpts{Metadata: metadata}).Err)
 }
 
 // Forget is described with Note.
 func (s *SharedFileSystems) Forget(ctx context.Context, id, key string) error {
+	if err := identified("share", id, key); err != nil {
+		return err
+	}
 	return withoutMissing(ctx, "forget something of share "+id, shares.DeleteMetadatum(ctx, s.manila, id, key).ExtractErr())
 }
 

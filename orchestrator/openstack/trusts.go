@@ -334,6 +334,9 @@ func signedIn(err error, through string) error {
 // CheckCredential signs in by an application credential and tells whose it is, with which roles in which project, and when it ends (zero
 // for never, and where Keystone does not say). A fault of kind Unauthorized says that Keystone does not take it.
 func (s *Service) CheckCredential(ctx context.Context, id, secret string) (owner identity.Caller, expires time.Time, err error) {
+	if err := identified("application credential", id); err != nil {
+		return identity.Caller{}, time.Time{}, err
+	}
 	token, err := s.SignIn(ctx, identity.Proof{CredentialID: id, Secret: secret})
 	if err != nil {
 		return identity.Caller{}, time.Time{}, err

@@ -47,6 +47,9 @@ func (b *BlockStorage) TaggedSnapshots(ctx context.Context, name string, metadat
 
 // Snapshot is the one with this id; NotFound when there is none.
 func (b *BlockStorage) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+	if err := identified("snapshot", id); err != nil {
+		return Snapshot{}, err
+	}
 	found, err := snapshots.Get(ctx, b.cinder, id).Extract()
 	if err != nil {
 		return Snapshot{}, refusal(ctx, "Cinder", "look at snapshot "+id, err)
@@ -65,6 +68,9 @@ func (b *BlockStorage) CreateSnapshot(ctx context.Context, wanted NewSnapshot) (
 
 // DeleteSnapshot asks for a snapshot to be deleted. That there is none is fine.
 func (b *BlockStorage) DeleteSnapshot(ctx context.Context, id string) error {
+	if err := identified("snapshot", id); err != nil {
+		return err
+	}
 	err := snapshots.Delete(ctx, b.cinder, id).ExtractErr()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil

@@ -124,6 +124,9 @@ func volumeOf(one volumes.Volume) Volume {
 
 // Volume is the one with this id; NotFound when there is none.
 func (b *BlockStorage) Volume(ctx context.Context, id string) (Volume, error) {
+	if err := identified("volume", id); err != nil {
+		return Volume{}, err
+	}
 	found, err := volumes.Get(ctx, b.cinder, id).Extract()
 	if err != nil {
 		return Volume{}, refusal(ctx, "Cinder", "look at volume "+id, err)
@@ -147,6 +150,9 @@ func (b *BlockStorage) Create(ctx context.Context, wanted NewVolume) (Volume, er
 
 // Delete asks for a volume to be deleted. That there is none is fine.
 func (b *BlockStorage) Delete(ctx context.Context, id string) error {
+	if err := identified("volume", id); err != nil {
+		return err
+	}
 	err := volumes.Delete(ctx, b.cinder, id, nil).ExtractErr()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil
@@ -156,12 +162,18 @@ func (b *BlockStorage) Delete(ctx context.Context, id string) error {
 
 // Attach asks for a server to have a volume.
 func (b *BlockStorage) Attach(ctx context.Context, id, server string) error {
+	if err := errors.Join(identified("volume", id), identified("server", server)); err != nil {
+		return err
+	}
 	_, err := volumeattach.Create(ctx, b.nova, server, volumeattach.CreateOpts{VolumeID: id}).Extract()
 	return refusal(ctx, "Nova", fmt.Sprintf("attach volume %s to server %s", id, server), err)
 }
 
 // Detach asks for a server to have a volume no more. That it has not, or that there is no such server, is fine.
 func (b *BlockStorage) Detach(ctx context.Context, id, server string) error {
+	if err := errors.Join(identified("volume", id), identified("server", server)); err != nil {
+		return err
+	}
 	err := volumeattach.Delete(ctx, b.nova, server, id).ExtractErr()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil
@@ -171,6 +183,9 @@ func (b *BlockStorage) Detach(ctx context.Context, id, server string) error {
 
 // Grow asks for a volume to have this size, also while a server has it.
 func (b *BlockStorage) Grow(ctx context.Context, volume Volume, gib int) error {
+	if err := identified("volume", volume.ID); err != nil {
+		return err
+	}
 	client := *b.cinder
 	if volume.Status == VolumeInUse {
 		client.Microversion = growsInUse

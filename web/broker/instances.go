@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"time"
 
 	"github.com/burano/burano/web/client"
 )
@@ -86,12 +87,39 @@ func (b *broker) provision(w http.ResponseWriter, r *http.Request, api *client.C
 		return err
 	}
 	if err := deploy(ctx, api, made.ID, model); err != nil {
-		// Nothing was deployed: nothing of it stays.
-		return errors.Join(err, api.DeleteEnvironment(context.WithoutCancel(ctx), made.ID, true))
+		if err := undone(context.WithoutCancel(ctx), api, made.ID, err); err != nil {
+			return err
+		}
 	}
 	writeJSON(w, http.StatusAccepted, map[string]string{"operation": operationProvision})
 	return nil
 }
+
+// undone removes a new environment whose deployment failed to begin. It returns that error, or nil where the deployment has begun all the same: a call
+// whose answer was lost may have been heard. Only an environment of which that is ruled out is abandoned. Where nothing can be found out it stays:
+// platforms delete an instance whose making had no clear end (the specification's "orphan mitigation").
+func undone(ctx context.Context, api *client.Client, id string, failed error) error {
+	var refused *client.Refusal
+	if errors.As(failed, &refused) && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusConflict {
+		return errors.Join(failed, api.DeleteEnvironment(ctx, id, true))
+	}
+	ctx, cancel := context.WithTimeout(ctx, undoPatience)
+	defer cancel()
+	found, err := api.Environment(ctx, id)
+	switch {
+	case client.IsStatus(err, http.StatusNotFound):
+		return failed
+	case err != nil:
+		return errors.Join(failed, err)
+	case inProgress(found) || len(found.Services) > 0:
+		return nil
+	}
+	// The call may still be under way: a deletion takes with it what it brings about.
+	return errors.Join(failed, api.DeleteEnvironment(ctx, id, false))
+}
+
+// undoPatience is how long it may take to find out whether a deployment has begun, and to delete its environment.
+const undoPatience = 30 * time.Second
 
 // again answers who provisions what is there.
 func again(w http.ResponseWriter, found client.Environment, model map[string]any) error {
