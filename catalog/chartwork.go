@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/burano/burano/catalog/charts"
 	"github.com/burano/burano/internal/door"
@@ -23,38 +22,7 @@ const (
 
 // ChildWork is the work of child processes of the program.
 func ChildWork() map[string]door.Work {
-	return map[string]door.Work{workRead: inJSON(readChart), workValues: inJSON(checkChartValues)}
-}
-
-// inJSON is work whose input and result are JSON.
-func inJSON[In, Out any](of func(In) (Out, error)) door.Work {
-	return func(input []byte) ([]byte, error) {
-		var in In
-		if err := json.Unmarshal(input, &in); err != nil {
-			return nil, err
-		}
-		out, err := of(in)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(out)
-	}
-}
-
-// inChild has a child do work, or this process where there are no children.
-func inChild[In, Out any](ctx context.Context, w chartWork, kind, doing string, of func(In) (Out, error), in In) (out Out, err error) {
-	if w.children == nil {
-		return of(in)
-	}
-	input, err := json.Marshal(in)
-	if err != nil {
-		return out, err
-	}
-	result, err := w.children.Run(ctx, door.Job{Kind: kind, Doing: doing, Project: w.project, Input: input})
-	if err != nil {
-		return out, err
-	}
-	return out, json.Unmarshal(result, &out)
+	return map[string]door.Work{workRead: door.JSONWork(readChart), workValues: door.JSONWork(checkChartValues), charts.WorkIndex: door.JSONWork(charts.FindInIndex)}
 }
 
 // chartInput is a package's manifest and its chart.
@@ -69,7 +37,7 @@ type chartRead struct {
 }
 
 func (w chartWork) read(ctx context.Context, in chartInput) (chartRead, error) {
-	return inChild(ctx, w, workRead, "reading the chart", readChart, in)
+	return door.InChild(ctx, w.children, door.Job{Kind: workRead, Doing: "reading the chart", Project: w.project}, readChart, in)
 }
 
 func readChart(in chartInput) (chartRead, error) {
@@ -98,7 +66,8 @@ type chartValues struct {
 
 // CheckChartValues reports where values, together with those of a chart of the package, break the chart's schema. The error has no secret.
 func (p *Package) CheckChartValues(ctx context.Context, archive []byte, values map[string]any) error {
-	_, err := inChild(ctx, p.work, workValues, "checking the values with the chart's schema", checkChartValues, chartValues{archive, values})
+	job := door.Job{Kind: workValues, Doing: "checking the values with the chart's schema", Project: p.work.project}
+	_, err := door.InChild(ctx, p.work.children, job, checkChartValues, chartValues{archive, values})
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -217,7 +218,7 @@ func TestChartsAreFetchedFromWhereTheOperatorAdmitsIt(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	sources, err := charts.NewSources([]string{"oci://" + host + "/charts/", web.URL + "/stable"}, charts.Logins{})
+	sources, err := charts.NewSources([]string{"oci://" + host + "/charts/", web.URL + "/stable"}, charts.Logins{}, nil)
 	require.NoError(t, err)
 	fetch := func(of charts.Reference) error {
 		got, err := sources.Fetch(t.Context(), of)
@@ -252,7 +253,7 @@ func TestChartsAreFetchedFromWhereTheOperatorAdmitsIt(t *testing.T) {
 	} {
 		require.ErrorContains(t, fetch(wrong), says)
 	}
-	_, err = charts.NewSources([]string{"registry.example.org/charts"}, charts.Logins{})
+	_, err = charts.NewSources([]string{"registry.example.org/charts"}, charts.Logins{}, nil)
 	require.ErrorContains(t, err, "is no source of charts")
 }
 
@@ -304,7 +305,7 @@ func TestChartsAreFetchedFromWhatWantsAPassword(t *testing.T) {
 	write(`{"auths": {}}`)
 	logins, err := charts.NewLogins(file)
 	require.NoError(t, err)
-	sources, err := charts.NewSources([]string{"oci://" + host + "/charts", web.URL}, logins)
+	sources, err := charts.NewSources([]string{"oci://" + host + "/charts", web.URL, other + "/moved"}, logins, nil)
 	require.NoError(t, err)
 	fetch := func(of charts.Reference) error {
 		got, err := sources.Fetch(t.Context(), of)
@@ -336,6 +337,94 @@ func TestChartsAreFetchedFromWhatWantsAPassword(t *testing.T) {
 	require.ErrorContains(t, fetch(inRepository), at+" refuses the login of user bob")
 	require.NoError(t, os.Remove(file))
 	require.ErrorContains(t, fetch(inRegistry), "read the operator's logins (setting chart-credentials)")
+}
+
+// elsewhere is a server of a host that no operator admits. Nothing may ask it.
+func elsewhere(t *testing.T, content []byte) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("it was asked for %s", r.URL)
+		_, _ = w.Write(content)
+	}))
+	t.Cleanup(server.Close)
+	return strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+}
+
+func TestARedirectToAHostThatIsNotAdmittedIsRefused(t *testing.T) {
+	packed := archive(t, filesOf{"values.yaml": "a: 1\n"})
+	other := elsewhere(t, packed)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/stable/index.yaml":
+			_, _ = io.WriteString(w, "entries:\n  pages:\n  - {version: 1.0.0, urls: [pages.tgz]}\n  - {version: 2.0.0, urls: [moved.tgz]}\n")
+		case "/stable/pages.tgz":
+			http.Redirect(w, r, "/storage/pages", http.StatusFound) // of the same host
+		case "/storage/pages":
+			_, _ = w.Write(packed)
+		default:
+			http.Redirect(w, r, other+"/latest/meta-data", http.StatusFound)
+		}
+	}))
+	defer web.Close()
+	blobs := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	var away bool
+	oci := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+			http.Redirect(w, r, other+"/blob", http.StatusTemporaryRedirect)
+			return
+		}
+		blobs.ServeHTTP(w, r)
+	}))
+	defer oci.Close()
+	host := strings.TrimPrefix(oci.URL, "http://")
+	push(t, host+"/charts/pages:1.0.0", static.NewLayer(packed, chartType), nil)
+	away = true
+
+	sources, err := charts.NewSources([]string{"oci://" + host + "/charts", web.URL + "/stable", web.URL + "/gone"}, charts.Logins{}, nil)
+	require.NoError(t, err)
+	got, err := sources.Fetch(t.Context(), charts.Reference{Repository: web.URL + "/stable", Name: "pages", Version: "1.0.0"})
+	require.NoError(t, err)
+	require.Equal(t, packed, got)
+	for _, one := range []charts.Reference{
+		{Repository: web.URL + "/stable", Name: "pages", Version: "2.0.0"}, {Repository: web.URL + "/gone", Name: "pages", Version: "1.0.0"}, {OCI: "oci://" + host + "/charts/pages:1.0.0"},
+	} {
+		_, err = sources.Fetch(t.Context(), one)
+		require.ErrorContains(t, err, "it redirects to "+other+", which the operator of this Burano does not admit (setting chart-sources)")
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+	}
+}
+
+const chartType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+// push puts a chart into a registry, with addresses for its layer.
+func push(t *testing.T, at string, layer v1.Layer, urls []string) {
+	t.Helper()
+	image, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), mutate.Addendum{Layer: layer, URLs: urls})
+	require.NoError(t, err)
+	tag, err := name.ParseReference(at)
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(tag, image))
+}
+
+func TestAddressesThatAManifestHasForALayerAreNotAsked(t *testing.T) {
+	packed := archive(t, filesOf{"values.yaml": "a: 1\n"})
+	other := elsewhere(t, packed)
+	blobs, gone := registry.New(registry.Logger(log.New(io.Discard, "", 0))), false
+	oci := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone && strings.Contains(r.URL.Path, "/blobs/") {
+			http.NotFound(w, r)
+			return
+		}
+		blobs.ServeHTTP(w, r)
+	}))
+	defer oci.Close()
+	host := strings.TrimPrefix(oci.URL, "http://")
+	push(t, host+"/charts/pages:1.0.0", static.NewLayer(packed, chartType), []string{other + "/layer"})
+	gone = true
+	sources, err := charts.NewSources([]string{"oci://" + host + "/charts"}, charts.Logins{}, nil)
+	require.NoError(t, err)
+	_, err = sources.Fetch(t.Context(), charts.Reference{OCI: "oci://" + host + "/charts/pages:1.0.0"})
+	require.ErrorContains(t, err, "404")
 }
 
 func TestAFileOfLoginsThatIsNoneIsRefused(t *testing.T) {

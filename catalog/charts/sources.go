@@ -1,13 +1,11 @@
 package charts
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -17,8 +15,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -74,11 +72,16 @@ type Sources struct {
 	admitted []*url.URL
 	logins   Logins
 	client   *http.Client
+	way      http.RoundTripper
+	children *door.Children
 }
 
-// NewSources admits what is at these addresses, oci://… or https://…, and below, and asks there with the logins of their hosts. An error names an address that is none.
-func NewSources(addresses []string, logins Logins) (*Sources, error) {
-	s := &Sources{logins: logins, client: &http.Client{Timeout: fetchTimeout}}
+// NewSources admits what is at these addresses, oci://… or https://…, and below, and asks there with the logins of their hosts. The index of a repository
+// is read in children, or in this process where there are none (nil). An error names an address that is none.
+func NewSources(addresses []string, logins Logins, children *door.Children) (*Sources, error) {
+	s := &Sources{logins: logins, children: children}
+	s.way = way{s, remote.DefaultTransport}
+	s.client = &http.Client{Timeout: fetchTimeout, Transport: s.way}
 	for _, one := range addresses {
 		address, err := url.Parse(one)
 		if err != nil || address.Host == "" || !slices.Contains([]string{"oci", "https", "http"}, address.Scheme) || address.User != nil || address.RawQuery != "" {
@@ -100,6 +103,29 @@ func (s *Sources) admits(address string) bool {
 		below = below && (rest == "" || rest[0] == '/' || one.Scheme == "oci" && strings.ContainsAny(rest[:1], ":@")) // a tag or a digest
 		return below && wanted.Scheme == one.Scheme && wanted.Host == one.Host
 	})
+}
+
+// admitsRedirect tells whether a redirect may be followed: to a host of which something is admitted, and not from https to http.
+func (s *Sources) admitsRedirect(from, to *url.URL) bool {
+	return (to.Scheme == "https" || from.Scheme == "http") && slices.ContainsFunc(s.admitted, func(one *url.URL) bool { return one.Host == to.Host })
+}
+
+// way is the way to registries and repositories: redirects end at hosts that are not admitted, and answers at a bound.
+type way struct {
+	sources *Sources
+	under   http.RoundTripper
+}
+
+func (w way) RoundTrip(request *http.Request) (*http.Response, error) {
+	// net/http follows a redirect where there is an answer.
+	if former := request.Response; former != nil && !w.sources.admitsRedirect(former.Request.URL, request.URL) {
+		return nil, fmt.Errorf("it redirects to %s://%s, which the operator of this Burano does not admit (setting chart-sources)", request.URL.Scheme, request.URL.Host)
+	}
+	answer, err := w.under.RoundTrip(request)
+	if err == nil {
+		answer.Body = door.Body(answer.Body, maxIndex, "the answer of "+request.URL.Host)
+	}
+	return answer, err
 }
 
 // Fetch fetches a chart, as an archive. Who may not be asked, and what is not there, are faults of kind Invalid.
@@ -145,7 +171,7 @@ func (s *Sources) fromRegistry(ctx context.Context, reference Reference) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	image, err := remote.Image(parsed, remote.WithContext(ctx), remote.WithAuth(as))
+	image, err := remote.Image(parsed, remote.WithContext(ctx), remote.WithAuth(as), remote.WithTransport(s.way))
 	if err != nil {
 		return nil, s.logins.asRefusal(parsed.Context().Registry, err)
 	}
@@ -160,15 +186,16 @@ func (s *Sources) fromRegistry(ctx context.Context, reference Reference) ([]byte
 		if one.Size > MaxArchive {
 			return nil, fmt.Errorf("it has %d bytes, more than the %d for which Kubernetes has room", one.Size, MaxArchive)
 		}
-		layer, err := image.LayerByDigest(one.Digest)
+		// Addresses (urls) that the manifest has for the layer are not asked: whoever pushes a chart can write any there.
+		layer, err := remote.Layer(parsed.Context().Digest(one.Digest.String()), remote.WithContext(ctx), remote.WithAuth(as), remote.WithTransport(s.way))
 		if err != nil {
-			return nil, err
+			return nil, s.logins.asRefusal(parsed.Context().Registry, err)
 		}
 		content, err := layer.Compressed()
 		if err != nil {
-			return nil, err
+			return nil, s.logins.asRefusal(parsed.Context().Registry, err)
 		}
-		archive, err := io.ReadAll(content) // at the end the digest is compared
+		archive, err := door.ReadAll(content, MaxArchive, "the chart") // at the end the digest is compared
 		return archive, errors.Join(err, content.Close())
 	}
 	return nil, errors.New("what is there is no Helm chart")
@@ -183,6 +210,45 @@ func (s *Sources) fromRepository(ctx context.Context, reference Reference) ([]by
 	if err != nil {
 		return nil, err
 	}
+	job := door.Job{Kind: WorkIndex, Doing: "reading the repository's index.yaml"}
+	entry, err := door.InChild(ctx, s.children, job, FindInIndex, Wanted{text, reference.Name, reference.Version})
+	if err != nil {
+		return nil, err
+	}
+	at, err := base.Parse(entry.URL)
+	if err != nil {
+		return nil, err
+	}
+	if !s.admits(at.String()) {
+		return nil, fmt.Errorf("the repository has it at %s, which the operator does not admit (setting chart-sources)", at)
+	}
+	archive, err := s.get(ctx, at.String(), MaxArchive)
+	if err != nil {
+		return nil, err
+	}
+	if wanted := strings.TrimPrefix(entry.Digest, "sha256:"); wanted != "" && "sha256:"+wanted != Digest(archive) {
+		return nil, fmt.Errorf("what is at %s is another chart than index.yaml says: its digest is %s and not sha256:%s", at, Digest(archive), wanted)
+	}
+	return archive, nil
+}
+
+// WorkIndex is the kind of work (door.Work) that FindInIndex is.
+const WorkIndex = "find-chart"
+
+// Wanted is a version of a chart in the index of a repository.
+type Wanted struct {
+	Index         []byte
+	Name, Version string
+}
+
+// Listed is where an index has a chart.
+type Listed struct{ URL, Digest string }
+
+// indexBounds are those of an index.yaml: large repositories have a million values.
+var indexBounds = door.Bounds{Bytes: maxIndex, Values: 4_000_000}
+
+// FindInIndex finds a version of a chart in an index.yaml.
+func FindInIndex(of Wanted) (Listed, error) {
 	var index struct {
 		Entries map[string][]struct {
 			Version string   `yaml:"version"`
@@ -190,38 +256,23 @@ func (s *Sources) fromRepository(ctx context.Context, reference Reference) ([]by
 			Digest  string   `yaml:"digest"`
 		} `yaml:"entries"`
 	}
-	if err := yaml.Unmarshal(text, &index); err != nil {
-		return nil, fmt.Errorf("read index.yaml: %w", err)
+	if err := door.YAML(of.Index, &index, indexBounds); err != nil {
+		return Listed{}, fmt.Errorf("read index.yaml: %w", err)
 	}
 	var versions []string
-	for _, one := range index.Entries[reference.Name] {
+	for _, one := range index.Entries[of.Name] {
 		versions = append(versions, one.Version)
-		if strings.TrimPrefix(one.Version, "v") != strings.TrimPrefix(reference.Version, "v") || len(one.URLs) == 0 {
-			continue
+		if strings.TrimPrefix(one.Version, "v") == strings.TrimPrefix(of.Version, "v") && len(one.URLs) > 0 {
+			return Listed{one.URLs[0], one.Digest}, nil
 		}
-		at, err := base.Parse(one.URLs[0])
-		if err != nil {
-			return nil, err
-		}
-		if !s.admits(at.String()) {
-			return nil, fmt.Errorf("the repository has it at %s, which the operator does not admit (setting chart-sources)", at)
-		}
-		archive, err := s.get(ctx, at.String(), MaxArchive)
-		if err != nil {
-			return nil, err
-		}
-		if wanted := strings.TrimPrefix(one.Digest, "sha256:"); wanted != "" && "sha256:"+wanted != Digest(archive) {
-			return nil, fmt.Errorf("what is at %s is another chart than index.yaml says: its digest is %s and not sha256:%s", at, Digest(archive), wanted)
-		}
-		return archive, nil
 	}
 	if len(versions) == 0 {
-		return nil, errors.New("the repository has no chart of that name")
+		return Listed{}, errors.New("the repository has no chart of that name")
 	}
 	if len(versions) > mostVersions {
 		versions = append(versions[:mostVersions], "…")
 	}
-	return nil, fmt.Errorf("the repository has no such version; there is %s", strings.Join(versions, ", "))
+	return Listed{}, fmt.Errorf("the repository has no such version; there is %s", short(strings.Join(versions, ", ")))
 }
 
 // mostVersions are named when one is not there.
@@ -247,12 +298,5 @@ func (s *Sources) get(ctx context.Context, address string, most int) ([]byte, er
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", address, response.Status)
 	}
-	var content bytes.Buffer
-	if _, err := io.Copy(&content, io.LimitReader(response.Body, int64(most)+1)); err != nil {
-		return nil, fmt.Errorf("download %s: %w", address, err)
-	}
-	if content.Len() > most {
-		return nil, fmt.Errorf("%s has more than %d bytes", path.Base(address), most)
-	}
-	return content.Bytes(), nil
+	return door.ReadAll(response.Body, int64(most), path.Base(address))
 }

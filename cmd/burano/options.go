@@ -253,7 +253,7 @@ func (o *serveOptions) check(s *settings) error {
 	if err != nil {
 		return s.wrong("chart-credentials", "%w", err)
 	}
-	if _, err := charts.NewSources(o.charts, logins); err != nil {
+	if _, err := charts.NewSources(o.charts, logins, nil); err != nil {
 		return s.wrong("chart-sources", "%w", err)
 	}
 	if _, err := ranges(o.machineNetworks); err != nil {

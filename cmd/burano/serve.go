@@ -408,12 +408,13 @@ func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, servic
 	if err != nil {
 		return nil, nil, fmt.Errorf("--chart-credentials: %w", err)
 	}
-	sources, err := charts.NewSources(options.charts, logins)
+	children := door.NewChildren(ownProgram, childPlaces, door.Limits{})
+	sources, err := charts.NewSources(options.charts, logins, children)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--chart-sources: %w", err)
 	}
 	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject), catalog.ChartsFrom(sources),
-		catalog.ReadIn(door.NewChildren(ownProgram, childPlaces, door.Limits{})))
+		catalog.ReadIn(children))
 	return service, rows, err
 }
 
