@@ -30,6 +30,7 @@ import (
 // Rows keeps stacks (store.Store).
 type Rows interface {
 	AddStack(ctx context.Context, stack *store.Stack) error
+	AddStackOf(ctx context.Context, stack *store.Stack, resources []store.StackResource) error
 	StacksNamed(ctx context.Context, projectID, region, name string) ([]store.Stack, error)
 	Stack(ctx context.Context, id string) (store.Stack, error)
 	HoldStack(ctx context.Context, id, holder string, term time.Duration) error

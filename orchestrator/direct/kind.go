@@ -36,6 +36,9 @@ type kind struct {
 	attributes func(ctx context.Context, j *job) (map[string]any, error)
 	// reference is what get_resource finds; the physical id when nil.
 	reference func(j *job) any
+	// adopt learns from Heat's attributes of a resource that Heat has made, and adopted from its properties, what create would have noted; may be nil.
+	adopt   func(one *resource, attributes map[string]any)
+	adopted func(one *resource)
 	// alone says of a replacement that the old one must go before the new one comes; may be nil.
 	alone func(was, is map[string]any) bool
 	// precious ones are never replaced, because what is on them would be lost.
@@ -52,6 +55,7 @@ const (
 	typeFloatingIP      = "OS::Neutron::FloatingIP"
 	typeAssociation     = "OS::Neutron::FloatingIPAssociation"
 	typeVolume          = "OS::Cinder::Volume"
+	typeRule            = "OS::Neutron::SecurityGroupRule"
 )
 
 // kinds are those types of resources that are made without Heat.
@@ -61,7 +65,7 @@ func init() { // some of them look each other up
 	kinds = map[string]kind{
 		"OS::Heat::RandomString": randomString, "OS::Heat::Value": value, "OS::Heat::None": none,
 		"OS::Neutron::Net": network, typeSubnet: subnet, typePort: port, typeRouter: router, typeRouterInterface: routerInterface,
-		typeFloatingIP: floatingIP, typeAssociation: association, "OS::Neutron::SecurityGroup": securityGroup, "OS::Neutron::SecurityGroupRule": securityGroupRule,
+		typeFloatingIP: floatingIP, typeAssociation: association, "OS::Neutron::SecurityGroup": securityGroup, typeRule: securityGroupRule,
 		typeServer: server, "OS::Nova::KeyPair": keyPair, "OS::Nova::ServerGroup": serverGroup,
 		typeVolume: volume, "OS::Cinder::VolumeAttachment": volumeAttachment,
 	}

@@ -40,6 +40,9 @@ var randomString = kind{
 		return map[string]any{"value": j.resource.Data["value"]}, nil
 	},
 	reference: func(j *job) any { return j.resource.Data["value"] },
+	adopt: func(one *resource, attributes map[string]any) {
+		one.Data = map[string]string{"value": hot.Text(attributes["value"])}
+	},
 }
 
 // randomText has of each class and each sequence as much as is demanded at least, in a random order.

@@ -43,7 +43,7 @@ func applyRules(ctx context.Context, j *job) error {
 		switch {
 		case i >= 0:
 			wanted = slices.Delete(wanted, i, i+1)
-		case everythingOut && !outgoing, ofResource(has):
+		case everythingOut && !outgoing, ofResource(has), j.stack.has(typeRule, hot.Text(has["id"])):
 		default:
 			if err := gentle(call(ctx, j.neutron(), http.MethodDelete, "security-group-rules/"+hot.Text(has["id"]), nil, nil)); err != nil {
 				return err
@@ -80,6 +80,18 @@ func sameRule(rule, has map[string]any) bool {
 
 // ofResource tells whether a rule is a resource of its own.
 func ofResource(rule map[string]any) bool { return marked.MatchString(hot.Text(rule["description"])) }
+
+// has tells whether a resource of the stack is this; one that was taken over from Heat carries no mark.
+func (s *stack) has(kind, physicalID string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, one := range s.resources {
+		if one.Type == kind && one.PhysicalID == physicalID {
+			return true
+		}
+	}
+	return false
+}
 
 // rule is an entry of a template as Neutron wants it.
 func (j *job) rule(ctx context.Context, entry map[string]any, group string) (map[string]any, error) {

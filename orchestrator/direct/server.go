@@ -537,6 +537,9 @@ var keyPair = kind{
 		return made, nil
 	},
 	alone: func(was, is map[string]any) bool { return was["name"] == is["name"] },
+	adopt: func(one *resource, attributes map[string]any) {
+		one.Data = map[string]string{"private_key": hot.Text(attributes["private_key"])}
+	},
 }
 
 // serverGroup: groups carry no mark, and several have one name. Those that were there before it was asked for are noted.

@@ -217,6 +217,9 @@ var volumeAttachment = kind{
 	attributes: func(_ context.Context, j *job) (map[string]any, error) {
 		return map[string]any{"show": map[string]any{"volumeId": j.resource.PhysicalID, "serverId": j.resource.Data["server"]}}, nil
 	},
+	adopted: func(one *resource) {
+		one.PhysicalID, one.Data = hot.Text(one.Properties["volume_id"]), map[string]string{"server": hot.Text(one.Properties["instance_uuid"])}
+	},
 }
 
 func attach(ctx context.Context, j *job) error {

@@ -183,15 +183,33 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID, known strin
 
 // lostUser returns an error when Heat can act no more for the user whose trust it keeps for a stack, so that it refuses every change of it. Heat
 // keeps one that was made through one of ours: if Keystone refuses ours, it refuses Heat's, and if ours is gone, as when its user was
-// deleted, Heat's is too. Where Keystone cannot be asked, or another trust may be the one that Heat keeps, nothing is known.
-func (e *Engine) lostUser(ctx context.Context, environmentID, stack string) error {
-	rows, err := e.Store.TrustsOfStack(ctx, environmentID, stack)
+// deleted, Heat's is too. Where Keystone cannot be asked, or another trust may be the one that Heat keeps, nothing is known. own is what the task
+// works with, whose change Heat has just refused.
+func (e *Engine) lostUser(ctx context.Context, environment store.Environment, own, stack string) error {
+	rows, err := e.Store.TrustsOfStack(ctx, environment.ID, stack)
 	if err != nil {
 		return err
 	}
 	var lost error
 	for _, row := range rows {
-		opened, err := e.Sealer.Open(store.TrustOwner(environmentID), row.Sealed)
+		if row.ID == own {
+			continue
+		}
+		if row.Kind == store.Role {
+			// One trust serves all stacks of a project, so it does not say which of them Heat keeps one for. That of the last who changed this one it does.
+			role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
+			if err != nil {
+				return nil
+			}
+			switch _, err := e.throughRole(ctx, role); {
+			case errors.Is(err, openstack.ErrRefused):
+				lost = fmt.Errorf("Heat can change stack %s no more: it keeps a trust of Burano's service user for it. %w", stack, RoleIsGone(role.ProjectID))
+			default:
+				lost = nil
+			}
+			continue
+		}
+		opened, err := e.Sealer.Open(store.TrustOwner(environment.ID), row.Sealed)
 		if err != nil {
 			return err
 		}
@@ -288,6 +306,9 @@ func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
+	if row.Kind == store.Role {
+		return e.revokeRole(ctx, row)
+	}
 	if row.Kind != store.Trust {
 		return e.Store.ForgetDelegation(ctx, row.ID) // the user's own, and not ours to end
 	}
@@ -325,6 +346,28 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	}
 	if err := e.Cloud.DeleteTrust(ctx, trust); err != nil {
 		return err
+	}
+	return e.Store.ForgetDelegation(ctx, row.ID)
+}
+
+// revokeRole forgets that a task has worked with its project's role, unless that says for whom Heat keeps the environment's stacks.
+func (e *Engine) revokeRole(ctx context.Context, row store.Delegation) error {
+	stacks, err := e.Store.DelegationStacks(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if len(stacks) > 0 {
+		newer, err := e.Store.NewerRole(ctx, row)
+		if err != nil {
+			return err
+		}
+		_, err = e.Store.EnvironmentHead(ctx, row.EnvironmentID)
+		if err == nil && !newer {
+			return e.Store.PostponeDelegation(ctx, row.ID, kept*e.Sweep, false)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
 	}
 	return e.Store.ForgetDelegation(ctx, row.ID)
 }

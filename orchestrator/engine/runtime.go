@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
@@ -213,7 +214,15 @@ func (r *Runtime) Project(ctx context.Context) (*openstack.Project, error) {
 		return nil, err
 	}
 	r.project = project.Noting(r.held.NoteStack).Doubting(func(ctx context.Context, stack string) error {
-		return r.engine.lostUser(ctx, r.environment.ID, stack)
+		lost := r.engine.lostUser(ctx, r.environment, r.held.Task().DelegationID, stack)
+		if lost == nil {
+			return nil
+		}
+		return errors.Join(lost, r.held.ForgetStack(ctx, stack))
+	}, func(ctx context.Context, stack string, lost error) error {
+		r.held.log.WarnContext(ctx, "a stack is made without Heat from now on", "stack", stack, "because", lost)
+		return r.Report(ctx, nil, LevelInfo, "Stack "+stack+" is made without Heat from now on, with the same servers: Heat keeps a trust for it that Keystone refuses. Heat's own stack of this name "+
+			"stays in its list until Burano deletes it: do not delete it by hand, which would delete the servers", lost.Error())
 	})
 	return r.project, nil
 }

@@ -91,51 +91,87 @@ func (p *Project) byHeat() Stacks {
 	return heatStacks{p.orchestration}
 }
 
+// byHeatOf is Heat for the stack of this name, nil where there is none.
+func (p *Project) byHeatOf(name string) Stacks {
+	heat := p.byHeat()
+	if heat != nil && p.Adopts(name) {
+		return adoptedStacks{heat, name, p.adopted[name]}
+	}
+	return heat
+}
+
+// forget has it found out again who makes a stack.
+func (m *makers) forget(name string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	delete(m.chosen, name)
+}
+
+// withoutHeat is who makes stacks without Heat; nil where nobody does.
+func (p *Project) withoutHeat() (Stacks, error) {
+	m := p.makers
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.setting.direct == nil || m.direct != nil {
+		return m.direct, nil
+	}
+	clients, err := p.clients()
+	if err != nil {
+		return nil, err
+	}
+	m.direct, m.chosen = m.setting.direct(clients), map[string]Stacks{}
+	return m.direct, nil
+}
+
+// taker is who can go on with a stack of Heat's; false where nobody can.
+func (p *Project) taker() (Taker, bool) {
+	direct, err := p.withoutHeat()
+	if err != nil {
+		return nil, false
+	}
+	taker, able := direct.(Taker)
+	return taker, able
+}
+
 // isHeats tells whether it is Heat who makes stacks.
 func (p *Project) isHeats(by Stacks) bool {
 	_, adopted := by.(adoptedStacks)
 	return adopted || by == p.byHeat()
 }
 
-// stacks is who makes the stack of this name: who has made it already, and else who is set.
+// stacks is who makes the stack of this name: who has made it already, or has taken it over, and else who is set.
 func (p *Project) stacks(ctx context.Context, name string) (Stacks, error) {
-	heat, m := p.byHeat(), p.makers
-	if heat != nil && p.Adopts(name) {
-		return adoptedStacks{heat, name, p.adopted[name]}, nil
+	heat, m := p.byHeatOf(name), p.makers
+	direct, err := p.withoutHeat()
+	if err != nil || direct == nil {
+		return heat, err
 	}
-	if m.setting.direct == nil {
-		return heat, nil
+	m.mutex.Lock()
+	known := m.chosen[name]
+	m.mutex.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	made, err := direct.List(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	chosen := direct
+	switch {
+	case heat == nil || len(made) > 0:
+	case m.setting.wanted == Direct:
+		others, err := heat.List(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("look whether Heat has made stack %s: %w", name, err)
+		}
+		if slices.ContainsFunc(others, isOurs) {
+			return heat, nil
+		}
+	default:
+		return heat, nil // which is asked each time: another task may take the stack over
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if known := m.chosen[name]; known != nil {
-		return known, nil
-	}
-	if m.direct == nil {
-		clients, err := p.clients()
-		if err != nil {
-			return nil, err
-		}
-		m.direct, m.chosen = m.setting.direct(clients), map[string]Stacks{}
-	}
-	chosen := m.direct
-	if heat != nil {
-		made, err := m.direct.List(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if len(made) == 0 && m.setting.wanted == Direct {
-			others, err := heat.List(ctx, name)
-			if err != nil {
-				return nil, fmt.Errorf("look whether Heat has made stack %s: %w", name, err)
-			}
-			if slices.ContainsFunc(others, isOurs) {
-				chosen = heat
-			}
-		} else if len(made) == 0 {
-			chosen = heat
-		}
-	}
 	m.chosen[name] = chosen
 	return chosen, nil
 }

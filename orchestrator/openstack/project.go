@@ -32,7 +32,8 @@ type Project struct {
 	projectID     string                                        // "" for that of the provider's own token
 	changing      func(ctx context.Context, stack string) error // may be nil
 	adopted       map[string]Adoption                           // by the names of stacks
-	lost          func(ctx context.Context, stack string) error // may be nil
+	lost          func(ctx context.Context, stack string) error // may be nil, as taken then
+	taken         func(ctx context.Context, stack string, lost error) error
 }
 
 // Noting returns the project with a function that is called before Heat is asked to change a stack; when it returns an error, Heat is not.
@@ -43,10 +44,10 @@ func (p *Project) Noting(changing func(ctx context.Context, stack string) error)
 }
 
 // Doubting returns the project with a function that is asked when Heat answers the update of a stack with 500. An error of it says that Heat
-// will for good, and why; without one it is an outage.
-func (p *Project) Doubting(lost func(ctx context.Context, stack string) error) *Project {
+// will for good, and why; without one it is an outage. taken is called, with that error, when the stack was taken over then.
+func (p *Project) Doubting(lost func(ctx context.Context, stack string) error, taken func(ctx context.Context, stack string, lost error) error) *Project {
 	doubting := *p
-	doubting.lost = lost
+	doubting.lost, doubting.taken = lost, taken
 	return &doubting
 }
 

@@ -80,6 +80,14 @@ const (
 // Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds, so several who
 // create one within the same second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
 func (p *Project) ApplyStack(ctx context.Context, name string, content Content) (Stack, error) {
+	made, err := p.applyStack(ctx, name, content)
+	if errors.Is(err, errTakenOver) {
+		made, err = p.applyStack(ctx, name, content)
+	}
+	return made, err
+}
+
+func (p *Project) applyStack(ctx context.Context, name string, content Content) (Stack, error) {
 	existing, made, err := p.adoptOrCreate(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
@@ -168,16 +176,13 @@ func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, c
 			if err := p.beforeChange(ctx, name); err != nil {
 				return err
 			}
-			err := of.Update(ctx, name, existing.ID, content)
-			if p.lost != nil && gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) {
-				if lost := p.lost(ctx, p.noted(name)); lost != nil {
-					return lost
-				}
-			}
-			return err
+			return p.lostFor(ctx, existing, content, of.Update(ctx, name, existing.ID, content))
 		})
 		if err == nil {
 			break
+		}
+		if errors.Is(err, errTakenOver) {
+			return Stack{}, err
 		}
 		if !gophercloud.ResponseCodeIs(err, http.StatusConflict) || refused == conflicts {
 			return Stack{}, explain(ctx, lostTrust(err), "update stack "+name, content)
@@ -237,6 +242,14 @@ func deleted(name string) error {
 
 // ReplaceServers makes new servers, under the same names and with the same ports, in place of those with these ids in the template.
 func (p *Project) ReplaceServers(ctx context.Context, name string, content Content, reasons map[string]string) (Stack, error) {
+	made, err := p.replaceServers(ctx, name, content, reasons)
+	if errors.Is(err, errTakenOver) {
+		made, err = p.replaceServers(ctx, name, content, reasons)
+	}
+	return made, err
+}
+
+func (p *Project) replaceServers(ctx context.Context, name string, content Content, reasons map[string]string) (Stack, error) {
 	existing, err := p.awaitIdle(ctx, name, content)
 	if err != nil {
 		return Stack{}, err
@@ -257,13 +270,30 @@ func (p *Project) ReplaceServers(ctx context.Context, name string, content Conte
 	return p.update(ctx, existing, content)
 }
 
-// DeleteStack deletes every stack of ours with that name and all that they made, and waits until they are gone; none is no error.
+// DeleteStack deletes every stack of ours with that name and all that they made, and waits until they are gone; none is no error. Of one that was
+// taken over from Heat (takeOver), Heat's goes when everything in it is gone.
 func (p *Project) DeleteStack(ctx context.Context, name string) error {
-	found, err := p.named(ctx, name)
-	if err != nil {
-		return err
+	for {
+		by, err := p.stacks(ctx, name)
+		if err != nil {
+			return err
+		}
+		found, err := p.named(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := p.deleteAll(ctx, name, found); err != nil || p.isHeats(by) || p.orchestration == nil {
+			return err
+		}
+		p.makers.forget(name)
+		left, err := p.byHeatOf(name).List(ctx, name)
+		if err != nil {
+			return fmt.Errorf("look whether Heat has made stack %s: %w", name, err)
+		}
+		if !slices.ContainsFunc(left, isOurs) {
+			return nil
+		}
 	}
-	return p.deleteAll(ctx, name, found)
 }
 
 // deleteAll deletes these stacks of one name at once, and waits until the name is free of them: for a moment after DELETE_COMPLETE it

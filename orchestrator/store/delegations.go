@@ -140,6 +140,13 @@ func (h *Hold) NoteStack(ctx context.Context, stack string) error {
 	})
 }
 
+// ForgetStack takes back what NoteStack noted: Heat has refused the change, and keeps nothing that was made through the task's delegation for it.
+func (h *Hold) ForgetStack(ctx context.Context, stack string) error {
+	return h.holding(ctx, "forget a stack that was not changed", func(tx *gorm.DB) error {
+		return tx.Where("delegation_id = ? AND stack = ?", h.task.DelegationID, stack).Delete(&delegationStack{}).Error
+	})
+}
+
 // afterFailure is how long the delegation of a task is left alone that has failed after it asked Heat for something: that may only begin.
 const afterFailure = Time(30 * time.Second / time.Microsecond)
 
@@ -197,12 +204,20 @@ func (s *Store) DelegationStacks(ctx context.Context, id string) ([]string, erro
 	return stacks, wrap(err, "list the stacks of a delegation")
 }
 
-// TrustsOfStack returns the trusts through which Heat was asked to change a stack of the environment.
+// TrustsOfStack returns the trusts and roles through which Heat was asked to change a stack of the environment, the oldest first.
 func (s *Store) TrustsOfStack(ctx context.Context, environmentID, stack string) ([]Delegation, error) {
 	var rows []Delegation
-	err := s.rows(ctx).Where("environment_id = ? AND kind = ? AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id AND stack = ?)",
-		environmentID, Trust, stack).Order("created, id").Find(&rows).Error
+	err := s.rows(ctx).Where("environment_id = ? AND kind IN (?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id AND stack = ?)",
+		environmentID, []string{Trust, Role}, stack).Order("created, id").Find(&rows).Error
 	return rows, wrap(err, "list the trusts of a stack")
+}
+
+// NewerRole reports whether a later task of the environment has asked Heat for something with the project's role, too: what Heat keeps is told by the newest.
+func (s *Store) NewerRole(ctx context.Context, row Delegation) (bool, error) {
+	var newer int64
+	err := s.rows(ctx).Model(&Delegation{}).Where("environment_id = ? AND kind = ? AND (created > ? OR created = ? AND id > ?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id)",
+		row.EnvironmentID, Role, row.Created, row.Created, row.ID).Count(&newer).Error
+	return newer > 0, wrap(err, "look for a later task by a role")
 }
 
 // PostponeDelegation has an orphaned delegation left alone for a while; failed counts as a try.

@@ -36,6 +36,17 @@ func (s *Store) AddStack(ctx context.Context, stack *Stack) error {
 	return wrap(s.rows(ctx).Create(stack).Error, "add a stack")
 }
 
+// AddStackOf adds a stack that is there already, with its resources, all or nothing; ErrDuplicate as AddStack.
+func (s *Store) AddStackOf(ctx context.Context, stack *Stack, resources []StackResource) error {
+	stack.Created = s.clock()
+	return s.transaction(ctx, "take over a stack", func(tx *gorm.DB) error {
+		if err := tx.Create(stack).Error; err != nil || len(resources) == 0 {
+			return err
+		}
+		return tx.CreateInBatches(resources, 100).Error
+	})
+}
+
 // StacksNamed returns the stacks of a project in a region that have this name: one at most.
 func (s *Store) StacksNamed(ctx context.Context, projectID, region, name string) ([]Stack, error) {
 	var found []Stack

@@ -63,6 +63,8 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 		{"a trust that is refused in the middle ends a task, and another member goes on", aTrustThatIsRefusedInTheMiddleEndsATask},
 		{"a project lets Burano work with a role, and its users leave in the middle of a deployment", aProjectLetsBuranoWorkWithARole},
 		{"the role that a project gives is no more than that", aRoleIsNoMore},
+		{"a stack whose user has gone is taken over, with its servers", aStackWhoseUserHasGoneIsTakenOver},
+		{"who has gone takes no stack away", whoHasGoneTakesNothingAway},
 		{"work goes on when its tokens end", workOutlivesItsTokens},
 		{"the external network is found", theExternalNetworkIsFound},
 		{"a free network avoids the subnets that are there", aFreeNetworkAvoidsWhatIsThere},

@@ -176,6 +176,13 @@ func (r *dyingRows) write() error {
 	return nil
 }
 
+func (r *dyingRows) AddStackOf(ctx context.Context, stack *store.Stack, resources []store.StackResource) error {
+	if err := r.write(); err != nil {
+		return err
+	}
+	return r.countedRows.AddStackOf(ctx, stack, resources)
+}
+
 func (r *dyingRows) PutStackResource(ctx context.Context, holder string, resource store.StackResource) error {
 	if err := r.write(); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
 	driver "github.com/burano/burano/orchestrator/openstack"
@@ -34,6 +35,7 @@ type tasks struct {
 	*testing.T
 	service *orchestrator.Service
 	roles   *orchestrator.ProjectRoles
+	rows    *store.Store
 	reached chan struct{} // each deployment, before it asks for its stack
 	passes  chan struct{} // lets one go on; nil: nothing is waited for
 }
@@ -47,6 +49,7 @@ func newTasks(t *testing.T, cloud *driver.Service, outage time.Duration) *tasks 
 	require.NoError(t, err)
 	rows, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
 	require.NoError(t, err)
+	h.rows = rows
 	packages, err := enginetest.Packages()
 	require.NoError(t, err)
 	worker, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: enginetest.Source(packages), Natives: h.natives,
@@ -177,6 +180,52 @@ func aUserWhoIsDeletedIsNoOutage(t *testing.T, c *cloud) {
 		return err != nil
 	})
 	require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)))
+}
+
+// whoHasGoneTakesNothingAway: all stacks of a user who is deleted, and those of Burano's own role when that is taken, can be changed.
+func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
+	service := c.service(t)
+	h := newTasks(t, service, 30*time.Minute)
+	service.Orchestrate(driver.Auto, direct.New(h.rows).In)
+	demo, admin := c.as(t, "demo").caller(t, service), c.as(t, "admin").caller(t, service)
+	leaver, _, leave := c.member(t, "burano-test-gone-for-good")
+	made := func(name string) string {
+		environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": name})
+		require.NoError(t, err)
+		return environment.ID
+	}
+	said := ""
+	deploy := func(caller identity.Caller, environment, name string) {
+		t.Helper()
+		h.deploy(caller, environment, name)
+		state, reports := h.ended(demo, environment)
+		require.Equal(t, "success", state, reports)
+		said = reports
+	}
+	byTrust, byRole, ofRole := made("by-trust"), made("by-role"), made("of-role")
+	deploy(leaver.caller(t, service), byTrust, "first")
+	deploy(leaver.caller(t, service), byRole, "first")
+	leave()
+	deploy(demo, byTrust, "second")
+	require.Contains(t, said, "is made without Heat from now on, with the same servers")
+	deploy(demo, byTrust, "third")
+
+	_, err := h.roles.Enable(t.Context(), admin, demo.ProjectID)
+	require.NoError(t, err)
+	deploy(demo, byRole, "second")
+	deploy(demo, ofRole, "first")
+	require.NoError(t, h.roles.Disable(t.Context(), admin, demo.ProjectID))
+	deploy(demo, ofRole, "second")
+	deploy(demo, byRole, "third")
+
+	for _, environment := range []string{byTrust, byRole, ofRole} {
+		require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, environment, false))
+		eventually(t, "the environment is gone", func() bool {
+			_, err := h.service.Environment(t.Context(), demo, environment, "")
+			return err != nil
+		})
+		require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment)))
+	}
 }
 
 // aTrustThatIsRefusedInTheMiddleEndsATask says so, and another member goes on.
