@@ -42,8 +42,14 @@ const (
 )
 
 // Parse parses an expression. The error is a *SyntaxError.
-func Parse(source string) (*Expression, error) {
-	root, err := parse(source)
+func Parse(source string) (*Expression, error) { return parsed(source, false) }
+
+// ParseLegacy is Parse in the grammar of YAQL 0.2, which has tuples: 1 => 2 => 3 is a list of three. Murano's own engines, also those of old packages and of
+// forms, do not have it.
+func ParseLegacy(source string) (*Expression, error) { return parsed(source, true) }
+
+func parsed(source string, tuples bool) (*Expression, error) {
+	root, err := parse(source, tuples)
 	if err != nil {
 		err.Source = source
 		before := source[:min(err.Offset, len(source))]
@@ -54,17 +60,17 @@ func Parse(source string) (*Expression, error) {
 	return &Expression{source: source, root: root}, nil
 }
 
-func parse(source string) (Node, *SyntaxError) {
+func parse(source string, tuples bool) (Node, *SyntaxError) {
 	if len(source) > maxSource {
 		return nil, &SyntaxError{Message: fmt.Sprintf("the expression is longer than %d bytes", maxSource)}
 	}
-	p := parser{tokens: tokens{source: source}}
+	p := parser{tokens: tokens{source: source}, tuples: tuples}
 	p.read()
 	p.token = p.few[0]
 	p.literals.estimate, p.keywords.estimate, p.variables.estimate = p.count[aLiteral], p.count[aKeyword], p.count[aVariable]
 	p.calls.estimate, p.binaries.estimate = p.count[aCall], p.count[aBinary]
 	p.maps.estimate, p.mappings.estimate, p.lists.estimate = p.count[aMap], p.count[aMapping], p.count[aMap]+p.count[anArgument]
-	root, err := p.expression(0)
+	root, err := p.tuple()
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +118,7 @@ type parser struct {
 	number int   // of it
 	end    int32 // of the one before it
 	depth  int
+	tuples bool // there are some
 
 	// Where nodes lie: those of a kind side by side, since allocating them one by one takes more time than all the rest.
 	literals  slab[Literal]
@@ -276,7 +283,7 @@ func (p *parser) operand() (Node, *SyntaxError) {
 		name := p.source[t.offset+1 : t.end]
 		return p.variables.put(Variable{position, name, place(name)}), nil
 	case '(':
-		inner, err := p.expression(0)
+		inner, err := p.tuple()
 		if err != nil {
 			return nil, err
 		}
@@ -385,7 +392,32 @@ func (p *parser) argument() (Node, *SyntaxError) {
 	}
 	t := p.take()
 	value, err := p.expression(0)
+	if err == nil && p.tuples && p.token.kind == tokenFatArrow {
+		return p.longer(t, []Node{key, value})
+	}
 	return p.mappings.put(Mapping{at(t.offset), key, value}), err
+}
+
+// tuple parses a whole expression, or one in parentheses, which are tuples where there are arrows in them.
+func (p *parser) tuple() (Node, *SyntaxError) {
+	first, err := p.expression(0)
+	if err != nil || !p.tuples || p.token.kind != tokenFatArrow {
+		return first, err
+	}
+	return p.longer(p.token, []Node{first})
+}
+
+// longer parses the further items of a tuple.
+func (p *parser) longer(t token, items []Node) (Node, *SyntaxError) {
+	for p.token.kind == tokenFatArrow {
+		p.take()
+		item, err := p.expression(0)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return &List{at(t.offset), items}, nil
 }
 
 // Part makes an expression of a node of this one. Offsets in its errors are those of the whole.

@@ -103,7 +103,11 @@ func (v vector) check(t *testing.T) string {
 		functions = Legacy()
 	}
 	scope := NewScope(functions.Extend(v.functions()...), decode(t, v.Data), Limits{})
-	expression, err := Parse(v.Expr)
+	grammar := Parse
+	if v.Engine == "legacy" {
+		grammar = ParseLegacy
+	}
+	expression, err := grammar(v.Expr)
 	var got any
 	if err == nil {
 		got, err = expression.Evaluate(t.Context(), scope)
@@ -247,4 +251,24 @@ func same(wanted, got any) bool {
 		return ok && math.Abs(w-g) <= 1e-12*math.Abs(w)
 	}
 	return Equal(wanted, got)
+}
+
+// What the reference gives for tuples (python-yaql 2.0, legacy.YaqlFactory).
+func TestTuplesOfTheOldGrammarAreLists(t *testing.T) {
+	two, three := []any{int64(1), int64(2)}, []any{int64(1), int64(2), int64(3)}
+	for text, wanted := range map[string]any{
+		"1 => 2": two, "1 => 2 => 3": three, "(1 => 2) => 3": []any{two, int64(3)}, "1 => (2 => 3)": []any{int64(1), []any{int64(2), int64(3)}},
+		"1 or 2 => 3": []any{int64(1), int64(3)}, "f => 1 + 2": []any{"f", int64(3)}, "list(1 => 2 => 3)": []any{three},
+		"[1 => 2, 2 => 3]": []any{two, []any{int64(2), int64(3)}}, "len(1 => 2 => 3)": int64(3), "(1 => 2).len()": int64(2), "dict(a => 1).a": int64(1), "{a => 1}.a": int64(1),
+	} {
+		expression, err := ParseLegacy(text)
+		require.NoError(t, err, text)
+		got, err := expression.Evaluate(t.Context(), NewScope(Legacy(), nil, Limits{}))
+		require.NoError(t, err, text)
+		require.True(t, same(wanted, got), "%s gives %v", text, got)
+	}
+	for _, text := range []string{"1 => 2", "(1 => 2)", "list(1 => 2 => 3)"} {
+		_, err := Parse(text)
+		require.Error(t, err, text)
+	}
 }

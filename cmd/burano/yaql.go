@@ -35,11 +35,11 @@ func yaqlCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			functions := yaql.Standard()
+			functions, parse := yaql.Standard(), yaql.Parse
 			if legacy {
-				functions = yaql.Legacy()
+				functions, parse = yaql.Legacy(), yaql.ParseLegacy
 			}
-			expression, err := yaql.Parse(args[0])
+			expression, err := parse(args[0])
 			if err != nil {
 				return pointed(err)
 			}
@@ -51,7 +51,7 @@ func yaqlCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVarP(&data, "data", "d", "", `file with the JSON or YAML data that $ stands for, "-" for standard input`)
-	command.Flags().BoolVar(&legacy, "legacy", false, "use the functions of YAQL 0.2, as packages of format 1.0 and 1.1 and forms do")
+	command.Flags().BoolVar(&legacy, "legacy", false, "use YAQL 0.2, whose functions packages of format 1.0 and 1.1 and forms have, with its tuples (1 => 2)")
 	command.Flags().StringVarP(&output, "output", "o", "json", "json (indented), compact (JSON in one line) or raw (texts without quotes)")
 	return command
 }
