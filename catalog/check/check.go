@@ -162,7 +162,7 @@ func (c *checker) unreadable(file string, err error) {
 	switch {
 	case errors.As(err, &document):
 		if c.pkg.Has(document.Position.File) {
-			c.findings = append(c.findings, Finding{ClassFile, document.Position.File, document.Position.Line, document.Position.Column, document.Message, false})
+			c.findings = append(c.findings, Finding{ClassFile, document.Position.File, document.Position.Line, document.Position.Column, document.Message, document.Misnamed})
 			return
 		}
 	case fault.KindOf(err) == fault.NotFound:

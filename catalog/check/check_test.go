@@ -14,6 +14,8 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/check"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 )
 
 func embedded(t *testing.T) catalog.Shelf {
@@ -168,6 +170,39 @@ var complete = fstest.MapFS{
 
 // named breaks the rule that a chart is at hand.
 var named = fstest.MapFS{"manifest.yaml": {Data: []byte("Format: Helm/1.0\nFullName: org.example.Pages\nChart: oci://registry.example.org/pages:1.0.0\n")}}
+
+// Packages of kinds that are published. Murano 14.0 imports each, deploys their other classes, and finds no class of a name that its file does not declare, nor a
+// base class of a package that is not required.
+func TestPackagesThatMuranoTakesAreTakenWithAWarning(t *testing.T) {
+	const good = "Namespaces: {=: org.a, std: io.murano}\nName: Good\nExtends: std:Application\n"
+	folder := fstest.MapFS{
+		"manifest.yaml":     {Data: []byte("Format: 1.3\nType: Application\nFullName: org.a\nName: A\nClasses:\n  org.a.App: App.yaml\n  org.a.Wanted: Wanted.yaml\n  org.a.Good: Good.yaml\n")},
+		"Classes/App.yaml":  {Data: []byte(strings.Replace(good, "Good", "App.Sub", 1))},
+		"Classes/Good.yaml": {Data: []byte(good)}, "Classes/Wanted.yaml": {Data: []byte(strings.Replace(good, "Good", "Other", 1))},
+	}
+	a, err := catalog.ReadFolder(folder)
+	require.NoError(t, err)
+	found := check.Package(t.Context(), a, embedded(t), nil)
+	require.Len(t, found, 2)
+	require.True(t, found[0].Warning)
+	require.Equal(t, "Classes/App.yaml:1:1: class: the manifest says that class org.a.App is here, but only App.Sub is", found[0].String())
+	require.True(t, found[1].Warning)
+	require.Equal(t, "Classes/Wanted.yaml:1:1: class: the manifest says that class org.a.Wanted is here, but only org.a.Other is", found[1].String())
+	classes := muranopl.NewClasses(append(embedded(t), a))
+	_, err = classes.Class(t.Context(), "org.a.Good", "")
+	require.NoError(t, err)
+	_, err = classes.Class(t.Context(), "org.a.App", "")
+	require.ErrorContains(t, err, "package org.a, Classes/App.yaml:1:1: the manifest says that class org.a.App is here, but only App.Sub is")
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+
+	c, err := catalog.ReadFolder(fstest.MapFS{"manifest.yaml": {Data: []byte("Format: 1.3\nType: Application\nFullName: org.c\nClasses:\n  org.c.App: App.yaml\n")},
+		"Classes/App.yaml": {Data: []byte("Namespaces: {=: org.c, lib: org.a}\nName: App\nExtends: lib:Good\n")}})
+	require.NoError(t, err)
+	found = check.Package(t.Context(), c, append(embedded(t), a), nil)
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Message, "class org.a.Good is neither in package org.c nor in one that its manifest requires: it is in package org.a, so add that to Require")
+	require.False(t, found[0].Warning)
+}
 
 // stack breaks the rule that files are there.
 var stack = fstest.MapFS{"manifest.yaml": {Data: []byte("Format: Heat.HOT/1.0\nType: Application\nFullName: org.example.Stack\n")},

@@ -208,8 +208,12 @@ func (c *Classes) seen(ctx context.Context, from Package, name string) (*Class, 
 			name, from.FullName(), strings.Join(missing, ", "))
 	}
 	searched = append(searched, from.FullName()+"/"+from.Version().String())
+	elsewhere := ""
+	if other, err := c.source.PackageForClass(ctx, name, ""); err == nil && other != nil {
+		elsewhere = fmt.Sprintf(": it is in package %s, so add that to Require", other.FullName())
+	}
 	return nil, &missingClass{
-		fault.New(fault.NotFound, "class %s is neither in package %s nor in one that its manifest requires", name, from.FullName()),
+		fault.New(fault.NotFound, "class %s is neither in package %s nor in one that its manifest requires%s", name, from.FullName(), elsewhere),
 		fmt.Sprintf("Class %q is not found in %s", name, strings.Join(searched, ", "))}
 }
 

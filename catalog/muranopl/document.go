@@ -21,6 +21,8 @@ import (
 type DocumentError struct {
 	Position Position
 	Message  string
+	// Misnamed tells that the file has no class of the name that the manifest gives. Murano takes such a package, and uses its other classes.
+	Misnamed bool
 }
 
 func (e *DocumentError) Error() string { return e.Position.String() + ": " + e.Message }
@@ -134,7 +136,7 @@ func deeper(node *yaml.Node, levels int) *yaml.Node {
 func (d document) position(node *yaml.Node) Position { return Position{d.file, node.Line, node.Column} }
 
 func (d document) wrong(node *yaml.Node, format string, args ...any) error {
-	return &DocumentError{d.position(node), fmt.Sprintf(format, args...)}
+	return &DocumentError{Position: d.position(node), Message: fmt.Sprintf(format, args...)}
 }
 
 // flaw notes what is wrong and can be lived with; where the document is read strictly it is an error.
@@ -193,7 +195,7 @@ func (d document) fieldsWithin(node *yaml.Node, depth int) ([]field, error) {
 		}
 		if key.Kind == yaml.ScalarNode {
 			if before, twice := seen[key.Value]; twice {
-				if err := d.flaw(Flaw{DocumentError{d.position(key), fmt.Sprintf("the key %q is there twice; the last one counts", key.Value)}, true}); err != nil {
+				if err := d.flaw(Flaw{DocumentError{Position: d.position(key), Message: fmt.Sprintf("the key %q is there twice; the last one counts", key.Value)}, true}); err != nil {
 					return nil, err
 				}
 				own[before] = field{key, value}

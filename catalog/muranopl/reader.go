@@ -96,11 +96,11 @@ func declaring(documents []document, name, file string) (read *classDocument, ot
 	if named != nil {
 		return named, others, nil
 	}
-	where := Position{file, 1, 1}
-	if len(others) == 0 {
-		return nil, nil, &DocumentError{where, fmt.Sprintf("the manifest says that class %s is here, but no class is", name)}
+	found := "no class is"
+	if len(others) > 0 {
+		found = "only " + strings.Join(others, ", ") + " is"
 	}
-	return nil, nil, &DocumentError{where, fmt.Sprintf("the manifest says that class %s is here, but only %s is", name, strings.Join(others, ", "))}
+	return nil, nil, &DocumentError{Position{file, 1, 1}, fmt.Sprintf("the manifest says that class %s is here, but %s", name, found), true}
 }
 
 // classDocument is a class document, read as far as it can be without other classes.

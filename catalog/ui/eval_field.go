@@ -98,11 +98,23 @@ func (e *evaluation) form(form *Form) {
 		return // what is compared might be missing
 	}
 	for _, validator := range form.Validators {
-		if holds, err := e.holds(validator, e.over(nil), ""); err != nil || !holds {
+		holds, err := e.holds(validator, e.over(nil), "")
+		if err != nil && e.later(mentioned(validator.Expression)) {
+			continue // it is asked in vain, until there are values
+		}
+		if err != nil || !holds {
 			message, _ := e.textOf(validator.Message, e.over(nil))
 			e.errors = append(e.errors, InputError{Form: form.Name, Message: said(message, err)})
 		}
 	}
+}
+
+// later reports whether one of these forms is not filled in yet.
+func (e *evaluation) later(asked []string) bool {
+	return slices.ContainsFunc(asked, func(name string) bool {
+		return slices.ContainsFunc(e.definition.Forms, func(form *Form) bool { return form.Name == name }) &&
+			!slices.ContainsFunc(e.cleaned, func(entry yaql.Entry) bool { return entry.Key == name })
+	})
 }
 
 // said is the message of a validator, or why it cannot be asked.
@@ -220,10 +232,18 @@ func (f *filling) attribute(name string) any {
 	}
 	value, err := f.value(raw(written), f.scope)
 	if err != nil {
-		f.wrong("%s cannot be evaluated: %v", name, err)
+		if name != "required" && !f.early(formsOf(written)) { // Murano's dashboard passes over that one, too
+			f.wrong("%s cannot be evaluated: %v", name, err)
+		}
 		return nil
 	}
 	return value
+}
+
+// early reports whether one of these forms comes later, or has errors, so that what is asked of it may have no value yet.
+func (f *filling) early(asked []string) bool {
+	others := slices.DeleteFunc(asked, func(name string) bool { return name == f.form.Name })
+	return f.later(others) || slices.ContainsFunc(f.errors, func(one InputError) bool { return slices.Contains(others, one.Form) })
 }
 
 // text is an attribute for people. What reads like an expression and has no value is a text after all.

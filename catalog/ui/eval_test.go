@@ -452,6 +452,31 @@ Forms:
 	require.Contains(t, messages, "{two later initial cannot be evaluated:")
 }
 
+// What Murano's dashboard takes (14.0): of what stands twice the last one, of a form of two keys the first one. It shows no form whose attributes ask for a later
+// one; here they are null until it is filled in.
+func TestFormsWithWhatStandsTwiceOrComesLaterAreFilledIn(t *testing.T) {
+	definition, problems := ui.Parse("ui.yaml", []byte(`
+Application: {'?': {type: org.test.App}, a: $.one.a, b: $.two.b, gone: $.two.gone}
+Forms: [zero: {fields: [{name: z, type: string}]}]
+Forms:
+- one:
+    fields:
+    - {name: a, type: string, label: first, label: second}
+    - {name: n, type: integer, required: false}
+    - {name: a, type: integer, label: third, initial: $.two.b, maxValue: $.two.most}
+    validators: [{expr: $.one.a != $.two.b, message: they are equal}]
+  ignored: {fields: []}
+- two: {fields: [{name: gone, type: string}]}
+- two: {fields: [{name: b, type: integer, required: $.one.n > 2}]}
+`))
+	require.NotNil(t, definition)
+	require.Len(t, problems, 8)
+	result := filled(t, definition, ui.Input{Name: "app", Values: values{"one": {"a": 3}, "two": {"b": 4}}})
+	require.Empty(t, result.Errors)
+	require.Equal(t, "third", result.Forms[0].Fields[0].Label)
+	require.Equal(t, []any{int64(3), int64(4), nil}, []any{result.Model["a"], result.Model["b"], result.Model["gone"]})
+}
+
 func TestEachTypeCleansItsValues(t *testing.T) {
 	for _, c := range []struct {
 		field    string

@@ -142,21 +142,86 @@ func (p *parser) forms(d *Definition, forms *Value) {
 		p.wrong(forms.Place, "Forms should be a list of forms, each a map of its name")
 		return
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{} // where the form is
 	for _, item := range forms.Items {
-		if item.Kind != Map || len(item.Entries) != 1 {
+		if item.Kind != Map || len(item.Entries) == 0 {
 			p.wrong(item.Place, "a form should be a map of one key, its name")
 			continue
 		}
-		name := item.Entries[0].Name()
-		if seen[name] {
-			p.wrong(item.Entries[0].Key.Place, "there is another form %s", name)
+		if len(item.Entries) > 1 {
+			p.warn(item.Entries[1].Key.Place, "a form should be a map of one key, its name; the first one counts")
 		}
-		seen[name] = true
-		if form := p.form(name, item.Entries[0]); form != nil {
-			d.Forms = append(d.Forms, form)
+		name := item.Entries[0].Name()
+		form := p.form(name, item.Entries[0])
+		if form == nil {
+			continue
+		}
+		if before, twice := seen[name]; twice {
+			p.warn(item.Entries[0].Key.Place, "there is another form %s; the values of the last one count, and the other one is left out", name)
+			d.Forms[before] = form
+			continue
+		}
+		seen[name] = len(d.Forms)
+		d.Forms = append(d.Forms, form)
+	}
+	p.order(d)
+}
+
+// order warns of expressions over the values of forms that are filled in later. Murano's dashboard cannot show such a form; here they are null.
+func (p *parser) order(d *Definition) {
+	for i, form := range d.Forms {
+		later := map[string]bool{}
+		for _, other := range d.Forms[i+1:] {
+			later[other.Name] = true
+		}
+		for _, field := range form.Fields {
+			for name, value := range field.Attributes {
+				for _, other := range formsOf(value) {
+					if later[other] {
+						p.warn(value.Place, "%s of field %s asks for form %s, which comes later: it has no value yet", name, field.Name, other)
+					}
+				}
+			}
+		}
+		for _, validator := range form.Validators {
+			for _, other := range mentioned(validator.Expression) {
+				if later[other] {
+					p.warn(validator.Place, "a validator of form %s asks for form %s, which comes later: it has no value yet", form.Name, other)
+				}
+			}
 		}
 	}
+}
+
+// formsOf are the forms that expressions of a value ask for.
+func formsOf(value *Value) (names []string) {
+	names = mentioned(value.Expression)
+	for _, item := range value.Items {
+		names = append(names, formsOf(item)...)
+	}
+	for _, entry := range value.Entries {
+		names = append(names, formsOf(entry.Value)...)
+	}
+	return names
+}
+
+// mentioned are the forms that an expression asks for: those of $.form and $forms.form.
+func mentioned(expression *yaql.Expression) (names []string) {
+	if expression == nil {
+		return nil
+	}
+	yaql.Inspect(expression.Root(), func(node yaql.Node) {
+		binary, is := node.(*yaql.Binary)
+		if !is || binary.Operator != "." && binary.Operator != "?." {
+			return
+		}
+		variable, isVariable := binary.Left.(*yaql.Variable)
+		name, isName := binary.Right.(*yaql.Keyword)
+		if isVariable && isName && (variable.Name == "" || variable.Name == "forms") {
+			names = append(names, name.Name)
+		}
+	})
+	return names
 }
 
 func (p *parser) form(name string, entry Entry) *Form {

@@ -68,17 +68,19 @@ func (p *parser) fields(list *Value) []*Field {
 		return nil
 	}
 	var all []*Field
-	seen := map[string]bool{}
+	seen := map[string]int{} // where the field is
 	for _, item := range list.Items {
 		if item.Kind != Map {
 			p.wrong(item.Place, "a field should be a map with name and type")
 			continue
 		}
 		field := p.field(item)
-		if field.Name != "" && seen[field.Name] {
-			p.wrong(item.Get("name").Place, "there is another field %s in this form", field.Name)
+		if before, twice := seen[field.Name]; twice && field.Name != "" {
+			p.warn(item.Get("name").Place, "there is another field %s in this form; the last one counts", field.Name)
+			all[before] = field
+			continue
 		}
-		seen[field.Name] = true
+		seen[field.Name] = len(all)
 		all = append(all, field)
 	}
 	return all

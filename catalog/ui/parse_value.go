@@ -61,7 +61,7 @@ func (p *parser) value(node *yaml.Node) *Value {
 
 // entries reads a map: its own keys, then those that "<<" merges in.
 func (p *parser) entries(value *Value, node *yaml.Node) {
-	own := map[string]bool{}
+	own := map[string]int{} // where the key is among the entries
 	var merged []*Value
 	for i := 0; i+1 < len(node.Content) && !p.endless; i += 2 {
 		if node.Content[i].Tag == "!!merge" {
@@ -74,10 +74,12 @@ func (p *parser) entries(value *Value, node *yaml.Node) {
 			continue
 		}
 		entry := Entry{key, p.value(node.Content[i+1])}
-		if own[entry.Name()] {
-			p.wrong(key.Place, "the key %s is there twice", entry.Name())
+		if before, twice := own[entry.Name()]; twice {
+			p.warn(key.Place, "the key %s is there twice; the last one counts", entry.Name())
+			value.Entries[before] = entry
+			continue
 		}
-		own[entry.Name()] = true
+		own[entry.Name()] = len(value.Entries)
 		value.Entries = append(value.Entries, entry)
 	}
 	for len(merged) > 0 {
@@ -88,8 +90,8 @@ func (p *parser) entries(value *Value, node *yaml.Node) {
 			merged = append(merged, from.Items...)
 		case Map:
 			for _, entry := range from.Entries {
-				if !own[entry.Name()] {
-					own[entry.Name()] = true
+				if _, has := own[entry.Name()]; !has {
+					own[entry.Name()] = len(value.Entries)
 					value.Entries = append(value.Entries, entry)
 				}
 			}

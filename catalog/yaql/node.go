@@ -82,3 +82,33 @@ type Map struct {
 	at
 	Items []Node
 }
+
+// Inspect visits a node and all nodes in it. An argument that was left out is not visited.
+func Inspect(node Node, visit func(Node)) {
+	if node == nil {
+		return
+	}
+	visit(node)
+	var parts []Node
+	switch n := node.(type) {
+	case *Call:
+		parts = n.Args
+	case *Apply:
+		parts = append([]Node{n.Callee}, n.Args...)
+	case *Mapping:
+		parts = []Node{n.Key, n.Value}
+	case *Binary:
+		parts = []Node{n.Left, n.Right}
+	case *Unary:
+		parts = []Node{n.Operand}
+	case *Index:
+		parts = append([]Node{n.Target}, n.Args...)
+	case *List:
+		parts = n.Items
+	case *Map:
+		parts = n.Items
+	}
+	for _, part := range parts {
+		Inspect(part, visit)
+	}
+}
