@@ -27,6 +27,7 @@ type Service struct {
 	store    Store
 	embedded map[string]*Package // by id
 	owner    string              // the project that embedded packages are shown as owned by
+	reserved Reserved            // by the embedded packages
 	offered  []string            // names of the embedded packages that are offered; none for all
 	cache    *packageCache
 	reading  singleflight.Group // packages that are not in the cache, by id
@@ -82,6 +83,7 @@ func New(store Store, embedded []*Package, options ...Option) (*Service, error) 
 		}
 	}
 	records := make([]Record, 0, len(embedded))
+	var offered []*Package
 	for _, p := range embedded {
 		if len(s.offered) > 0 && !slices.Contains(s.offered, p.FullName()) {
 			continue
@@ -91,10 +93,12 @@ func New(store Store, embedded []*Package, options ...Option) (*Service, error) 
 			return nil, fmt.Errorf("embedded package %s is there twice", p.FullName())
 		}
 		s.embedded[id] = p
+		offered = append(offered, p)
 		record := s.newRecord(p, Metadata{}, "")
 		record.ID, record.Public, record.Embedded = id, true, true
 		records = append(records, record)
 	}
+	s.reserved = ReservedBy(offered)
 	// The start of the server is not part of any request, so there is no context to pass on; the bound is for a database that
 	// does not answer.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -168,6 +172,9 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 	}
 	if err := p.CheckTemplate(); err != nil {
 		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
+	}
+	if err := s.reserved.Check(p); err != nil {
+		return Record{}, err
 	}
 	record := s.newRecord(p, meta, caller.ProjectID)
 	if err := s.store.AddPackage(ctx, record, archive); err != nil {

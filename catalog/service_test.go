@@ -162,7 +162,7 @@ func embeddedTwo(t *testing.T) []*catalog.Package {
 
 // TestAnUploadedPackageOfAnEmbeddedOnesNameHasNoNativeBodies runs the same method in two projects: in the one, the embedded package's
 // body in Go answers; in the other, which has a package of the same name, class and method of its own, nothing does.
-func TestAnUploadedPackageOfAnEmbeddedOnesNameHasNoNativeBodies(t *testing.T) {
+func TestAnUploadedPackageOfAnEmbeddedOnesNameIsNotTakenForIt(t *testing.T) {
 	const manifest = "Type: Library\nFullName: io.core\nClasses: {io.core.Thing: Thing.yaml}\n"
 	const class = "Name: io.core.Thing\nMethods:\n  speak:\n    Usage: Action\n    Native: true\n"
 	core, err := catalog.ReadEmbedded(fstest.MapFS{"manifest.yaml": {Data: []byte(manifest)}, "Classes/Thing.yaml": {Data: []byte(class)},
@@ -176,23 +176,35 @@ func TestAnUploadedPackageOfAnEmbeddedOnesNameHasNoNativeBodies(t *testing.T) {
 	t.Cleanup(func() { _ = database.Close(db) })
 	rows, err := store.New(t.Context(), db)
 	require.NoError(t, err)
+	former, err := catalog.New(rows, []*catalog.Package{object})
+	require.NoError(t, err)
+	copied := func(version string) []byte {
+		return zipOf(t, entry{name: "manifest.yaml", content: manifest + version}, entry{name: "Classes/Thing.yaml", content: class})
+	}
+	upload(t, former, demo, catalog.Metadata{}, copied(""))
+	upload(t, former, other, catalog.Metadata{}, copied("Version: 2.0.0\n"))
 	s, err := catalog.New(rows, []*catalog.Package{core, object})
 	require.NoError(t, err)
-	upload(t, s, demo, catalog.Metadata{}, zipOf(t, entry{name: "manifest.yaml", content: manifest}, entry{name: "Classes/Thing.yaml", content: class}))
+	_, err = s.Upload(t.Context(), admin, catalog.Metadata{}, copied(""))
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
+	require.ErrorContains(t, err, "The package io.core comes with Burano")
 
 	natives := muranopl.Natives{"io.core": {"io.core.Thing": {
 		"speak": func(context.Context, muranopl.Call) (any, error) { return "from Go", nil },
 	}}}
-	said := func(project string) any {
+	says := func(project, class string) (any, error) {
 		classes := muranopl.NewClasses(s.Source(project))
-		thing, problems := muranopl.Load(t.Context(), classes, map[string]any{"?": map[string]any{"type": "io.core.Thing", "id": "t"}})
+		thing, problems := muranopl.Load(t.Context(), classes, map[string]any{"?": map[string]any{"type": class, "id": "t"}})
 		require.Empty(t, problems)
-		result, err := muranopl.NewInterpreter(classes, natives).Invoke(t.Context(), thing, "speak", nil)
-		require.NoError(t, err)
-		return result
+		return muranopl.NewInterpreter(classes, natives).Invoke(t.Context(), thing, "speak", nil)
 	}
-	require.Equal(t, "from Go", said("other"))
-	require.Nil(t, said("demo"))
+	for _, project := range []string{demo.ProjectID, other.ProjectID, admin.ProjectID} {
+		said, err := says(project, "io.core.Thing")
+		require.NoError(t, err)
+		require.Equal(t, "from Go", said, "the embedded package goes before a copy that a former version has admitted")
+	}
+	_, err = says(other.ProjectID, "io.core.Thing/2.0.0")
+	require.ErrorContains(t, err, "method io.core.Thing.speak of the uploaded package io.core has no body: only packages that come with Burano")
 }
 
 func TestAnotherProjectsPackageIsNeitherSeenNorTouched(t *testing.T) {

@@ -61,6 +61,8 @@ func (p projectSource) find(ctx context.Context, query Query, spec, what, name s
 
 func (p projectSource) rank(record Record) int {
 	switch {
+	case p.service.reserved.has(record):
+		return 3
 	case record.OwnerID == p.project && !record.Embedded:
 		return 0
 	case !record.Embedded:

@@ -202,6 +202,12 @@ func (c *Class) Is(name string) bool {
 	return slices.ContainsFunc(c.lineage, func(a *Class) bool { return a.Name == name })
 }
 
+// IsEmbedded reports whether the class is the class of that name of an embedded package, or extends it. Bodies in Go ask this: a class of another
+// package that merely has the name is not theirs.
+func (c *Class) IsEmbedded(name string) bool {
+	return slices.ContainsFunc(c.lineage, func(a *Class) bool { return a.Name == name && a.Package.Embedded() })
+}
+
 // Property returns the declarations of a property in the class and its ancestors, most derived first; nil when there is none. The list
 // is not to be changed.
 func (c *Class) Property(name string) []*Property { return c.members().properties[name] }

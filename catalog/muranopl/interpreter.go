@@ -268,6 +268,9 @@ func (i *Interpreter) prepared(ctx context.Context, m *Method, object *Object, r
 	switch {
 	case m.Native && m.Class.Package.Embedded():
 		value, err = i.native(ctx, m, object, args)
+	case !m.HasBody() && i.natives.has(m):
+		return nil, fmt.Errorf("method %s of the uploaded package %s has no body: only packages that come with Burano have methods that run in Burano itself. Delete the package, so that the one of Burano is used, "+
+			"or give it another name and let its classes extend these", m.FullName(), m.Class.Package.FullName())
 	case m.HasBody():
 		value, err = i.body(ctx, m, object, receiver, args)
 	}

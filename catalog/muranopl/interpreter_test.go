@@ -100,6 +100,8 @@ Methods:
 	result, err := interpreter.Invoke(t.Context(), object, "deploy", nil)
 	require.NoError(t, err)
 	require.Equal(t, "org.other.Mine", result)
+	require.True(t, object.Class().IsEmbedded("org.example.Cluster"), "it extends the embedded class")
+	require.False(t, object.Class().IsEmbedded("org.other.Mine"))
 	result, err = interpreter.Invoke(t.Context(), object, "mine", nil)
 	require.NoError(t, err)
 	require.Nil(t, result)

@@ -40,6 +40,16 @@ func (n Natives) find(m *Method) NativeMethod {
 	return n[m.Class.Package.FullName()][m.Class.Name][m.Name]
 }
 
+// has reports whether a class of that name has the method in Go, whichever its package.
+func (n Natives) has(m *Method) bool {
+	for _, classes := range n {
+		if classes[m.Class.Name][m.Name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // CheckNatives compares the natives with what embedded packages declare, both ways, and lists every difference: a method that says
 // Native and has no body in Go, and a body in Go that no class asks for. It reads every class of the embedded packages.
 func CheckNatives(ctx context.Context, classes *Classes, packages []Package, natives Natives) error {

@@ -100,8 +100,17 @@ func eachObject(value any, visit func(*Object)) {
 
 // Find returns the nearest owner that is of the class, nil when none is.
 func (o *Object) Find(class string) *Object {
+	return o.find(func(of *Class) bool { return of.Is(class) })
+}
+
+// FindEmbedded is Find for the class of that name of an embedded package.
+func (o *Object) FindEmbedded(class string) *Object {
+	return o.find(func(of *Class) bool { return of.IsEmbedded(class) })
+}
+
+func (o *Object) find(is func(*Class) bool) *Object {
 	for owner := o.Owner(); owner != nil; owner = owner.Owner() {
-		if owner.class.Is(class) {
+		if is(owner.class) {
 			return owner
 		}
 	}

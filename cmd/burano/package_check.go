@@ -31,6 +31,11 @@ line: file:line:column: rule: what. The exit code is 1 when a finding keeps the 
 			if err != nil {
 				return err
 			}
+			embedded, err := apps.Packages()
+			if err != nil {
+				return err
+			}
+			reserved := catalog.ReservedBy(embedded)
 			wrong := 0
 			for _, path := range paths {
 				var findings []check.Finding
@@ -42,6 +47,9 @@ line: file:line:column: rule: what. The exit code is 1 when a finding keeps the 
 					findings = []check.Finding{check.Unreadable(err)}
 				} else {
 					findings = check.Package(command.Context(), pkg, shelf, execution.Check)
+					if err := reserved.Check(pkg); err != nil {
+						findings = append(findings, check.Unreadable(err))
+					}
 				}
 				for _, finding := range findings {
 					level := "error"

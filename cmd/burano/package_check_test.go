@@ -13,6 +13,10 @@ func TestPackagesAreCheckedOnTheCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "../../test/packages/io.burano.demo.Hello: io.burano.demo.Hello 1.0.0 is in order\n", out)
 
+	out, err = called(t, "", "package", "check", "../../catalog/apps/com.mirantis.docker.kubernetes.KubernetesCluster")
+	require.EqualError(t, err, "1 errors in what was checked")
+	require.Contains(t, out, "The package com.mirantis.docker.kubernetes.KubernetesCluster comes with Burano")
+
 	folder := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(folder, name)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -65,7 +66,12 @@ func named(natives muranopl.Natives) muranopl.Natives {
 			answer[pack][class] = map[string]muranopl.NativeMethod{}
 			for name, native := range methods {
 				answer[pack][class][name] = func(ctx context.Context, call muranopl.Call) (any, error) {
-					result, err := native(ctx, call)
+					var result any
+					err := panics.Run(func() (err error) {
+						result, err = native(ctx, call)
+						return err
+					})
+					err = defective(call, err)
 					var inner *methodError
 					if err != nil && call.Method != nil && !errors.As(err, &inner) {
 						err = &methodError{method: call.Method, object: call.Object, err: err}
@@ -76,6 +82,20 @@ func named(natives muranopl.Natives) muranopl.Natives {
 		}
 	}
 	return answer
+}
+
+// defective tells a panic of a native method as a failure of the object, with what it was doing.
+func defective(call muranopl.Call, err error) error {
+	defect, ok := err.(*panics.Error)
+	if !ok || call.Method == nil {
+		return err
+	}
+	of := ""
+	if call.Object != nil {
+		of = " of " + call.Object.String()
+	}
+	return fmt.Errorf("%s%s ended by a defect of Burano. What it has made stays: try again, or change what is wanted of the object. The server's log has the details. %w",
+		strings.TrimPrefix(call.Method.Name, "."), of, defect)
 }
 
 // exception is a task's result when it failed.

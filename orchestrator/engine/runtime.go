@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -263,7 +265,11 @@ func (r *Runtime) Step(ctx context.Context, object *muranopl.Object, name string
 		return err
 	}
 	r.engine.atStep(name, false)
-	stepErr := run(ctx)
+	stepErr := panics.Run(func() error { return run(ctx) })
+	var defect *panics.Error
+	if errors.As(stepErr, &defect) {
+		stepErr = fmt.Errorf("the step %s: %w", name, stepErr)
+	}
 	r.engine.atStep(name, true)
 	problem := ""
 	if stepErr != nil {

@@ -88,3 +88,50 @@ func TestTheEmbeddedClassesAndTheirBodiesMatch(t *testing.T) {
 	classes := muranopl.NewClasses(catalog.Shelf(packages))
 	require.NoError(t, muranopl.CheckNatives(t.Context(), classes, list, native.Methods(nil, native.Config{Logger: slog.New(slog.DiscardHandler)})))
 }
+
+// TestAPackageThatOnlyHasTheNameOfAnEmbeddedOneIsNotTakenForIt has what a former version admitted to its catalog: an uploaded copy of the cluster's package.
+func TestAPackageThatOnlyHasTheNameOfAnEmbeddedOneIsNotTakenForIt(t *testing.T) {
+	h := uploadedHouse(t)
+	h.stop()
+	const name = "com.mirantis.docker.kubernetes.KubernetesCluster"
+	copied, err := catalog.ReadFolder(os.DirFS("../../catalog/apps/" + name))
+	require.NoError(t, err)
+	h.packages = append([]*catalog.Package{copied}, h.packages...)
+	h.start()
+	id := h.create("one")
+	nodes := name[:len(name)-len("KubernetesCluster")]
+	node := func(kind, id string) map[string]any {
+		return map[string]any{"?": map[string]any{"id": id, "type": nodes + "Kubernetes" + kind + "Node"}, "instance": map[string]any{
+			"?": map[string]any{"id": id + "i", "type": "io.murano.resources.LinuxMuranoInstance"}, "name": id, "flavor": "m1.small", "image": "burano-node"}}
+	}
+	h.deploy(id, map[string]any{"?": map[string]any{"id": "k", "type": name}, "name": "k8s", "masterNode": node("Master", "m"), "nodeCount": 1, "minionNodes": []any{node("Minion", "n")},
+		"gatewayCount": 1, "gatewayNodes": []any{node("Gateway", "g")}})
+	deployment := h.ended(id)
+	errors := texts(h.reports(id, deployment), "error")
+	require.Equal(t, "completed_w_errors", deployment.State)
+	require.Len(t, errors, 1)
+	require.NotContains(t, errors[0], "defect")
+	require.Contains(t, errors[0], "of the uploaded package "+name+" has no body: only packages that come with Burano have methods that run in Burano itself")
+}
+
+func TestAPanicIsToldAsAFailureOfTheObjectWithWhatItWasDoing(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	h.natives = func(runtime *engine.Runtime) muranopl.Natives {
+		natives := h.world.Natives(runtime)
+		natives["org.golden.Hello"]["org.golden.Hello"]["deploy"] = func(ctx context.Context, call muranopl.Call) (any, error) {
+			return nil, runtime.Step(ctx, call.Object, "greet", func(context.Context) error { panic("oh no") })
+		}
+		return natives
+	}
+	h.start()
+	id := h.create("one")
+	h.deploy(id, application("a1", "alpha", nil))
+	deployment := h.ended(id)
+	require.Equal(t, "completed_w_errors", deployment.State)
+	reports := h.reports(id, deployment)
+	require.Contains(t, texts(reports, "error")[0], `org.golden.Hello.deploy: the step greet: Burano itself failed: oh no`)
+	steps, err := h.service.Steps(t.Context(), demo, deployment.ID)
+	require.NoError(t, err)
+	require.NotNil(t, steps[len(steps)-1].Finished, "the step has ended")
+}

@@ -35,7 +35,7 @@ func (a application) methods() map[string]muranopl.NativeMethod {
 // they are to run; what was not ready for that then comes now.
 func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	host := call.Object.Object("host")
-	if host == nil || !host.Class().Is(classContainerHost) {
+	if host == nil || !host.Class().IsEmbedded(classContainerHost) {
 		return nil, fmt.Errorf("%s has no host to run on", call.Object)
 	}
 	include := a.gathers(host)
@@ -75,9 +75,9 @@ func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error
 // gathers is how a host that finds its applications in the model is told of one of them; nil for other hosts.
 func (a application) gathers(host *muranopl.Object) func(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object, name string) error {
 	switch {
-	case host.Class().Is(classPod):
+	case host.Class().IsEmbedded(classPod):
 		return a.pods.include
-	case host.Class().Is(classStandaloneHost):
+	case host.Class().IsEmbedded(classStandaloneHost):
 		return a.alone.include
 	}
 	return nil
@@ -158,7 +158,7 @@ func (a application) connection(ctx context.Context, call muranopl.Call) (any, e
 		scopes = append([]string{"internal"}, scopes...)
 	}
 	endpoints := other.List(propertyEndpoints)
-	if to.Class().Is(classPod) {
+	if to.Class().IsEmbedded(classPod) {
 		_, one, err := describe(ctx, call.Interpreter, other) // so it need not run yet
 		if err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ func (a application) connection(ctx context.Context, call muranopl.Call) (any, e
 		}
 		endpoints = append(one.within(to, pods.Domain), endpoints...)
 	}
-	if to.Class().Is(classStandaloneHost) {
+	if to.Class().IsEmbedded(classStandaloneHost) {
 		_, one, err := describe(ctx, call.Interpreter, other)
 		if err != nil {
 			return nil, err

@@ -243,7 +243,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)
 			}
 		}
-		if group := one.instance().Find(classMinionGroup); group != nil {
+		if group := one.instance().FindEmbedded(classMinionGroup); group != nil {
 			node.Elastic = elastic(group)
 		}
 		if one.role == nodes.Gateway {

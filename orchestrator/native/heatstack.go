@@ -274,5 +274,5 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 
 // about is the environment where there is one, as what steps belong to: objects of HeatStack are made anew each time.
 func (h heatStackClass) about(object *muranopl.Object) *muranopl.Object {
-	return cmp.Or(h.runtime.Model(), object.Find(classEnvironment), object)
+	return cmp.Or(h.runtime.Model(), object.FindEmbedded(classEnvironment), object)
 }

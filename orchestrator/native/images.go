@@ -132,7 +132,7 @@ func (c *clusters) checkImages(ctx context.Context, cluster *muranopl.Object) (p
 	for _, application := range c.objects.all(classApplication) {
 		host := application.Object("host")
 		name := application.Text(propertyImage)
-		if host == nil || !host.Class().Is(classPod) || host.Object("kubernetesCluster") != cluster || !openstack.IsContainerImage(name) {
+		if host == nil || !host.Class().IsEmbedded(classPod) || host.Object("kubernetesCluster") != cluster || !openstack.IsContainerImage(name) {
 			continue
 		}
 		known, err := nodes.ImagesFor(ctx, vault{c.runtime, cluster.ID()}, host.ID())

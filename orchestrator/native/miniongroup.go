@@ -73,7 +73,7 @@ func derivedID(parts ...string) string {
 // init makes the nodes that the group has.
 func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 	group := call.Object
-	if group.Find(classCluster) == nil {
+	if group.FindEmbedded(classCluster) == nil {
 		return nil, fault.New(fault.Invalid, "group %s stands in no cluster: put it into the minionGroups of one", group.Text("name"))
 	}
 	known, found, err := g.known(ctx, group)
@@ -116,7 +116,7 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 	for number := len(members) + 1; number <= count; number++ {
 		members = append(members, keptMember{Number: number})
 	}
-	like := group.Find(classCluster).Objects(minions.list)[0].Object("instance")
+	like := group.FindEmbedded(classCluster).Objects(minions.list)[0].Object("instance")
 	zones := group.Texts("zones")
 	if len(zones) == 0 {
 		zones = []string{like.Text("availabilityZone")}

@@ -319,7 +319,7 @@ func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interp
 	if network == nil {
 		return netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}
-	if network.Class().Is(classExistingNetwork) {
+	if network.Class().IsEmbedded(classExistingNetwork) {
 		project, err := c.runtime.Project(ctx)
 		if err != nil {
 			return netip.Prefix{}, err
@@ -327,7 +327,7 @@ func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interp
 		found, err := existingSubnet(ctx, project, network)
 		return found.Range, err
 	}
-	if !network.Class().Is(classNeutronNetwork) {
+	if !network.Class().IsEmbedded(classNeutronNetwork) {
 		return netip.Prefix{}, fmt.Errorf("the environment's network is a %s: clusters stand in a %s or %s", network.Class().Name, classNeutronNetwork, classExistingNetwork)
 	}
 	if _, err := interpreter.Invoke(ctx, network, methodBeginDeploy, nil); err != nil {

@@ -42,7 +42,7 @@ func (o objects) each(classes ...string) [][]*muranopl.Object {
 	if root := o.model(); root != nil {
 		root.Walk(func(object *muranopl.Object) bool {
 			for i, class := range classes {
-				if object.Class().Is(class) {
+				if object.Class().IsEmbedded(class) {
 					found[i] = append(found[i], object)
 				}
 			}
@@ -54,14 +54,14 @@ func (o objects) each(classes ...string) [][]*muranopl.Object {
 
 // clusterOf is whose node an instance, or another object, is; nil for nobody's.
 func clusterOf(object *muranopl.Object) *muranopl.Object {
-	if cluster := object.Find(classCluster); cluster != nil {
+	if cluster := object.FindEmbedded(classCluster); cluster != nil {
 		return cluster
 	}
-	return object.Find(classGateways)
+	return object.FindEmbedded(classGateways)
 }
 
 // alone says whether a cluster is of gateways and nothing else.
-func alone(cluster *muranopl.Object) bool { return cluster.Class().Is(classGateways) }
+func alone(cluster *muranopl.Object) bool { return cluster.Class().IsEmbedded(classGateways) }
 
 // each calls do for every object at once, waits for all, and joins their errors.
 func each(objects []*muranopl.Object, do func(*muranopl.Object) error) error {

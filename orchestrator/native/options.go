@@ -202,7 +202,7 @@ func volumeOf(value any) (one volume, err error) {
 	}
 	persistent, _ := read("persistent").(bool)
 	if object, ok := value.(*muranopl.Object); ok {
-		persistent = object.Class().Is(classPersistentVolume)
+		persistent = object.Class().IsEmbedded(classPersistentVolume)
 	}
 	switch {
 	case persistent && one.options.size == nil:

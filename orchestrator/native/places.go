@@ -73,7 +73,7 @@ func (c *clusters) wishedNetwork(instance *muranopl.Object) (network *muranopl.O
 	switch {
 	case network == nil || environment != nil && network == environmentNetwork(environment, ""):
 		return nil, ""
-	case network.Class().Is(classExistingNetwork):
+	case network.Class().IsEmbedded(classExistingNetwork):
 		return network, strings.TrimSuffix(network.Text("internalNetworkName")+"/"+network.Text("internalSubnetworkName"), "/")
 	}
 	return network, network.Class().Name + " " + network.ID()
@@ -86,7 +86,7 @@ func (c *clusters) wishedPlace(ctx context.Context, instance *muranopl.Object) (
 	if network == nil {
 		return made, nil
 	}
-	if !network.Class().Is(classExistingNetwork) {
+	if !network.Class().IsEmbedded(classExistingNetwork) {
 		return made, fault.New(fault.Invalid, "%s is to stand in a %s: a node stands in the environment's network, or in one that is there already (%s)",
 			instance.Text("name"), network.Class().Name, classExistingNetwork)
 	}
@@ -98,7 +98,7 @@ func (c *clusters) wishedPlace(ctx context.Context, instance *muranopl.Object) (
 	if err != nil {
 		return made, fmt.Errorf("the network of %s: %w", instance.Text("name"), err)
 	}
-	if own := environmentNetwork(c.objects.model(), ""); own != nil && own.Class().Is(classExistingNetwork) {
+	if own := environmentNetwork(c.objects.model(), ""); own != nil && own.Class().IsEmbedded(classExistingNetwork) {
 		if same, err := existingSubnet(ctx, project, own); err != nil || same.ID == found.ID {
 			return made, err
 		}
@@ -294,7 +294,7 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 // ownRouters are those of the environment's network; of one that is not there yet, the one that it is joined to.
 func (c *clusters) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
 	network := environmentNetwork(c.objects.model(), "")
-	if network.Class().Is(classExistingNetwork) {
+	if network.Class().IsEmbedded(classExistingNetwork) {
 		found, err := existingSubnet(ctx, project, network)
 		if err != nil {
 			return nil, err

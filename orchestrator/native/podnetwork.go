@@ -274,7 +274,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 	}
 	problems = append(problems, c.checkSix(ctx, object, wished, made, there)...)
 	environment := environmentNetwork(c.objects.model(), "")
-	if wished.mtu != 0 && environment != nil && environment.Class().Is(classCustomNetwork) {
+	if wished.mtu != 0 && environment != nil && environment.Class().IsEmbedded(classCustomNetwork) {
 		if carries := int64(environment.Int("mtu")); carries > 0 && wished.mtu > carries-wished.overhead() {
 			taken := ""
 			if wished.overhead() > 0 {
@@ -314,13 +314,13 @@ func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
 	environment := environmentNetwork(c.objects.model(), "")
 	switch {
 	case environment == nil:
-	case environment.Class().Is(classCustomNetwork):
+	case environment.Class().IsEmbedded(classCustomNetwork):
 		six, _ := netip.ParsePrefix(environment.Text(propertyNetwork6)) // the class has looked at it
 		if six.IsValid() && six.Bits() != 64 {
 			return six, fmt.Errorf("ipv6Cidr of the environment's network is %s: give it a /64, as in fd00:20::/64", six)
 		}
 		return six, nil
-	case environment.Class().Is(classExistingNetwork) && environment.Text(propertySubnet6) != "":
+	case environment.Class().IsEmbedded(classExistingNetwork) && environment.Text(propertySubnet6) != "":
 		if environment.Text("internalSubnetworkName") == "" {
 			return netip.Prefix{}, errors.New("the environment's network names its subnet of IPv6 (ipv6SubnetworkName) and not that of IPv4: name that, too (internalSubnetworkName)")
 		}
@@ -456,12 +456,12 @@ func (c *clusters) knownNetwork(ctx context.Context) (known netip.Prefix) {
 	environment := environmentNetwork(c.objects.model(), "")
 	switch {
 	case environment == nil:
-	case environment.Class().Is(classExistingNetwork):
+	case environment.Class().IsEmbedded(classExistingNetwork):
 		if project, err := c.runtime.Project(ctx); err == nil { // else it is complained about where it is needed
 			found, _ := existingSubnet(ctx, project, environment)
 			known = found.Range
 		}
-	case environment.Class().Is(classNeutronNetwork):
+	case environment.Class().IsEmbedded(classNeutronNetwork):
 		known, _ = netip.ParsePrefix(environment.Text("subnetCidr"))
 	}
 	return known

@@ -36,7 +36,7 @@ func (p prometheusClass) methods() map[string]muranopl.NativeMethod {
 // given, stays.
 func (p prometheusClass) obtain(ctx context.Context, call muranopl.Call) (any, error) {
 	pod := call.Object.Object("host")
-	if pod == nil || !pod.Class().Is(classPod) {
+	if pod == nil || !pod.Class().IsEmbedded(classPod) {
 		return nil, fault.New(fault.Invalid, "%s runs in a pod of the cluster that it watches: let its host be a KubernetesPod", call.Object)
 	}
 	api, err := p.pods.kubernetes(ctx, call.Interpreter, pod)

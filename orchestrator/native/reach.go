@@ -159,7 +159,7 @@ func (a *applicationServers) stack(instance *muranopl.Object) *heatStack {
 // reachable says why Burano cannot log in to an instance's server; nil when it can.
 func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.Object) error {
 	name := instance.Text("name")
-	if instance.Class().Is(classWindows) {
+	if instance.Class().IsEmbedded(classWindows) {
 		return &NoAccess{name, "it runs Windows, which Murano set up through an agent in the image and a message queue, and Burano has neither",
 			"Burano sets up servers with Linux, over SSH: use an image and a package for Linux, or have user data (cloudbase-init) do the work"}
 	}
@@ -168,7 +168,7 @@ func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.O
 		return err
 	}
 	switch {
-	case instance.Class().Is(classNodeServer) && len(instance.Map(propertyNode)) > 0:
+	case instance.Class().IsEmbedded(classNodeServer) && len(instance.Map(propertyNode)) > 0:
 		return &NoAccess{name, "it is a node of a Kubernetes cluster, which its cluster sets up", "Run what you need as a container in the cluster"}
 	case !there || !access.Foreign(data):
 		return &NoAccess{name, "it was made without Burano's SSH key, by a former version or from outside, and what runs is not replaced",

@@ -41,7 +41,7 @@ type regions struct {
 func (r regions) own(object *muranopl.Object) string {
 	named, environment := "", r.runtime.Model()
 	if environment == nil { // it is deleted
-		environment = object.Find(classEnvironment)
+		environment = object.FindEmbedded(classEnvironment)
 	}
 	if environment != nil {
 		named = environment.Text(propertyRegion)
@@ -61,7 +61,7 @@ func (r regions) short(name string, object *muranopl.Object) string {
 func (r regions) of(object *muranopl.Object) string {
 	for at := object; at != nil; at = at.Owner() {
 		named := at.Text(propertyRegionName)
-		if at.Class().Is(classRegion) {
+		if at.Class().IsEmbedded(classRegion) {
 			named = at.Text("name")
 		}
 		if named != "" {
@@ -101,7 +101,7 @@ func (r regions) check(ctx context.Context, environment *muranopl.Object, made s
 				return true
 			}
 			elsewhere[region] = object
-			if object.Class().Is(classInstance) && clusterOf(object) != nil {
+			if object.Class().IsEmbedded(classInstance) && clusterOf(object) != nil {
 				problems = append(problems, fault.New(fault.Invalid, "node %s is to stand in region %s: all nodes of a cluster stand in the environment's region, which is %s. "+
 					"Leave regionName out, or make an environment there", object.Text("name"), region, own))
 			}

@@ -70,7 +70,7 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 			r.model = root
 			known, _ := own.first.nodes.(*clusters)
 			object := known.objects.find(clusterID)
-			if object == nil || !object.Class().Is(classCluster) {
+			if object == nil || !object.Class().IsEmbedded(classCluster) {
 				return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster", clusterID)
 			}
 			project, err := r.Project(ctx)

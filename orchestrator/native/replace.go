@@ -264,7 +264,7 @@ func replacements(due []member, why string) string {
 	}
 	text += " (" + order + "): " + strings.Join(names, ", ")
 	if i := slices.IndexFunc(due, func(one member) bool { return one.role == nodes.Master }); i >= 0 {
-		if due[i].object.Find(classCluster).Int(masters.count) > 1 {
+		if due[i].object.FindEmbedded(classCluster).Int(masters.count) > 1 {
 			away = "The other masters serve meanwhile"
 		}
 		text += ". " + away

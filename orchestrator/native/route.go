@@ -82,7 +82,7 @@ func (r routeClass) backends(_ context.Context, call muranopl.Call) (any, error)
 		if region := r.regions.of(server); region != "" {
 			return nil, fault.New(fault.Invalid, "%s is in region %s: gateways publish servers of their own region only, which is the environment's", server, region)
 		}
-		if owner := server.Owner(); owner != nil && owner.Class().Is(classNode) {
+		if owner := server.Owner(); owner != nil && owner.Class().IsEmbedded(classNode) {
 			return nil, fault.New(fault.Invalid, "%s is a node of a cluster, and %s publishes servers beside it: what runs on nodes is published by its pod", server, call.Object)
 		}
 		if !slices.Contains(backends, any(server)) {
@@ -100,7 +100,7 @@ func routeServers(route *muranopl.Object) []*muranopl.Object {
 	servers := route.Objects("servers")
 	if application := route.Object("application"); application != nil {
 		application.Walk(func(object *muranopl.Object) bool {
-			if object.Class().Is(classInstance) {
+			if object.Class().IsEmbedded(classInstance) {
 				servers = append(servers, object)
 			}
 			return true

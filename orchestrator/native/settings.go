@@ -47,12 +47,12 @@ func (n nodeSettings) whole(ctx context.Context, instance *muranopl.Object) (kub
 }
 
 func wholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
-	if instance.Class().Is(classExternalNode) {
+	if instance.Class().IsEmbedded(classExternalNode) {
 		whole := kube.Settings{Labels: map[string]string{nodes.LabelExternal: "true"}}.With(own.Labels, nil, own.Taints, nil)
 		whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
 		return whole
 	}
-	group := instance.Find(classMinionGroup)
+	group := instance.FindEmbedded(classMinionGroup)
 	if group == nil {
 		return own
 	}
@@ -186,7 +186,7 @@ func (c clusterClass) apply(ctx context.Context, one *namedNode, settings kube.S
 
 // groupKeeps finds labels and taints that a node cannot lose, because its group has them and not it alone.
 func groupKeeps(one *namedNode, remove []string) error {
-	group := one.instance.Find(classMinionGroup)
+	group := one.instance.FindEmbedded(classMinionGroup)
 	if group == nil {
 		return nil
 	}

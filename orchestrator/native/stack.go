@@ -323,7 +323,7 @@ func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, 
 		return err
 	}
 	own.pushed(map[string]any{})
-	if network := environmentNetwork(environment, s.region); network != nil && network.Class().Is(classNeutronNetwork) {
+	if network := environmentNetwork(environment, s.region); network != nil && network.Class().IsEmbedded(classNeutronNetwork) {
 		_, err = interpreter.Invoke(ctx, network, methodEndDeploy, nil) // it is not there any more
 	}
 	return err
