@@ -125,6 +125,9 @@ func equalAs(value, allowed any) bool {
 // used here, such as one with a look-ahead, is left to Heat.
 func matches(pattern, text string) bool {
 	compiled, err := door.Pattern(`\A(?:` + pattern + `)`)
+	if err == nil {
+		err = compiled.Fits(text)
+	}
 	if err != nil {
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/dlclark/regexp2"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/door"
 )
 
 // FieldView is a field as it is shown: its attributes evaluated.
@@ -182,10 +183,15 @@ func found(written, text string) (bool, error) {
 	if known != "" {
 		simple = "(?" + known + ")" + pattern
 	}
-	if options&regexp2.IgnorePatternWhitespace == 0 {
-		if compiled, err := regexp.Compile(simple); err == nil {
-			return compiled.MatchString(text), nil
-		}
+	linear, err := door.Pattern(simple)
+	if err == nil {
+		err = linear.Fits(text)
+	}
+	switch {
+	case door.IsExceeded(err):
+		return false, err
+	case err == nil && options&regexp2.IgnorePatternWhitespace == 0:
+		return linear.MatchString(text), nil
 	}
 	compiled, err := regexp2.Compile(pattern, options)
 	if err != nil {

@@ -87,7 +87,7 @@ func numberGroups(pattern string) (numbered string, names []string) {
 func (p *backtracking) names() []string { return p.named }
 
 // find returns the places of at most count matches (all when it is negative), as regexp.FindAllStringSubmatchIndex does.
-func (p *backtracking) find(s string, count int) ([][]int, error) {
+func (p *backtracking) find(r *run, s string, count int) ([][]int, error) {
 	var found [][]int
 	offset := runeOffsets(s)
 	match, err := p.compiled.FindStringMatch(s)
@@ -101,6 +101,9 @@ func (p *backtracking) find(s string, count int) ([][]int, error) {
 			location = append(location, offset(group.Index), offset(group.Index+group.Length))
 		}
 		found = append(found, location)
+		if err := r.matched(location); err != nil {
+			return nil, err
+		}
 	}
 	if err != nil {
 		return nil, failure("TimeoutError", "the regular expression %q took longer than %s: it has look-around or back references, which can take time without end", p.compiled, matchTime)

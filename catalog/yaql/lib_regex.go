@@ -1,6 +1,7 @@
 package yaql
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,7 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Regex is a regular expression: of Go's syntax (https://github.com/google/re2/wiki/Syntax), and so linear in time, where that knows the
@@ -19,37 +23,85 @@ import (
 type Regex struct {
 	pattern interface {
 		// find returns the places of at most count matches and their groups, in bytes; all when count is negative.
-		find(s string, count int) ([][]int, error)
+		find(r *run, s string, count int) ([][]int, error)
 		names() []string // of the groups, "" where one has no name; the first is the whole match
 	}
 }
 
 // linear is a pattern of Go's syntax.
-type linear struct{ compiled *regexp.Regexp }
+type linear struct{ compiled *door.Expression }
 
-func (l linear) find(s string, count int) ([][]int, error) {
-	return l.compiled.FindAllStringSubmatchIndex(s, count), nil
+func (l linear) find(r *run, s string, count int) (found [][]int, err error) {
+	if count == 0 {
+		return nil, nil
+	}
+	for place, err := range l.compiled.All(s) {
+		if err != nil {
+			return nil, failure(BadValue, "%v", err)
+		}
+		if found = append(found, place); len(found) == count {
+			break
+		}
+		if err := r.matched(place); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 func (l linear) names() []string { return l.compiled.SubexpNames() }
 
-// first returns the place of the first match and its groups, nil when there is none.
-func (r *Regex) first(s string) ([]int, error) {
-	if l, ok := r.pattern.(linear); ok {
-		return l.compiled.FindStringSubmatchIndex(s), nil
+// matched accounts for a match, and ends an evaluation that nobody wants any more.
+func (r *run) matched(place []int) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
 	}
-	found, err := r.pattern.find(s, 1)
+	return r.spend(8 * len(place))
+}
+
+// perStep is the time of matching that counts as a step.
+const perStep = time.Microsecond
+
+// matching accounts for the time since an operation with a regular expression began: one match may take as long as many steps.
+func (r *run) matching(begun time.Time) error {
+	steps := int(time.Since(begun) / perStep)
+	if steps < tellSteps {
+		return nil
+	}
+	if r.steps += steps; r.steps > r.limits.Steps {
+		return failure(TooLarge, "the expression takes more than %d steps", r.limits.Steps)
+	}
+	return r.pause()
+}
+
+// find returns the places of at most count matches and their groups; all when count is negative.
+func (r *Regex) find(of *run, s string, count int) ([][]int, error) {
+	begun := time.Now()
+	found, err := r.pattern.find(of, s, count)
+	if err != nil {
+		return nil, err
+	}
+	return found, of.matching(begun)
+}
+
+// first returns the place of the first match and its groups, nil when there is none.
+func (r *Regex) first(of *run, s string) ([]int, error) {
+	found, err := r.find(of, s, 1)
 	if len(found) == 0 {
 		return nil, err
 	}
 	return found[0], nil
 }
 
-func (r *Regex) matches(s string) (bool, error) {
+func (r *Regex) matches(of *run, s string) (bool, error) {
 	if l, ok := r.pattern.(linear); ok {
-		return l.compiled.MatchString(s), nil
+		begun := time.Now()
+		if err := l.compiled.Fits(s); err != nil {
+			return false, failure(BadValue, "%v", err)
+		}
+		return l.compiled.MatchString(s), of.matching(begun)
 	}
-	found, err := r.first(s)
+	found, err := r.first(of, s)
 	return found != nil, err
 }
 
@@ -89,9 +141,12 @@ func (r *run) compile(pattern string, flags string) (*Regex, error) {
 }
 
 func newRegex(pattern string) (*Regex, error) {
-	compiled, err := regexp.Compile(pattern)
+	compiled, err := door.Pattern(pattern)
 	if err == nil {
 		return &Regex{linear{compiled}}, nil
+	}
+	if door.IsExceeded(err) {
+		return nil, failure(BadValue, "%v", err)
 	}
 	if more, wrong := compileBacktracking(pattern); wrong == nil {
 		return &Regex{more}, nil
@@ -135,8 +190,8 @@ func (r *Regex) selected(i *Invocation, selector *Lambda, s string, location []i
 	return enter(value), err
 }
 
-func (r *Regex) split(s string, limit int64) (any, error) {
-	found, err := r.pattern.find(s, atMost(limit))
+func (r *Regex) split(of *run, s string, limit int64) (any, error) {
+	found, err := r.find(of, s, atMost(limit))
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +219,7 @@ func atMost(count int64) int {
 
 // replace puts for each match what with makes of it.
 func (r *Regex) replace(i *Invocation, s string, count int64, with func([]int) (string, error)) (any, error) {
-	found, err := r.pattern.find(s, atMost(count))
+	found, err := r.find(i.run, s, atMost(count))
 	if err != nil {
 		return nil, err
 	}
@@ -309,13 +364,13 @@ func regexFunctions() []*Function {
 			if err != nil {
 				return nil, err
 			}
-			found, err := r.matches(arg[string](i, 0))
+			found, err := r.matches(i.run, arg[string](i, 0))
 			return found == wanted, err
 		}
 	}
 	matchRegex := func(wanted bool) body {
 		return func(i *Invocation) (any, error) {
-			found, err := arg[*Regex](i, 1).matches(arg[string](i, 0))
+			found, err := arg[*Regex](i, 1).matches(i.run, arg[string](i, 0))
 			return found == wanted, err
 		}
 	}
@@ -327,11 +382,11 @@ func regexFunctions() []*Function {
 		}
 	}
 	split := func(i *Invocation) (any, error) {
-		return arg[*Regex](i, 0).split(arg[string](i, 1), arg[int64](i, 2))
+		return arg[*Regex](i, 0).split(i.run, arg[string](i, 1), arg[int64](i, 2))
 	}
 	replace := func(i *Invocation) (any, error) {
 		r, s, template, count := arg[*Regex](i, 0), arg[string](i, 1), arg[string](i, 2), arg[int64](i, 3)
-		if l, ok := r.pattern.(linear); ok && count <= 0 && len(s) < short && len(template) < short && !strings.Contains(template, `\`) {
+		if l, ok := r.pattern.(linear); ok && count <= 0 && len(s) < short && len(template) < short && !strings.Contains(template, `\`) && l.compiled.FitsAll(s) {
 			return l.compiled.ReplaceAllLiteralString(s, template), nil
 		}
 		pieces, err := r.replacements(template)
@@ -371,7 +426,7 @@ func regexFunctions() []*Function {
 		operator("!~", "whether the expression does not match", matchText(false), text, text),
 		method("search", "the first match, or what the selector makes of it; null when there is none", func(i *Invocation) (any, error) {
 			r, s := arg[*Regex](i, 0), arg[string](i, 1)
-			location, err := r.first(s)
+			location, err := r.first(i.run, s)
 			if location == nil {
 				return nil, err
 			}
@@ -379,7 +434,7 @@ func regexFunctions() []*Function {
 		}, need("regexp", regex), need("string", text), mayLazy("selector")),
 		method("searchAll", "all matches, or what the selector makes of them", lazily(func(i *Invocation) (any, error) {
 			r, s := arg[*Regex](i, 0), arg[string](i, 1)
-			locations, err := r.pattern.find(s, -1)
+			locations, err := r.find(i.run, s, -1)
 			if err != nil {
 				return nil, err
 			}

@@ -126,7 +126,7 @@ func (r *run) quick(operator string, operands []any) (any, bool) {
 			if err != nil {
 				return nil, false
 			}
-			found, err := made.matches(a)
+			found, err := made.matches(r, a)
 			return found == (operator == "=~"), err == nil
 		}
 		return compared(operator, a, b)

@@ -85,16 +85,3 @@ func TestOneTextInManyPlacesCountsInEach(t *testing.T) {
 	itself["self"] = itself
 	require.Error(t, door.Written(itself, 64<<20, "the result"))
 }
-
-func TestPatternsWhoseRepetitionsMultiplyAreRefused(t *testing.T) {
-	_, err := door.Pattern(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	require.NoError(t, err)
-	_, err = door.Pattern(strings.Repeat("(a|b)", 1000))
-	require.True(t, door.IsExceeded(err))
-	_, err = door.Pattern(`((a{30}){30})x{90}`)
-	require.NoError(t, err)
-	_, err = door.Pattern(strings.Repeat(`[a-z]{0,999}`, 5))
-	require.True(t, door.IsExceeded(err))
-	_, err = door.Pattern(strings.Repeat("x", 5000))
-	require.True(t, door.IsExceeded(err))
-}
