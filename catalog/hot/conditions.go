@@ -7,6 +7,10 @@ import (
 
 // Decide tells whether a condition holds: the name of one, a function, or a truth. Conditions know parameters only.
 func (s Scope) Decide(condition any) (bool, error) {
+	s = s.bounded()
+	if err := s.step(1); err != nil {
+		return false, err
+	}
 	if name, ok := condition.(string); ok {
 		defined, known := s.Conditions[name]
 		if !known {
@@ -29,13 +33,13 @@ func (s Scope) Decide(condition any) (bool, error) {
 	if is, ok := Boolean(resolved); ok {
 		return is, nil
 	}
-	return false, wrong("%s is neither true nor false", Text(resolved))
+	return false, wrong("%s is neither true nor false", shown(resolved))
 }
 
 // Chosen is a value with the branches of every "if" that its condition chooses; other functions stay as they are. What has no branch is left
 // out, of its map or list. So nothing that a condition rules out is looked for.
 func (s Scope) Chosen(value any) (any, error) {
-	made, _, err := s.chosen(value)
+	made, _, err := s.bounded().chosen(value)
 	return made, err
 }
 

@@ -29,6 +29,7 @@ type Scope struct {
 	Attribute func(resource, name string) (any, error)
 
 	deciding []string // the conditions that are being decided
+	room     *room
 }
 
 // function gets its argument as the template has it when it is lazy, and else with values in place of functions.
@@ -113,6 +114,7 @@ func first(argument any) any {
 
 // Resolve puts values in place of functions.
 func (s Scope) Resolve(value any) (any, error) {
+	s = s.bounded()
 	if name, argument, ok := Function(value); ok {
 		called, known := functions()[name]
 		if !known {
@@ -124,7 +126,13 @@ func (s Scope) Resolve(value any) (any, error) {
 				return nil, err
 			}
 		}
+		if err := s.step(1); err != nil {
+			return nil, err
+		}
 		result, err := called.call(s, argument)
+		if err == nil {
+			err = s.made(result)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -220,17 +228,33 @@ func replacing(argument any) (template string, params map[string]any, keys []str
 	return template, params, keys, nil
 }
 
+// replacing takes what a text grows by when it has another part.
+func (s Scope) replacing(text, old, other string) error {
+	if err := s.step(1 + len(text)>>10); err != nil {
+		return err
+	}
+	return s.take(int64(strings.Count(text, old)) * int64(len(other)))
+}
+
 // strReplace replaces the longest keys first, and looks at nothing twice.
-func strReplace(_ Scope, argument any) (any, error) {
+func strReplace(s Scope, argument any) (any, error) {
 	template, params, keys, err := replacing(argument)
 	if err != nil {
 		return nil, err
 	}
 	var pairs []string
 	for _, key := range keys {
-		if key != "" {
-			pairs = append(pairs, key, Text(params[key]))
+		if key == "" {
+			continue
 		}
+		value, err := s.text(params[key])
+		if err == nil {
+			err = s.replacing(template, key, value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, key, value)
 	}
 	return strings.NewReplacer(pairs...).Replace(template), nil
 }
@@ -254,56 +278,81 @@ func strReplaceVeryStrict(s Scope, argument any) (any, error) {
 		return nil, err
 	}
 	for _, key := range keys {
-		if Text(params[key]) == "" {
+		if params[key] == nil || params[key] == "" {
 			return nil, wrong("%q has no value", key)
 		}
 	}
 	return strReplaceStrict(s, argument)
 }
 
-func listJoin(_ Scope, argument any) (any, error) {
+func listJoin(s Scope, argument any) (any, error) {
 	arguments, ok := argument.([]any)
 	if !ok || len(arguments) < 2 {
 		return nil, wrong("[delimiter, list, …] is wanted")
+	}
+	delimiter, err := s.text(arguments[0])
+	if err != nil {
+		return nil, err
 	}
 	var parts []string
 	for _, argument := range arguments[1:] {
 		list, ok := argument.([]any)
 		if !ok && argument != nil {
-			return nil, wrong("%s is no list", Text(argument))
+			return nil, wrong("%s is no list", shown(argument))
 		}
 		for _, element := range list {
-			parts = append(parts, Text(element))
+			part, err := s.text(element)
+			if err == nil {
+				err = s.take(int64(len(delimiter)))
+			}
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
 		}
 	}
-	return strings.Join(parts, Text(arguments[0])), nil
+	return strings.Join(parts, delimiter), nil
 }
 
-func strSplit(_ Scope, argument any) (any, error) {
+func strSplit(s Scope, argument any) (any, error) {
 	arguments, ok := argument.([]any)
 	if !ok || len(arguments) < 2 {
 		return nil, wrong("[delimiter, text, index] is wanted")
 	}
+	delimiter, err := s.text(arguments[0])
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.text(arguments[1])
+	if err == nil {
+		err = s.take(32 * int64(strings.Count(text, delimiter)))
+	}
+	if err != nil {
+		return nil, err
+	}
 	var parts []any
-	for part := range strings.SplitSeq(Text(arguments[1]), Text(arguments[0])) {
+	for part := range strings.SplitSeq(text, delimiter) {
 		parts = append(parts, part)
 	}
 	if len(arguments) == 2 {
 		return parts, nil
 	}
-	index, err := strconv.Atoi(Text(arguments[2]))
+	index, err := strconv.Atoi(shown(arguments[2]))
 	if err != nil || index < 0 || index >= len(parts) {
-		return nil, wrong("there are %d parts, and no index %s", len(parts), Text(arguments[2]))
+		return nil, wrong("there are %d parts, and no index %s", len(parts), shown(arguments[2]))
 	}
 	return parts[index], nil
 }
 
-func listConcat(_ Scope, argument any) (any, error) {
+func listConcat(s Scope, argument any) (any, error) {
 	result := []any{}
 	for _, one := range List(argument) {
 		list, ok := one.([]any)
 		if !ok && one != nil {
-			return nil, wrong("%s is no list", Text(one))
+			return nil, wrong("%s is no list", shown(one))
+		}
+		if err := s.take(16 * int64(len(list))); err != nil {
+			return nil, err
 		}
 		result = append(result, list...)
 	}
@@ -317,6 +366,9 @@ func listConcatUnique(s Scope, argument any) (any, error) {
 	}
 	unique := []any{}
 	for _, one := range all.([]any) {
+		if err := s.step(len(unique)); err != nil {
+			return nil, err
+		}
 		if !slices.ContainsFunc(unique, func(other any) bool { return reflect.DeepEqual(one, other) }) {
 			unique = append(unique, one)
 		}
@@ -324,12 +376,15 @@ func listConcatUnique(s Scope, argument any) (any, error) {
 	return unique, nil
 }
 
-func mapMerge(_ Scope, argument any) (any, error) {
+func mapMerge(s Scope, argument any) (any, error) {
 	result := map[string]any{}
 	for _, one := range List(argument) {
 		object, ok := one.(map[string]any)
 		if !ok && one != nil {
-			return nil, wrong("%s is no map", Text(one))
+			return nil, wrong("%s is no map", shown(one))
+		}
+		if err := s.step(len(object)); err != nil {
+			return nil, err
 		}
 		maps.Copy(result, object)
 	}
@@ -363,13 +418,17 @@ func mapReplace(_ Scope, argument any) (any, error) {
 	return result, nil
 }
 
-func digest(_ Scope, argument any) (any, error) {
+func digest(s Scope, argument any) (any, error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 {
 		return nil, wrong("[algorithm, text] is wanted")
 	}
-	content := []byte(Text(arguments[1]))
-	switch Text(arguments[0]) {
+	text, err := s.text(arguments[1])
+	if err != nil {
+		return nil, err
+	}
+	content := []byte(text)
+	switch shown(arguments[0]) {
 	case "md5":
 		sum := md5.Sum(content)
 		return hex.EncodeToString(sum[:]), nil
@@ -383,22 +442,26 @@ func digest(_ Scope, argument any) (any, error) {
 		sum := sha512.Sum512(content)
 		return hex.EncodeToString(sum[:]), nil
 	}
-	return nil, wrong("the algorithm %s is not known: there are md5, sha1, sha256 and sha512", Text(arguments[0]))
+	return nil, wrong("the algorithm %s is not known: there are md5, sha1, sha256 and sha512", shown(arguments[0]))
 }
 
-func contains(_ Scope, argument any) (any, error) {
+func contains(s Scope, argument any) (any, error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 {
 		return nil, wrong("[value, sequence] is wanted")
 	}
 	if in, ok := arguments[1].(string); ok {
-		return strings.Contains(in, Text(arguments[0])), nil
+		part, err := s.text(arguments[0])
+		return strings.Contains(in, part), err
 	}
 	list, _ := arguments[1].([]any)
+	if err := s.step(len(list)); err != nil {
+		return nil, err
+	}
 	return slices.ContainsFunc(list, func(one any) bool { return reflect.DeepEqual(one, arguments[0]) }), nil
 }
 
-func filter(_ Scope, argument any) (any, error) {
+func filter(s Scope, argument any) (any, error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 {
 		return nil, wrong("[values, list] is wanted")
@@ -407,6 +470,9 @@ func filter(_ Scope, argument any) (any, error) {
 	list, _ := arguments[1].([]any)
 	left := []any{}
 	for _, one := range list {
+		if err := s.step(len(values)); err != nil {
+			return nil, err
+		}
 		if !slices.ContainsFunc(values, func(other any) bool { return reflect.DeepEqual(one, other) }) {
 			left = append(left, one)
 		}
@@ -414,10 +480,13 @@ func filter(_ Scope, argument any) (any, error) {
 	return left, nil
 }
 
-func makeURL(_ Scope, argument any) (any, error) {
+func makeURL(s Scope, argument any) (any, error) {
 	parts, ok := argument.(map[string]any)
 	if !ok {
 		return nil, wrong("a map is wanted")
+	}
+	if err := s.made(parts); err != nil {
+		return nil, err
 	}
 	made := url.URL{Scheme: Text(parts["scheme"]), Host: Text(parts["host"]), Path: Text(parts["path"]), Fragment: Text(parts["fragment"])}
 	if strings.Contains(made.Host, ":") && !strings.HasPrefix(made.Host, "[") {
@@ -477,8 +546,11 @@ func repeat(s Scope, argument any) (any, error) {
 			}
 		case nil:
 		default:
-			return nil, wrong("%s is to be repeated for %s, which is no list", name, Text(resolved))
+			return nil, wrong("%s is to be repeated for %s, which is no list", name, shown(resolved))
 		}
+	}
+	if err := s.rounds(values, together); err != nil {
+		return nil, err
 	}
 	rounds := []map[string]any{{}}
 	if together {
@@ -508,7 +580,10 @@ func repeat(s Scope, argument any) (any, error) {
 	}
 	result := []any{}
 	for _, round := range rounds {
-		one, err := s.Resolve(substituted(template, round))
+		one, err := s.substituted(template, round)
+		if err == nil {
+			one, err = s.Resolve(one)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -517,29 +592,75 @@ func repeat(s Scope, argument any) (any, error) {
 	return result, nil
 }
 
+// rounds takes the room of a repetition before it is made.
+func (s Scope) rounds(values map[string][]any, together bool) error {
+	count := int64(1)
+	for _, list := range values {
+		if count *= int64(len(list)); together {
+			count = int64(len(list))
+		}
+		if count > maxSteps {
+			break
+		}
+	}
+	if err := s.take(count * int64(len(values)) * ofValue); err != nil {
+		return err
+	}
+	return s.step(int(count))
+}
+
+// ofValue is about how many bytes a value takes that a round of a repetition has for a name.
+const ofValue = 256
+
 // substituted is a template with values in place of names: a text that is a name becomes its value.
-func substituted(template any, values map[string]any) any {
+func (s Scope) substituted(template any, values map[string]any) (any, error) {
+	if err := s.step(1); err != nil {
+		return nil, err
+	}
 	switch v := template.(type) {
 	case string:
 		if value, ok := values[v]; ok {
-			return value
+			return value, nil
 		}
 		for _, name := range slices.SortedFunc(maps.Keys(values), func(a, b string) int { return len(b) - len(a) }) {
-			v = strings.ReplaceAll(v, name, Text(values[name]))
+			if !strings.Contains(v, name) {
+				continue
+			}
+			value, err := s.text(values[name])
+			if err == nil {
+				err = s.replacing(v, name, value)
+			}
+			if err != nil {
+				return nil, err
+			}
+			v = strings.ReplaceAll(v, name, value)
 		}
-		return v
+		return v, s.take(int64(len(v)))
 	case map[string]any:
 		made := make(map[string]any, len(v))
 		for key, item := range v {
-			made[Text(substituted(key, values))] = substituted(item, values)
+			named, err := s.substituted(key, values)
+			if err != nil {
+				return nil, err
+			}
+			name, err := s.text(named)
+			if err != nil {
+				return nil, err
+			}
+			if made[name], err = s.substituted(item, values); err != nil {
+				return nil, err
+			}
 		}
-		return made
+		return made, nil
 	case []any:
 		made := make([]any, len(v))
 		for i, item := range v {
-			made[i] = substituted(item, values)
+			var err error
+			if made[i], err = s.substituted(item, values); err != nil {
+				return nil, err
+			}
 		}
-		return made
+		return made, nil
 	}
-	return template
+	return template, nil
 }

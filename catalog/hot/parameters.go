@@ -70,14 +70,18 @@ func boolText(value any) any {
 func Violated(constraint map[string]any, value any) string {
 	problem := ""
 	if allowed, ok := constraint["allowed_values"].([]any); ok {
-		for _, one := range List(value) {
+		given := List(value)
+		if len(given)*len(allowed) > maxSteps {
+			return fmt.Sprintf("a list of %d values is too long to be compared with %d allowed ones", len(given), len(allowed))
+		}
+		for _, one := range given {
 			if !slices.ContainsFunc(allowed, func(a any) bool { return equalAs(one, a) }) {
-				problem = fmt.Sprintf("%q is not one of %s", Text(one), Text(allowed))
+				problem = fmt.Sprintf("%q is not one of %s", shown(one), shown(allowed))
 			}
 		}
 	}
 	if pattern, ok := constraint["allowed_pattern"].(string); ok && !matches(pattern, Text(value)) {
-		problem = fmt.Sprintf("%q does not match %q", Text(value), pattern)
+		problem = fmt.Sprintf("%q does not match %q", shown(value), pattern)
 	}
 	if bounds, ok := constraint["length"].(map[string]any); ok {
 		size := utf8.RuneCountInString(Text(value))

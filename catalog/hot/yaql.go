@@ -14,7 +14,7 @@ import (
 const queryPatience = 5 * time.Second
 
 // query is the function yaql: an expression over data, which is $.data in it.
-func query(_ Scope, argument any) (any, error) {
+func query(s Scope, argument any) (any, error) {
 	object, _ := argument.(map[string]any)
 	text, isText := object["expression"].(string)
 	data, hasData := object["data"]
@@ -27,6 +27,9 @@ func query(_ Scope, argument any) (any, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), queryPatience, errors.New("the expression takes longer than 5 s"))
 	defer cancel()
+	if err := s.made(data); err != nil {
+		return nil, err
+	}
 	known, err := read(map[string]any{"data": data})
 	if err != nil {
 		return nil, err
@@ -37,6 +40,9 @@ func query(_ Scope, argument any) (any, error) {
 	}
 	if err != nil {
 		return nil, wrong("%q: %v", text, err)
+	}
+	if err := s.made(found); err != nil {
+		return nil, err
 	}
 	written, err := json.Marshal(yaql.JSON(found))
 	if err != nil {

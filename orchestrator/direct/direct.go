@@ -286,7 +286,10 @@ func (p *project) check(ctx context.Context, row store.Stack, content openstack.
 		one := parsed.resources[name]
 		properties := map[string]any{}
 		for property, value := range one.properties {
-			resolved, err := known.Resolve(value)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			resolved, err := known.Bounded().Resolve(value)
 			if errors.Is(err, errLater) {
 				resolved = later{}
 			} else if err != nil {

@@ -87,7 +87,7 @@ func (s *stack) named(name string) *resource {
 
 // scope is what the functions of the template find.
 func (s *stack) scope(ctx context.Context) hot.Scope {
-	made := s.template.scope
+	made := s.template.scope.Bounded()
 	find := func(name string) (*job, error) {
 		one := s.named(name)
 		if one == nil {

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/burano/burano/catalog/hot"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -55,7 +54,7 @@ func parse(content openstack.Content, pseudo map[string]any) (*template, error) 
 		sections[section] = entries
 	}
 	t := &template{resources: map[string]definition{}, outputs: map[string]any{}}
-	t.scope = hot.Scope{Conditions: sections["conditions"], Files: content.Files}
+	t.scope = hot.Scope{Conditions: sections["conditions"], Files: content.Files}.Bounded()
 	if t.scope.Parameters, err = values(sections["parameters"], environment, content.Parameters); err != nil {
 		return nil, err
 	}
@@ -199,7 +198,9 @@ func (t *template) connect(declared map[string]any) error {
 	if circle := needs.Circle(); circle != nil {
 		return wrong("these resources need each other in a circle: %s", strings.Join(circle, ", "))
 	}
-	t.implicit(needs)
+	if err := t.implicit(needs); err != nil {
+		return err
+	}
 	for name, one := range t.resources {
 		one.needs = slices.Sorted(maps.Keys(needs[name]))
 		t.resources[name] = one
@@ -208,7 +209,7 @@ func (t *template) connect(declared map[string]any) error {
 }
 
 // implicit adds the needs that Neutron has: a port in a network needs the network's subnets, and a floating address the way from outside.
-func (t *template) implicit(needs hot.Graph) {
+func (t *template) implicit(needs hot.Graph) error {
 	of := func(types ...string) (names []string) {
 		for _, name := range slices.Sorted(maps.Keys(t.resources)) {
 			if slices.Contains(types, t.resources[name].kind) {
@@ -220,6 +221,14 @@ func (t *template) implicit(needs hot.Graph) {
 	network := func(name string) string {
 		properties := kinds[t.resources[name].kind].renamed(t.resources[name].properties)
 		return hot.Text(properties["network"])
+	}
+	pairs := 0
+	for _, server := range of(typeServer) {
+		pairs += len(hot.List(t.resources[server].properties["networks"]))
+	}
+	pairs = (pairs+len(of(typePort)))*len(of(typeSubnet)) + len(of(typeFloatingIP, typeAssociation))*len(of(typeRouterInterface, typeRouter))
+	if pairs > maxPairs {
+		return wrong("the template has %d pairs of ports and subnets, and of floating addresses and routers, more than the %d that are looked at", pairs, maxPairs)
 	}
 	for _, subnet := range of(typeSubnet) {
 		for _, port := range of(typePort) {
@@ -241,7 +250,11 @@ func (t *template) implicit(needs hot.Graph) {
 			needs.Add(floating, way)
 		}
 	}
+	return nil
 }
+
+// maxPairs is how many pairs of resources may be compared. A cluster of 1,000 nodes in three subnets has less than a tenth.
+const maxPairs = 100_000
 
 // environment is what of Heat's environment files is known here.
 type environment struct {
@@ -252,7 +265,7 @@ type environment struct {
 
 func readEnvironment(source string) (environment, error) {
 	var made environment
-	if err := yaml.Unmarshal([]byte(source), &made); err != nil {
+	if err := door.YAML([]byte(source), &made, door.Bounds{}); err != nil {
 		return made, wrong("the environment of the stack cannot be read: %v", err)
 	}
 	if len(made.Registry) > 0 {

@@ -1,0 +1,107 @@
+package hot
+
+import (
+	"sync/atomic"
+
+	"github.com/burano/burano/catalog/yaql"
+)
+
+// Bounds of what the functions of one template, or of one resource, make. Heat's own are of the template and its results (max_template_size, 512 KiB;
+// max_json_body_size, 1 MiB), so that what Heat takes is far below.
+const (
+	maxMade  = 64 << 20 // bytes of all results, those of nested functions in each of them
+	maxSteps = 2_000_000
+)
+
+// room is what is left of the bounds. Functions multiply: a list in a list, a text in each place of another, a condition of two conditions.
+type room struct{ bytes, steps atomic.Int64 }
+
+// Bounded returns a scope whose evaluations have bounds together. Each evaluation of another scope has bounds of its own.
+func (s Scope) Bounded() Scope {
+	s.room = &room{}
+	s.room.bytes.Store(maxMade)
+	s.room.steps.Store(maxSteps)
+	return s
+}
+
+func (s Scope) bounded() Scope {
+	if s.room == nil {
+		return s.Bounded()
+	}
+	return s
+}
+
+// take takes bytes, and fails when there are no more.
+func (s Scope) take(bytes int64) error {
+	if s.room.bytes.Add(-bytes) < 0 {
+		return wrong("what it makes has more than %d MiB", maxMade>>20)
+	}
+	return nil
+}
+
+// step takes steps, such as comparisons.
+func (s Scope) step(steps int) error {
+	if s.room.steps.Add(-int64(steps)) < 0 {
+		return wrong("it takes more than %d steps: conditions, functions and comparisons of lists, each as often as it is used", maxSteps)
+	}
+	return nil
+}
+
+// made takes the bytes of a value.
+func (s Scope) made(value any) error { return s.take(size(value, s.room.bytes.Load())) }
+
+// text is Text of a value, in bounds.
+func (s Scope) text(value any) (string, error) {
+	if err := s.made(value); err != nil {
+		return "", err
+	}
+	return Text(value), nil
+}
+
+// shown is a value in an error.
+func shown(value any) string {
+	const most = 1 << 10
+	if size(value, most) > most {
+		return "a value of more than 1 KiB"
+	}
+	return Text(value)
+}
+
+// size is about how many bytes a value has as JSON; more than the limit for a larger one.
+func size(value any, limit int64) int64 {
+	var bytes int64
+	count := func(value any) bool {
+		bytes += size(value, limit-bytes)
+		return bytes <= limit
+	}
+	switch value := value.(type) {
+	case string:
+		return int64(len(value)) + 16
+	case []any:
+		bytes = 24
+		for _, one := range value {
+			if !count(one) {
+				break
+			}
+		}
+	case map[string]any:
+		bytes = 48
+		for key, one := range value {
+			if bytes += int64(len(key)) + 16; !count(one) {
+				break
+			}
+		}
+	case *yaql.Set:
+		return size(value.Members(), limit)
+	case *yaql.Dict:
+		bytes = 48
+		for _, one := range value.Entries() {
+			if !count(one.Key) || !count(one.Value) {
+				break
+			}
+		}
+	default:
+		return 16
+	}
+	return bytes
+}
