@@ -134,7 +134,41 @@ func Parse(plan map[string]any) (*Plan, error) {
 		return nil, &Error{Code: codeFailed, Message: err.Error(), cause: err}
 	}
 	p.content, err = p.summary(source)
+	p.Name = told(p.Name)
 	return p, err
+}
+
+// maxName is in characters.
+const maxName = 80
+
+// told is a plan's name in one line: a plan without one is called "Execute" and its whole script, of which the first line that is no comment stands for it.
+func told(name string) string {
+	lines := strings.Split(strings.TrimSpace(name), "\n")
+	if len(lines) == 1 {
+		return cut(lines[0], false)
+	}
+	verb := ""
+	if rest, is := strings.CutPrefix(lines[0], executing); is {
+		verb, lines[0] = executing, rest
+	}
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return cut(verb+line, true)
+		}
+	}
+	return cut(verb+lines[0], true)
+}
+
+// executing is how the core library's configuration.Linux calls the plan of a command.
+const executing = "Execute "
+
+// cut is a text of a bearable length. more tells that there is more of it.
+func cut(text string, more bool) string {
+	runes := []rune(strings.TrimSpace(text))
+	if more || len(runes) > maxName {
+		return string(runes[:min(len(runes), maxName)]) + "…"
+	}
+	return string(runes)
 }
 
 func formatError(format string, args ...any) error {

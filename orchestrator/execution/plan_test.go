@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -153,5 +154,18 @@ func TestPlansAreCheckedAsMuranosAgentDoes(t *testing.T) {
 			require.Equal(t, test.code, wrong.Code)
 			require.Contains(t, wrong.Message, test.want)
 		})
+	}
+}
+
+func TestAPlanOfACommandIsCalledAfterItsFirstLineThatIsNoComment(t *testing.T) {
+	for name, wanted := range map[string]string{
+		"Install nginx": "Install nginx",
+		"Execute #!/bin/bash\n# Licensed under the Apache License\n\n  apt-get update\napt-get install x\n": "Execute apt-get update…",
+		"Execute uname -a":                        "Execute uname -a",
+		"Execute #!/bin/sh\n# nothing\n":          "Execute #!/bin/sh…",
+		"Two lines\nof a name":                    "Two lines…",
+		"Execute echo " + strings.Repeat("x", 90): "Execute echo " + strings.Repeat("x", 67) + "…",
+	} {
+		require.Equal(t, wanted, told(name))
 	}
 }

@@ -21,7 +21,6 @@ const (
 	defaultPlanTimeout = time.Hour // as Murano's agent_timeout
 	propertyHost       = "host"
 	maxScriptLines     = 1000 // of one plan, in the log
-	maxNameLength      = 80   // of a plan, in the log
 )
 
 // agentClass is io.murano.system.Agent: execution plans on the servers of applications.
@@ -124,7 +123,7 @@ func (a *agentClass) background(ctx context.Context, call muranopl.Call, plan *e
 	go func() {
 		err := panics.Run(func() error { _, err := run(); return err })
 		if err != nil && ctx.Err() == nil {
-			a.reports.warn(ctx, host, fmt.Sprintf("%s: the plan %q, which nobody waits for, failed", host.Text("name"), shortened(plan.Name)), err.Error())
+			a.reports.warn(ctx, host, fmt.Sprintf("%s: the plan %q, which nobody waits for, failed", host.Text("name"), plan.Name), err.Error())
 		}
 	}()
 }
@@ -173,7 +172,7 @@ func (a *agentClass) turn(ctx context.Context, call muranopl.Call, plan *executi
 				return nil, context.Cause(ctx)
 			}
 		}
-		err = a.runtime.Step(ctx, host, "plan "+shortened(plan.Name), func(ctx context.Context) error {
+		err = a.runtime.Step(ctx, host, "plan "+plan.Name, func(ctx context.Context) error {
 			result, err = a.onServer(ctx, host, plan, id, timeout)
 			return err
 		})
@@ -185,7 +184,7 @@ func (a *agentClass) turn(ctx context.Context, call muranopl.Call, plan *executi
 func (a *agentClass) onServer(ctx context.Context, host *muranopl.Object, plan *execution.Plan, id string, timeout time.Duration) (any, error) {
 	client, err := a.servers.Connection(ctx, host)
 	if err != nil {
-		return nil, fmt.Errorf("run the plan %q: %w", shortened(plan.Name), err)
+		return nil, fmt.Errorf("run the plan %q: %w", plan.Name, err)
 	}
 	name := host.Text("name")
 	log := &scriptLog{limit: maxScriptLines}
@@ -225,16 +224,6 @@ func (l *scriptLog) last() bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.lines == l.limit+1
-}
-
-// shortened is a plan's name for the log: that of a command is the whole command.
-func shortened(name string) string {
-	first, rest, _ := strings.Cut(strings.TrimSpace(name), "\n")
-	runes := []rune(first)
-	if rest != "" || len(runes) > maxNameLength {
-		return string(runes[:min(len(runes), maxNameLength)]) + "…"
-	}
-	return first
 }
 
 // isReady tells whether the server can be logged in to in time.
