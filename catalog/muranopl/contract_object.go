@@ -67,7 +67,8 @@ func (s *step) model(a *application, c chain, value any) (any, bool) {
 	}
 	// Whatever form it is written in, it is kept with a header.
 	d, has := parseDefinition(given, "")
-	header := make(map[string]any, len(d.header)+1)
+	header := make(map[string]any, len(d.header)+3)
+	header["name"], header["metadata"] = nil, nil // which Murano's have, too
 	maps.Copy(header, d.header)
 	if !has {
 		header["type"] = s.other

@@ -147,7 +147,7 @@ func TestContractsMakeOfValuesWhatTheySay(t *testing.T) {
 	require.Equal(t, []any{int64(7)}, e.List("list"), "one value is a list of one")
 	require.Equal(t, map[string]any{}, e.Map("anyMap"))
 	require.Equal(t, []any{}, e.List("anyList"))
-	require.Equal(t, map[string]any{"?": map[string]any{"type": "org.example.Instance"}, "flavor": "big"}, e.Map("blueprint"), "a template stays a map")
+	require.Equal(t, map[string]any{"?": map[string]any{"type": "org.example.Instance", "name": nil, "metadata": nil}, "flavor": "big"}, e.Map("blueprint"), "a template stays a map")
 	require.Equal(t, "org.example.GatewayNode", e.Object("node").Class().Name, "a map without a type is of the default class")
 	require.Len(t, e.Object("node").ID(), 32)
 	require.Equal(t, "kube", e.Object("peer").Text("name"))
