@@ -18,6 +18,7 @@ import (
 
 	"github.com/burano/burano/internal/database/backup"
 	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -84,7 +85,7 @@ func snapshotContent() []byte {
 }
 
 func archiveOf(t *testing.T, rows *store.Store, sealer *secret.Sealer) *snapshot.Archive {
-	return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil }, t.TempDir())
+	return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil }, scratch.New(t.TempDir(), 1<<30))
 }
 
 func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {

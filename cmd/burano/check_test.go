@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/burano/burano/gateway/etcdtest"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/orchestrator/snapshot"
 )
@@ -36,8 +37,8 @@ func newChecks(t *testing.T, idle time.Duration) *checks {
 	t.Setenv(asProgram, "1")
 	self, err := os.Executable()
 	require.NoError(t, err)
-	scratch := t.TempDir()
-	c := &checks{Checker: snapshot.NewChecker(self, scratch, idle), t: t, scratch: scratch}
+	folder := t.TempDir()
+	c := &checks{Checker: snapshot.NewChecker(self, scratch.New(folder, 1<<30), idle), t: t, scratch: folder}
 	t.Cleanup(c.Close)
 	return c
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/burano/burano/gateway/publish"
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/gateway/traffic"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/etcd/restore"
 )
@@ -314,9 +315,19 @@ JSON. It ends at the first snapshot that is damaged, and when its input ends, al
 	return command
 }
 
+// The limits of a process that checks snapshots: of its memory, in which etcd has an index of all keys, and of the processor's time for all of them.
+const (
+	checkMemory    = 2 << 30
+	checkProcessor = 10 * time.Minute
+)
+
 // checkEach checks the snapshots whose names come in, until one cannot be restored. It ends with the input at once: whoever asks is gone, and nobody
 // waits for an answer.
 func checkEach(ctx context.Context, in io.Reader, out io.Writer, scratch string) error {
+	// It opens what a tenant's machines have sent.
+	if err := door.Confine(checkMemory, checkProcessor); err != nil {
+		return err
+	}
 	block := ballast(leastBallast)
 	defer runtime.KeepAlive(block)
 	names, ended := make(chan string), make(chan error, 2)

@@ -37,6 +37,9 @@ const coreLibrary = "io.murano"
 // minLease is the shortest lease that a server keeps in everyday life.
 const minLease = 3 * time.Second
 
+// scratchBytes is room for two snapshots of a store of etcd that is full, at the same time.
+const scratchBytes = 16 << 30
+
 // snapshotBytes is how many bytes the snapshots of a project's clusters take at most, unless a setting says otherwise: some dozens of
 // those of clusters of everyday size.
 const snapshotBytes = 1 << 30
@@ -80,6 +83,7 @@ type serveOptions struct {
 	logs              store.LogLimits
 	keep              store.Retention
 	snapshotContainer string
+	scratchSpace      int64
 
 	logFormat string
 	logLevel  slog.Level
@@ -169,6 +173,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.keep.Snapshots, "keep-snapshots", 7*24*time.Hour, "how long the snapshots of clusters are kept whose environments were deleted; 0s: for ever")
 
 	flags.StringVar(&o.snapshotContainer, "snapshot-container", "", "name of a container in the object store (Swift) of each environment's project, made where it is not there, in which snapshots of clusters are kept, sealed; without it, and where there is no object store, they are in the database")
+	flags.Int64Var(&o.scratchSpace, "scratch-space", scratchBytes, "bytes of temporary files in the state folder: snapshots of clusters that are opened (three times their size, and 192 MiB) and container images between Glance and nodes. A project has half of it at most, and 512 MiB of the disk stay free. Whoever needs more waits up to 5 minutes for it")
 
 	flags.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
@@ -213,7 +218,7 @@ func (o *serveOptions) check(s *settings) error {
 		}
 	}
 	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
-		"workers": int64(o.workers), "muranopl-steps": o.steps, "muranopl-memory": o.memory, "max-deaths": int64(o.maxDeaths), "max-reports": o.logs.Lines, "max-report-bytes": o.logs.Bytes} {
+		"workers": int64(o.workers), "muranopl-steps": o.steps, "muranopl-memory": o.memory, "max-deaths": int64(o.maxDeaths), "scratch-space": o.scratchSpace, "max-reports": o.logs.Lines, "max-report-bytes": o.logs.Bytes} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
 		}

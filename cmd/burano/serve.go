@@ -27,6 +27,7 @@ import (
 	"github.com/burano/burano/images"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/doctor"
@@ -137,11 +138,12 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	scratch, err := options.emptyScratch()
+	temporary, err := options.emptyScratch()
 	if err != nil {
 		return err
 	}
-	checker := snapshot.NewChecker(binary, scratch, checkerIdle)
+	budget := scratch.New(temporary, options.scratchSpace)
+	checker := snapshot.NewChecker(binary, budget, checkerIdle)
 	defer checker.Close() // requests that wait for a check have ended by then
 	sealer, err := secret.Open(options.keyFile())
 	if err != nil {
@@ -220,8 +222,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 		if err != nil {
 			return err
 		}
-		archive := snapshot.New(rows, cloud, sealer, checker.Check, scratch)
-		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"), images.NameOf)
+		archive := snapshot.New(rows, cloud, sealer, checker.Check, budget)
+		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"), budget, images.NameOf)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -153,17 +154,24 @@ func (c *clusters) image(ctx context.Context, image nodes.ContainerImage) (path 
 	if c.server.Images == nil {
 		return "", errors.New("this server has no folder for container images")
 	}
-	return c.server.Images.get(ctx, image, func(ctx context.Context, file *os.File) error {
-		project, err := c.runtime.Project(ctx)
-		if err != nil {
-			return err
-		}
-		return project.DownloadImage(ctx, image.ID, file, mostImageBytes)
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return "", err
+	}
+	id, err := project.ID()
+	if err != nil {
+		return "", err
+	}
+	return c.server.Images.get(ctx, id, image, func(ctx context.Context, file *os.File, admit func(context.Context, int64) error) error {
+		return project.DownloadImage(ctx, image.ID, file, mostImageBytes, admit)
 	})
 }
 
 // mostImageBytes is how large an archive may be: it lies on the server's disk.
 const mostImageBytes = 4 << 30
+
+// spared is how long an archive lies unused before it makes room for another one: nodes that ask for one at the same time take it within that.
+const spared = 10 * time.Minute
 
 // keepImages is how long an archive stays in the folder after it was needed last: nodes that join later have it downloaded again.
 const keepImages = 24 * time.Hour
@@ -171,21 +179,27 @@ const keepImages = 24 * time.Hour
 // ImageFolder is where archives of container images lie between Glance and nodes.
 type ImageFolder struct {
 	folder string
+	budget *scratch.Budget
 	nameOf func(archive string) (string, error)
 	mutex  sync.Mutex
-	busy   map[string]*sync.Mutex // by the digests of images
+	busy   map[string]*sync.Mutex   // by the digests of images
+	rooms  map[string]*scratch.Room // of archives that are there, by their paths
 }
 
-// NewImageFolder makes the folder. nameOf reads the name of the one image that an archive holds.
-func NewImageFolder(path string, nameOf func(archive string) (string, error)) (*ImageFolder, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+// NewImageFolder makes the folder, or empties it: archives have room in the budget for as long as they are there. nameOf reads the name of the one image that
+// an archive holds.
+func NewImageFolder(path string, budget *scratch.Budget, nameOf func(archive string) (string, error)) (*ImageFolder, error) {
+	if err := errors.Join(os.RemoveAll(path), os.MkdirAll(path, 0o700)); err != nil {
 		return nil, fmt.Errorf("make the folder of container images: %w", err)
 	}
-	return &ImageFolder{folder: path, nameOf: nameOf, busy: map[string]*sync.Mutex{}}, nil
+	return &ImageFolder{folder: path, budget: budget, nameOf: nameOf, busy: map[string]*sync.Mutex{}, rooms: map[string]*scratch.Room{}}, nil
 }
 
-// get returns the file of an image, downloaded if it is not there. Of several who want the same one downloads it.
-func (f *ImageFolder) get(ctx context.Context, image nodes.ContainerImage, download func(context.Context, *os.File) error) (string, error) {
+// download writes an image to a file, once it was admitted that it has so many bytes.
+type download func(ctx context.Context, file *os.File, admit func(ctx context.Context, size int64) error) error
+
+// get returns the file of an image, downloaded for a project if it is not there. Of several who want the same one downloads it.
+func (f *ImageFolder) get(ctx context.Context, project string, image nodes.ContainerImage, download download) (path string, err error) {
 	f.mutex.Lock()
 	own := f.busy[image.Digest]
 	if own == nil {
@@ -195,18 +209,30 @@ func (f *ImageFolder) get(ctx context.Context, image nodes.ContainerImage, downl
 	f.mutex.Unlock()
 	own.Lock()
 	defer own.Unlock()
-	path := filepath.Join(f.folder, image.Digest+".tar")
+	path = filepath.Join(f.folder, image.Digest+".tar")
 	now := time.Now()
 	if err := os.Chtimes(path, now, now); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
-	f.clear(now)
+	f.clear(now.Add(-keepImages))
 	file, err := os.CreateTemp(f.folder, "coming-")
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(file.Name())
-	err = download(ctx, file)
+	var room *scratch.Room
+	defer func() {
+		if err != nil && room != nil {
+			err = errors.Join(err, room.Release())
+		}
+	}()
+	err = download(ctx, file, func(ctx context.Context, size int64) (err error) {
+		if !f.budget.Fits(project, size) {
+			f.clear(time.Now().Add(-spared))
+		}
+		room, err = f.budget.Reserve(ctx, project, size)
+		return err
+	})
 	if err := errors.Join(err, file.Close()); err != nil {
 		return "", err
 	}
@@ -214,18 +240,25 @@ func (f *ImageFolder) get(ctx context.Context, image nodes.ContainerImage, downl
 	if err != nil || called != image.Name {
 		return "", fault.New(fault.Invalid, "image %s of Glance is called %s, and holds no container image of that name: push it with burano image push", image.ID, image.Name)
 	}
-	return path, os.Rename(file.Name(), path)
+	if err := os.Rename(file.Name(), path); err != nil {
+		return "", err
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.rooms[path] = room
+	return path, nil
 }
 
-// clear removes what nobody has needed for long, and what a server that was killed has left.
-func (f *ImageFolder) clear(now time.Time) {
-	entries, err := os.ReadDir(f.folder)
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && now.Sub(info.ModTime()) > keepImages {
-			_ = os.Remove(filepath.Join(f.folder, entry.Name()))
+// clear removes archives that were not needed since a time.
+func (f *ImageFolder) clear(since time.Time) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for path, room := range f.rooms {
+		info, err := os.Stat(path)
+		if err == nil && info.ModTime().After(since) || os.Remove(path) != nil {
+			continue
 		}
+		_ = room.Release() // it has no other files
+		delete(f.rooms, path)
 	}
 }

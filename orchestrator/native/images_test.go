@@ -16,12 +16,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes"
 )
 
 func TestAnArchiveIsDownloadedOnceForAllNodes(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "images")
-	images, err := NewImageFolder(folder, func(archive string) (string, error) {
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	former := filepath.Join(folder, "former.tar")
+	require.NoError(t, os.WriteFile(former, nil, 0o600))
+	budget := scratch.New(t.TempDir(), 1<<30)
+	images, err := NewImageFolder(folder, budget, func(archive string) (string, error) {
 		manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(archive) })
 		if err != nil {
 			return "", err
@@ -29,13 +34,15 @@ func TestAnArchiveIsDownloadedOnceForAllNodes(t *testing.T) {
 		return manifest[0].RepoTags[0], nil
 	})
 	require.NoError(t, err)
-	old := filepath.Join(folder, "old.tar")
-	require.NoError(t, os.WriteFile(old, nil, 0o600))
-	require.NoError(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*keepImages)))
+	require.NoFileExists(t, former, "it would have no room")
 	wanted := nodes.ContainerImage{Name: "glance.local/web:1", Digest: "aa", ID: "1"}
 	var downloads atomic.Int32
-	download := func(_ context.Context, file *os.File) error {
+	const size = 100 << 20
+	download := func(ctx context.Context, file *os.File, admit func(context.Context, int64) error) error {
 		downloads.Add(1)
+		if err := admit(ctx, size); err != nil {
+			return err
+		}
 		tag, err := name.NewTag(wanted.Name)
 		if err != nil {
 			return err
@@ -43,14 +50,16 @@ func TestAnArchiveIsDownloadedOnceForAllNodes(t *testing.T) {
 		return tarball.Write(tag, empty.Image, file)
 	}
 	lost := errors.New("the connection is lost")
-	_, err = images.get(t.Context(), wanted, func(context.Context, *os.File) error { return lost })
+	_, err = images.get(t.Context(), "p", wanted, func(ctx context.Context, _ *os.File, admit func(context.Context, int64) error) error {
+		return errors.Join(admit(ctx, size), lost)
+	})
 	require.ErrorIs(t, err, lost)
-	require.NoFileExists(t, old, "nobody has needed it for long")
+	require.True(t, budget.Fits("p", budget.Share()), "it has given its room back")
 
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			path, err := images.get(t.Context(), wanted, download)
+			path, err := images.get(t.Context(), "p", wanted, download)
 			if err != nil || path != filepath.Join(folder, "aa.tar") {
 				t.Errorf("got %s, %v", path, err)
 			}
@@ -58,11 +67,21 @@ func TestAnArchiveIsDownloadedOnceForAllNodes(t *testing.T) {
 	}
 	all.Wait()
 	require.EqualValues(t, 1, downloads.Load())
-	_, err = images.get(t.Context(), nodes.ContainerImage{Name: "glance.local/other:1", Digest: "bb", ID: "2"}, download)
+	_, err = images.get(t.Context(), "p", nodes.ContainerImage{Name: "glance.local/other:1", Digest: "bb", ID: "2"}, download)
 	require.ErrorContains(t, err, "image 2 of Glance is called glance.local/other:1, and holds no container image of that name")
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
+	require.True(t, budget.Fits("p", budget.Share()-size))
+	require.False(t, budget.Fits("p", budget.Share()))
+
+	path := filepath.Join(folder, "aa.tar")
+	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-2*spared)))
+	_, err = images.get(t.Context(), "p", nodes.ContainerImage{Name: wanted.Name, Digest: "cc", ID: "3"}, func(ctx context.Context, file *os.File, admit func(context.Context, int64) error) error {
+		return errors.Join(admit(ctx, budget.Share()), lost)
+	})
+	require.ErrorIs(t, err, lost)
+	require.NoFileExists(t, path, "what is not needed makes room")
 }
 
 func TestImagesOfGlanceAreToldByTheirNames(t *testing.T) {

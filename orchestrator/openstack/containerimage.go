@@ -59,7 +59,7 @@ func (p *Project) ContainerImage(ctx context.Context, name string) (image Contai
 	if len(list) == 0 {
 		return image, false, nil
 	}
-	own, err := p.id()
+	own, err := p.ID()
 	if err != nil {
 		return image, false, err
 	}
@@ -91,9 +91,9 @@ func (r reachable) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// DownloadImage writes the data of an image, so many bytes at most, to a file. Where Glance knows their SHA-512, that is checked. A fault of kind Invalid says
-// that they are too many.
-func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, most int64) error {
+// DownloadImage writes the data of an image, so many bytes at most, to a file, once admit has let their number pass. Where Glance knows their SHA-512, that is
+// checked. A fault of kind Invalid says that they are too many.
+func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, most int64, admit func(ctx context.Context, size int64) error) error {
 	client, err := openstack.NewImageV2(p.provider, p.endpoint)
 	if err != nil {
 		return fmt.Errorf("find Glance in the service catalog: %w", err)
@@ -107,6 +107,9 @@ func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, m
 	}
 	if image.SizeBytes > most {
 		return fault.New(fault.Invalid, "image %s has %d MB, and Burano brings container images of up to %d MB to nodes: use a registry for it", image.Name, image.SizeBytes/1e6, most/1e6)
+	}
+	if err := admit(ctx, image.SizeBytes); err != nil {
+		return fmt.Errorf("download image %s: %w", id, err)
 	}
 	var hash hash.Hash
 	err = Patiently(ctx, "image", func(ctx context.Context) error {

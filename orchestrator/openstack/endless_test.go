@@ -91,7 +91,7 @@ func TestAnImageIsStreamedToItsFileAndAskedForAgainWhereItBreaksOff(t *testing.T
 		file, err := os.Create(filepath.Join(t.TempDir(), "image"))
 		require.NoError(t, err)
 		ctx := WithOutages(t.Context(), Outages{Patience: time.Minute})
-		failed := project.DownloadImage(ctx, "1", file, 1<<30)
+		failed := project.DownloadImage(ctx, "1", file, 1<<30, func(context.Context, int64) error { return nil })
 		require.NoError(t, file.Close())
 		content, err := os.ReadFile(file.Name())
 		require.NoError(t, err)

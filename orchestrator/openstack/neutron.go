@@ -108,7 +108,7 @@ const DefaultRouterName = "murano-default-router"
 
 // DefaultRouter returns the id of the project's router of that name, or else of its first one that leads to an external network.
 func (p *Project) DefaultRouter(ctx context.Context) (string, error) {
-	project, err := p.id()
+	project, err := p.ID()
 	if err != nil {
 		return "", fmt.Errorf("find out the project of the token: %w", err)
 	}

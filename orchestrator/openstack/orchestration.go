@@ -198,7 +198,7 @@ func (p *Project) clients() (Clients, error) {
 	if err != nil {
 		return Clients{}, fmt.Errorf("find Glance in the service catalog: %w", err)
 	}
-	projectID, err := p.id()
+	projectID, err := p.ID()
 	if err != nil {
 		return Clients{}, fmt.Errorf("find out the project of the token: %w", err)
 	}

@@ -122,7 +122,7 @@ type cloudChoices struct {
 
 // choices asks for those of these kinds.
 func (p *Project) choices(ctx context.Context, kinds ...string) (all cloudChoices, err error) {
-	projectID, err := p.id()
+	projectID, err := p.ID()
 	if err != nil {
 		return all, err
 	}
@@ -178,8 +178,8 @@ func (p *Project) unlistedImages(ctx context.Context, list []newServer, known *c
 	return nil
 }
 
-// id is the project's, "" when the token does not say.
-func (p *Project) id() (string, error) {
+// ID is the project's, "" when the token does not say.
+func (p *Project) ID() (string, error) {
 	if p.projectID != "" {
 		return p.projectID, nil
 	}

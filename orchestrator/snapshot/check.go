@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/scratch"
 )
 
 // checkLimit is how long the opening of a snapshot may take: whoever takes one before a change must not wait for ever.
@@ -23,8 +25,9 @@ const checkLimit = 10 * time.Minute
 // another, because its start takes longer than most snapshots do. It is safe for concurrent use; as many processes run as snapshots are opened
 // at the same time.
 type Checker struct {
-	program, scratch string
-	idle             time.Duration
+	program string
+	scratch *scratch.Budget
+	idle    time.Duration
 
 	closing context.Context // ends with Close
 	end     context.CancelFunc
@@ -34,10 +37,10 @@ type Checker struct {
 	waiting []*process // open nothing
 }
 
-// NewChecker makes a checker. Its processes write below the folder scratch, up to twice the size of a snapshot, and end when they have had
-// nothing to open for the time idle. Close ends the checker.
-func NewChecker(program, scratch string, idle time.Duration) *Checker {
-	c := &Checker{program: program, scratch: scratch, idle: idle}
+// NewChecker makes a checker. Its processes write below the budget's folder, up to twice the size of a snapshot, for which its caller has room, and end when
+// they have had nothing to open for the time idle. Close ends the checker.
+func NewChecker(program string, budget *scratch.Budget, idle time.Duration) *Checker {
+	c := &Checker{program: program, scratch: budget, idle: idle}
 	c.closing, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -91,7 +94,7 @@ func (c *Checker) start() (*process, error) {
 	if c.closing.Err() != nil {
 		return nil, errors.New("the server ends")
 	}
-	folder, err := os.MkdirTemp(c.scratch, "check-")
+	folder, err := c.scratch.Folder("check-")
 	if err != nil {
 		return nil, err
 	}
@@ -155,13 +158,16 @@ type process struct {
 	folder  string // what it writes is below it
 	files   io.Writer
 	answers *json.Decoder
-	said    bytes.Buffer // its standard error, to be read when it is gone
+	said    *door.Buffer // the beginning of its standard error, to be read when it is gone
 	expiry  *time.Timer  // of one that opens nothing
 }
 
+// saidLimit is how many bytes a process may write of why it ends.
+const saidLimit = 64 << 10
+
 func begin(command *exec.Cmd, folder string) (*process, error) {
-	p := &process{command: command, folder: folder}
-	command.Stderr = &p.said
+	p := &process{command: command, folder: folder, said: &door.Buffer{Limit: saidLimit, What: "its standard error"}}
+	command.Stderr = p.said
 	files, err := command.StdinPipe()
 	if err != nil {
 		return nil, err

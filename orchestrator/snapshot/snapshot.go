@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -63,16 +64,23 @@ type Archive struct {
 	sealer  Sealer
 	check   func(ctx context.Context, file string) (Checked, error)
 	checks  chan struct{} // holds a token for each snapshot that is opened
-	scratch string
+	scratch *scratch.Budget
 }
+
+// How much room the opening of a snapshot takes: the file and twice its size besides, and what etcd makes before anything is written (two segments of its
+// log, of 64 MiB each).
+const (
+	roomPerByte = 3
+	roomOfAny   = 192 << 20
+)
 
 // maxChecks is how many snapshots are opened at the same time: each takes a processor, and twice its size on the disk.
 const maxChecks = 2
 
-// New makes an archive; objects may be nil where no snapshot is in a container. check opens the snapshot that is in a file below the folder
-// scratch, as Checker.Check does; the file is removed thereafter.
-func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Context, file string) (Checked, error), scratch string) *Archive {
-	return &Archive{Rows: rows, objects: objects, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks), scratch: scratch}
+// New makes an archive; objects may be nil where no snapshot is in a container. check opens the snapshot that is in a file, as
+// Checker.Check does. Room for that, the file's and the check's, is reserved in the budget.
+func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Context, file string) (Checked, error), budget *scratch.Budget) *Archive {
+	return &Archive{Rows: rows, objects: objects, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks), scratch: budget}
 }
 
 // Subject says of what a snapshot is taken, and why.
@@ -155,7 +163,9 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 	if err != nil {
 		return "", err
 	}
-	if err := write(ctx, compressed); err != nil {
+	// Zeros take nothing when they are compressed, and their room when they are opened.
+	unpacked := &counter{to: door.Writer(compressed, max(0, a.scratch.Share()-roomOfAny)/roomPerByte, "the snapshot, for which a project has scratch space,")}
+	if err := write(ctx, unpacked); err != nil {
 		if to.err != nil {
 			return "", to.err // what was to blame
 		}
@@ -168,29 +178,45 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 		return "", err
 	}
 	stored()
-	checked, err := a.verify(ctx, begun.ID)
+	checked, err := a.verify(ctx, begun, unpacked.bytes)
 	if err != nil {
 		return "", fmt.Errorf("verify the snapshot: %w", err)
 	}
 	return begun.ID, a.KeepSnapshot(ctx, begun.ID, checked.Revision, checked.Size)
 }
 
-// verify opens what was kept of a snapshot.
-func (a *Archive) verify(ctx context.Context, id string) (checked Checked, err error) {
+// counter counts what is written.
+type counter struct {
+	to    io.Writer
+	bytes int64
+}
+
+func (c *counter) Write(more []byte) (int, error) {
+	n, err := c.to.Write(more)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// verify opens what was kept of a snapshot of so many bytes.
+func (a *Archive) verify(ctx context.Context, of store.Snapshot, size int64) (checked Checked, err error) {
+	room, err := a.scratch.Reserve(ctx, of.ProjectID, roomOfAny+roomPerByte*size)
+	if err != nil {
+		return checked, err
+	}
+	defer func() { err = errors.Join(err, room.Release()) }()
 	select {
 	case a.checks <- struct{}{}:
 		defer func() { <-a.checks }()
 	case <-ctx.Done():
 		return checked, context.Cause(ctx)
 	}
-	file, err := os.CreateTemp(a.scratch, "snapshot-") // mode 0600
+	file, err := room.File("snapshot-")
 	if err != nil {
 		return checked, err
 	}
-	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
-	content, err := a.Open(ctx, id)
+	content, err := a.Open(ctx, of.ID)
 	if err == nil {
-		_, err = io.Copy(file, content)
+		_, err = io.Copy(file, door.Reader(content, size, "what was kept of the snapshot"))
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return checked, err

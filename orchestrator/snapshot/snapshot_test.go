@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/quota"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -37,7 +38,7 @@ func archive(t *testing.T, limit int64, check func(ctx context.Context, file str
 	require.NoError(t, err)
 	e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: map[string]any{}}}
 	require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
-	return snapshot.New(rows, nil, sealer, check, t.TempDir()), e
+	return snapshot.New(rows, nil, sealer, check, scratch.New(t.TempDir(), 2<<30)), e
 }
 
 func fits(context.Context, string) (snapshot.Checked, error) {
@@ -148,4 +149,23 @@ func TestASnapshotByScheduleTakesThePlaceOfTheOldestOnesAndNeverOfARequestedOne(
 	require.NoError(t, err)
 	require.Equal(t, store.BeforeChange, list[0].Kind)
 	require.True(t, bytes.Contains([]byte(list[len(list)-1].Kind+list[1].Kind), []byte(store.Requested)))
+}
+
+// zeros are bytes that take nothing when they are compressed.
+type zeros struct{}
+
+func (zeros) Read(into []byte) (int, error) { clear(into); return len(into), nil }
+
+func TestZerosWithoutEndAreNotUnpackedBesideTheDatabase(t *testing.T) {
+	opened := false
+	a, e := archive(t, 64<<20, func(context.Context, string) (snapshot.Checked, error) { opened = true; return snapshot.Checked{}, nil })
+	_, err := a.Take(t.Context(), snapshot.Subject{EnvironmentID: e.ID, ClusterID: "c", Kind: store.Requested}, func(_ context.Context, to io.Writer) error {
+		_, err := io.Copy(to, zeros{})
+		return err
+	})
+	require.ErrorContains(t, err, "the snapshot, for which a project has scratch space, has more than")
+	require.False(t, opened)
+	list, err := a.Snapshots(t.Context(), store.SnapshotFilter{})
+	require.NoError(t, err)
+	require.Empty(t, list)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/quota"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -50,7 +51,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	rows, sealer, environment := snapshotRows(t, func() time.Time { return now })
 	archive := snapshot.New(rows, service, sealer, func(context.Context, string) (snapshot.Checked, error) {
 		return snapshot.Checked{Revision: 1, Size: 1}, nil
-	}, t.TempDir())
+	}, scratch.New(t.TempDir(), 1<<30))
 	of := snapshot.Subject{EnvironmentID: environment, ClusterID: "c", Kind: store.Requested, Secrets: []byte("keys"), Container: address,
 		Refused: func(why error) { t.Errorf("the container was not used: %v", why) }}
 	content := func() io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{7}), 9<<20) }

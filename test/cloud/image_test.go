@@ -61,7 +61,7 @@ func containerImagesAreFound(t *testing.T, c *cloud) {
 		file, err := os.Create(path)
 		require.NoError(t, err)
 		defer file.Close()
-		failed := project.DownloadImage(t.Context(), own.ID, file, most)
+		failed := project.DownloadImage(t.Context(), own.ID, file, most, func(context.Context, int64) error { return nil })
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
 		return string(content), failed

@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"internal/panics":     {},
 	"internal/lists":      {},
 	"internal/quota":      {"internal/database", "internal/fault"},
+	"internal/scratch":    {"internal/door", "internal/fault", "internal/wait"},
 	"internal/sensitive":  {},
 	"internal/version":    {},
 	"internal/wait":       {},

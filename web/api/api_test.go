@@ -23,6 +23,7 @@ import (
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
@@ -83,7 +84,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	cloud := enginetest.NewCloud()
 	archive := snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) {
 		return snapshot.Checked{Revision: 7, Size: 25}, nil
-	}, t.TempDir())
+	}, scratch.New(t.TempDir(), 1<<30))
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
 		Natives: s.world.Natives, Logger: slog.New(slog.DiscardHandler), Poll: time.Hour})
 	require.NoError(t, err)
