@@ -53,7 +53,11 @@ func (g *gateway) wanted() (web haproxy.Web, known bool) {
 			}
 		}
 	}
+	byDefault := slices.IndexFunc(web.Sites, func(site route.Site) bool { return site.Default != "" })
 	for _, one := range certificates {
+		if byDefault >= 0 && one.namespace == web.Sites[byDefault].Namespace && one.secret == web.Sites[byDefault].Default {
+			web.Default = &haproxy.Certificate{Name: one.namespace + "/" + one.secret, PEM: one.pem}
+		}
 		if mine := hosts[name{one.namespace, one.secret}]; len(mine) > 0 {
 			slices.Sort(mine)
 			web.Certificates = append(web.Certificates, haproxy.Certificate{Name: one.namespace + "/" + one.secret, Hosts: mine, PEM: one.pem})

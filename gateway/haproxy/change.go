@@ -42,7 +42,7 @@ func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, d
 		if already, twice := wanted[section]; twice {
 			had = already.Servers
 		}
-		l.Servers = serversOf(backends)
+		l.Servers = serversOf(backends, l.Rules.Affinity)
 		wanted[section] = l
 		all += len(l.Servers) - len(had)
 		return true
@@ -58,7 +58,7 @@ func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, d
 			return 0, false
 		}
 		for _, section := range sections {
-			if !add(section, p.settled.listeners[section].About, pool.Backends) {
+			if has := p.settled.listeners[section]; has.Rules.Affinity != affinityOf(pool) || !add(section, has.About, pool.Backends) {
 				return 0, false
 			}
 		}

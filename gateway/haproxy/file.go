@@ -274,12 +274,20 @@ func (f *file) add(l listener, id string) error {
 	if l.HTTP {
 		backend.Mode = models.BackendBaseModeHTTP
 	}
+	if l.Rules.Affinity > 0 {
+		affine(backend, l.Rules.Affinity)
+	}
 	if l.Filters != nil && l.Filters.Timeout > 0 {
 		patience := l.Filters.Timeout.Milliseconds()
 		backend.ServerTimeout = &patience
 	}
 	if err := f.client.CreateBackend(backend, id, 0); err != nil {
 		return err
+	}
+	if l.Rules.Affinity > 0 {
+		if err := f.stick(l.Section, id); err != nil {
+			return err
+		}
 	}
 	if l.Filters != nil {
 		if err := f.filters(l.Section, l.Filters, id); err != nil {

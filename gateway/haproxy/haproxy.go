@@ -300,7 +300,7 @@ func (p *Proxy) plan(
 				return
 			}
 		}
-		l.Servers = serversOf(backends)
+		l.Servers = serversOf(backends, l.Rules.Affinity)
 		wanted[l.Section] = l
 	}
 	for _, r := range routes {
@@ -320,6 +320,7 @@ func (p *Proxy) plan(
 		switch pool, there := pools[t.pool]; {
 		case there:
 			l := t.listener()
+			l.keepClients(pool)
 			sections[t.pool] = append(sections[t.pool], l.Section)
 			add(l, pool.Backends)
 		case t.pool == "":

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/haproxytech/client-native/v6/models"
@@ -16,6 +17,7 @@ import (
 type Web struct {
 	route.HTTP
 	Certificates []Certificate
+	Default      *Certificate // for hosts that have none; nil: one that is made here
 }
 
 // Certificate is by what some hosts show who they are.
@@ -34,8 +36,19 @@ func poolSection(name string) string {
 }
 
 func poolListener(p route.Pool) listener {
-	return listener{Section: poolSection(p.Name()), About: p.Name(), HTTP: true}
+	l := listener{Section: poolSection(p.Name()), About: p.Name(), HTTP: true}
+	l.keepClients(p)
+	return l
 }
+
+// keepClients has the listener of a pool keep clients on their servers, where the pool has that.
+func (l *listener) keepClients(p route.Pool) {
+	if l.Rules.Affinity = affinityOf(p); l.Rules.Affinity > 0 {
+		l.About += " affinity:" + strconv.FormatInt(p.Affinity, 10)
+	}
+}
+
+func affinityOf(p route.Pool) time.Duration { return time.Duration(p.Affinity) * time.Second }
 
 const (
 	requestPatience = 10 * time.Second // for the headers of a request

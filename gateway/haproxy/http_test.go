@@ -226,6 +226,31 @@ func TestCertificatesChangeAtRunTimeAndAreReadByNobodyElse(t *testing.T) {
 	require.Equal(t, "second", shown("example.org"))
 	require.Equal(t, unknown, shown("example.net"))
 
+	// Hosts that have none show that of an Ingress for all, as long as HAProxy takes it.
+	given := func(bits []byte) {
+		t.Helper()
+		h := h
+		h.Listeners = []route.Listener{{Port: l.plain}, {Port: l.safe, TLS: true}}
+		web := haproxy.Web{HTTP: h, Certificates: []haproxy.Certificate{first, second}}
+		if bits != nil {
+			web.Default = &haproxy.Certificate{Name: "default/all", PEM: bits}
+		}
+		outcome, err := l.proxy.Apply(t.Context(), nil, web)
+		require.NoError(t, err)
+		require.False(t, outcome.Reloaded)
+	}
+	given(pair(t, "all", 0))
+	require.Equal(t, "all", shown("example.net"))
+	require.Equal(t, "first", shown("example.com"))
+	given(pair(t, "all the others", 2048))
+	require.Equal(t, "all the others", shown(""))
+	given([]byte("no certificate"))
+	require.Equal(t, unknown, shown("example.net"))
+	given(pair(t, "all", 0))
+	require.Equal(t, "all", shown("example.net"))
+	given(nil)
+	require.Equal(t, unknown, shown("example.net"))
+
 	// A renewed one, which has handshakes of its own at every instant.
 	renewed := first
 	renewed.PEM = pair(t, "renewed", 0)

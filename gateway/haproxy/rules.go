@@ -21,10 +21,11 @@ type rules struct {
 	ClientConnections int            // of them of one client; 0: any
 	AcceptProxy       bool           // clients say by the PROXY protocol whose connection it is; sources and limits are about who connects all the same
 	SendProxy         bool           // servers are told so
+	Affinity          time.Duration  // how long a client keeps its server; 0: connections are spread
 }
 
 func rulesOf(r route.Route) rules {
-	return rules{Sources: r.Sources, Idle: r.Idle, Connections: r.Connections, ClientConnections: r.ClientConnections, AcceptProxy: r.AcceptProxy, SendProxy: r.SendProxy}
+	return rules{Sources: r.Sources, Idle: r.Idle, Connections: r.Connections, ClientConnections: r.ClientConnections, AcceptProxy: r.AcceptProxy, SendProxy: r.SendProxy, Affinity: r.Affinity}
 }
 
 // share is how many connections one listener, or one client, may have of those that a gateway carries, so that there is room for others.
@@ -40,12 +41,15 @@ func (r rules) sum() string {
 	if r.AcceptProxy || r.SendProxy { // that of others is what it was, so that an upgrade reloads nothing
 		text += fmt.Sprint(r.AcceptProxy, r.SendProxy)
 	}
+	if r.Affinity > 0 {
+		text += fmt.Sprint("affinity", r.Affinity)
+	}
 	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(text)))
 }
 
 // none says that a route demands nothing, as most do.
 func (r rules) none() bool {
-	return len(r.Sources) == 0 && r.Idle == 0 && r.Connections == 0 && r.ClientConnections == 0 && !r.AcceptProxy && !r.SendProxy
+	return len(r.Sources) == 0 && r.Idle == 0 && r.Connections == 0 && r.ClientConnections == 0 && !r.AcceptProxy && !r.SendProxy && r.Affinity == 0
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/haproxytech/client-native/v6/models"
 
@@ -83,7 +84,9 @@ func servers(all map[string]listener) (sum int) {
 
 // serversOf says how HAProxy is to treat backends: ready ones take connections; those on their way out only when
 // nobody else is left, as kube-proxy does it too; the others are not there.
-func serversOf(backends []route.Backend) []server {
+//
+// With affinity those on their way out are not there either while others are ready: HAProxy sends its clients to a server that drains. Their connections last.
+func serversOf(backends []route.Backend, affinity time.Duration) []server {
 	anyReady := slices.ContainsFunc(backends, func(b route.Backend) bool { return b.Ready })
 	list := make([]server, 0, len(backends))
 	for _, b := range backends {
@@ -96,7 +99,7 @@ func serversOf(backends []route.Backend) []server {
 		switch {
 		case b.Ready, b.Draining && !anyReady:
 			s.State = ready
-		case b.Draining:
+		case b.Draining && affinity == 0:
 			s.State = draining
 		default:
 			continue
@@ -112,7 +115,7 @@ type change struct {
 	Section  string
 	Server   server
 	New      bool   // HAProxy does not have it
-	Protocol string // of a new one
+	Protocol string // of a new one, and with affinity its id
 }
 
 func (c change) String() string {
@@ -122,8 +125,12 @@ func (c change) String() string {
 // changes lists what to do at run time to come from the servers that a section has to those of the listener wanted. Newcomers come first and leavers last, so
 // that at no instant there are fewer servers than before or after.
 func changes(are []server, wanted listener) (list []change) {
+	var ids map[netip.AddrPort]string
+	if wanted.Rules.Affinity > 0 {
+		ids = identified(wanted.Servers)
+	}
 	add := func(s server, isNew bool) {
-		list = append(list, change{Section: wanted.Section, Server: s, New: isNew, Protocol: wanted.protocol()})
+		list = append(list, change{Section: wanted.Section, Server: s, New: isNew, Protocol: ids[s.Address] + wanted.protocol()})
 	}
 	leave := func(s server) {
 		if s.State != leaving {

@@ -15,10 +15,10 @@ func TestDrainingBackendsServeOnlyWhenNobodyElseDoes(t *testing.T) {
 	one, two := route.Backend{Address: "10.0.0.1", Port: 80, Draining: true}, route.Backend{Address: "10.0.0.2", Port: 80, Ready: true}
 	gone := route.Backend{Address: "10.0.0.3", Port: 80}
 	require.Equal(t, []server{{"10.0.0.1-80", netip.MustParseAddrPort("10.0.0.1:80"), draining}, {"10.0.0.2-80", netip.MustParseAddrPort("10.0.0.2:80"), ready}},
-		serversOf([]route.Backend{two, one, gone}))
-	require.Equal(t, []server{{"10.0.0.1-80", netip.MustParseAddrPort("10.0.0.1:80"), ready}}, serversOf([]route.Backend{one, gone}))
-	require.Equal(t, []server{{"fd00::1-80", netip.MustParseAddrPort("[fd00::1]:80"), ready}}, serversOf([]route.Backend{{Address: "fd00::1", Port: 80, Ready: true}}))
-	require.Empty(t, serversOf(nil))
+		serversOf([]route.Backend{two, one, gone}, 0))
+	require.Equal(t, []server{{"10.0.0.1-80", netip.MustParseAddrPort("10.0.0.1:80"), ready}}, serversOf([]route.Backend{one, gone}, 0))
+	require.Equal(t, []server{{"fd00::1-80", netip.MustParseAddrPort("[fd00::1]:80"), ready}}, serversOf([]route.Backend{{Address: "fd00::1", Port: 80, Ready: true}}, 0))
+	require.Empty(t, serversOf(nil, 0))
 }
 
 func TestServersFollowAnyHistoryOfBackends(t *testing.T) {
@@ -43,7 +43,7 @@ func TestServersFollowAnyHistoryOfBackends(t *testing.T) {
 		slices.SortFunc(now, compareServers)
 
 		for range rapid.IntRange(1, 10).Draw(t, "changes") {
-			wanted := serversOf(anyBackends.Draw(t, "next"))
+			wanted := serversOf(anyBackends.Draw(t, "next"), 0)
 			before := slices.Clone(now)
 			// The commands, one after the other, lead from the one to the other, and never leave fewer servers than the smaller of both.
 			atLeast := min(countOf(now, ready), countOf(wanted, ready))

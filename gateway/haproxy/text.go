@@ -161,8 +161,8 @@ func readAddress(word string) (netip.AddrPort, error) {
 }
 
 // serverLine is how a server stands in the configuration.
-func serverLine(s server, checks checks, protocol string) string {
-	line := serverIndent + s.Name + " " + s.Address.String() + checks.word()
+func serverLine(s server, checks checks, id, protocol string) string {
+	line := serverIndent + s.Name + " " + s.Address.String() + id + checks.word()
 	if s.State == draining {
 		line += " weight 0"
 	}
@@ -178,20 +178,25 @@ const (
 // place puts the servers of a listener into its section, in the place of others.
 func (t text) place(l listener, checks checks) {
 	var section strings.Builder
-	protocol := l.protocol()
+	protocol, affinity := l.protocol(), l.Rules.Affinity > 0
 	for line := range strings.Lines(t.sections[backendKey(l.Section)]) {
 		if !strings.HasPrefix(line, serverIndent) {
 			section.WriteString(line)
 			continue
 		}
+		affinity = affinity || isIdentified(line)
 		for _, one := range []string{http2, sendProxy} { // which is not known of what was read
 			if strings.Contains(line, one) {
 				protocol = one
 			}
 		}
 	}
+	var ids map[netip.AddrPort]string
+	if affinity {
+		ids = identified(l.Servers)
+	}
 	for _, s := range l.Servers {
-		section.WriteString(serverLine(s, checks, protocol))
+		section.WriteString(serverLine(s, checks, ids[s.Address], protocol))
 	}
 	t.sections[backendKey(l.Section)] = section.String()
 }

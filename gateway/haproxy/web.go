@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -102,7 +103,7 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 		}
 	}
 	p.rules(web.HTTP, wanted)
-	err := w.unknownHosts()
+	err := w.unknownHosts(ctx, web.Default, p.bad)
 	for _, one := range w.maps(p) {
 		err = errors.Join(err, writeMap(one.path, one.entries))
 	}
@@ -154,28 +155,33 @@ func (w webFiles) keep(ctx context.Context, c Certificate) (listed, error) {
 	if present, err := os.ReadFile(l.file); err == nil && bytes.Equal(present, c.PEM) {
 		return l, nil
 	}
-	if _, err := tls.X509KeyPair(c.PEM, c.PEM); err != nil {
-		return listed{}, refusal{err}
+	return l, w.put(ctx, c.PEM, l.file)
+}
+
+// put writes a certificate's file that HAProxy takes. The error is a refusal where the certificate is the reason.
+func (w webFiles) put(ctx context.Context, content []byte, path string) error {
+	if _, err := tls.X509KeyPair(content, content); err != nil {
+		return refusal{err}
 	}
 	candidate := filepath.Join(w.directory, "candidate.pem")
 	check := filepath.Join(w.directory, "candidate.cfg")
 	defer os.Remove(candidate)
 	defer os.Remove(check)
-	if err := writeAtomically(candidate, c.PEM, 0o600); err != nil {
-		return listed{}, err
+	if err := writeAtomically(candidate, content, 0o600); err != nil {
+		return err
 	}
 	text := fmt.Sprintf("defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nfrontend candidate\n  bind 127.0.0.1:1 ssl crt %s\n", candidate)
 	if err := writeAtomically(check, []byte(text), 0o600); err != nil {
-		return listed{}, err
+		return err
 	}
 	output, err := exec.CommandContext(ctx, w.binary, "-c", "-f", check).CombinedOutput()
 	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.Exited() {
-		return listed{}, refusal{fmt.Errorf("HAProxy does not take it: %w: %.500s", err, bytes.TrimSpace(output))}
+		return refusal{fmt.Errorf("HAProxy does not take it: %w: %.500s", err, bytes.TrimSpace(output))}
 	}
 	if err != nil {
-		return listed{}, fmt.Errorf("check it: %w", err)
+		return fmt.Errorf("check it: %w", err)
 	}
-	return l, os.Rename(candidate, l.file)
+	return os.Rename(candidate, path)
 }
 
 // list writes the list of certificates, and forgets the others.
@@ -203,12 +209,27 @@ var (
 	unknownEnds   = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 )
 
-// unknownHosts makes the certificate for hosts that have none, signed by itself. One that has not begun yet, or has ended, is made anew.
-func (w webFiles) unknownHosts() error {
-	if present, err := os.ReadFile(w.unknown()); err == nil {
-		if pair, err := tls.X509KeyPair(present, present); err == nil && !time.Now().Before(pair.Leaf.NotBefore) && time.Now().Before(pair.Leaf.NotAfter) {
+// nameOfUnknown is whose the certificate is that is made here.
+const nameOfUnknown = "this-host-has-no-certificate.invalid"
+
+// unknownHosts writes the certificate for hosts that have none. Where none is given, or HAProxy does not take it, which bad says then, it is one that
+// signs itself. Such a one that has not begun yet, or has ended, is made anew.
+func (w webFiles) unknownHosts(ctx context.Context, given *Certificate, bad map[string]string) error {
+	present, _ := os.ReadFile(w.unknown()) // what cannot be read is written anew
+	if given != nil {
+		if bytes.Equal(present, given.PEM) {
 			return nil
 		}
+		err := w.put(ctx, given.PEM, w.unknown())
+		refused := refusal{}
+		if !errors.As(err, &refused) {
+			return err
+		}
+		bad[given.Name] = refused.Error()
+	}
+	pair, err := tls.X509KeyPair(present, present)
+	if err == nil && pair.Leaf.Subject.CommonName == nameOfUnknown && !time.Now().Before(pair.Leaf.NotBefore) && time.Now().Before(pair.Leaf.NotAfter) {
+		return nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -218,9 +239,8 @@ func (w webFiles) unknownHosts() error {
 	if err != nil {
 		return err
 	}
-	const name = "this-host-has-no-certificate.invalid"
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: unknownBegins, NotAfter: unknownEnds,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: nameOfUnknown}, DNSNames: []string{nameOfUnknown}, NotBefore: unknownBegins, NotAfter: unknownEnds,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -382,6 +402,9 @@ func (a *admin) certificates(files webFiles, wanted []listed) error {
 		}
 	}
 	delete(present, files.unknown())
+	if err := a.renewUnknown(files); err != nil {
+		return fmt.Errorf("change the certificate of hosts that have none: %w", err)
+	}
 	for _, file := range slices.Sorted(maps.Keys(present)) {
 		if _, err := a.command("del ssl crt-list " + files.certificateList() + " " + file); err != nil {
 			return fmt.Errorf("take a certificate from HAProxy: %w", err)
@@ -393,17 +416,43 @@ func (a *admin) certificates(files webFiles, wanted []listed) error {
 	return nil
 }
 
+// renewUnknown has the running worker show the certificate of the file to hosts that have none of their own.
+func (a *admin) renewUnknown(files webFiles) error {
+	content, err := os.ReadFile(files.unknown())
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(content, content)
+	if err != nil {
+		return err
+	}
+	shown, err := a.command("show ssl cert " + files.unknown())
+	if err != nil || strings.Contains(shown, fmt.Sprintf("%X", sha1.Sum(pair.Leaf.Raw))) { // by which HAProxy tells certificates apart to people
+		return err
+	}
+	return a.inTurn(setCertificate(files.unknown(), content)...)
+}
+
+// setCertificate are the commands by which a certificate that HAProxy has becomes another one.
+func setCertificate(file string, content []byte) []string {
+	return []string{
+		"set ssl cert " + file + " <<\n" + strings.TrimSpace(strings.ReplaceAll(string(content), "\n\n", "\n")) + "\n",
+		"commit ssl cert " + file,
+	}
+}
+
 func (a *admin) addCertificate(files webFiles, l listed) error {
 	content, err := os.ReadFile(l.file)
 	if err != nil {
 		return err
 	}
-	for _, text := range []string{
-		"new ssl cert " + l.file,
-		"set ssl cert " + l.file + " <<\n" + strings.TrimSpace(strings.ReplaceAll(string(content), "\n\n", "\n")) + "\n",
-		"commit ssl cert " + l.file,
-		"add ssl crt-list " + files.certificateList() + " <<\n" + l.line() + "\n",
-	} {
+	list := append([]string{"new ssl cert " + l.file}, setCertificate(l.file, content)...)
+	return a.inTurn(append(list, "add ssl crt-list "+files.certificateList()+" <<\n"+l.line()+"\n")...)
+}
+
+// inTurn asks for changes of certificates, one after another.
+func (a *admin) inTurn(list ...string) error {
+	for _, text := range list {
 		answer, err := a.command(text)
 		if err == nil && strings.Contains(answer, "Can't") {
 			err = errors.New(answer)

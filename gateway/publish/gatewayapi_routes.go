@@ -216,7 +216,7 @@ func (b *gatewayBuilder) target(r *routeState, ref api.BackendRef, resolved *ver
 	if r.kind == route.KindHTTPRoute && protocol == "kubernetes.io/wss" {
 		return problem(api.RouteReasonUnsupportedProtocol, "gateways speak with backends without TLS, and port %d of the Service %s wants %s.", port.Port, name, protocol)
 	}
-	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backends(service, port, b.slices[name])}
+	pool := route.Pool{Namespace: name.Namespace, Service: name.Name, Port: portName(port), Backends: backends(service, port, b.slices[name]), Affinity: int64(affinityOf(service) / time.Second)}
 	if err := (route.Part{Pool: &pool}).Validate(); err != nil {
 		return problem(api.RouteReasonBackendNotFound, "%v", err)
 	}

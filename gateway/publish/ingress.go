@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -89,6 +90,7 @@ func SitesOf(w World) Sites {
 	for i, ingress := range s.ours {
 		b.fallbacks(ingress, &s.HTTP.Sites[i])
 	}
+	b.uncertified()
 	if len(s.ours) > 0 {
 		s.wanted = []route.Listener{{Port: route.HTTPPort, Since: s.ours[0].CreationTimestamp.UTC()}}
 	}
@@ -174,7 +176,9 @@ func uses(ingress *networking.Ingress, l route.Listener) bool {
 // assignPorts takes in which ports the Ingresses got, and who has the others.
 func (s *Sites) assignPorts(won []route.Listener, conflicts map[uint16]route.Route) {
 	s.Listeners, s.conflicts = won, conflicts
-	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool { return len(site.Paths)+len(site.Certificates)+len(site.Sessions) == 0 })
+	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool {
+		return len(site.Paths)+len(site.Certificates)+len(site.Sessions) == 0 && site.Default == ""
+	})
 	safe := slices.ContainsFunc(won, func(l route.Listener) bool { return l.TLS && !l.NoIngress })
 	for i := range s.HTTP.Sites {
 		site := &s.HTTP.Sites[i]
@@ -226,8 +230,11 @@ func (b *builder) add(ingress *networking.Ingress) {
 	}
 	redirects := func(host string) bool { return redirect == yes || redirect == unsaid && safe(host) }
 	for _, rule := range ingress.Spec.Rules {
-		if rule.HTTP == nil {
-			continue // everything of the host goes to the default backend: see fallbacks
+		if rule.HTTP == nil { // everything of the host goes to the default backend: see fallbacks
+			if ingress.Spec.DefaultBackend == nil {
+				b.complain(ingress, ReasonPath, "requests for the host %q are answered with 404: its rule has no paths, and the Ingress no default backend.", rule.Host)
+			}
+			continue
 		}
 		for _, path := range rule.HTTP.Paths {
 			wanted := route.Path{Host: rule.Host, Path: cmp.Or(path.Path, "/"), Exact: path.PathType != nil && *path.PathType == networking.PathTypeExact, Redirect: redirects(rule.Host)}
@@ -301,18 +308,25 @@ func (b *builder) certificates(ingress *networking.Ingress, site *route.Site) (s
 			for _, rule := range ingress.Spec.Rules {
 				hosts = append(hosts, rule.Host)
 			}
+			if len(hosts) == 0 {
+				hosts = []string{""}
+			}
 		}
 		name := types.NamespacedName{Namespace: ingress.Namespace, Name: section.SecretName}
 		content, err := b.certificate(name)
 		if err != nil {
-			b.complain(ingress, ReasonCertificate, "the hosts %s are served with a certificate that the gateway signed itself: the Secret %s: %v", strings.Join(hosts, ", "), section.SecretName, err)
+			named := slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return host == "" })
+			b.complain(ingress, ReasonCertificate, "the hosts %s are served with a certificate that the gateway signed itself: the Secret %s: %v",
+				cmp.Or(strings.Join(named, ", "), "without a certificate"), section.SecretName, err)
 			continue
 		}
 		for _, host := range hosts {
-			if err := route.ValidHost(host); host == "" || err != nil {
-				if err != nil {
-					b.complain(ingress, ReasonPath, "a host of tls: %v", err)
-				}
+			if err := route.ValidHost(host); err != nil {
+				b.complain(ingress, ReasonPath, "a host of tls: %v", err)
+				continue
+			}
+			if host == "" {
+				b.byDefault(ingress, site, section.SecretName, content)
 				continue
 			}
 			if holder, taken := b.certified[host]; taken {
@@ -334,6 +348,37 @@ func (b *builder) certificates(ingress *networking.Ingress, site *route.Site) (s
 	return func(host string) bool {
 		_, above, _ := strings.Cut(host, ".")
 		return valid[host] || above != "" && valid["*."+above]
+	}
+}
+
+// byDefault has hosts without a certificate of their own show that of an Ingress, of the oldest that wants it.
+func (b *builder) byDefault(ingress *networking.Ingress, site *route.Site, secret string, content []byte) {
+	first := slices.IndexFunc(b.HTTP.Sites, func(s route.Site) bool { return s.Default != "" })
+	switch {
+	case site.Default == secret || first >= 0 && b.HTTP.Sites[first].Namespace == ingress.Namespace && b.HTTP.Sites[first].Default == secret:
+	case site.Default != "":
+		b.complain(ingress, ReasonPathConflict, "hosts without a certificate are not shown that of the Secret %s: the Ingress has them show that of %s, which it names first.", secret, site.Default)
+	case first >= 0:
+		b.complain(ingress, ReasonPathConflict, "hosts without a certificate are not shown that of the Secret %s: they have that of the Ingress %s/%s, which is older.",
+			secret, b.HTTP.Sites[first].Namespace, b.HTTP.Sites[first].Ingress)
+	default:
+		site.Default = secret
+		b.Certificates[types.NamespacedName{Namespace: ingress.Namespace, Name: secret}] = content
+	}
+}
+
+// uncertified complains of hosts that Ingresses want TLS for without saying by which certificate, where none is shown for hosts without one.
+func (b *builder) uncertified() {
+	if slices.ContainsFunc(b.HTTP.Sites, func(s route.Site) bool { return s.Default != "" }) {
+		return
+	}
+	for _, ingress := range b.ours {
+		for _, section := range ingress.Spec.TLS {
+			if section.SecretName == "" {
+				b.complain(ingress, ReasonCertificate, "the hosts %s of tls are served with a certificate that the gateway signed itself: it names no Secret, and no Ingress has a tls without hosts, whose certificate all others show.",
+					cmp.Or(strings.Join(section.Hosts, ", "), "without a certificate"))
+			}
+		}
 	}
 }
 
@@ -361,6 +406,9 @@ func (b *builder) certificate(name types.NamespacedName) ([]byte, error) {
 	return append(content, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
 }
 
+// unspoken are the protocols of ports that gateways cannot ask pods of Ingresses by. Other names than these say nothing of how to ask.
+var unspoken = map[string]bool{"kubernetes.io/h2c": true, "kubernetes.io/wss": true, "https": true, "grpc": true, "grpcs": true}
+
 // pool gives the name of a backend's pool; one whose Service is not there has nobody in it. "" is a backend that cannot be one.
 func (b *builder) pool(ingress *networking.Ingress, backend networking.IngressBackend) string {
 	if backend.Service == nil {
@@ -386,7 +434,10 @@ func (b *builder) pool(ingress *networking.Ingress, backend networking.IngressBa
 		b.complain(ingress, ReasonBackend, "requests are answered with 503: the Service %s has no TCP port %s.", backend.Service.Name, pool.Port)
 	default:
 		port := service.Spec.Ports[number]
-		pool.Port, pool.Backends = portName(port), backends(service, port, b.slices[name])
+		if protocol := port.AppProtocol; protocol != nil && unspoken[*protocol] {
+			b.complain(ingress, ReasonUnheeded, "appProtocol %s of the port %s of the Service %s is not heeded behind an Ingress: gateways ask it by HTTP/1.1 without TLS.", *protocol, portName(port), service.Name)
+		}
+		pool.Port, pool.Backends, pool.Affinity = portName(port), backends(service, port, b.slices[name]), int64(affinityOf(service)/time.Second)
 	}
 	if err := (route.Part{Pool: &pool}).Validate(); err != nil {
 		b.complain(ingress, ReasonBackend, "a path is not served: %v", err)

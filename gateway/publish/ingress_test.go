@@ -383,3 +383,54 @@ func TestIngressesOfARealCluster(t *testing.T) {
 	require.Equal(t, "late", awaitRoute(t, etcd, 443, anything).Service)
 	require.NotContains(t, c.log.String(), "forbidden", "the documented rights suffice")
 }
+
+func TestATLSWithoutHostsIsForHostsWithoutACertificate(t *testing.T) {
+	certificate, key := haproxytest.Certificate(t, "any.org", 0)
+	nohost := func(name string, age time.Duration, secret string) *networking.Ingress {
+		i := ingressOf(name, age, "", to("/"+name, networking.PathTypePrefix, "a"))
+		i.Spec.TLS = []networking.IngressTLS{{SecretName: secret}}
+		return i
+	}
+	w := world(nohost("case", 0, "case-cert"), nohost("same", time.Minute, "case-cert"), nohost("younger", time.Hour, "other-cert"))
+	w.Secrets = []*core.Secret{tlsSecret("case-cert", certificate, key), tlsSecret("other-cert", certificate, key)}
+	sites := publish.SitesOf(w)
+	require.Equal(t, []string{"case-cert", "", ""}, []string{sites.HTTP.Sites[0].Default, sites.HTTP.Sites[1].Default, sites.HTTP.Sites[2].Default})
+	require.Contains(t, sites.Certificates, types.NamespacedName{Namespace: "default", Name: "case-cert"})
+	require.NotContains(t, sites.Certificates, types.NamespacedName{Namespace: "default", Name: "other-cert"})
+	require.Equal(t, []string{"younger " + publish.ReasonPathConflict}, reasons(sites.Complaints))
+	require.Equal(t, []string{"/case default/a/http", "/same default/a/http", "/younger default/a/http"}, pathsOf(sites), "nobody is redirected")
+
+	// One with a default backend alone, and one whose Secret is missing.
+	alone := nohost("alone", 0, "case-cert")
+	backend := backendOf("a")
+	alone.Spec.Rules, alone.Spec.DefaultBackend = nil, &backend
+	w.Ingresses = []*networking.Ingress{alone, nohost("missing", time.Hour, "none")}
+	sites = publish.SitesOf(w)
+	require.Equal(t, "case-cert", sites.HTTP.Sites[0].Default)
+	require.Equal(t, []string{"missing " + publish.ReasonCertificate}, reasons(sites.Complaints))
+
+	// Hosts of rules have it as before, beside it.
+	named := nohost("named", 0, "case-cert")
+	named.Spec.Rules = append(named.Spec.Rules, networking.IngressRule{Host: "b.org", IngressRuleValue: named.Spec.Rules[0].IngressRuleValue})
+	w.Ingresses = []*networking.Ingress{named}
+	sites = publish.SitesOf(w)
+	require.Equal(t, []route.Certificate{{Host: "b.org", Secret: "case-cert"}}, sites.HTTP.Sites[0].Certificates)
+	require.Equal(t, "case-cert", sites.HTTP.Sites[0].Default)
+}
+
+func TestWhatAnIngressAsksForInVainIsTold(t *testing.T) {
+	unnamed := ingressOf("unnamed", 0, "a.org", to("/", networking.PathTypePrefix, "a"))
+	unnamed.Spec.TLS = []networking.IngressTLS{{Hosts: []string{"a.org"}}}
+	pathless := ingressOf("pathless", 0, "b.org")
+	pathless.Spec.Rules[0].HTTP = nil
+	h2c := "kubernetes.io/h2c"
+	w := world(unnamed, pathless, ingressOf("spoken", 0, "c.org", to("/", networking.PathTypePrefix, "b")))
+	w.Services[1].Spec.Ports[0].AppProtocol = &h2c
+	require.Equal(t, []string{"pathless " + publish.ReasonPath, "spoken " + publish.ReasonUnheeded, "unnamed " + publish.ReasonCertificate}, reasons(publish.SitesOf(w).Complaints))
+
+	certificate, key := haproxytest.Certificate(t, "any.org", 0)
+	all := ingressOf("all", 0, "", to("/all", networking.PathTypePrefix, "a"))
+	all.Spec.TLS = []networking.IngressTLS{{SecretName: "any"}}
+	w.Ingresses, w.Secrets = append(w.Ingresses[:1], all), []*core.Secret{tlsSecret("any", certificate, key)}
+	require.Empty(t, publish.SitesOf(w).Complaints, "what has no Secret shows what all hosts without one do")
+}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -32,6 +33,7 @@ const (
 	ReasonKind       = "NotPublishable"           // asked for, but not possible for such a Service
 	ReasonProtocol   = "ProtocolNotPublished"     // a port is not TCP
 	ReasonSources    = "InvalidSourceRange"       // loadBalancerSourceRanges cannot be understood
+	ReasonUnheeded   = "FieldNotHeeded"           // the ports are served, but not as a field says
 )
 
 // Complaint is something that the owner of a Service, or of an Ingress, should know.
@@ -143,6 +145,9 @@ func work(service *core.Service, endpointSlices []*discovery.EndpointSlice, publ
 	if len(ports) == 0 {
 		return w
 	}
+	for _, text := range unheeded(service, endpointSlices) {
+		complain(ReasonUnheeded, "%s", text)
+	}
 	limits, wrong := limitsOf(service.Annotations)
 	for _, err := range wrong {
 		complain(ReasonAnnotation, "%v", err)
@@ -156,7 +161,7 @@ func work(service *core.Service, endpointSlices []*discovery.EndpointSlice, publ
 		w.claims = append(w.claims, route.Route{
 			Namespace: service.Namespace, Service: service.Name, Port: c.name(), GatewayPort: c.gatewayPort, Protocol: route.TCP,
 			Sources: sources, Idle: limits.idle, Connections: limits.connections, ClientConnections: limits.clientConnections,
-			AcceptProxy: limits.acceptProxy, SendProxy: limits.sendProxy, Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, endpointSlices),
+			AcceptProxy: limits.acceptProxy, SendProxy: limits.sendProxy, Affinity: affinityOf(service), Since: service.CreationTimestamp.UTC(), Backends: backends(service, c.port, endpointSlices),
 		})
 	}
 	return w
@@ -273,6 +278,38 @@ func sourcesOf(service *core.Service) ([]netip.Prefix, error) {
 		sources = append(sources, source)
 	}
 	return sources, nil
+}
+
+// unheeded says which fields of a Service that is published mean nothing to gateways.
+func unheeded(service *core.Service, endpointSlices []*discovery.EndpointSlice) (texts []string) {
+	if address := service.Spec.LoadBalancerIP; address != "" { //nolint:staticcheck // it is deprecated, and written all the same
+		texts = append(texts, fmt.Sprintf("loadBalancerIP %s is not heeded: the Service has the addresses of the gateways.", address))
+	}
+	if service.Spec.Type == core.ServiceTypeLoadBalancer && service.Spec.ExternalTrafficPolicy == core.ServiceExternalTrafficPolicyLocal {
+		texts = append(texts, fmt.Sprintf("externalTrafficPolicy Local is not heeded: pods see the address of a gateway. The annotation %s tells them that of the client.", AnnotationProxy))
+	}
+	if distribution := service.Spec.TrafficDistribution; distribution != nil {
+		texts = append(texts, fmt.Sprintf("trafficDistribution %s is not heeded by gateways: they spread connections over all pods.", *distribution))
+	}
+	for _, s := range endpointSlices {
+		if s.AddressType == discovery.AddressTypeFQDN {
+			texts = append(texts, fmt.Sprintf("the endpoints of the EndpointSlice %s are not served: they are names, and gateways connect to addresses.", s.Name))
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// affinityOf is how long a client of a Service keeps its pod; 0 where it need not.
+func affinityOf(service *core.Service) time.Duration {
+	if service.Spec.SessionAffinity != core.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := int32(core.DefaultClientIPServiceAffinitySeconds)
+	if config := service.Spec.SessionAffinityConfig; config != nil && config.ClientIP != nil && config.ClientIP.TimeoutSeconds != nil {
+		seconds = *config.ClientIP.TimeoutSeconds
+	}
+	return min(time.Duration(max(seconds, 1))*time.Second, route.MaxAffinity)
 }
 
 // backends collects the endpoints behind a port. An endpoint that is ready takes connections; one that terminates but still

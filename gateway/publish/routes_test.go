@@ -330,3 +330,46 @@ func FuzzAnnotations(f *testing.F) {
 		}
 	})
 }
+
+func TestAClientOfAServiceKeepsItsPodAsLongAsItSays(t *testing.T) {
+	affine := func(seconds *int32) option {
+		return func(s *core.Service) {
+			s.Spec.SessionAffinity = core.ServiceAffinityClientIP
+			if seconds != nil {
+				s.Spec.SessionAffinityConfig = &core.SessionAffinityConfig{ClientIP: &core.ClientIPConfig{TimeoutSeconds: seconds}}
+			}
+		}
+	}
+	minute := int32(60)
+	routes, complaints := publish.Routes([]*core.Service{service("a", port("", 80)), service("b", port("", 81), affine(nil)), service("c", port("", 82), affine(&minute))}, nil, nil)
+	require.Empty(t, complaints)
+	require.Equal(t, []time.Duration{0, 3 * time.Hour, time.Minute}, []time.Duration{routes[0].Affinity, routes[1].Affinity, routes[2].Affinity})
+	for _, r := range routes {
+		value, err := route.Encode(r)
+		require.NoError(t, err)
+		read, err := route.Decode(route.Key(r), value)
+		require.NoError(t, err)
+		require.True(t, r.Equal(read))
+	}
+}
+
+func TestWhatAServiceAsksForInVainIsToldAndIsServedAllTheSame(t *testing.T) {
+	close := core.ServiceTrafficDistributionPreferClose
+	s := service("a", port("", 80), of(core.ServiceTypeLoadBalancer), func(s *core.Service) {
+		s.Spec.LoadBalancerIP, s.Spec.ExternalTrafficPolicy, s.Spec.TrafficDistribution = "192.0.2.1", core.ServiceExternalTrafficPolicyLocal, &close
+	})
+	names := slice("a", "", 8080)
+	names.AddressType = discovery.AddressTypeFQDN
+	routes, complaints := publish.Routes([]*core.Service{s}, []*discovery.EndpointSlice{names}, nil)
+	require.Len(t, routes, 1)
+	require.Len(t, complaints, 4)
+	for i, word := range []string{"externalTrafficPolicy Local", "loadBalancerIP 192.0.2.1", "EndpointSlice", "trafficDistribution PreferClose"} {
+		require.Equal(t, publish.ReasonUnheeded, complaints[i].Reason)
+		require.Contains(t, complaints[i].Message, word)
+	}
+	status := publish.StatusOf(s, routes, complaints, []route.Gateway{{Name: "g", Address: netip.MustParseAddr("10.0.0.1")}})
+	require.Equal(t, meta.ConditionTrue, status.Published, "its ports are served")
+	require.Equal(t, publish.ReasonUnheeded, status.Reason)
+	require.Contains(t, status.Message, "loadBalancerIP 192.0.2.1 is not heeded")
+	require.Equal(t, []string{"10.0.0.1"}, status.Addresses)
+}

@@ -51,9 +51,13 @@ func StatusOf(service *core.Service, routes []route.Route, complaints []Complain
 		served = served || r.Namespace == service.Namespace && r.Service == service.Name
 	}
 	var reason string
-	var messages []string
+	var messages, unheeded []string
 	for _, c := range complaints {
 		if c.UID == service.UID && c.Namespace == service.Namespace && c.Kind == "" && c.Name == service.Name {
+			if c.Reason == ReasonUnheeded {
+				unheeded = append(unheeded, c.Message)
+				continue
+			}
 			messages = append(messages, c.Message)
 			reason = cmp.Or(reason, c.Reason)
 		}
@@ -65,16 +69,27 @@ func StatusOf(service *core.Service, routes []route.Route, complaints []Complain
 	case len(gateways) == 0:
 		return Status{Published: meta.ConditionFalse, Reason: reasonNoGateways, Message: "The cluster has no gateway that serves."}
 	case len(messages) == 0:
-		status = Status{Published: meta.ConditionTrue, Reason: reasonPublished, Message: "The gateways serve all of its ports."}
+		text := strings.Join(append([]string{"The gateways serve all of its ports."}, unheeded...), "\n")
+		status = Status{Published: meta.ConditionTrue, Reason: cmp.Or(reasonOf(unheeded), reasonPublished), Message: cut(text)}
 	default:
-		text := strings.Join(messages, "\n")
-		status = Status{Published: meta.ConditionFalse, Reason: reason, Message: strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")}
+		status = Status{Published: meta.ConditionFalse, Reason: reason, Message: cut(strings.Join(append(messages, unheeded...), "\n"))}
 	}
 	if served {
 		status.Addresses = addressesOf(gateways)
 	}
 	return status
 }
+
+// reasonOf is the reason of the condition of a Service that is served, though not as all of its fields say.
+func reasonOf(unheeded []string) string {
+	if len(unheeded) == 0 {
+		return ""
+	}
+	return ReasonUnheeded
+}
+
+// cut is a text as long as the message of a condition may be.
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "") }
 
 // addressesOf gives the gateways' addresses in order, each once.
 func addressesOf(gateways []route.Gateway) []string {

@@ -80,6 +80,9 @@ type Site struct {
 	Sessions     []Session     `json:"sessions,omitempty"`
 	Opened       []Opened      `json:"opened,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
+	// Default is the Secret, in the site's namespace, whose certificate is shown for hosts that have none; "": none. Gateways of an earlier release show one
+	// of their own.
+	Default string `json:"defaultCertificate,omitempty"`
 }
 
 // Path is where requests go that ask a host for a path.
@@ -123,6 +126,8 @@ type Pool struct {
 	Service   string    `json:"service"`
 	Port      string    `json:"port"` // its name, or its number when it has none
 	Backends  []Backend `json:"backends"`
+	// Affinity is that of a [Route], in seconds.
+	Affinity int64 `json:"affinitySeconds,omitempty"`
 }
 
 // Name is the pool's name, by which paths refer to it.
@@ -265,6 +270,9 @@ func (p Part) Validate() error {
 			problems = append(problems, ValidHost(opened.Host))
 			gateways(opened.Gateways)
 		}
+		if p.Site.Default != "" {
+			named("secret", p.Site.Default)
+		}
 		for _, certificate := range p.Site.Certificates {
 			check(certificate.Host != "", "a certificate is for a host")
 			problems = append(problems, ValidHost(certificate.Host))
@@ -276,7 +284,7 @@ func (p Part) Validate() error {
 		named("namespace", p.Pool.Namespace)
 		named("service", p.Pool.Service)
 		named("port", p.Pool.Port)
-		problems = append(problems, validBackends(p.Pool.Backends)...)
+		problems = append(append(problems, validBackends(p.Pool.Backends)...), validAffinity(time.Duration(p.Pool.Affinity)*time.Second))
 	default:
 		check(false, "it is none of listener, site and pool")
 	}

@@ -44,6 +44,7 @@ const Version = 1
 const (
 	MaxIdle        = 7 * 24 * time.Hour
 	MaxConnections = 1_000_000
+	MaxAffinity    = 24 * time.Hour // that of Kubernetes
 )
 
 // Route is one port of the gateways and who answers behind it.
@@ -64,7 +65,10 @@ type Route struct {
 	// AcceptProxy says that who connects is a balancer, which says by the PROXY protocol (version 1 or 2) whose connection it is, SendProxy that the
 	// backends are told so (version 2): https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt. A gateway of an earlier release does neither.
 	AcceptProxy, SendProxy bool
-	Since                  time.Time // creation of the Service: the older one keeps a contested port
+	// Affinity is how long after a connection the next one of the same client goes to the same backend, in whole seconds; 0: wherever there is room. A
+	// gateway of an earlier release spreads connections all the same.
+	Affinity time.Duration
+	Since    time.Time // creation of the Service: the older one keeps a contested port
 }
 
 // Backend is one endpoint behind a route: a pod's address and port.
@@ -91,6 +95,7 @@ type document struct {
 	PerClient   int            `json:"connectionsPerClient,omitempty"`
 	AcceptProxy bool           `json:"acceptProxy,omitempty"`
 	SendProxy   bool           `json:"sendProxy,omitempty"`
+	Affinity    int64          `json:"affinitySeconds,omitempty"`
 	Backends    []Backend      `json:"backends"`
 }
 
@@ -104,7 +109,7 @@ func (r Route) String() string { return r.Namespace + "/" + r.Service + ":" + r.
 func (r Route) Equal(other Route) bool {
 	return r.Namespace == other.Namespace && r.Service == other.Service && r.Port == other.Port && r.GatewayPort == other.GatewayPort && r.Protocol == other.Protocol &&
 		slices.Equal(r.Sources, other.Sources) && r.Idle == other.Idle && r.Connections == other.Connections && r.ClientConnections == other.ClientConnections &&
-		r.AcceptProxy == other.AcceptProxy && r.SendProxy == other.SendProxy && r.Since.Equal(other.Since) && slices.Equal(r.Backends, other.Backends)
+		r.AcceptProxy == other.AcceptProxy && r.SendProxy == other.SendProxy && r.Affinity == other.Affinity && r.Since.Equal(other.Since) && slices.Equal(r.Backends, other.Backends)
 }
 
 // Validate says what is wrong with a route, or nil.
@@ -135,7 +140,17 @@ func (r Route) Validate() error {
 	if r.Connections < 0 || r.ClientConnections < 0 || max(r.Connections, r.ClientConnections) > MaxConnections {
 		problems = append(problems, fmt.Errorf("limits of connections are 1 to %d", MaxConnections))
 	}
+	if err := validAffinity(r.Affinity); err != nil {
+		problems = append(problems, err)
+	}
 	return errors.Join(append(problems, validBackends(r.Backends)...)...)
+}
+
+func validAffinity(affinity time.Duration) error {
+	if affinity < 0 || affinity > MaxAffinity || affinity%time.Second != 0 {
+		return fmt.Errorf("clients keep their backend for whole seconds, at most %s, and not %s", MaxAffinity, affinity)
+	}
+	return nil
 }
 
 func validBackends(backends []Backend) (problems []error) {
@@ -166,7 +181,7 @@ func Encode(r Route) ([]byte, error) {
 		Version: Version, Namespace: r.Namespace, Service: r.Service, Port: r.Port, GatewayPort: r.GatewayPort,
 		Protocol: r.Protocol, Since: r.Since.UTC(), Backends: sorted(r.Backends), Sources: normal(r.Sources),
 		Idle: int64(r.Idle / time.Second), Connections: r.Connections, PerClient: r.ClientConnections,
-		AcceptProxy: r.AcceptProxy, SendProxy: r.SendProxy,
+		AcceptProxy: r.AcceptProxy, SendProxy: r.SendProxy, Affinity: int64(r.Affinity / time.Second),
 	}
 	value, err := json.Marshal(d)
 	if err != nil {
@@ -206,7 +221,7 @@ func Decode(key string, value []byte) (Route, error) {
 		Namespace: d.Namespace, Service: d.Service, Port: d.Port, GatewayPort: d.GatewayPort,
 		Protocol: d.Protocol, Since: d.Since.UTC(), Backends: append([]Backend{}, d.Backends...), Sources: normal(d.Sources),
 		Idle: time.Duration(d.Idle) * time.Second, Connections: d.Connections, ClientConnections: d.PerClient,
-		AcceptProxy: d.AcceptProxy, SendProxy: d.SendProxy,
+		AcceptProxy: d.AcceptProxy, SendProxy: d.SendProxy, Affinity: time.Duration(d.Affinity) * time.Second,
 	}
 	if err := r.Validate(); err != nil {
 		return Route{}, fmt.Errorf("decode %q: %w", key, err)

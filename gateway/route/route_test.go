@@ -92,7 +92,7 @@ func TestRoutesThatDifferInAnyFieldAreNotEqual(t *testing.T) {
 	network := netip.MustParsePrefix("10.0.0.0/8")
 	full := route.Route{
 		Namespace: "default", Service: "web", Port: "http", GatewayPort: 80, Protocol: route.TCP, Backends: []route.Backend{{Address: "10.0.0.1", Port: 80}},
-		Sources: []netip.Prefix{network}, Idle: time.Minute, Connections: 2, ClientConnections: 1, AcceptProxy: true, SendProxy: true, Since: time.Unix(1, 0),
+		Sources: []netip.Prefix{network}, Idle: time.Minute, Connections: 2, ClientConnections: 1, AcceptProxy: true, SendProxy: true, Affinity: time.Hour, Since: time.Unix(1, 0),
 	}
 	again := full
 	again.Backends, again.Sources = slices.Clone(full.Backends), slices.Clone(full.Sources)
@@ -200,7 +200,7 @@ func anyRoute(t *rapid.T) route.Route {
 		Namespace: name.Draw(t, "namespace"), Service: name.Draw(t, "service"),
 		Port:        rapid.OneOf(name, rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(int(rapid.Uint16().Draw(t, "number"))) })).Draw(t, "port"),
 		GatewayPort: rapid.OneOf(rapid.Uint16Range(80, 84), rapid.Uint16Min(1)).Filter(port).Draw(t, "gateway port"), Protocol: route.TCP,
-		AcceptProxy: rapid.Bool().Draw(t, "accept"), SendProxy: rapid.Bool().Draw(t, "send"),
+		AcceptProxy: rapid.Bool().Draw(t, "accept"), SendProxy: rapid.Bool().Draw(t, "send"), Affinity: time.Duration(rapid.IntRange(0, 86400).Draw(t, "affinity")) * time.Second,
 		Since:    time.Unix(rapid.Int64Range(0, 3).Draw(t, "since"), 0).UTC(),
 		Backends: rapid.SliceOfNDistinct(backend, 0, 5, func(b route.Backend) string { return b.Address + strconv.Itoa(int(b.Port)) }).Draw(t, "backends"),
 	}
