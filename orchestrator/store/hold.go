@@ -258,8 +258,8 @@ func (h *Hold) GiveBack(ctx context.Context, report Report) error {
 type Outcome struct {
 	Failed bool
 	Result Document
-	// Objects and ObjectsCopy become the environment's model. When Objects is nil, the draft that was to be made becomes the model, and
-	// the copy stays as it is; a deletion that failed changes neither. Ignored after a successful deletion.
+	// Objects and ObjectsCopy become the environment's model. When Objects is nil, the draft that was to be made becomes the model, with the actions of what
+	// was there before, and the copy stays as it is; a deletion that failed changes neither. Ignored after a successful deletion.
 	Objects, ObjectsCopy map[string]any
 	// Packages are the versions of packages that it was made with; part of the model.
 	Packages map[string][]string
@@ -337,7 +337,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		case outcome.Objects != nil:
 			model = Model{Objects: outcome.Objects, ObjectsCopy: outcome.ObjectsCopy, Packages: outcome.Packages}
 		case !deletion:
-			model.Objects = ForAPI(task.Objects)
+			model.Objects = withActions(ForAPI(task.Objects), environment.Model.Objects)
 		}
 		return tx.Select("model", "version", "updated").Where("id = ?", task.EnvironmentID).
 			Updates(&Environment{Model: model, Version: environment.Version + 1, Updated: now}).Error

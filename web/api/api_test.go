@@ -295,6 +295,24 @@ func TestAnActionIsRunOnItsObject(t *testing.T) {
 	s.call("other", "", "POST", actions+"a1_shout", map[string]any{}, 403)
 }
 
+func TestADeploymentThatCameToNothingTakesNoActionAway(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	deploy := func(application map[string]any) {
+		session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+		s.call("demo", session, "PUT", "/v1/environments/"+id+"/services", []any{application}, 200)
+		s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+		s.awaitIdle(id)
+	}
+	deploy(hello("a1", "alpha"))
+	wrong := hello("a1", "alpha")
+	wrong["count"] = -1
+	deploy(wrong)
+	require.Equal(t, "deploy failure", field(s.call("demo", "", "GET", "/v1/environments/"+id, nil, 200), "status"))
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/actions/a1_shout", map[string]any{}, 200)
+	s.awaitIdle(id)
+}
+
 func TestTheAnswersOfMuranoAtEdges(t *testing.T) {
 	s := newServer(t)
 	made := s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one", "?": map[string]any{"id": "x", "metadata": map[string]any{"a": 1}}}, 200)
