@@ -34,7 +34,7 @@ Passwords go over the wire: use --tls-cert and --tls-key where that is not loopb
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
-			if _, _, _, err := client.Credentials(connection.cloud); err != nil {
+			if _, err := client.OwnCredentials(connection.cloud); err != nil {
 				return err
 			}
 			encryption, err := encryptionOf(cert, key, logger)
@@ -58,20 +58,21 @@ Passwords go over the wire: use --tls-cert and --tls-key where that is not loopb
 
 // signInAs gives the client of another user in the same project.
 func (c *connection) signInAs(ctx context.Context, user, password string) (*client.Client, error) {
-	auth, endpoint, tlsConfig, err := client.Credentials(c.cloud)
+	own, err := client.OwnCredentials(c.cloud)
 	if err != nil {
 		return nil, err
 	}
+	auth := own.Auth
 	as := gophercloud.AuthOptions{
 		IdentityEndpoint: auth.IdentityEndpoint, Username: user, Password: password, DomainID: auth.DomainID, DomainName: auth.DomainName,
 		TenantID: auth.TenantID, TenantName: auth.TenantName, Scope: auth.Scope, AllowReauth: true,
 	}
-	provider, err := config.NewProviderClient(ctx, as, config.WithTLSConfig(tlsConfig))
+	provider, err := config.NewProviderClient(ctx, as, config.WithTLSConfig(own.TLS))
 	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
 		return nil, broker.ErrRefused
 	}
 	if err != nil {
 		return nil, err
 	}
-	return client.Of(provider, endpoint, c.url), nil
+	return own.Of(provider, c.url)
 }

@@ -155,8 +155,8 @@ func scratchStacks(ctx context.Context) (func(driver.Clients) driver.Stacks, fun
 }
 
 func credentialsOf(cloud string) (doctor.Credentials, error) {
-	options, endpoint, trusted, err := client.Credentials(cloud)
-	return doctor.Credentials{Options: options, Endpoint: endpoint, TLS: trusted}, err
+	own, err := client.OwnCredentials(cloud)
+	return doctor.Credentials{Options: own.Auth, Endpoint: own.Endpoint, TLS: own.TLS}, err
 }
 
 // certificateSoon is how long before its end a certificate is complained of.

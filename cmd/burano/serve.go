@@ -122,10 +122,11 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			logger.Warn("the policy file has a rule that nothing asks for", "rule", name, "file", options.policy)
 		}
 	}
-	credentials, endpoint, trusted, err := client.Credentials(connection.cloud)
+	own, err := client.OwnCredentials(connection.cloud)
 	if err != nil {
 		return err
 	}
+	credentials, endpoint, trusted := own.Auth, own.Endpoint, own.TLS
 	registry := options.registry
 	if registry == nil {
 		registry = prometheus.NewRegistry()

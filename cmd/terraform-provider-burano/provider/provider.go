@@ -34,7 +34,7 @@ func (b *burano) Metadata(_ context.Context, _ provider.MetadataRequest, respons
 
 func (b *burano) Schema(_ context.Context, _ provider.SchemaRequest, response *provider.SchemaResponse) {
 	response.Schema = schema.Schema{
-		Description: "Applications and Kubernetes clusters on OpenStack, by Burano. Credentials are those of an entry of clouds.yaml, or of the variables OS_*; application credentials are taken, too.",
+		Description: "Applications and Kubernetes clusters on OpenStack, by Burano. Credentials are those of an entry of clouds.yaml, or of the variables OS_*, as openstack reads them: passwords, tokens, application credentials, and OpenID providers (v3oidcclientcredentials, v3oidcaccesstoken and others).",
 		Attributes: map[string]schema.Attribute{
 			"cloud": schema.StringAttribute{Optional: true, Description: "The entry of clouds.yaml; without it OS_CLOUD, or the other variables OS_*."},
 			"url":   schema.StringAttribute{Optional: true, Description: "Where Burano answers; without it BURANO_URL, or what Keystone's catalog has for application-catalog."},
