@@ -17,6 +17,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -184,12 +185,12 @@ func (c *checker) unreadable(file string, err error) {
 }
 
 // yamlLine is how the YAML decoder says where it has failed.
-var yamlLine = regexp.MustCompile(`yaml: line ([0-9]+):`)
+var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
 
 // file looks through the documents of a class file. Names are resolved as class does; nil when none could be read.
 func (c *checker) file(file string, text []byte, class *muranopl.Class) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
+	decoder, err := door.NewYAML(text, door.Bounds{Values: 1_000_000})
+	for err == nil {
 		var node yaml.Node
 		if decoder.Decode(&node) != nil || len(node.Content) == 0 {
 			return // what is no YAML was found when the class was read

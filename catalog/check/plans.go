@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"fmt"
 	"path"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/door"
 )
 
 // Mistake is what is wrong in a template; the keys of Path lead to it.
@@ -58,7 +58,7 @@ func (c *checker) plans(find Plans) {
 // template reads a file; nil when it is no template of a plan, which has a Body and Scripts.
 func (c *checker) template(text []byte) (*yaml.Node, map[string]any, error) {
 	var root yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&root); err != nil || len(root.Content) == 0 {
+	if err := door.YAML(text, &root, door.Bounds{}); err != nil || len(root.Content) == 0 {
 		return nil, nil, err
 	}
 	var template map[string]any
@@ -121,7 +121,7 @@ func (w *walker) bound(at *yaml.Node, n *yaql.Binary) {
 		return
 	}
 	var root yaml.Node
-	if yaml.Unmarshal(text, &root) != nil {
+	if door.YAML(text, &root, door.Bounds{}) != nil {
 		return
 	}
 	var missing []string

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/burano/burano/internal/door"
 )
 
 // configured returns the value that the operator gives a property: the only one of usage Config, and otherwise in place of its default.
@@ -32,7 +32,7 @@ func (c *Classes) configured(p *Property) (any, bool, error) {
 				return nil, false, fmt.Errorf("read the class configuration: %w", err)
 			}
 			var values map[string]any
-			if err := yaml.Unmarshal(content, &values); err != nil {
+			if err := door.YAML(content, &values, door.Bounds{}); err != nil {
 				return nil, false, fmt.Errorf("class configuration %s%s: %w", name, suffix, err)
 			}
 			value, ok := values[p.Name]

@@ -1,7 +1,6 @@
 package muranopl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/door"
 )
 
 // DocumentError says what is wrong in a class file, and where.
@@ -97,9 +97,15 @@ func readDocuments(file string, text []byte, strict bool) ([]document, error) {
 	return documents, nil
 }
 
+// parsingBounds leave the rest to the reading, whose errors have places.
+var parsingBounds = door.Bounds{Depth: 100 * maxDepth, Values: 10 * maxNodes}
+
 // parseDocuments returns the roots of a file's documents.
 func parseDocuments(file string, text []byte) ([]*yaml.Node, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder, err := door.NewYAML(text, parsingBounds)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
 	var roots []*yaml.Node
 	for {
 		var node yaml.Node

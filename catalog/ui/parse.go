@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/door"
 )
 
 // latest is the second number of the last version, that of a definition that names none.
@@ -51,16 +52,23 @@ func (p *parser) wrong(at Place, format string, args ...any) { p.say(at, false, 
 func (p *parser) warn(at Place, format string, args ...any) { p.say(at, true, format, args...) }
 
 // yamlLine is how the YAML decoder says where it has failed.
-var yamlLine = regexp.MustCompile(`yaml: line ([0-9]+):`)
+var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
+
+// documentBounds leave the rest to the parser, whose errors have places.
+var documentBounds = door.Bounds{Depth: 10 * maxDepth, Values: 10 * maxNodes}
 
 func (p *parser) document(text []byte) *Definition {
 	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	if err := door.YAML(text, &document, documentBounds); err != nil {
 		at := Place{1, 1}
 		if said := yamlLine.FindStringSubmatch(err.Error()); said != nil {
 			at.Line, _ = strconv.Atoi(said[1])
 		}
-		p.wrong(at, "this is no YAML: %v", err)
+		if strings.HasPrefix(err.Error(), "yaml: ") {
+			p.wrong(at, "this is no YAML: %v", err)
+		} else {
+			p.wrong(at, endless, maxNodes, maxDepth)
+		}
 		return nil
 	}
 	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {

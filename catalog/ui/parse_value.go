@@ -15,6 +15,8 @@ const (
 	maxNodes = 100_000
 	// maxDepth is how deep its lists and maps may be nested.
 	maxDepth = 100
+
+	endless = "the definition has more than %d values, aliases written out, or is nested deeper than %d levels"
 )
 
 var (
@@ -35,7 +37,7 @@ func (p *parser) value(node *yaml.Node) *Value {
 	defer func() { p.depth-- }()
 	if !p.endless && (p.nodes > maxNodes || p.depth > maxDepth) {
 		p.endless = true
-		p.wrong(place(node), "the definition has more than %d values, aliases written out, or is nested deeper than %d levels", maxNodes, maxDepth)
+		p.wrong(place(node), endless, maxNodes, maxDepth)
 	}
 	if p.endless {
 		return &Value{Place: place(node)}

@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -84,4 +85,23 @@ func TestOneTextInManyPlacesCountsInEach(t *testing.T) {
 	itself := map[string]any{}
 	itself["self"] = itself
 	require.Error(t, door.Written(itself, 64<<20, "the result"))
+}
+
+func TestADocumentOfVeryManyValuesIsNotParsed(t *testing.T) {
+	for _, text := range []string{"[" + strings.Repeat("a,", 4<<20), strings.Repeat("-\n", 4<<20), strings.Repeat("? \n", 4<<20), "[" + strings.Repeat("[],", 4<<20), "{" + strings.Repeat("a,", 4<<20)} {
+		var within yaml.Node
+		require.EqualError(t, door.YAML([]byte(text), &within, door.Bounds{}), "the document has more than 100000 values")
+	}
+	var within map[string]string
+	script := "text: |\n" + strings.Repeat("  echo hello, world: it is [fine] - is it\n", 50_000)
+	require.NoError(t, door.YAML([]byte(script), &within, door.Bounds{}))
+}
+
+func TestAMapHasABoundOfKeys(t *testing.T) {
+	var text strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&text, "k%d: 1\n", i)
+	}
+	var within map[string]int
+	require.ErrorContains(t, door.YAML([]byte(text.String()), &within, door.Bounds{}), "a map has more than 20000 keys")
 }

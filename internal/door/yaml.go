@@ -48,6 +48,25 @@ func YAML(text []byte, into any, bounds Bounds) error {
 	return nil
 }
 
+// parsedPerValue is how many values may be parsed, before they are counted, for each that is allowed. A parsed value takes about 200 bytes of memory.
+const parsedPerValue = 5
+
+// atMost returns a bound of how many values a text has: each but the first has an indicator before it, which may also be a character of a text.
+func atMost(text []byte) int {
+	count := 2
+	for i, c := range text {
+		switch c {
+		case ',', '[', '{':
+			count += 2
+		case ':', '-', '?':
+			if i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n' || text[i+1] == '\t' || text[i+1] == '\r' {
+				count += 2
+			}
+		}
+	}
+	return count
+}
+
 // YAMLDecoder decodes the documents of a text one after another.
 type YAMLDecoder struct {
 	decoder *yaml.Decoder
@@ -60,6 +79,9 @@ func NewYAML(text []byte, bounds Bounds) (*YAMLDecoder, error) {
 	bounds = bounds.filled()
 	if int64(len(text)) > bounds.Bytes {
 		return nil, &Exceeded{What: "the document", Bound: Bytes(bounds.Bytes)}
+	}
+	if most := parsedPerValue * bounds.Values; len(text) > most && atMost(text) > most {
+		return nil, &Exceeded{What: "the document", Bound: fmt.Sprintf("%d values", bounds.Values)}
 	}
 	return &YAMLDecoder{decoder: yaml.NewDecoder(bytes.NewReader(text)), bounds: bounds}, nil
 }
@@ -86,19 +108,28 @@ func Measure(node *yaml.Node, bounds Bounds) error {
 }
 
 type measured struct {
-	values  int
-	written int64
+	values   int
+	written  int64
+	compared int // pairs of keys, which the decoder compares
 }
+
+// maxCompared is the bound of these pairs: 20,000 keys in one map.
+const maxCompared = 200_000_000
 
 func (m *measured) add(node *yaml.Node, depth int, bounds Bounds) error {
 	m.values++
 	m.written += int64(len(node.Value))
+	if keys := len(node.Content) / 2; node.Kind == yaml.MappingNode {
+		m.compared += keys * keys / 2
+	}
 	var beyond string
 	switch {
 	case depth > bounds.Depth:
 		return fmt.Errorf("line %d: it is nested deeper than %d levels", node.Line, bounds.Depth)
 	case m.values > bounds.Values:
 		beyond = fmt.Sprintf("%d values", bounds.Values)
+	case m.compared > maxCompared:
+		return fmt.Errorf("line %d: %w", node.Line, &Exceeded{What: "a map", Bound: "20000 keys"})
 	case m.written > bounds.Written:
 		beyond = Bytes(bounds.Written)
 	}
