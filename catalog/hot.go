@@ -69,6 +69,7 @@ func readTemplate(text []byte) (*hotTemplate, error) {
 	}); err != nil {
 		return nil, err
 	}
+	t.note("the template", root)
 	for _, section := range []string{"resources", "conditions"} {
 		t.note(section, entry(root, section))
 	}

@@ -17,7 +17,7 @@ const firstGroup = "group0"
 
 // form makes the dynamic UI of the template, as Murano does: a form with the application's name, one for each group of parameters,
 // and one for the rest. Validators are for Murano's dashboard; where Burano evaluates the form, the parameters' rules decide (Package.Judge).
-func (t *hotTemplate) form(m *manifest, files contents) string {
+func (t *hotTemplate) form(m *manifest) string {
 	name := map[string]any{"name": "name", "type": "string", "label": "Application Name", "required": true,
 		"description": "Enter a desired name for the application. Just A-Z, a-z, 0-9, and dash are allowed"}
 	title := map[string]any{"name": "title", "type": "string", "required": false, "hidden": true, "description": m.description}
@@ -26,17 +26,12 @@ func (t *hotTemplate) form(m *manifest, files contents) string {
 		"?":    map[string]any{"type": m.fullName, "package": m.fullName, "classVersion": m.version.String()},
 		"name": expression("$." + firstGroup + ".name"),
 	}
-	given := len(below(files, hotEnvironments)) > 0 // which may give any parameter a value
 	values := map[string]any{}
 	for _, group := range t.inGroups() {
 		key := fmt.Sprintf("group%d", len(forms))
 		fields := make([]any, 0, len(group))
 		for _, parameter := range group {
-			field := parameter.field()
-			if given {
-				field["required"] = false
-			}
-			fields = append(fields, field)
+			fields = append(fields, parameter.field())
 			values[parameter.name] = expression("$." + key + member(parameter.name))
 		}
 		forms = append(forms, map[string]any{key: map[string]any{"fields": fields}})

@@ -279,6 +279,7 @@ func TestANameThatStandsTwiceIsReadAndNotTakenIn(t *testing.T) {
 	err := p.CheckTemplate()
 	require.ErrorContains(t, err, "template.yaml:5:3: parameters has 'a' twice, in line 3 too")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, packageOf(t, "resources: {r: {type: OS::Heat::None}}\noutputs: {}\nresources: {}\n").CheckTemplate(), "template.yaml:3:1: the template has 'resources' twice, in line 1 too")
 	sent, problems := taken(t, p, "a", "8")
 	require.Empty(t, problems)
 	require.Equal(t, int64(8), sent, "the last one counts")

@@ -229,7 +229,7 @@ func readPackage(ctx context.Context, files contents, work chartWork) (*Package,
 		if err != nil {
 			return nil, err
 		}
-		p.madeClass, p.madeForm = template.class(&p.manifest, files), template.form(&p.manifest, files)
+		p.madeClass, p.madeForm = template.class(&p.manifest, files), template.form(&p.manifest)
 		p.rules, p.doubt = template.rules(), template.doubt()
 	}
 	if m.helm {
