@@ -173,6 +173,7 @@ func TestTheProgramOnAWholeCloud(t *testing.T) {
 		{"gives servers and volumes the metadata of what they belong to", metadataIsTakenOver},
 		{"makes stacks of Heat templates with files and environments", heatTemplatesWithFiles},
 		{"runs Heat templates whose parameters and outputs are of many kinds", heatTemplatesOfManyKinds},
+		{"takes the packages and forms that Murano takes, and refuses a class that is not there by its name", packagesOfOtherHands},
 		{"says what failed and where, and heals with the next deployment", failuresAreSaidAndHealed},
 		{"keeps the servers that are there, whatever is edited", serversOutliveEdits},
 		{"keeps the servers of Heat templates", serversOfTemplatesOutliveEdits},
@@ -531,6 +532,44 @@ parameter_groups:
 	s.write(map[string]string{"kinds.yaml": "name: kinds\napplications: []\n"})
 	s.burano(t, "deploy", "kinds.yaml", "--follow")
 	s.burano(t, "environment", "delete", "kinds")
+}
+
+// Packages of kinds that are published (see catalog/check): a class whose file declares others, a form in which things stand twice.
+func packagesOfOtherHands(t *testing.T, s *server, _ cloudUser) {
+	const class = "Namespaces: {=: org.test.hands, std: io.murano}\nName: NAME\nExtends: std:Application\nMethods: {deploy: {Body: [!yaql '$.setAttr(done, true)']}}\n"
+	named := func(name string) string { return strings.Replace(class, "NAME", name, 1) }
+	s.write(map[string]string{
+		"hands/manifest.yaml": "Format: 1.3\nType: Application\nFullName: org.test.hands\nName: Hands\nClasses:\n  org.test.hands.App: App.yaml\n" +
+			"  org.test.hands.Wanted: Wanted.yaml\n  org.test.hands.Good: Good.yaml\n",
+		"hands/Classes/App.yaml": named("App.Sub"), "hands/Classes/Wanted.yaml": named("Other"), "hands/Classes/Good.yaml": named("Good"),
+		"hands/UI/ui.yaml": "Version: 2\nApplication: {'?': {type: org.test.hands.Good}, name: $.one.a}\nForms:\n- one:\n    fields:\n    - {name: a, type: string, label: x, label: y}\n" +
+			"    - {name: a, type: string, initial: $.two.b}\n- two: {fields: []}\n- two: {fields: [{name: b, type: string}]}\n",
+		"base/manifest.yaml":    "Format: 1.3\nType: Application\nFullName: org.test.base\nName: Base\nClasses: {org.test.base.App: App.yaml}\n",
+		"base/Classes/App.yaml": "Namespaces: {=: org.test.base, other: org.test.hands}\nName: App\nExtends: other:Good\n",
+	})
+	out := s.burano(t, "package", "check", "hands")
+	for _, warning := range []string{"Classes/App.yaml:1:1: class: the manifest says that class org.test.hands.App is here, but only App.Sub is", "UI/ui.yaml:6:41: ui: the key label is there twice"} {
+		require.Contains(t, out, warning)
+	}
+	s.burano(t, "package", "import", "hands")
+	s.burano(t, "package", "import", "base")
+	deploy := func(class string) (string, bool) {
+		s.write(map[string]string{"hands.yaml": "name: hands\napplications:\n- ?: {type: " + class + "}\n"})
+		return s.run(s.as("demo", "demo"), s.program, "deploy", "hands.yaml", "--follow")
+	}
+	out, ok := deploy("org.test.hands.Good")
+	require.True(t, ok, out)
+	for class, why := range map[string]string{
+		"org.test.hands.App": "the manifest says that class org.test.hands.App is here, but only App.Sub is",
+		"org.test.base.App":  "class org.test.hands.Good is neither in package org.test.base nor in one that its manifest requires: it is in package org.test.hands, so add that to Require",
+	} {
+		out, ok := deploy(class)
+		require.False(t, ok, out)
+		require.Contains(t, out, why)
+	}
+	s.write(map[string]string{"hands.yaml": "name: hands\napplications: []\n"})
+	s.burano(t, "deploy", "hands.yaml", "--follow")
+	s.burano(t, "environment", "delete", "hands")
 }
 
 // server returns the id of the server with that name.
