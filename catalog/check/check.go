@@ -177,6 +177,10 @@ func (c *checker) unreadable(file string, err error) {
 		c.findings = append(c.findings, Finding{UnknownClass, at.File, at.Line, at.Column, err.Error(), false})
 		return
 	}
+	var syntax *muranopl.SyntaxError
+	if errors.As(err, &syntax) {
+		err = syntax
+	}
 	line := 1
 	if said := yamlLine.FindStringSubmatch(err.Error()); said != nil {
 		line, _ = strconv.Atoi(said[1])

@@ -271,7 +271,8 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 			return nil, above
 		}
 		var document *DocumentError
-		if errors.As(err, &document) {
+		var syntax *SyntaxError
+		if errors.As(err, &document) || errors.As(err, &syntax) && fault.KindOf(err) == 0 {
 			return nil, fault.New(fault.Invalid, "package %s, %w", pkg.FullName(), err)
 		}
 		return nil, err

@@ -27,6 +27,16 @@ type DocumentError struct {
 
 func (e *DocumentError) Error() string { return e.Position.String() + ": " + e.Message }
 
+// SyntaxError is that a class file is no YAML. The parser's error names the line.
+type SyntaxError struct {
+	File string
+	Err  error
+}
+
+func (e *SyntaxError) Error() string { return e.File + " is no YAML: " + e.Err.Error() }
+
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
 // Flaw is what is wrong in a class file without making its class unusable. A warning is of no consequence where Murano is used.
 type Flaw struct {
 	DocumentError
@@ -114,7 +124,7 @@ func parseDocuments(file string, text []byte) ([]*yaml.Node, error) {
 			return roots, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is no YAML: %w", file, err)
+			return nil, &SyntaxError{file, err}
 		}
 		if deep := deeper(&node, maxDepth+1); deep != nil { // the document itself is one of them
 			return nil, document{file: file}.wrong(deep, "the file is nested deeper than %d levels", maxDepth)
