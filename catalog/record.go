@@ -119,6 +119,8 @@ type PackageStore interface {
 	// AddPackage stores a package with its zip, in one transaction, unless the owner has a package of that name or one of the
 	// classes already, or, when it is to be public, a public package has. A category that is not there is a fault of kind Invalid.
 	AddPackage(ctx context.Context, record Record, archive []byte) error
+	// ReplacePackage is AddPackage in the place of another package, which is removed in the same transaction. A fault of kind NotFound when it is gone.
+	ReplacePackage(ctx context.Context, formerID string, record Record, archive []byte) error
 	Package(ctx context.Context, id string) (Record, error)
 	// Archive returns the zip as it was uploaded.
 	Archive(ctx context.Context, id string) ([]byte, error)

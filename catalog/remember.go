@@ -44,6 +44,11 @@ func (r *remembering) AddPackage(ctx context.Context, record Record, archive []b
 	return r.store.AddPackage(ctx, record, archive)
 }
 
+func (r *remembering) ReplacePackage(ctx context.Context, formerID string, record Record, archive []byte) error {
+	defer r.lists.Writing()()
+	return r.store.ReplacePackage(ctx, formerID, record, archive)
+}
+
 func (r *remembering) UpdatePackage(ctx context.Context, id string, change func(*Record) error) (Record, error) {
 	defer r.lists.Writing()()
 	return r.store.UpdatePackage(ctx, id, change)

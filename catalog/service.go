@@ -149,38 +149,68 @@ func (s *Service) newRecord(p *Package, meta Metadata, owner string) Record {
 
 // Upload takes a package zip into the caller's project.
 func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metadata, archive []byte) (Record, error) {
-	if meta.Public && !caller.May("publicize_package") {
-		return Record{}, denied
-	}
-	switch {
-	case len(archive) == 0:
-		return Record{}, fault.New(fault.Invalid, "Uploading file can't be empty")
-	case len(archive) > MaxUpload:
-		return Record{}, TooLargeUpload()
-	}
-	p, err := checkZip(ctx, archive, chartWork{s.children, caller.ProjectID})
+	record, archive, err := s.admit(ctx, caller, meta, archive)
 	if err != nil {
-		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
-	}
-	if reference := p.ChartReference(); reference != nil {
-		if p, archive, err = s.withChart(ctx, p, *reference); err != nil {
-			return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
-		}
-	}
-	if err := p.CheckLengths(); err != nil {
 		return Record{}, err
 	}
-	if err := p.CheckTemplate(); err != nil {
-		return Record{}, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
-	}
-	if err := s.reserved.Check(p); err != nil {
-		return Record{}, err
-	}
-	record := s.newRecord(p, meta, caller.ProjectID)
 	if err := s.store.AddPackage(ctx, record, archive); err != nil {
 		return Record{}, err
 	}
 	return s.record(ctx, record.ID)
+}
+
+// Replace puts an upload in the place of a package of the same name that the caller may delete: all of it, or where anything is refused nothing. The
+// package has another id then.
+func (s *Service) Replace(ctx context.Context, caller identity.Caller, id string, meta Metadata, archive []byte) (Record, error) {
+	former, err := s.deletable(ctx, caller, id)
+	if err != nil {
+		return Record{}, err
+	}
+	record, archive, err := s.admit(ctx, caller, meta, archive)
+	if err != nil {
+		return Record{}, err
+	}
+	if record.FullName != former.FullName {
+		return Record{}, fault.New(fault.Invalid, "Package '%s' (%s) is replaced by a package of its name, and not by %s", id, former.FullName, record.FullName)
+	}
+	record.OwnerID = former.OwnerID
+	if err := s.store.ReplacePackage(ctx, id, record, archive); err != nil {
+		return Record{}, err
+	}
+	s.cache.drop(id)
+	return s.record(ctx, record.ID)
+}
+
+// admit checks an upload and returns its record and the archive that is kept.
+func (s *Service) admit(ctx context.Context, caller identity.Caller, meta Metadata, archive []byte) (Record, []byte, error) {
+	if meta.Public && !caller.May("publicize_package") {
+		return Record{}, nil, denied
+	}
+	switch {
+	case len(archive) == 0:
+		return Record{}, nil, fault.New(fault.Invalid, "Uploading file can't be empty")
+	case len(archive) > MaxUpload:
+		return Record{}, nil, TooLargeUpload()
+	}
+	p, err := checkZip(ctx, archive, chartWork{s.children, caller.ProjectID})
+	if err != nil {
+		return Record{}, nil, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
+	}
+	if reference := p.ChartReference(); reference != nil {
+		if p, archive, err = s.withChart(ctx, p, *reference); err != nil {
+			return Record{}, nil, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
+		}
+	}
+	if err := p.CheckLengths(); err != nil {
+		return Record{}, nil, err
+	}
+	if err := p.CheckTemplate(); err != nil {
+		return Record{}, nil, fault.New(fault.Invalid, "Couldn't load package from file: %w", err)
+	}
+	if err := s.reserved.Check(p); err != nil {
+		return Record{}, nil, err
+	}
+	return s.newRecord(p, meta, caller.ProjectID), archive, nil
 }
 
 // withChart is a package with the chart that it names, and its archive.
@@ -238,23 +268,31 @@ func (s *Service) Show(ctx context.Context, caller identity.Caller, id string) (
 
 // Delete removes a package of the caller's project, or any uploaded one for an administrator.
 func (s *Service) Delete(ctx context.Context, caller identity.Caller, id string) error {
-	record, err := s.Show(ctx, caller, id)
-	if err != nil {
+	if _, err := s.deletable(ctx, caller, id); err != nil {
 		return err
-	}
-	switch {
-	case record.Embedded:
-		return fault.New(fault.Forbidden, "Package '%s' (%s) comes with Burano and cannot be deleted", id, record.FullName)
-	case record.OwnerID != caller.ProjectID && !caller.Admin:
-		return fault.New(fault.Forbidden, "Package is not owned by the tenant '%s'", caller.ProjectID)
-	case record.Public && !caller.May("manage_public_package"):
-		return denied
 	}
 	if err := s.store.DeletePackage(ctx, id); err != nil {
 		return err
 	}
 	s.cache.drop(id)
 	return nil
+}
+
+// deletable returns the record of a package that the caller may delete.
+func (s *Service) deletable(ctx context.Context, caller identity.Caller, id string) (Record, error) {
+	record, err := s.Show(ctx, caller, id)
+	if err != nil {
+		return Record{}, err
+	}
+	switch {
+	case record.Embedded:
+		return Record{}, fault.New(fault.Forbidden, "Package '%s' (%s) comes with Burano and cannot be deleted", id, record.FullName)
+	case record.OwnerID != caller.ProjectID && !caller.Admin:
+		return Record{}, fault.New(fault.Forbidden, "Package is not owned by the tenant '%s'", caller.ProjectID)
+	case record.Public && !caller.May("manage_public_package"):
+		return Record{}, denied
+	}
+	return record, nil
 }
 
 // Open returns the files of a package that the caller may see.

@@ -190,17 +190,44 @@ func alone(tx *gorm.DB) error {
 
 // AddPackage stores a package with its zip.
 func (s *Store) AddPackage(ctx context.Context, record catalog.Record, archive []byte) error {
+	return s.put(ctx, "", record, archive)
+}
+
+// ReplacePackage stores a package with its zip in the place of another one, which is removed in the same transaction.
+func (s *Store) ReplacePackage(ctx context.Context, formerID string, record catalog.Record, archive []byte) error {
+	return s.put(ctx, formerID, record, archive)
+}
+
+// put stores a package, in the place of the former where there is one.
+func (s *Store) put(ctx context.Context, formerID string, record catalog.Record, archive []byte) error {
 	err := database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {
+		packages, bytes := int64(1), int64(len(archive))
+		if formerID != "" {
+			var former packageRow
+			if err := tx.Where("id = ? AND NOT embedded", formerID).Take(&former).Error; err != nil {
+				return packageError(formerID, err)
+			}
+			packages, bytes = 0, bytes-former.Bytes
+		}
 		// Before the table is locked: all who take both locks take them in this order.
-		if err := s.quotas.Admit(tx, record.OwnerID, QuotaPackages, 1); err != nil {
+		if err := s.quotas.Admit(tx, record.OwnerID, QuotaPackages, packages); err != nil {
 			return err
 		}
-		if err := s.quotas.Admit(tx, record.OwnerID, quota.Bytes, int64(len(archive))); err != nil {
+		if err := s.quotas.Admit(tx, record.OwnerID, quota.Bytes, bytes); err != nil {
 			return err
 		}
 		if record.Public { // no unique key says which classes public packages have
 			if err := alone(tx); err != nil {
 				return err
+			}
+		}
+		if formerID != "" {
+			removed := tx.Where("id = ?", formerID).Delete(&packageRow{})
+			if removed.Error == nil && removed.RowsAffected == 0 {
+				removed.Error = gorm.ErrRecordNotFound
+			}
+			if removed.Error != nil {
+				return packageError(formerID, removed.Error)
 			}
 		}
 		if err := checkConflicts(tx, record); err != nil {

@@ -54,7 +54,7 @@ At the end it lists the images that the packages need (images.lst), whether Glan
 
 // addFlags adds the flags of whatever imports packages.
 func (o *importOptions) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&o.exists, "exists-action", "a", "what to do when the project has the package already: s (skip), u (update: delete and upload) or a (abort)")
+	command.Flags().StringVar(&o.exists, "exists-action", "a", "what to do when the project has the package already: s (skip), u (update: replace, at once) or a (abort)")
 	_ = command.RegisterFlagCompletionFunc("exists-action", cobra.FixedCompletions([]string{"s", "u", "a"}, cobra.ShellCompDirectiveNoFileComp))
 	command.Flags().BoolVar(&o.public, "public", false, "let every project use the packages")
 	addRepositoryFlag(command, &o.repository)

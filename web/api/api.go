@@ -159,7 +159,7 @@ func newEcho(config Config) *echo.Echo {
 	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
 	previewHandlers{config.Orchestrator, config.Limits.Values}.register(burano)
 	classHandlers{config.Catalog, config.Orchestrator}.register(burano)
-	packageHandlers{config.Catalog}.register(burano)
+	packageHandlers{config.Catalog, config.Limits.Values}.register(burano)
 	draftHandlers{config.Orchestrator}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	cloudHandlers{config.MarkImage, config.AllProjects, config.Examine, config.Limits.Values}.register(burano)

@@ -167,18 +167,24 @@ func (h catalogHandlers) downloadPackage(c echo.Context) error {
 	return blob(c, echo.MIMEOctetStream, archive)
 }
 
-func (h catalogHandlers) uploadPackage(c echo.Context) error {
+// admitUpload reads an upload, with what its uploader says of it.
+func admitUpload(c echo.Context, values int) (upload, catalog.Metadata, error) {
 	form, err := readUpload(c)
 	if err != nil {
-		return err
+		return upload{}, catalog.Metadata{}, err
 	}
 	if err := identify(c, form.archive); err != nil {
-		return err
+		return upload{}, catalog.Metadata{}, err
 	}
-	if err := checkJSON(form.metadata, h.values); err != nil {
-		return err
+	if err := checkJSON(form.metadata, values); err != nil {
+		return upload{}, catalog.Metadata{}, err
 	}
 	meta, err := catalog.ParseMetadata(form.metadata)
+	return form, meta, err
+}
+
+func (h catalogHandlers) uploadPackage(c echo.Context) error {
+	form, meta, err := admitUpload(c, h.values)
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,19 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/internal/fault"
 )
 
 // packageHandlers say about packages what Murano does not.
-type packageHandlers struct{ catalog *catalog.Service }
+type packageHandlers struct {
+	catalog *catalog.Service
+	values  int // in JSON
+}
 
 func (h packageHandlers) register(v1 *echo.Group) {
 	v1.GET("/packages", h.list)
 	v1.GET("/packages/:package", h.show)
+	v1.PUT("/packages/:package", h.replace)
 }
 
 // describedPackage is a package as Murano describes it, and more.
@@ -60,4 +65,21 @@ func (h packageHandlers) show(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, describedFields(record))
+}
+
+// replace puts an upload in the place of a package: Murano's clients delete it before they upload the next one, and have none when that is refused.
+func (h packageHandlers) replace(c echo.Context) error {
+	caller := catalogCaller(c)
+	if !caller.May("delete_package") {
+		return fault.New(fault.Forbidden, "Access was denied to this resource.")
+	}
+	form, meta, err := admitUpload(c, h.values)
+	if err != nil {
+		return err
+	}
+	record, err := h.catalog.Replace(c.Request().Context(), caller, c.Param("package"), meta, form.archive)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, newPackageJSON(record))
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 	"testing/fstest"
 
@@ -93,4 +94,48 @@ func TestClassesAndObjectsAreFoundByWhatTheyExtend(t *testing.T) {
 	require.Empty(t, field(s.call("demo", session, "GET", path+"?class=org.test.Nothing", nil, 200), "objects"))
 	require.Greater(t, len(field(s.call("demo", session, "GET", path, nil, 200), "objects").([]any)), 2, "the environment and its network, too")
 	s.call("other", "", "GET", path, nil, 403)
+}
+
+func TestAPackageIsReplacedAtOnceOrNotAtAll(t *testing.T) {
+	s := newServer(t)
+	of := func(name, version string) []byte {
+		return zipArchive(t, zipEntry{name: "manifest.yaml", content: "Format: 1.4\nType: Application\nFullName: " + name + "\nVersion: " + version + "\nClasses: {" + name + ": A.yaml}\n"},
+			zipEntry{name: "Classes/A.yaml", content: "Name: " + name + "\n"})
+	}
+	put := func(token, id string, archive []byte, status int) any {
+		t.Helper()
+		body, contentType := uploadForm(t, archive)
+		answer := s.send("PUT", "/burano/v1/packages/"+id, map[string]string{"X-Auth-Token": "{token:" + token + "}", "Content-Type": contentType}, body)
+		require.Equal(t, status, answer.Code, answer.Body.String())
+		if status != 200 {
+			return nil
+		}
+		var value any
+		require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &value))
+		return value
+	}
+	body, contentType := uploadForm(t, of("org.test.One", "1.0.0"))
+	require.Equal(t, 200, s.send("POST", "/v1/catalog/packages", map[string]string{"X-Auth-Token": "{token:demo}", "Content-Type": contentType}, body).Code)
+	versions := func() map[string]string {
+		found := map[string]string{}
+		for _, one := range field(s.call("demo", "", "GET", "/burano/v1/packages?owned=true", nil, 200), "packages").([]any) {
+			found[field(one, "id").(string)] = field(one, "version").(string)
+		}
+		return found
+	}
+	before := versions()
+	require.Len(t, before, 1)
+	var id string
+	for id = range before {
+	}
+	put("demo", id, []byte("no zip"), 400)
+	put("demo", id, of("org.test.Other", "1.0.0"), 400)
+	put("other", id, of("org.test.One", "2.0.0"), 403)
+	put("demo", "nothing", of("org.test.One", "2.0.0"), 404)
+	require.Equal(t, before, versions(), "what is refused changes nothing")
+	next := field(put("demo", id, of("org.test.One", "2.0.0"), 200), "id").(string)
+	require.Equal(t, map[string]string{next: "2.0.0"}, versions())
+	put("demo", id, of("org.test.One", "3.0.0"), 404)
+	put("demo", next, of("org.test.One", "3.0.0"), 200)
+	require.Len(t, versions(), 1)
 }

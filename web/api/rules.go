@@ -104,6 +104,7 @@ var rules = map[string]string{
 	"GET /burano/v1/classes":                                                "get_package",
 	"GET /burano/v1/packages":                                               "get_package",
 	"GET /burano/v1/packages/:package":                                      "get_package",
+	"PUT /burano/v1/packages/:package":                                      "upload_package",
 	"GET /burano/v1/environments/:environment/objects":                      "show_environment",
 	"GET /burano/v1/classes/:class/actions":                                 "get_schema",
 	"PUT /burano/v1/cloud/images/:image/mark":                               "mark_image",

@@ -125,6 +125,11 @@ type UploadOptions struct {
 
 // Upload puts a package into the catalog, whose full name is name. A package that is there already is a Refusal with the status 409.
 func (c *Client) Upload(ctx context.Context, name string, zip []byte, options UploadOptions) error {
+	return c.put(ctx, http.MethodPost, "/v1/catalog/packages", name, zip, options)
+}
+
+// put sends a package.
+func (c *Client) put(ctx context.Context, method, path, name string, zip []byte, options UploadOptions) error {
 	text, err := json.Marshal(options)
 	if err != nil {
 		return err
@@ -138,11 +143,11 @@ func (c *Client) Upload(ctx context.Context, name string, zip []byte, options Up
 	if err := errors.Join(form.WriteField("__metadata__", string(text)), fileErr, form.Close()); err != nil {
 		return err
 	}
-	_, err = c.Send(ctx, http.MethodPost, "/v1/catalog/packages", &body, "Content-Type", form.FormDataContentType())
+	_, err = c.Send(ctx, method, path, &body, "Content-Type", form.FormDataContentType())
 	return err
 }
 
-// Replace deletes the project's own packages of a name and uploads one in their place.
+// Replace puts a package in the place of the project's own one of its name. Where it is refused, what there was stays.
 func (c *Client) Replace(ctx context.Context, name string, zip []byte, options UploadOptions) error {
 	own, err := c.Packages(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {name}})
 	if err != nil {
@@ -151,10 +156,5 @@ func (c *Client) Replace(ctx context.Context, name string, zip []byte, options U
 	if len(own) == 0 {
 		return fmt.Errorf("the project has no package %s that could be replaced", name)
 	}
-	for _, row := range own {
-		if err := c.DeletePackage(ctx, row.ID); err != nil {
-			return err
-		}
-	}
-	return c.Upload(ctx, name, zip, options)
+	return c.put(ctx, http.MethodPut, "/burano/v1/packages/"+url.PathEscape(own[0].ID), name, zip, options)
 }
