@@ -130,7 +130,7 @@ func deploymentStepsCommand(connection *connection) *cobra.Command {
 						seconds = fmt.Sprintf("%.1f", *step.Seconds)
 					}
 					if step.Error != nil {
-						problem = *step.Error
+						problem = inOneLine(*step.Error)
 					}
 					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", step.Name, step.Started, seconds, strings.Join(after, ", "), problem)
 				}

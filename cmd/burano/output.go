@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -58,4 +59,24 @@ func properties(fields ...[2]any) func(*tabwriter.Writer) {
 			fmt.Fprintf(table, "%s\t%s\n", field[0], strings.Join(strings.Fields(fmt.Sprint(value)), " "))
 		}
 	}
+}
+
+// longCell is how many characters of a text a cell of a table has.
+const longCell = 160
+
+// inOneLine is what a cell of a table shows of a text of several lines, such as a journal: its first line that is not empty, and how many there are.
+// --output json has all of it.
+func inOneLine(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
+	if len(lines) == 0 {
+		return ""
+	}
+	first := []rune(strings.Join(strings.Fields(lines[0]), " "))
+	if len(first) > longCell {
+		first = append(first[:longCell], '…')
+	}
+	if len(lines) == 1 {
+		return string(first)
+	}
+	return fmt.Sprintf("%s (and %d more lines: --output json)", string(first), len(lines)-1)
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -48,7 +49,7 @@ func (f Finder) Bundle(ctx context.Context, name string) ([]LocalPackage, error)
 		} `yaml:"Packages"`
 	}
 	if err := yaml.NewDecoder(io.LimitReader(content, maxBundle)).Decode(&listed); err != nil {
-		return nil, fmt.Errorf("%s is no bundle: %w", address, err)
+		return nil, noBundle(address, err)
 	}
 	if len(listed.Packages) == 0 {
 		return nil, fmt.Errorf("%s is no bundle: it has no list \"Packages\"", address)
@@ -66,6 +67,24 @@ func (f Finder) Bundle(ctx context.Context, name string) ([]LocalPackage, error)
 	}
 	return all, nil
 }
+
+// noBundle says what is wrong with a bundle in the words of its format, and not of Go's types.
+func noBundle(address string, err error) error {
+	const form = `a bundle is JSON or YAML such as {"Packages": [{"Name": "io.example.App"}]}`
+	var types *yaml.TypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s is no bundle: it is empty; %s", address, form)
+	case errors.As(err, &types):
+		if line := bundleLine.FindString(types.Errors[0]); line != "" {
+			return fmt.Errorf("%s is no bundle: %s has another kind of value than a bundle has there; %s", address, line, form)
+		}
+		return fmt.Errorf("%s is no bundle; %s", address, form)
+	}
+	return fmt.Errorf("%s is no bundle: %s; %s", address, strings.TrimPrefix(err.Error(), "yaml: "), form)
+}
+
+var bundleLine = regexp.MustCompile(`^line [0-9]+`)
 
 // ofBundle finds a package that a bundle names, beside the bundle's file or in the repository, where one of a certain version has that in
 // its name.
