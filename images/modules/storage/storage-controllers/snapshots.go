@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
@@ -103,7 +104,7 @@ func sourceOf(ctx context.Context, client kubernetes.Interface, snapshots snapsh
 		if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != cinderDriver {
 			return nil, fmt.Errorf("claim %s has no volume of Cinder, so no copy of it is made: use a class of the back-end that it has", from.Name)
 		}
-		if has := volume.Spec.Capacity[v1.ResourceStorage]; size.Cmp(has) < 0 {
+		if has := volume.Spec.Capacity[v1.ResourceStorage]; !holds(size, has) {
 			return nil, fmt.Errorf("claim %s has %s, and a copy of %s is asked for: ask for as much at least", from.Name, has.String(), size.String())
 		}
 		return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: volume.Spec.CSI.VolumeHandle}}}, nil
@@ -136,10 +137,17 @@ func snapshotOf(ctx context.Context, snapshots snapshotclient.Interface, claim *
 	case content.Spec.SourceVolumeMode != nil && *content.Spec.SourceVolumeMode != modeOf(claim.Spec.VolumeMode) && content.Annotations[changesMode] != "true":
 		return "", fmt.Errorf("it is of a volume of volumeMode %s, and one of %s is asked for: use the same", *content.Spec.SourceVolumeMode, modeOf(claim.Spec.VolumeMode))
 	}
-	if size := claim.Spec.Resources.Requests[v1.ResourceStorage]; status.RestoreSize != nil && size.Cmp(*status.RestoreSize) < 0 {
+	if size := claim.Spec.Resources.Requests[v1.ResourceStorage]; status.RestoreSize != nil && !holds(size, *status.RestoreSize) {
 		return "", fmt.Errorf("it has %s, and a volume of %s is asked for: ask for as much at least", status.RestoreSize.String(), size.String())
 	}
 	return *content.Status.SnapshotHandle, nil
+}
+
+// holds reports whether the volume that Cinder makes for a claim of a size has room for what is to be on it. Cinder makes volumes of whole GiB, so the claim
+// of which the source was made may have asked for less than the source has.
+func holds(size, source resource.Quantity) bool {
+	const gib = 1 << 30
+	return (size.Value()+gib-1)/gib*gib >= source.Value()
 }
 
 func modeOf(mode *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
