@@ -254,7 +254,7 @@ func (a *arguments) add(nodes []Node, scope *Scope, pairs bool) error {
 			a.positional = append(a.positional, argument{gap: true})
 		case isMapping && pairs:
 			a.addValue(&Pair{&Lambda{node: mapping.Key, scope: scope}, &Lambda{node: mapping.Value, scope: scope}})
-		case isMapping:
+		case isMapping && !mapping.tuple:
 			key, ok := mapping.Key.(*Keyword)
 			if !ok {
 				return failure(BadMapping, `on the left of "=>" stands the name of a parameter`)

@@ -48,6 +48,8 @@ type Apply struct {
 type Mapping struct {
 	at
 	Key, Value Node
+
+	tuple bool // of the old grammar, in which no argument has a name
 }
 
 // Binary is an operator with two operands; ".", "?.", "->", "and", "or", "is" and ":" are among them.

@@ -381,8 +381,8 @@ func (p *parser) arguments(closing tokenKind, gaps bool) ([]Node, *SyntaxError) 
 }
 
 func isMapping(node Node) bool {
-	_, is := node.(*Mapping)
-	return is
+	mapping, is := node.(*Mapping)
+	return is && !mapping.tuple
 }
 
 func (p *parser) argument() (Node, *SyntaxError) {
@@ -395,7 +395,7 @@ func (p *parser) argument() (Node, *SyntaxError) {
 	if err == nil && p.tuples && p.token.kind == tokenFatArrow {
 		return p.longer(t, []Node{key, value})
 	}
-	return p.mappings.put(Mapping{at(t.offset), key, value}), err
+	return p.mappings.put(Mapping{at: at(t.offset), Key: key, Value: value, tuple: p.tuples}), err
 }
 
 // tuple parses a whole expression, or one in parentheses, which are tuples where there are arrows in them.

@@ -258,7 +258,7 @@ func TestTuplesOfTheOldGrammarAreLists(t *testing.T) {
 	two, three := []any{int64(1), int64(2)}, []any{int64(1), int64(2), int64(3)}
 	for text, wanted := range map[string]any{
 		"1 => 2": two, "1 => 2 => 3": three, "(1 => 2) => 3": []any{two, int64(3)}, "1 => (2 => 3)": []any{int64(1), []any{int64(2), int64(3)}},
-		"1 or 2 => 3": []any{int64(1), int64(3)}, "f => 1 + 2": []any{"f", int64(3)}, "list(1 => 2 => 3)": []any{three},
+		"1 or 2 => 3": []any{int64(1), int64(3)}, "f => 1 + 2": []any{"f", int64(3)}, "list(1 => 2)": []any{two}, "list(f => 2, 3)": []any{[]any{"f", int64(2)}, int64(3)}, "list(1 => 2 => 3)": []any{three},
 		"[1 => 2, 2 => 3]": []any{two, []any{int64(2), int64(3)}}, "len(1 => 2 => 3)": int64(3), "(1 => 2).len()": int64(2), "dict(a => 1).a": int64(1), "{a => 1}.a": int64(1),
 	} {
 		expression, err := ParseLegacy(text)
