@@ -178,7 +178,7 @@ func (p hotParameter) shown() (any, bool) {
 	case map[string]any:
 		return hot.Text(initial), true
 	case []any:
-		if p.rule.Type == "json" {
+		if p.rule.Type != "comma_delimited_list" {
 			return hot.Text(initial), true
 		}
 		texts := make([]string, len(initial))

@@ -161,6 +161,7 @@ parameters:
   names: {type: comma_delimited_list, default: [alpha, beta], constraints: [{length: {min: 1, max: 3}}]}
   options: {type: json, default: {colour: red, depth: 3}}
   list: {type: json, default: [1, two]}
+  pools: {type: string, default: []}
   day: {type: string, default: 2016-10-14, immutable: true, tags: [a]}
   word-length: {type: number, default: "12"}
   in: {type: string, default: "", constraints: [{custom_constraint: nova.flavor}]}
@@ -259,7 +260,7 @@ func TestTheFormOfManyParametersIsFilledIn(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, result.Errors)
 	require.Equal(t, map[string]any{"size": "small", "length": int64(8), "ratio": json.Number("0.5"), "release": json.Number("2.4"), "port": "80", "flag": false, "nothing": int64(0), "ports": "http,https",
-		"names": "alpha,beta", "options": `{"colour":"red","depth":3}`, "list": `[1,"two"]`, "day": "2016-10-14", "word-length": int64(12), "in": "", "key": "",
+		"names": "alpha,beta", "options": `{"colour":"red","depth":3}`, "list": `[1,"two"]`, "pools": "[]", "day": "2016-10-14", "word-length": int64(12), "in": "", "key": "",
 		"needed": "x", "odd": "it's {here} \\ $x \"y\""}, result.Model["templateParameters"])
 	require.Equal(t, "100% 'of' {0} $it\n\"übrig\" # : [x]", result.Forms[1].Fields[0].Label)
 
