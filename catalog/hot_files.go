@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // hotReference is a file that a template names: by get_file, or as the type of a resource, which is a nested template then.
@@ -79,6 +81,14 @@ type HotReference struct {
 	Line, Column int
 }
 
+const (
+	// maxNestedBytes is Heat's limit of a template.
+	maxNestedBytes = 512 << 10
+	// maxNestedValues and maxNested bound the work for nested templates of one package. Further ones, and larger ones, are sent, and name no files.
+	maxNestedValues = 20_000
+	maxNested       = 200
+)
+
 // all are the files that the package's template names, those that nested templates and environments name, and so on. Files of no YAML name none.
 // Packages for Murano have files where Heat asks for them, and not where the names lead to: this counts, too, unless it is strict.
 func (t *hotTemplate) all(files contents, strict bool) (found []HotReference) {
@@ -87,7 +97,8 @@ func (t *hotTemplate) all(files contents, strict bool) (found []HotReference) {
 		references []hotReference
 	}
 	queue := []source{{templateFile, "", t.references}}
-	for _, name := range below(files, hotEnvironments) {
+	environments := below(files, hotEnvironments)
+	for _, name := range environments[:min(len(environments), maxNested)] {
 		if root := rootOf(files, hotEnvironments+name); root != nil {
 			if registry := entry(root, "resource_registry"); registry != nil {
 				queue = append(queue, source{hotEnvironments + name, "", registered(registry)})
@@ -104,7 +115,7 @@ func (t *hotTemplate) all(files contents, strict bool) (found []HotReference) {
 				place = asWritten
 			}
 			found = append(found, HotReference{one.in, reference.name, place, !there(files, place), reference.line, reference.column})
-			if !there(files, place) || !reference.template || seen[place] {
+			if !there(files, place) || !reference.template || seen[place] || len(seen) == maxNested {
 				continue
 			}
 			seen[place] = true
@@ -129,7 +140,8 @@ func rootOf(files contents, name string) *yaml.Node {
 		return nil
 	}
 	var document yaml.Node
-	if unmarshalYAML(text, &document) != nil || len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
+	bounds := door.Bounds{Bytes: maxNestedBytes, Values: maxNestedValues}
+	if door.YAML(text, &document, bounds) != nil || len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
 		return nil
 	}
 	return document.Content[0]

@@ -1,9 +1,11 @@
 package catalog_test
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,4 +65,23 @@ func TestOneNameForTwoFilesIsRefused(t *testing.T) {
 	files := map[string][]byte{"template.yaml": []byte("resources: {a: {type: nested/one.yaml}, b: {type: T, properties: {x: {get_file: run.sh}}}}")}
 	err := catalog.GatherHotFiles(files, folder(map[string]string{"run.sh": "one", "nested/run.sh": "other", "nested/one.yaml": "resources: {a: {type: T, properties: {x: {get_file: run.sh}}}}"}))
 	require.ErrorContains(t, err, "'run.sh' is the name of another file in another template, and Heat has one file for a name")
+}
+
+func TestNestedTemplatesAreFollowedWithinBounds(t *testing.T) {
+	files := map[string][]byte{"manifest.yaml": []byte(hotManifest), "template.yaml": []byte("resources: {a: {type: 0.yaml}}")}
+	for i := range 500 {
+		files[fmt.Sprintf("Resources/HotFiles/%d.yaml", i)] = fmt.Appendf(nil, "resources: {a: {type: %d.yaml}}", i+1)
+	}
+	p, err := catalog.ReadFiles(files)
+	require.NoError(t, err)
+	references, err := p.HotReferences()
+	require.NoError(t, err)
+	require.Len(t, references, 201)
+
+	files["Resources/HotFiles/0.yaml"] = []byte("resources: {a: {type: 1.yaml}, b: [" + strings.Repeat("x,", 30_000) + "]}")
+	p, err = catalog.ReadFiles(files)
+	require.NoError(t, err)
+	references, err = p.HotReferences()
+	require.NoError(t, err)
+	require.Len(t, references, 1)
 }

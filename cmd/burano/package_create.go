@@ -38,7 +38,7 @@ func packageCreateCommand() *cobra.Command {
   burano package create --chart oci://registry.example.org/charts/pages:1.2.3 --full-name io.example.Pages`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			pkg, err := options.read(args)
+			pkg, err := options.read(args, command.ErrOrStderr())
 			if err == nil {
 				err = errors.Join(pkg.CheckLengths(), pkg.CheckTemplate())
 			}
@@ -83,8 +83,8 @@ func packageCreateCommand() *cobra.Command {
 	return command
 }
 
-// read reads the package from the folder, or makes its files.
-func (o createOptions) read(args []string) (*catalog.Package, error) {
+// read reads the package from the folder, or makes its files. Files that one would not expect in it are named in warnings.
+func (o createOptions) read(args []string, warnings io.Writer) (*catalog.Package, error) {
 	switch {
 	case len(args) == 1 && o.template+o.classes+o.chart+o.resources+o.ui != "":
 		return nil, errors.New("name either a folder, or what the package is made of (-t, -c, --chart, -r, -u)")
@@ -113,7 +113,12 @@ func (o createOptions) read(args []string) (*catalog.Package, error) {
 	}
 	if err == nil && o.template != "" {
 		err = catalog.GatherHotFiles(files, func(name string) ([]byte, error) {
-			return os.ReadFile(filepath.Join(filepath.Dir(o.template), filepath.FromSlash(name)))
+			file := filepath.Join(filepath.Dir(o.template), filepath.FromSlash(name))
+			content, err := os.ReadFile(file)
+			if err == nil && strings.HasPrefix(name, "../") {
+				fmt.Fprintf(warnings, "warning: %s is packed, which is outside of the template's folder\n", file)
+			}
+			return content, err
 		})
 	}
 	if err == nil && o.logo != "" {
