@@ -9,10 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -22,16 +20,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/vishvananda/netlink"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
-	"github.com/burano/burano/gateway/etcdtest"
 	"github.com/burano/burano/internal/wait"
-	"github.com/burano/burano/nodes/etcd"
-	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/test/bench/server"
+	"github.com/burano/burano/test/simulated"
 )
 
 const (
@@ -63,10 +56,11 @@ func BenchmarkClusters(b *testing.B) {
 		length, err = time.ParseDuration(text)
 		require.NoError(b, err, "BURANO_CLUSTERS_TIME")
 	}
-	takeNetwork(b)
-	w, endpoint := simulate(b, os.Getenv("BURANO_PROGRAM"))
+	debug.SetGCPercent(400) // the server lacks the processors that are spent here; memory nobody lacks
+	simulated.TakeNetwork(b)
+	w, endpoint := simulated.Start(b, os.Getenv("BURANO_PROGRAM"))
 	if os.Getenv("BURANO_CLUSTERS_TALLY") != "" {
-		w.tally = &tally{kinds: map[string]*counted{}}
+		w.Tally = simulated.NewTally()
 	}
 	config := server.Config{Endpoint: endpoint, Program: os.Getenv("BURANO_PROGRAM")}
 	profiles := os.Getenv("BURANO_PROFILE")
@@ -83,17 +77,17 @@ func BenchmarkClusters(b *testing.B) {
 	await(b, s, users, count)
 	took, spent, simulated := time.Since(began), s.Processor(b)-before, ownProcessor(b)-own
 	require.NoError(b, <-profiled)
-	require.Empty(b, w.notes(), "what the server asked and nothing answered")
+	require.Empty(b, w.Notes(), "what the server asked and nothing answered")
 	fmt.Printf("deployed: %d clusters of %d nodes in %.1f s; the server took %.1f s of processors, %.0f ms for a cluster, and at most %d MiB; what is simulated took %.1f s\n",
 		count, minions+2, took.Seconds(), spent.Seconds(), spent.Seconds()*1000/float64(count), s.Memory(b, "VmHWM"), simulated.Seconds())
-	w.tally.write(os.Stdout, "deployed", count)
+	w.Tally.Write(os.Stdout, "deployed", count)
 	if length == 0 {
 		return
 	}
 	// The first look at each comes at once, and takes its first snapshot.
 	began, before = time.Now(), s.Processor(b)
 	awaitSnapshots(b, s, users, count)
-	w.tally.write(os.Stdout, "looked at first", count)
+	w.Tally.Write(os.Stdout, "looked at first", count)
 	fmt.Printf("the first snapshots were there %.1f s later, after another %.1f s of processors\n", time.Since(began).Seconds(), (s.Processor(b) - before).Seconds())
 	began, before, own = time.Now(), s.Processor(b), ownProcessor(b)
 	looked := metric(b, s, looks, "")
@@ -101,103 +95,11 @@ func BenchmarkClusters(b *testing.B) {
 	<-time.After(length) // what is measured is how little happens in that time
 	took, spent, simulated = time.Since(began), s.Processor(b)-before, ownProcessor(b)-own
 	require.NoError(b, <-profiled)
-	require.Empty(b, w.notes(), "what the server asked and nothing answered")
+	require.Empty(b, w.Notes(), "what the server asked and nothing answered")
 	fmt.Printf("looked after: %.3f processors and %d MiB over %s, with %.1f looks/s; what is simulated took %.3f\n", spent.Seconds()/took.Seconds(), s.Memory(b, "VmRSS"), took.Round(time.Second),
 		(metric(b, s, looks, "")-looked)/took.Seconds(), simulated.Seconds()/took.Seconds())
-	w.tally.write(os.Stdout, "looked after", count)
+	w.Tally.Write(os.Stdout, "looked after", count)
 	b.ReportMetric(0, "ns/op")
-}
-
-// takeNetwork has this machine answer at the addresses of all nodes. In a network that others use, too, it refuses.
-func takeNetwork(b *testing.B) {
-	b.Helper()
-	links, err := netlink.LinkList()
-	require.NoError(b, err)
-	require.Len(b, links, 1, "the benchmark wants a network of its own: run it with `make bench-clusters`, or by unshare --net")
-	require.NoError(b, netlink.LinkSetUp(links[0]))
-	nodes := &net.IPNet{IP: floatingNetwork.Addr().AsSlice(), Mask: net.CIDRMask(floatingNetwork.Bits(), 32)}
-	require.NoError(b, netlink.RouteAdd(&netlink.Route{LinkIndex: links[0].Attrs().Index, Dst: nodes, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST}))
-}
-
-// simulate starts everything that answers the server. The node image holds the program.
-func simulate(b *testing.B, program string) (w *world, endpoint string) {
-	b.Helper()
-	debug.SetGCPercent(400) // the server lacks the processors that are spent here; memory nobody lacks
-	w, err := newWorld()
-	require.NoError(b, err)
-	content, err := os.ReadFile(program)
-	require.NoError(b, err, "BURANO_PROGRAM is the server's program")
-	w.gatewayAPI = gatewayAPI(b)
-	w.image = map[string]string{remoteProgram: digest(content), kube.GatewayAPIFile: digest(w.gatewayAPI)}
-	w.snapshot = snapshot(b)
-	w.kinds, err = discover()
-	require.NoError(b, err)
-	sshd, err := net.Listen("tcp", ":22")
-	require.NoError(b, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(b, err)
-	endpoint = "http://" + listener.Addr().String()
-	handler, err := w.newCloud(b.TempDir(), endpoint)
-	require.NoError(b, err)
-	for _, serve := range []func() error{func() error { return w.serveSSH(sshd) }, w.serveEtcd, w.serveAPI, func() error { return http.Serve(listener, handler) }} {
-		go func() {
-			if err := serve(); err != nil && b.Context().Err() == nil {
-				b.Errorf("what is simulated ended: %v", err)
-			}
-		}()
-	}
-	return w, endpoint
-}
-
-// gatewayAPI is the file of the node image.
-func gatewayAPI(b *testing.B) []byte {
-	b.Helper()
-	folder, err := exec.Command("go", "list", "-C", "../../../images/modules/gatewayapi", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
-	require.NoError(b, err)
-	var whole bytes.Buffer
-	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "referencegrants", "tlsroutes"} {
-		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "config/crd/standard", "gateway.networking.k8s.io_"+kind+".yaml"))
-		require.NoError(b, err)
-		fmt.Fprintf(&whole, "---\n%s", text)
-	}
-	return whole.Bytes()
-}
-
-// snapshot is one of an etcd with as much in it as a new cluster has.
-func snapshot(b *testing.B) []byte {
-	b.Helper()
-	real := etcdtest.New(b)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{real.URL}, DialTimeout: 10 * time.Second})
-	require.NoError(b, err)
-	defer client.Close()
-	for i := range 500 {
-		_, err := client.Put(b.Context(), fmt.Sprintf("/registry/things/%d", i), strings.Repeat(strconv.Itoa(i)+"something", 200))
-		require.NoError(b, err)
-	}
-	var to bytes.Buffer
-	require.NoError(b, etcd.Snapshot(b.Context(), client, &to))
-	return to.Bytes()
-}
-
-// model is a cluster as a user writes it.
-func model(number int) map[string]any {
-	object := func(class, id string, properties map[string]any) map[string]any {
-		made := map[string]any{"?": map[string]any{"id": fmt.Sprintf("%08d-%s", number, id), "type": class}}
-		for name, value := range properties {
-			made[name] = value
-		}
-		return made
-	}
-	node := func(role, name string) map[string]any {
-		instance := object("io.murano.resources.LinuxMuranoInstance", "i-"+name, map[string]any{"name": name, "flavor": "m1.medium", "image": imageName, "assignFloatingIp": true})
-		return object("com.mirantis.docker.kubernetes.Kubernetes"+role+"Node", "n-"+name, map[string]any{"instance": instance})
-	}
-	var list []any
-	for i := range minions {
-		list = append(list, node("Minion", fmt.Sprintf("murano-kube-%d", i+2)))
-	}
-	return object("com.mirantis.docker.kubernetes.KubernetesCluster", "cluster", map[string]any{"name": "many", "masterNode": node("Master", "murano-kube-1"),
-		"minionNodes": list, "nodeCount": minions, "gatewayNodes": []any{node("Gateway", "murano-gateway-1")}, "gatewayCount": 1})
 }
 
 // submit makes the environments and submits their deployments.
@@ -216,7 +118,7 @@ func submit(b *testing.B, s *server.Server, users []server.User, count int) {
 			if err := call(s, token, http.MethodPost, path+"/configure", nil, &session); err != nil {
 				return err
 			}
-			if err := call(s, token, http.MethodPost, path+"/services", model(i), nil, "X-Configuration-Session", session.ID); err != nil {
+			if err := call(s, token, http.MethodPost, path+"/services", simulated.Cluster(i, minions), nil, "X-Configuration-Session", session.ID); err != nil {
 				return err
 			}
 			return call(s, token, http.MethodPost, path+"/sessions/"+session.ID+"/deploy", nil, nil)

@@ -41,7 +41,7 @@ type Server struct {
 }
 
 // Start starts the program until the benchmark ends.
-func Start(b *testing.B, config Config) *Server {
+func Start(b testing.TB, config Config) *Server {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
@@ -99,7 +99,7 @@ func (s *Server) options(name, project string) gophercloud.AuthOptions {
 type User struct{ Name, Token string }
 
 // Users makes projects with one user each.
-func (s *Server) Users(b *testing.B, count int) []User {
+func (s *Server) Users(b testing.TB, count int) []User {
 	b.Helper()
 	ctx := b.Context()
 	provider, err := openstack.AuthenticatedClient(ctx, s.options("admin", "admin"))
@@ -127,7 +127,7 @@ func (s *Server) Users(b *testing.B, count int) []User {
 }
 
 // Memory is a line of the server's status in MiB (proc_pid_status(5)): VmHWM is the most that it has had in memory at a time, VmRSS what it has now.
-func (s *Server) Memory(b *testing.B, line string) int {
+func (s *Server) Memory(b testing.TB, line string) int {
 	b.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
 	require.NoError(b, err)
@@ -139,7 +139,7 @@ func (s *Server) Memory(b *testing.B, line string) int {
 }
 
 // Processor is the time of processors that the server has used, with the programs that it runs and has run.
-func (s *Server) Processor(b *testing.B) time.Duration {
+func (s *Server) Processor(b testing.TB) time.Duration {
 	b.Helper()
 	sum, err := processor(strconv.Itoa(s.process.Process.Pid))
 	require.NoError(b, err)

@@ -1,4 +1,4 @@
-package clusters
+package simulated
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 
 // cluster is what the nodes of a simulated cluster have together: the store of etcd with its members and users, and the objects of Kubernetes.
 type cluster struct {
-	world *world
+	world *World
 
 	mutex    sync.Mutex
 	nodes    map[netip.Addr]*node // by fixed address
@@ -38,7 +38,7 @@ type cluster struct {
 	objects  map[string][]byte   // of Kubernetes, by path
 }
 
-func (w *world) newCluster() *cluster {
+func (w *World) newCluster() *cluster {
 	return &cluster{world: w, nodes: map[netip.Addr]*node{}, revision: 1, pairs: map[string]*mvccpb.KeyValue{}, roles: map[string][]*authpb.Permission{}, users: map[string][]string{}, objects: map[string][]byte{}}
 }
 
@@ -72,22 +72,26 @@ func (c *cluster) header() *etcdserverpb.ResponseHeader {
 
 // store answers as every member of every cluster: whose it is follows from the connection.
 type store struct {
+	world *World
 	etcdserverpb.UnimplementedKVServer
 	etcdserverpb.UnimplementedClusterServer
 	etcdserverpb.UnimplementedMaintenanceServer
 	etcdserverpb.UnimplementedAuthServer
 }
 
-func (w *world) serveEtcd() error {
-	server := grpc.NewServer(grpc.Creds(&byNode{}), grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		w.tally.add(0, "etcd %s", info.FullMethod)
+func (w *World) serveEtcd() error {
+	server := grpc.NewServer(grpc.Creds(&byNode{}), grpc.MaxSendMsgSize(1<<30), grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		w.Tally.add(0, "etcd %s", info.FullMethod)
+		if w.Endless.Load() {
+			return endlessAnswer(request), nil
+		}
 		answer, err := handle(ctx, request)
 		if err != nil && strings.Contains(err.Error(), "not implemented") {
 			w.note("etcd %s", info.FullMethod)
 		}
 		return answer, err
 	}))
-	s := &store{}
+	s := &store{world: w}
 	etcdserverpb.RegisterKVServer(server, s)
 	etcdserverpb.RegisterClusterServer(server, s)
 	etcdserverpb.RegisterMaintenanceServer(server, s)
@@ -269,9 +273,14 @@ func (s *store) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etc
 }
 
 func (s *store) Snapshot(_ *etcdserverpb.SnapshotRequest, stream etcdserverpb.Maintenance_SnapshotServer) error {
+	for s.world.Endless.Load() {
+		if err := stream.Send(&etcdserverpb.SnapshotResponse{RemainingBytes: 1 << 40, Blob: zeros[:32<<10]}); err != nil {
+			return err
+		}
+	}
 	from, _ := peer.FromContext(stream.Context())
 	w := from.AuthInfo.(ofNode).node.world
-	w.tally.add(0, "etcd snapshot")
+	w.Tally.add(0, "etcd snapshot")
 	for part := range slices.Chunk(w.snapshot, 32<<10) {
 		if err := stream.Send(&etcdserverpb.SnapshotResponse{Header: &etcdserverpb.ResponseHeader{}, Blob: part, Version: "3.6.0"}); err != nil {
 			return err

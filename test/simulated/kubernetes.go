@@ -1,4 +1,4 @@
-package clusters
+package simulated
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func discover() (map[string][]byte, error) {
 }
 
 // serveAPI answers as every API server: whose it is follows from the connection.
-func (w *world) serveAPI() error {
+func (w *World) serveAPI() error {
 	server := &http.Server{Handler: http.HandlerFunc(w.api3), ReadHeaderTimeout: time.Minute, ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, nodeOf{}, conn.(*tls.Conn).NetConn().(*channelConn).node)
 	}}
@@ -98,11 +98,15 @@ func (o overTLS) Accept() (net.Conn, error) {
 	}
 }
 
-func (w *world) api3(out http.ResponseWriter, request *http.Request) {
+func (w *World) api3(out http.ResponseWriter, request *http.Request) {
 	n := request.Context().Value(nodeOf{}).(*node)
 	path := request.URL.Path
-	w.tally.http("Kubernetes", request)
+	w.Tally.http("Kubernetes", request)
 	out.Header().Set("Content-Type", "application/json")
+	if w.Endless.Load() {
+		flood(out, request)
+		return
+	}
 	answer := func(text []byte) { _, _ = out.Write(text) }
 	switch {
 	case path == "/readyz" || path == "/livez" || path == "/version":

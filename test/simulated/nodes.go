@@ -1,4 +1,4 @@
-package clusters
+package simulated
 
 import (
 	"archive/tar"
@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
 
@@ -27,11 +28,11 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// Where the scripts are that run on nodes.
-var scriptFolders = []string{"../../../nodes/scripts", "../../../nodes/access/scripts"}
+// Where the scripts are that run on nodes, in the repository.
+var scriptFolders = []string{"nodes/scripts", "nodes/access/scripts"}
 
-// world is everything that is simulated: all nodes, what they have of their image, and what goes wrong because the simulation does not know it.
-type world struct {
+// World is everything that is simulated: all nodes, what they have of their image, and what goes wrong because the simulation does not know it.
+type World struct {
 	scripts    map[string]string // the text of a script → its file
 	gatewayAPI []byte            // the file of the node image
 	image      map[string]string // digests of files of the node image, by their paths
@@ -40,7 +41,10 @@ type world struct {
 	etcd, api *feed // connections to all members and to all API servers
 	kinds     map[string][]byte
 	texts     sync.Map // what API servers keep: the same object of many clusters is kept once
-	tally     *tally
+	Tally     *Tally   // of what is asked; nil for none
+
+	// Endless has everything of the nodes answer without end.
+	Endless atomic.Bool
 
 	mutex    sync.Mutex
 	floating map[netip.Addr]*node
@@ -48,10 +52,10 @@ type world struct {
 	unknown  map[string]bool
 }
 
-func newWorld() (*world, error) {
-	w := &world{scripts: map[string]string{}, floating: map[netip.Addr]*node{}, servers: map[string]*node{}, unknown: map[string]bool{}, etcd: newFeed(), api: newFeed()}
+func newWorld(root string) (*World, error) {
+	w := &World{scripts: map[string]string{}, floating: map[netip.Addr]*node{}, servers: map[string]*node{}, unknown: map[string]bool{}, etcd: newFeed(), api: newFeed()}
 	for _, folder := range scriptFolders {
-		files, err := filepath.Glob(filepath.Join(folder, "*.sh"))
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.sh"))
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +71,7 @@ func newWorld() (*world, error) {
 }
 
 // scriptOf is the file of a script, which may follow on what it shares with others; "" where it is none.
-func (w *world) scriptOf(body string) string {
+func (w *World) scriptOf(body string) string {
 	if name, is := w.scripts[body]; is {
 		return name
 	}
@@ -80,7 +84,7 @@ func (w *world) scriptOf(body string) string {
 }
 
 // beginsWith tells whether another script follows on one in a text, and where.
-func (w *world) beginsWith(body, name string) (at int, is bool) {
+func (w *World) beginsWith(body, name string) (at int, is bool) {
 	for text, one := range w.scripts {
 		if one == name && len(body) > len(text) && strings.HasPrefix(body, text) {
 			return len(text), true
@@ -89,14 +93,15 @@ func (w *world) beginsWith(body, name string) (at int, is bool) {
 	return 0, false
 }
 
-// note keeps what somebody asked that is not simulated: the benchmark fails with it.
-func (w *world) note(format string, args ...any) {
+// note keeps what somebody asked that is not simulated: benchmarks fail with it.
+func (w *World) note(format string, args ...any) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.unknown[fmt.Sprintf(format, args...)] = true
 }
 
-func (w *world) notes() []string {
+// Notes are what was asked and is not simulated.
+func (w *World) Notes() []string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return slices.Sorted(maps.Keys(w.unknown))
@@ -104,13 +109,14 @@ func (w *world) notes() []string {
 
 // node is a simulated server: what was put there, and which units were started.
 type node struct {
-	world           *world
+	world           *World
 	cluster         *cluster
 	id, name        string
 	fixed, floating netip.Addr
 	login           string // the key that may log in, as in authorized_keys
 
 	mutex   sync.Mutex
+	floods  int // commands that were answered without end
 	hostKey ssh.Signer
 	next    ssh.Signer        // that it has made, and presents when it is told
 	files   map[string]string // path → digest
@@ -121,7 +127,7 @@ type node struct {
 }
 
 // add takes a server of the simulated Nova into the world.
-func (w *world) add(n *node) {
+func (w *World) add(n *node) {
 	n.world = w
 	n.files = maps.Clone(w.image)
 	n.links, n.kept, n.units, n.served = map[string]string{}, map[string][]byte{}, map[string]string{}, map[string]*tls.Config{}
@@ -130,13 +136,13 @@ func (w *world) add(n *node) {
 	w.floating[n.floating], w.servers[n.id] = n, n
 }
 
-func (w *world) at(address netip.Addr) *node {
+func (w *World) at(address netip.Addr) *node {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.floating[address]
 }
 
-func (w *world) server(id string) *node {
+func (w *World) server(id string) *node {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.servers[id]
@@ -162,7 +168,7 @@ func digest(content []byte) string {
 }
 
 // serveSSH answers as the sshd of every node, by the address that was dialled.
-func (w *world) serveSSH(listener net.Listener) error {
+func (w *World) serveSSH(listener net.Listener) error {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -197,9 +203,9 @@ func (n *node) serveSSH(conn net.Conn) {
 	n.mutex.Unlock()
 	_, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
-		return // the benchmark sees it from the other end
+		return // the other end sees it
 	}
-	n.world.tally.add(0, "SSH connection")
+	n.world.Tally.add(0, "SSH connection")
 	go ssh.DiscardRequests(requests)
 	for asked := range channels {
 		switch asked.ChannelType() {
@@ -239,7 +245,7 @@ func (n *node) forward(asked ssh.NewChannel) {
 		_ = asked.Reject(ssh.ConnectionFailed, "Connection refused")
 		return
 	}
-	n.world.tally.add(0, "SSH forwards to %s", unit)
+	n.world.Tally.add(0, "SSH forwards to %s", unit)
 	channel, requests, err := asked.Accept()
 	if err != nil {
 		return
@@ -272,6 +278,10 @@ func (n *node) session(asked ssh.NewChannel) {
 		}
 		_ = request.Reply(true, nil)
 		go ssh.DiscardRequests(requests)
+		if n.world.Endless.Load() {
+			n.flood(channel)
+			return
+		}
 		var status struct{ Code uint32 }
 		if err := n.run(channel, command.Line); err != nil {
 			fmt.Fprintln(channel.Stderr(), err)
@@ -292,7 +302,7 @@ var (
 // run does what a command of package nodes/ssh asks for.
 func (n *node) run(channel ssh.Channel, line string) error {
 	if strings.HasPrefix(line, "kill -KILL ") { // of a script that is waited for no more
-		n.world.tally.add(len(line), "SSH runs kill")
+		n.world.Tally.add(len(line), "SSH runs kill")
 		return nil
 	}
 	words := split(strings.TrimPrefix(line, "exec "))
@@ -320,7 +330,7 @@ func (n *node) run(channel ssh.Channel, line string) error {
 		return n.unpack(channel)
 	}
 	if found := receiving.FindStringSubmatch(words[2]); found != nil && found[1] == kube.GatewayAPIFile {
-		n.world.tally.add(0, "SSH reads %s", found[1])
+		n.world.Tally.add(0, "SSH reads %s", found[1])
 		_, err := channel.Write(n.world.gatewayAPI)
 		return err
 	}
@@ -330,7 +340,7 @@ func (n *node) run(channel ssh.Channel, line string) error {
 		if err != nil {
 			return err
 		}
-		n.world.tally.add(int(length), "SSH sends %s", found[2])
+		n.world.Tally.add(int(length), "SSH sends %s", found[2])
 		n.mutex.Lock()
 		defer n.mutex.Unlock()
 		n.files[found[2]] = hex.EncodeToString(hash.Sum(nil))
@@ -343,7 +353,7 @@ func (n *node) run(channel ssh.Channel, line string) error {
 // unpack keeps the digests of files.
 func (n *node) unpack(from io.Reader) error {
 	files := tar.NewReader(from)
-	n.world.tally.add(0, "SSH unpacks")
+	n.world.Tally.add(0, "SSH unpacks")
 	for {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -356,7 +366,7 @@ func (n *node) unpack(from io.Reader) error {
 		if err != nil {
 			return err
 		}
-		n.world.tally.add(len(content), "a file that was unpacked")
+		n.world.Tally.add(len(content), "a file that was unpacked")
 		path := "/" + header.Name
 		n.mutex.Lock()
 		if header.Typeflag == tar.TypeSymlink {
@@ -386,7 +396,7 @@ func (n *node) script(env map[string]string, body string) (string, error) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	name := n.world.scriptOf(body)
-	n.world.tally.add(len(body), "SSH runs %s %s", cmp.Or(name, body), env["ACTION"])
+	n.world.Tally.add(len(body), "SSH runs %s %s", cmp.Or(name, body), env["ACTION"])
 	switch name {
 	case "host-key.sh":
 		return n.hostKeyScript(env["ACTION"])

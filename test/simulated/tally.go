@@ -1,4 +1,4 @@
-package clusters
+package simulated
 
 import (
 	"fmt"
@@ -11,16 +11,19 @@ import (
 	"sync"
 )
 
-// tally counts what the server asks, by kind, with the bytes that it sends. A nil one counts nothing.
-type tally struct {
+// Tally counts what the server asks, by kind, with the bytes that it sends. A nil one counts nothing.
+type Tally struct {
 	mutex sync.Mutex
 	kinds map[string]*counted
 }
 
 type counted struct{ requests, bytes int }
 
+// NewTally counts from now on.
+func NewTally() *Tally { return &Tally{kinds: map[string]*counted{}} }
+
 // add counts a request of a kind.
-func (t *tally) add(bytes int, format string, args ...any) {
+func (t *Tally) add(bytes int, format string, args ...any) {
 	if t == nil {
 		return
 	}
@@ -34,8 +37,8 @@ func (t *tally) add(bytes int, format string, args ...any) {
 	t.kinds[kind].bytes += max(0, bytes)
 }
 
-// write writes what was counted since the last time, for each of so many clusters, and begins anew.
-func (t *tally) write(to io.Writer, title string, clusters int) {
+// Write writes what was counted since the last time, for each of so many clusters, and begins anew.
+func (t *Tally) Write(to io.Writer, title string, clusters int) {
 	if t == nil {
 		return
 	}
@@ -53,7 +56,7 @@ func (t *tally) write(to io.Writer, title string, clusters int) {
 var anID = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|many-[^/]*|murano-[^/]*|burano-[0-9a-z]{6,}`)
 
 // http counts a request of HTTP.
-func (t *tally) http(what string, request *http.Request) {
+func (t *Tally) http(what string, request *http.Request) {
 	if t == nil {
 		return
 	}

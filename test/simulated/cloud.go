@@ -1,4 +1,4 @@
-package clusters
+package simulated
 
 import (
 	"context"
@@ -30,13 +30,13 @@ import (
 // floatingNetwork is where the floating addresses of all nodes are.
 var floatingNetwork = netip.MustParsePrefix("10.87.0.0/16")
 
-// imageName is the one image, with imageID.
-const imageName, imageID = "burano-node", "5f0f7c6e-2c7e-4b0f-8c55-5d6c1f0a9b11"
+// ImageName is the one image, with imageID.
+const ImageName, imageID = "burano-node", "5f0f7c6e-2c7e-4b0f-8c55-5d6c1f0a9b11"
 
 // cloud answers as OpenStack: Keystone and what is asked of Nova's flavors and limits and Neutron's networks are those of the local cloud; stacks, servers and the image
 // are simulated. A stack is complete as soon as it is made.
 type cloud struct {
-	world *world
+	world *World
 	made  time.Time
 
 	mutex    sync.Mutex
@@ -65,7 +65,7 @@ type machines struct{ nova.Hypervisor }
 
 func (machines) State(context.Context, string) (hypervisor.State, error) { return "", nil }
 
-func (w *world) newCloud(folder, endpoint string) (http.Handler, error) {
+func (w *World) newCloud(folder, endpoint string) (http.Handler, error) {
 	discard := slog.New(slog.DiscardHandler)
 	identity, err := keystone.New(keystone.Config{StateDir: filepath.Join(folder, "keystone"), Endpoint: endpoint, TokenLifetime: 24 * time.Hour, Logger: discard, Services: []keystone.CatalogService{
 		{Type: "identity", Name: "keystone", Path: "/identity/v3"}, {Type: "image", Name: "glance", Path: "/image"}, {Type: "compute", Name: "nova", Path: "/compute/v2.1"},
@@ -96,7 +96,7 @@ func (w *world) newCloud(folder, endpoint string) (http.Handler, error) {
 	})
 	guarded("GET /image/v2/images", func(out http.ResponseWriter, request *http.Request) {
 		list := []any{}
-		if name := request.URL.Query().Get("name"); name == "" || name == imageName {
+		if name := request.URL.Query().Get("name"); name == "" || name == ImageName {
 			list = append(list, c.image())
 		}
 		answer.JSON(out, http.StatusOK, map[string]any{"images": list, "first": "/v2/images", "schema": "/v2/schemas/images"})
@@ -118,14 +118,14 @@ func (w *world) newCloud(folder, endpoint string) (http.Handler, error) {
 		http.NotFound(out, request)
 	})
 	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
-		w.tally.http("OpenStack", request)
+		w.Tally.http("OpenStack", request)
 		mux.ServeHTTP(out, request)
 	}), nil
 }
 
 func (c *cloud) image() map[string]any {
 	made := c.made.UTC().Format(time.RFC3339)
-	return map[string]any{"id": imageID, "name": imageName, "status": "active", "visibility": "public", "created_at": made, "updated_at": made, "min_disk": 0, "min_ram": 0, "size": 1 << 30, "protected": false,
+	return map[string]any{"id": imageID, "name": ImageName, "status": "active", "visibility": "public", "created_at": made, "updated_at": made, "min_disk": 0, "min_ram": 0, "size": 1 << 30, "protected": false,
 		"container_format": "bare", "disk_format": "raw", "owner": "", "tags": []string{}, "checksum": nil, "file": "/v2/images/" + imageID + "/file", "schema": "/v2/schemas/image", "os_hidden": false,
 		openstack.KubernetesProperty: "v1.36.3", openstack.KeepalivedProperty: "1:2.2.7-1+b2", openstack.StorageProperty: "v13.0.0", openstack.CinderProperty: "v4.12.0", openstack.XFSProperty: "6.1.0-1",
 		openstack.NFSProperty: "1:2.6.2", openstack.RegistryProperty: "v3.1.2", openstack.CalicoProperty: "v3.28.5"}
