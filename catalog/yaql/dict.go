@@ -206,6 +206,12 @@ func keyOf(value any) any {
 // identity is a text that is the same for equal values only.
 func identity(value any) string {
 	var b strings.Builder
+	if large(value) { // such a value is equal to itself only
+		if items := parts(value); len(items) > 0 {
+			return fmt.Sprintf("l%p.%d", &items[0], len(items))
+		}
+		return fmt.Sprintf("p%p", value)
+	}
 	writeIdentity(&b, value)
 	return b.String()
 }
@@ -298,12 +304,17 @@ func Equal(a, b any) bool {
 		if !ok || len(x) != len(y) {
 			return false
 		}
-		for i := range x {
-			if !Equal(x[i], y[i]) {
-				return false
-			}
+		if !slices.ContainsFunc(x, isComposite) {
+			return slices.EqualFunc(x, y, Equal)
 		}
-		return true
 	}
 	return identity(a) == identity(b)
+}
+
+func isComposite(value any) bool {
+	switch value.(type) {
+	case []any, *Dict, *Set, map[string]any:
+		return true
+	}
+	return false
 }

@@ -164,8 +164,11 @@ func (r *run) list(seq Seq) ([]any, error) {
 	return list, nil
 }
 
-// finish makes lists of the sequences in a result.
+// finish makes lists of the sequences in a result. What stands in several places is made anew for each, which counts.
 func (r *run) finish(value any) (any, error) {
+	if err := r.step(); err != nil {
+		return nil, err
+	}
 	switch v := enter(value).(type) {
 	case Seq:
 		list, err := r.list(v)
@@ -178,6 +181,9 @@ func (r *run) finish(value any) (any, error) {
 	case []any:
 		if !slices.ContainsFunc(v, unfinished) {
 			return v, nil
+		}
+		if err := r.spend(16 * len(v)); err != nil {
+			return nil, err
 		}
 		list := make([]any, len(v))
 		for i, item := range v {

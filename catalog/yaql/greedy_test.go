@@ -40,3 +40,32 @@ func TestTheTimeOfMatchesCounts(t *testing.T) {
 	_, err = expression.Evaluate(t.Context(), NewScope(Standard(), strings.Repeat("a", 100_000), Limits{Steps: 200_000}))
 	require.ErrorContains(t, err, "takes more than 200000 steps")
 }
+
+func TestAValueThatIsSmallInMemoryIsNotWrittenWithoutEnd(t *testing.T) {
+	doubled := "[1]"
+	for range 60 {
+		doubled = "let(b => " + doubled + ") -> [$b, $b]"
+	}
+	for source, ends := range map[string]string{
+		"let(t => $.text) -> str(range(9999).select($t).toList())":                    "takes more than",
+		"let(t => $.text) -> [range(9999).select($t).toList()].join(',')":             "takes more than",
+		"let(t => $.text) -> '{0}'.format(range(9999).select($t).toList())":           "takes more than",
+		"let(t => $.text) -> 'a'.replace(dict(a => range(9999).select($t).toList()))": "takes more than",
+		doubled:                                "takes more than",
+		"let(l => " + doubled + ") -> str($l)": "takes more than",
+		"let(l => " + doubled + ", m => " + doubled + ") -> $l = $m":             "",
+		"let(l => " + doubled + ", m => " + doubled + ") -> [$l, $m].distinct()": "",
+		"let(l => " + doubled + ") -> dict().get($l)":                            "",
+		"let(l => " + doubled + ") -> {a => 1}[$l]":                              "there is no key",
+	} {
+		expression, err := Parse(source)
+		require.NoError(t, err, source)
+		begun := time.Now()
+		_, err = expression.Evaluate(t.Context(), NewScope(Standard(), FromJSON(map[string]any{"text": strings.Repeat("x", 1_500_000)}), Limits{}))
+		require.Less(t, time.Since(begun), 20*time.Second)
+		if ends == "" && err == nil {
+			continue
+		}
+		require.ErrorContains(t, err, ends, source)
+	}
+}

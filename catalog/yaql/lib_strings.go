@@ -73,8 +73,11 @@ func splitText(i *Invocation, fromRight bool) (any, error) {
 func joinText(i *Invocation, separator string, items []any) (any, error) {
 	parts := make([]string, len(items))
 	for n, item := range items {
-		parts[n] = Text(item)
-		if err := i.run.spend(len(parts[n]) + len(separator)); err != nil {
+		var err error
+		if parts[n], err = i.run.text(item); err == nil {
+			err = i.run.spend(len(parts[n]) + len(separator))
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -225,7 +228,7 @@ func stringFunctions() []*Function {
 			}
 			return joinText(i, arg[string](i, 0), items)
 		}, need("separator", text), need("sequence", iterable)),
-		function("str", "the value as a string", func(i *Invocation) (any, error) { return Text(i.Args[0]), nil }, need("value", nil)),
+		function("str", "the value as a string", func(i *Invocation) (any, error) { return i.run.text(i.Args[0]) }, need("value", nil)),
 		method("trim", "the string without white space, or other characters, at its ends", func(i *Invocation) (any, error) {
 			return trimmer(i, 1, true, true), nil
 		}, need("string", text), may("chars", orNull(text), nil)),
@@ -253,8 +256,15 @@ func stringFunctions() []*Function {
 		method("replace", "the string with other parts, by a map of old and new", func(i *Invocation) (any, error) {
 			s := arg[string](i, 0)
 			for _, e := range arg[*Dict](i, 1).all() {
-				var err error
-				if s, err = replaceText(i, s, Text(e.Key), Text(e.Value), arg[int64](i, 2)); err != nil {
+				old, err := i.run.text(e.Key)
+				if err != nil {
+					return nil, err
+				}
+				other, err := i.run.text(e.Value)
+				if err != nil {
+					return nil, err
+				}
+				if s, err = replaceText(i, s, old, other, arg[int64](i, 2)); err != nil {
 					return nil, err
 				}
 				if err = i.run.spend(len(s)); err != nil {
@@ -341,6 +351,11 @@ func formatText(format string, args []any, named map[string]any, spend func(int)
 		if err != nil {
 			return "", err
 		}
+		if isComposite(value) {
+			if err := spend(Size(value, maxWritten)); err != nil {
+				return "", err
+			}
+		}
 		inserted := formatValue(value)
 		if err := spend(len(inserted)); err != nil {
 			return "", err
@@ -377,7 +392,5 @@ func formatValue(value any) string {
 	if s, ok := value.(string); ok {
 		return s
 	}
-	var b strings.Builder
-	writeText(&b, value)
-	return b.String()
+	return inPython(value)
 }

@@ -171,16 +171,17 @@ func Text(value any) string {
 	case time.Duration:
 		return spanText(v)
 	case []any, *Dict, *Set:
-		var b strings.Builder
-		writeText(&b, v)
-		return b.String()
+		return inPython(v)
 	default:
 		return fmt.Sprint(v)
 	}
 }
 
-// inPython is a value as Python's repr() writes it.
+// inPython is a value as Python's repr() writes it. One that is too large to be written is its type.
 func inPython(value any) string {
+	if large(value) {
+		return "<a " + TypeName(value) + " that is too large>"
+	}
 	var b strings.Builder
 	writeText(&b, value)
 	return b.String()
