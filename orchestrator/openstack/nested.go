@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/burano/burano/internal/door"
 )
 
 // Servers may also be made by stacks in a stack: by groups, and by resources whose type is a file. What a definition gives those servers is
@@ -70,7 +70,7 @@ func (d definition) inside(resource string) (definition, bool) {
 		return definition{}, false
 	}
 	within := definition{parameters: map[string]string{}, files: d.files, registry: d.registry}
-	if yaml.Unmarshal([]byte(content), &within.template) != nil {
+	if door.YAML([]byte(content), &within.template, door.Bounds{}) != nil {
 		return definition{}, false
 	}
 	for name := range d.properties(resource) {

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -326,7 +326,7 @@ func (c Content) registry() map[string]any {
 	var environment struct {
 		Registry map[string]any `yaml:"resource_registry"`
 	}
-	_ = yaml.Unmarshal([]byte(c.Environment), &environment) // Heat says what is wrong with it
+	_ = door.YAML([]byte(c.Environment), &environment, door.Bounds{}) // Heat says what is wrong with it
 	return environment.Registry
 }
 
@@ -336,7 +336,7 @@ func (c Content) inputs() map[string]string {
 		Parameters map[string]any `yaml:"parameters"`
 		Defaults   map[string]any `yaml:"parameter_defaults"`
 	}
-	_ = yaml.Unmarshal([]byte(c.Environment), &environment) // Heat says what is wrong with it
+	_ = door.YAML([]byte(c.Environment), &environment, door.Bounds{}) // Heat says what is wrong with it
 	declared, _ := c.Template["parameters"].(map[string]any)
 	inputs := map[string]string{}
 	for _, level := range []map[string]any{environment.Defaults, environment.Parameters, c.Parameters} {
