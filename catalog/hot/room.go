@@ -48,7 +48,9 @@ func (s Scope) step(steps int) error {
 }
 
 // made takes the bytes of a value.
-func (s Scope) made(value any) error { return s.take(size(value, s.room.bytes.Load())) }
+func (s Scope) made(value any) error {
+	return s.take(int64(yaql.Size(value, int(s.room.bytes.Load()))))
+}
 
 // text is Text of a value, in bounds.
 func (s Scope) text(value any) (string, error) {
@@ -61,47 +63,8 @@ func (s Scope) text(value any) (string, error) {
 // shown is a value in an error.
 func shown(value any) string {
 	const most = 1 << 10
-	if size(value, most) > most {
+	if yaql.Size(value, most) > most {
 		return "a value of more than 1 KiB"
 	}
 	return Text(value)
-}
-
-// size is about how many bytes a value has as JSON; more than the limit for a larger one.
-func size(value any, limit int64) int64 {
-	var bytes int64
-	count := func(value any) bool {
-		bytes += size(value, limit-bytes)
-		return bytes <= limit
-	}
-	switch value := value.(type) {
-	case string:
-		return int64(len(value)) + 16
-	case []any:
-		bytes = 24
-		for _, one := range value {
-			if !count(one) {
-				break
-			}
-		}
-	case map[string]any:
-		bytes = 48
-		for key, one := range value {
-			if bytes += int64(len(key)) + 16; !count(one) {
-				break
-			}
-		}
-	case *yaql.Set:
-		return size(value.Members(), limit)
-	case *yaql.Dict:
-		bytes = 48
-		for _, one := range value.Entries() {
-			if !count(one.Key) || !count(one.Value) {
-				break
-			}
-		}
-	default:
-		return 16
-	}
-	return bytes
 }
