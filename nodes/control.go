@@ -363,6 +363,11 @@ func (d *deployment) nodeReady(ctx context.Context, node Node) error {
 	if err != nil {
 		return err
 	}
+	if d.again {
+		if err := d.registerAgain(ctx, node, config); err != nil {
+			return err
+		}
+	}
 	waited := false
 	var found *unstructured.Unstructured
 	d.mu.Lock()

@@ -47,6 +47,15 @@ type Environment struct {
 	Project func(ctx context.Context, region string) (*openstack.Project, error)
 }
 
+// DeployAgain is the advice to deploy the environment again, which does something, and where its newest deployment failed what else helps: what has just
+// failed is no advice.
+func (e *Environment) DeployAgain(does, otherwise string) string {
+	if !e.Failed {
+		return "Deploy the environment again, which " + does
+	}
+	return "The environment's newest deployment failed: mend what its log names (burano deployment show " + e.Name + "), and deploy then. Until then " + otherwise
+}
+
 // ErrNoDelegation says that an environment has no standing delegation, without which nothing is asked of the cloud.
 var ErrNoDelegation = errors.New("the environment has no standing delegation")
 

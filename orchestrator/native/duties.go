@@ -189,7 +189,11 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 			if node.Role != nodes.Minion {
 				lacks = "is none that Kubernetes knows to be well"
 			}
-			add("node-not-ready", node.Name, keeper.Warning, "Deploy the environment again, which starts what does not run on the node",
+			mends := environment.DeployAgain("starts what does not run on the node, and registers it", "Burano restarts the node by burano node reboot, and puts another in its place by burano node replace")
+			if node.Machine != nil {
+				mends = environment.DeployAgain("starts what does not run on the node, and registers it", "the other nodes go on")
+			}
+			add("node-not-ready", node.Name, keeper.Warning, mends,
 				"Node %s of cluster %s %s: %v", node.Name, cluster.Name(), lacks, node.Problem)
 		}
 	}
@@ -211,7 +215,8 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 			if !locked(status.Nodes, member.Name) {
 				bad[member.Name] = true
 			}
-			add("member-silent", member.Name, severity, "A member whose node starts again comes back by itself. Deploy the environment again, which starts it or puts a new one in its place",
+			add("member-silent", member.Name, severity, "A member whose node starts again comes back by itself. "+
+				environment.DeployAgain("starts it or puts a new one in its place", "burano node reboot starts its node again"),
 				"The etcd member on node %s of cluster %s does not answer; %d of %d do", member.Name, cluster.Name(), answering, voters)
 		}
 	}

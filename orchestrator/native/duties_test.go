@@ -126,6 +126,9 @@ func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T
 	failed := look(keeper.Environment{Failed: true}, allowed, 1)
 	require.Nil(t, failed.Repair)
 	require.Contains(t, failed.Mends, "newest deployment failed")
+	require.Contains(t, failed.Mends, "burano node replace", "what has just failed is no advice")
+	require.NotContains(t, failed.Mends, "Deploy the environment again")
+	require.Contains(t, many.Mends, "Deploy the environment again")
 	require.Contains(t, look(keeper.Environment{}, keeper.Cluster{}, 1).Mends, "autoRepair")
 }
 

@@ -223,12 +223,15 @@ func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bo
 	switch {
 	case s.state.Status == openstack.Gone:
 		finding.Kind, finding.Text = "server-gone", fmt.Sprintf("%s (%s) was deleted: Nova does not know it any more", what, s.ID)
-		finding.Mends = "Deploy the environment again, which puts a new one in its place"
+		finding.Mends = environment.DeployAgain("puts a new one in its place", "what ran there is away")
 	case s.node.Settings.Locked && s.state.Status != "ERROR":
 		return finding, false // whoever has locked it may do with it what they like
 	case s.state.Down():
 		finding.Kind, finding.Text = "server-stopped", fmt.Sprintf("%s (%s) is off", what, s.ID)
-		finding.Mends = "Start it in Nova, or deploy the environment again, which does"
+		finding.Mends = "Start it in Nova"
+		if !environment.Failed {
+			finding.Mends += ", or deploy the environment again, which does"
+		}
 	case s.state.Status == "ERROR":
 		finding.Kind, finding.Text = "server-failed", fmt.Sprintf("%s (%s) is %s", what, s.ID, s.state)
 		finding.Mends = "Mend it in Nova, or delete it there and deploy the environment again for a new one in its place"

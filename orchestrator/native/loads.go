@@ -197,7 +197,7 @@ func resizes(ctx context.Context, environment *keeper.Environment, finding *keep
 	case upgrades:
 		finding.Mends = "End the upgrade of the cluster that has begun: until then the number of its nodes stays as it is"
 	case environment.Failed:
-		finding.Mends = "Deploy the environment again. Burano does not change the number of nodes by itself, because its newest deployment failed"
+		finding.Mends = environment.DeployAgain("goes on", "Burano does not change the number of nodes by itself, because its newest deployment failed")
 	case errors.Is(err, keeper.ErrNoDelegation):
 		finding.Severity = keeper.Warning
 		finding.Mends = "Give the environment a standing delegation, without which Burano makes and deletes no servers: burano environment delegation set " + environment.Name + ", or let Burano work in the project with a role of its own: burano project enable"

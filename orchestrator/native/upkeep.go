@@ -92,7 +92,7 @@ func (c certificates) Look(ctx context.Context, environment *keeper.Environment)
 			finding.Severity = keeper.Critical
 		}
 		if environment.Failed {
-			finding.Mends = "Deploy the environment again, which renews them. Burano does not do so by itself, because its newest deployment failed"
+			finding.Mends = environment.DeployAgain("renews them", "Burano does not renew them by itself, because its newest deployment failed")
 		} else {
 			finding.Repair = &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodRenew, Text: "Renewal of certificates: " + finding.Text}
 			result.Next = c.Interval / hurry // a repair is begun, and seen to have helped, at later looks

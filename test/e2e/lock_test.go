@@ -111,6 +111,19 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
 	})
 
+	t.Run("a node whose object was deleted is registered again by the next deployment", func(t *testing.T) {
+		former := of("murano-kube-3", ".metadata.uid")
+		s.cluster.kubectl(t, "", "delete", "node", "murano-kube-3")
+		began := time.Now()
+		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		t.Logf("it took %.1f s", time.Since(began).Seconds())
+		require.Contains(t, output, "Kubernetes did not know it any more")
+		require.NotEqual(t, former, of("murano-kube-3", ".metadata.uid"))
+		require.Equal(t, "murano-kube-3", of("murano-kube-3", ".metadata.labels.kubernetes\\.io/hostname"))
+		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
+		require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow"), "Kubernetes did not know it any more", "once is enough")
+	})
+
 	t.Run("claims get directories of nodes, which go with their claims and hold their node", func(t *testing.T) {
 		localVolumes(t, s, file)
 	})

@@ -1,0 +1,42 @@
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes/kube"
+)
+
+//go:embed scripts/register-again.sh
+var registerAgainScript string
+
+// isRegistered reports whether a kubelet has registered a node. An object that others have made, as Burano does for a node's labels, lacks what only the
+// kubelet says.
+func isRegistered(object *unstructured.Unstructured) bool {
+	return object != nil && object.GetLabels()[corev1.LabelHostname] != ""
+}
+
+// registerAgain has a minion be registered whose Node object is gone, as after `kubectl delete node`: a kubelet registers its node when it starts, and not
+// again, however long it is waited for. Calico's controllers forget such a node, too, so its daemons there start anew.
+func (d *deployment) registerAgain(ctx context.Context, node Node, config *rest.Config) error {
+	var found *unstructured.Unstructured
+	err := d.guarded(ctx, d.cluster.master(), []string{"kube-apiserver"}, func(ctx context.Context) error {
+		return kube.Wait(ctx, config, kube.NodeRef(node.Name), func(object *unstructured.Unstructured) (bool, string, error) {
+			found = object
+			return true, "", nil
+		})
+	})
+	if err != nil || isRegistered(found) {
+		return err
+	}
+	out, err := d.script(ctx, node, "register again", registerAgainScript, map[string]string{"DAEMONS": strings.Join(d.design.driver.Units().Daemons, "\n")})
+	if err == nil && strings.TrimSpace(out) == "again" {
+		d.report(ctx, node, "Kubernetes did not know it any more: its kubelet was started anew, and registers it")
+	}
+	return err
+}
