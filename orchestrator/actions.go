@@ -3,9 +3,12 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -34,6 +37,9 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 	if enabled, ok := action["enabled"].(bool); ok && !enabled {
 		return "", fault.New(fault.Invalid, "%w: %s", ErrActionDisabled, actionID)
 	}
+	if err := unmasked(args); err != nil {
+		return "", err
+	}
 	method, _ := action["name"].(string)
 	delegation, err := s.delegate(ctx, caller, environment)
 	if err != nil {
@@ -59,6 +65,15 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 	}
 	s.engine.Wake()
 	return task.ID, nil
+}
+
+// unmasked refuses arguments that are what is shown in place of a secret: nothing knows the secret.
+func unmasked(args map[string]any) error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		problems = append(problems, secret.UnmaskNothing(name, args[name]))
+	}
+	return errors.Join(problems...)
 }
 
 func errActionBusy(id string) error {

@@ -15,6 +15,9 @@ func (s *Service) CallStatic(ctx context.Context, caller identity.Caller, class 
 	if class.Name == "" || method == "" {
 		return nil, fault.New(fault.Invalid, "Class name and method name must be specified for static action")
 	}
+	if err := unmasked(args); err != nil {
+		return nil, err
+	}
 	return s.engine.CallStatic(ctx, caller.ProjectID, class, method, args)
 }
 

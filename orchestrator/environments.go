@@ -12,6 +12,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -123,6 +124,9 @@ func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller,
 	row, err := newEnvironment(caller, body)
 	if err == nil {
 		err = s.bounded(size{}, row.Model.Objects)
+	}
+	if err == nil {
+		err = secret.Unmask(row.Model.Objects)
 	}
 	if err != nil {
 		return Environment{}, err

@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -51,7 +52,8 @@ func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, se
 	if _, err := s.environment(ctx, caller, id); err != nil {
 		return nil, err
 	}
-	if _, _, err := s.mayEdit(ctx, caller, id, sessionID); err != nil {
+	environment, session, err := s.mayEdit(ctx, caller, id, sessionID)
+	if err != nil {
 		return nil, err
 	}
 	operations, err := readPatch(patch)
@@ -64,6 +66,9 @@ func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, se
 			return staleSession(sessionID)
 		}
 		if changed, err = patched(model.Objects, operations); err != nil {
+			return err
+		}
+		if err := secret.Unmask(changed, session.Model.Objects, environment.Model.Objects, environment.Model.ObjectsCopy); err != nil {
 			return err
 		}
 		before := sizeOf(model.Objects)

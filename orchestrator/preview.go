@@ -80,6 +80,9 @@ func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body m
 		err = s.bounded(size{}, row.Model.Objects)
 	}
 	if err == nil {
+		err = secret.Unmask(row.Model.Objects)
+	}
+	if err == nil {
 		err = taken(s.store.TryEnvironment(ctx, row))
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -145,7 +146,13 @@ func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environme
 // edit changes the draft's objects in one transaction. With validate it first looks whether the draft could be deployed then: change
 // is called on a copy.
 func (s *Service) edit(ctx context.Context, environment store.Environment, session store.Session, validate bool, change func(objects map[string]any) error) error {
-	change = s.within(change)
+	put := s.within(change)
+	change = func(objects map[string]any) error {
+		if err := put(objects); err != nil {
+			return err
+		}
+		return secret.Unmask(objects, session.Model.Objects, environment.Model.Objects, environment.Model.ObjectsCopy)
+	}
 	if validate {
 		draft := store.Copy(session.Model.Objects)
 		if err := change(draft); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -79,6 +80,9 @@ func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, bo
 		row.Services = list
 	}
 	if err := s.bounded(size{}, body); err != nil {
+		return Template{}, err
+	}
+	if err := secret.Unmask(map[string]any{"services": []any(row.Services)}); err != nil {
 		return Template{}, err
 	}
 	if err := s.store.CreateTemplate(ctx, &row); err != nil {
@@ -327,7 +331,11 @@ func (s *Service) editTemplateServices(ctx context.Context, caller identity.Call
 	}
 	row, err := s.store.EditTemplate(ctx, id, func(row *store.Template) error {
 		objects := map[string]any{"services": seenTemplate(*row).Services}
+		before := store.Copy(objects)
 		if err := s.within(change)(objects); err != nil {
+			return err
+		}
+		if err := secret.Unmask(objects, before); err != nil {
 			return err
 		}
 		row.Services, _ = objects["services"].([]any)

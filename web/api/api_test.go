@@ -313,6 +313,31 @@ func TestADeploymentThatCameToNothingTakesNoActionAway(t *testing.T) {
 	s.awaitIdle(id)
 }
 
+func TestWhatIsShownInPlaceOfASecretIsNotTakenForOne(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	services, masked := "/v1/environments/"+id+"/services", func(id string) map[string]any {
+		made := hello(id, "alpha")
+		made["password"] = "*** SANITIZED ***"
+		return made
+	}
+	given := hello("a1", "alpha")
+	given["password"] = "the secret"
+	s.call("demo", session, "POST", services, given, 200)
+	s.call("demo", session, "PUT", services, []any{hello("a0", "beta"), masked("a1")}, 200)
+	require.Equal(t, "the secret", field(s.call("demo", session, "GET", services, nil, 200), 1, "password"), "at the object of the id, wherever it stands")
+	two := map[string]any{"name": "two", "services": []any{masked("a1")}}
+	s.call("demo", session, "PUT", services, []any{masked("new")}, 400)
+	s.call("demo", session, "POST", services, masked("new"), 400)
+	s.call("demo", "", "POST", "/v1/environments", two, 400)
+	s.call("demo", "", "POST", "/v1/templates", two, 400)
+	require.Contains(t, fmt.Sprint(s.call("demo", "", "POST", "/burano/v1/preview", two, 400)), "services[0].password is")
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+	s.awaitIdle(id)
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/actions/a1_shout", map[string]any{"suffix": "*** SANITIZED ***"}, 400)
+}
+
 func TestTheAnswersOfMuranoAtEdges(t *testing.T) {
 	s := newServer(t)
 	made := s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one", "?": map[string]any{"id": "x", "metadata": map[string]any{"a": 1}}}, 200)
