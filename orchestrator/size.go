@@ -9,8 +9,11 @@ const (
 	DefaultValues = 200_000
 )
 
-// size is how deep lists and objects are nested in a value, and how many values it has, names of members among them.
-type size struct{ depth, values int }
+// maxBytes is how many bytes of texts and names a model may have: several times a request's body.
+const maxBytes = 32 << 20
+
+// size is how deep lists and objects are nested in a value, how many values it has, names of members among them, and how many bytes texts and names have.
+type size struct{ depth, values, bytes int }
 
 func sizeOf(value any) size {
 	whole := size{values: 1}
@@ -18,11 +21,16 @@ func sizeOf(value any) size {
 		inner := sizeOf(element)
 		whole.depth = max(whole.depth, inner.depth)
 		whole.values += inner.values
+		whole.bytes += inner.bytes
 	}
 	switch v := value.(type) {
+	case string:
+		whole.bytes = len(v)
+		return whole
 	case map[string]any:
 		whole.values += len(v)
-		for _, element := range v {
+		for name, element := range v {
+			whole.bytes += len(name)
 			add(element)
 		}
 	case []any:
@@ -43,6 +51,8 @@ func (s *Service) bounded(before size, model any) error {
 		return fault.New(fault.Invalid, "The model would be nested %d levels deep; %d are allowed", after.depth, MaxDepth)
 	case after.values > s.values && after.values > before.values:
 		return fault.New(fault.TooLarge, "The model would have %d values, names of members among them; %d are allowed", after.values, s.values)
+	case after.bytes > maxBytes && after.bytes > before.bytes:
+		return fault.New(fault.TooLarge, "The model would have %d bytes of texts; %d are allowed", after.bytes, maxBytes)
 	}
 	return nil
 }

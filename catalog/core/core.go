@@ -98,9 +98,15 @@ func (c core) getAttr(ctx context.Context, call muranopl.Call) (any, error) {
 	return value, nil
 }
 
+// maxAttribute is how many bytes the value of an attribute has.
+const maxAttribute = 8 << 20
+
 func (c core) setAttr(ctx context.Context, call muranopl.Call) (any, error) {
 	owner, err := ownerOf(ctx, call)
 	if err != nil {
+		return nil, err
+	}
+	if err := muranopl.Written(call.Args["value"], maxAttribute, "the attribute "+text(call, "name")); err != nil {
 		return nil, err
 	}
 	return nil, c.host.SetAttribute(ctx, call.Object, owner, text(call, "name"), muranopl.SaveReferences(call.Args["value"]))

@@ -9,6 +9,9 @@ const (
 	dumpInline       = "Inline"       // {class: {properties}, id: …, name: …, metadata: …}
 )
 
+// maxDump is how many bytes dump() writes.
+const maxDump = 16 << 20
+
 // dump is the function dump(): objects as models. An object stands as a map in its owner where that is written as well, otherwise where
 // it is met first, and everywhere else as its id.
 func dump(value any, kind string, ignoreUpcasts bool) (any, error) {
@@ -20,6 +23,9 @@ func dump(value any, kind string, ignoreUpcasts bool) (any, error) {
 		if value = v.object; !ignoreUpcasts {
 			s.cast = v
 		}
+	}
+	if err := Written(value, maxDump, "what dump() writes"); err != nil {
+		return nil, &yaql.Error{Name: yaql.TooMuchMemory, Message: err.Error(), Said: "Expression consumed too much memory"}
 	}
 	return s.save(plainValue(value)), nil
 }

@@ -156,11 +156,19 @@ const maxValue = 100_000
 // fill evaluates the expressions of a template; its value is one of YAQL.
 func (s *strand) fill(ctx context.Context, t template) (any, error) {
 	value, err := s.evaluate(ctx, t)
-	if left := maxValue; err == nil && !within(value, &left) {
-		return nil, &yaql.Error{Name: yaql.TooMuchMemory, Message: fmt.Sprintf("a value holds more than %d others", maxValue),
+	if err != nil {
+		return value, err
+	}
+	return value, bounded(value)
+}
+
+// bounded refuses a value in which more than maxValue others stand.
+func bounded(value any) error {
+	if left := maxValue; !within(value, &left) {
+		return &yaql.Error{Name: yaql.TooMuchMemory, Message: fmt.Sprintf("a value holds more than %d others", maxValue),
 			Said: "Expression consumed too much memory"}
 	}
-	return value, err
+	return nil
 }
 
 // within tells whether a value holds no more than so many values.

@@ -33,7 +33,7 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 			return h.Class.assignStatic(ctx, name.Name, value)
 		}
 		if dict, ok := asDict(holder); ok {
-			return s.assign(ctx, target, n.Left, dict.With(yaql.Entry{Key: name.Name, Value: value}))
+			return s.assignWhole(ctx, target, n.Left, dict.With(yaql.Entry{Key: name.Name, Value: value}))
 		}
 		return raised("ValueError", "attribution may only be applied to objects and dictionaries")
 	case *yaql.Index:
@@ -49,7 +49,7 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 			return err
 		}
 		if dict, ok := asDict(holder); ok {
-			return s.assign(ctx, target, n.Target, dict.With(yaql.Entry{Key: key, Value: value}))
+			return s.assignWhole(ctx, target, n.Target, dict.With(yaql.Entry{Key: key, Value: value}))
 		}
 		list, ok := holder.([]any)
 		if !ok {
@@ -67,9 +67,17 @@ func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.
 		}
 		changed := append([]any(nil), list...)
 		changed[at] = value
-		return s.assign(ctx, target, n.Target, changed)
+		return s.assignWhole(ctx, target, n.Target, changed)
 	}
 	return raised(dslExceptions+"InvalidLhsTargetError", "Invalid assignment target %q", target.String())
+}
+
+// assignWhole is assign of a list or map of which one place was changed, within the same bound as one that an expression makes.
+func (s *strand) assignWhole(ctx context.Context, target *yaql.Expression, node yaql.Node, value any) error {
+	if err := bounded(value); err != nil {
+		return err
+	}
+	return s.assign(ctx, target, node, value)
 }
 
 // held is what a place holds in which something is to be assigned: an empty map where nothing is yet.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 // Exceeded is the error of input that is larger than its bound. Its text names the input and the bound.
@@ -115,6 +116,17 @@ func (b *Buffer) Bytes() []byte { return b.kept }
 
 // String returns the bytes that were kept, as text.
 func (b *Buffer) String() string { return string(b.kept) }
+
+// Cut returns the beginning of a text, of at most so many bytes and at the end of a character, with … after it where more followed: for logs.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}
 
 // Bytes returns a number of bytes as a text with a unit, for errors.
 func Bytes(n int64) string {

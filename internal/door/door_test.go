@@ -2,10 +2,12 @@ package door_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -104,4 +106,33 @@ func TestAMapHasABoundOfKeys(t *testing.T) {
 	}
 	var within map[string]int
 	require.ErrorContains(t, door.YAML([]byte(text.String()), &within, door.Bounds{}), "a map has more than 20000 keys")
+}
+
+func TestWhatStandsInStructsCountsAsItIsWritten(t *testing.T) {
+	type part struct {
+		Name  string    `json:"name"`
+		Raw   []byte    `json:"raw"`
+		Made  time.Time `json:"made"`
+		Any   any       `json:"any"`
+		Next  *part     `json:"next"`
+		Words []string  `json:"words"`
+		Texts map[string]string
+	}
+	word := strings.Repeat("x", 1<<10)
+	value := []part{{Name: word, Raw: []byte(word), Any: []any{word, int64(1)}, Next: &part{Name: word}, Words: []string{word, word}, Texts: map[string]string{"a": word}}}
+	size, err := door.Size(value, 1<<20, "it")
+	require.NoError(t, err)
+	text, err := json.Marshal(value)
+	require.NoError(t, err)
+	require.InEpsilon(t, len(text), size, 0.1)
+	require.EqualError(t, door.Written(value, int64(len(text))*3/4, "the answer"), fmt.Sprintf("the answer has more than %d bytes", len(text)*3/4))
+
+	itself := &part{}
+	itself.Next = itself
+	require.Error(t, door.Written(itself, 1<<20, "it"))
+	many := make([]any, 1000)
+	for i := range many {
+		many[i] = value
+	}
+	require.True(t, door.IsExceeded(door.Written(many, 1<<20, "it")))
 }

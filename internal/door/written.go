@@ -1,16 +1,26 @@
 package door
 
-import "reflect"
+import (
+	"encoding/json"
+	"reflect"
+	"time"
+)
 
 // Written reports an *Exceeded error when a value of maps, lists, texts and numbers has more than limit bytes as JSON, roughly: what stands in several
 // places counts in each of them. It stops at the limit, so that it takes no longer than the limit allows. Depth is bounded by the same number as
 // Bounds.Depth; a deeper value is an error, too.
 func Written(value any, limit int64, what string) error {
+	_, err := Size(value, limit, what)
+	return err
+}
+
+// Size is Written that also returns the bytes, roughly, which a value within the limit has as JSON.
+func Size(value any, limit int64, what string) (int64, error) {
 	left := limit
 	if !spend(value, &left, 0) {
-		return &Exceeded{What: what, Bound: Bytes(limit)}
+		return limit, &Exceeded{What: what, Bound: Bytes(limit)}
 	}
-	return nil
+	return limit - left, nil
 }
 
 // maxWrittenDepth keeps a value that contains itself from being followed without end.
@@ -24,10 +34,14 @@ func spend(value any, left *int64, depth int) bool {
 	switch v := value.(type) {
 	case nil, bool:
 		*left -= 5
+	case int64, int, float64, json.Number:
+		*left -= 8
 	case string:
 		*left -= int64(len(v)) + 3
 	case []byte:
 		*left -= int64(len(v))*4/3 + 3
+	case json.RawMessage:
+		*left -= int64(len(v))
 	case []any:
 		*left -= 2
 		for _, one := range v {
@@ -49,34 +63,40 @@ func spend(value any, left *int64, depth int) bool {
 	return *left >= 0
 }
 
-// spendOther is spend for values of other types.
+// spendOther is spend for values of other types. It makes no interface of what it meets, which would cost more than to write it.
 func spendOther(value reflect.Value, left *int64, depth int) bool {
+	if depth > maxWrittenDepth || *left < 0 {
+		return false
+	}
 	switch value.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if value.IsNil() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			return spendOther(value.Elem(), left, depth+1)
+		}
+		*left -= 5
+	case reflect.Interface:
+		if value.IsNil() || !value.CanInterface() {
 			*left -= 5
-			return *left >= 0
+			break
 		}
-		if !value.Elem().CanInterface() {
-			return true
-		}
-		return spend(value.Elem().Interface(), left, depth+1)
+		return spend(value.Interface(), left, depth+1)
 	case reflect.Slice, reflect.Array:
-		for i := range value.Len() {
-			if *left -= 2; *left < 0 || !spend(value.Index(i).Interface(), left, depth+1) {
-				return false
-			}
-		}
+		return spendList(value, left, depth)
 	case reflect.Map:
+		*left -= 2
 		for entries := value.MapRange(); entries.Next(); {
-			if *left -= 2; *left < 0 || !spend(entries.Key().Interface(), left, depth+1) || !spend(entries.Value().Interface(), left, depth+1) {
+			if *left -= 2; !spendOther(entries.Key(), left, depth+1) || !spendOther(entries.Value(), left, depth+1) {
 				return false
 			}
 		}
 	case reflect.Struct:
+		if value.Type() == timeType {
+			*left -= int64(len(time.RFC3339Nano)) + 3
+			break
+		}
 		for i := range value.NumField() {
 			field := value.Type().Field(i)
-			if *left -= int64(len(field.Name)) + 4; *left < 0 || field.IsExported() && !spend(value.Field(i).Interface(), left, depth+1) {
+			if *left -= int64(len(field.Name)) + 4; field.IsExported() && !spendOther(value.Field(i), left, depth+1) {
 				return false
 			}
 		}
@@ -84,6 +104,22 @@ func spendOther(value reflect.Value, left *int64, depth int) bool {
 		*left -= int64(value.Len()) + 3
 	default:
 		*left -= 8
+	}
+	return *left >= 0
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+func spendList(value reflect.Value, left *int64, depth int) bool {
+	*left -= 2
+	if value.Type().Elem().Kind() == reflect.Uint8 {
+		*left -= int64(value.Len()) * 4 / 3
+		return *left >= 0
+	}
+	for i := range value.Len() {
+		if *left -= 2; !spendOther(value.Index(i), left, depth+1) {
+			return false
+		}
 	}
 	return *left >= 0
 }

@@ -22,12 +22,15 @@ Name: Greedy
 Extends: std:Application
 Properties:
   how: {Contract: $.string(), Default: forEver}
+  kept: {Contract: $, Usage: InOut}
 Methods:
   deploy:
     Body:
       - Match:
           forEver: [$.forEver()]
           holds: [$.holds()]
+          returns: [$.returns()]
+          holdsMany: [$.holdsMany()]
         Value: $.how
   forEver:
     Body:
@@ -41,6 +44,30 @@ Methods:
       - Repeat: 400
         Do:
           - $all: $all.append('x' * 1245184)
+  manyReferences:
+    Usage: Static
+    Scope: Public
+    Body:
+      - $text: ('x' * 1500000)
+      - $row: list($text) * 100
+      - Return: list($row) * 100
+  grows:
+    Usage: Static
+    Scope: Public
+    Body:
+      - $row: list(x) * 1000
+      - $d: {}
+      - Repeat: 1000
+        Do:
+          - $d[$d.len()]: $row
+      - Return: done
+  returns:
+    Scope: Public
+    Body:
+      - Return: $.manyReferences()
+  holdsMany:
+    Body:
+      - $.kept: $.manyReferences()
   loops:
     Usage: Static
     Scope: Public
@@ -106,6 +133,32 @@ func TestStaticActionsAreLimitedInMemoryStepsAndNumber(t *testing.T) {
 	require.ErrorContains(t, call("another", "holds"), "muranopl-memory", "which leaves one to others")
 	cancel()
 	require.ErrorIs(t, <-loop, context.Canceled)
+}
+
+// TestOneTextThatIsWrittenManyTimesIsRefusedBeforeItIsWritten has code share one text of 1.5 MB in 10,000 places: 1.5 MB for the meter, 15 GB as JSON.
+func TestOneTextThatIsWrittenManyTimesIsRefusedBeforeItIsWritten(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	greedyHouse(t, h).start()
+	class := engine.ClassName{Name: "org.greedy.Greedy"}
+	_, err := h.engine.CallStatic(t.Context(), "p", class, "manyReferences", nil)
+	require.EqualError(t, err, "the result of org.greedy.Greedy.manyReferences has more than 16 MiB: have the method return less, or a part at a time")
+	require.Equal(t, fault.TooLarge, fault.KindOf(err))
+	_, err = h.engine.CallStatic(t.Context(), "p", class, "grows", nil)
+	require.ErrorContains(t, err, "a value holds more than 100000 others", "also one that is put together place by place")
+
+	id := h.create("one")
+	h.deploy(id, greed("holdsMany"))
+	deployment := h.ended(id)
+	require.Equal(t, "completed_w_errors", deployment.State)
+	require.Contains(t, texts(h.reports(id, deployment), "error")[0], "the environment's model has more than 64 MiB")
+	h.deploy(id, greed("nothing"))
+	require.Equal(t, "success", h.ended(id).State, "the environment can be changed as before")
+	_, err = h.service.CallAction(t.Context(), demo, id, "greedy_returns", nil)
+	require.NoError(t, err)
+	deployment = h.ended(id)
+	require.Equal(t, "completed_w_errors", deployment.State)
+	require.Contains(t, texts(h.reports(id, deployment), "error")[0], "the result of returns has more than 16 MiB. What the action has made stays.")
 }
 
 func TestEndlessLoopsOfOneProjectLeaveWorkersToOthers(t *testing.T) {

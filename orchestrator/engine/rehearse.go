@@ -116,6 +116,9 @@ func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, ob
 	if err := start(ctx); err != nil {
 		return Foreseen{}, nil
 	}
+	if err := savable(root, objects); err != nil {
+		return Foreseen{}, fault.New(fault.TooLarge, "%w", err)
+	}
 	model, computed := muranopl.Save(root), computedOf(root)
 	foreseen, err := run(ctx, interpreter, root)
 	foreseen.Model, foreseen.Computed = model, computed

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -192,12 +194,39 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 			failed = failedWith("", err)
 		}
 	}
+	if err := savable(root, task.Objects); err != nil {
+		if failed == nil {
+			failed = failedWith("", err)
+		}
+		return outcome, failed // the model stays as it was before the task
+	}
 	model := muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()
 	if failed == nil {
+		if err := muranopl.Written(result, MaxResult, "the result of "+task.Action.Method); err != nil {
+			return outcome, failedWith("", fmt.Errorf("%w. What the %s has made stays. Have the method return less, or a part at a time", err, task.Kind()))
+		}
 		outcome.Result = store.Document{"isException": false, "result": muranopl.SaveResult(result)}
 	}
 	return outcome, failed
+}
+
+// MaxResult is how many bytes the result of an action has, and maxModel how many the model has that a task leaves.
+const (
+	MaxResult = 16 << 20
+	maxModel  = 64 << 20
+)
+
+// savable returns an error when the model is larger than is written. One that came in from former times may leave as large as it was.
+func savable(root *muranopl.Object, given map[string]any) error {
+	err := muranopl.Written(root, maxModel, "the environment's model")
+	if size, sizeErr := door.Size(given, math.MaxInt64, ""); err != nil && sizeErr == nil {
+		err = muranopl.Written(root, max(maxModel, 2*size), "the environment's model")
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: methods have set properties to more than is kept. The model stays as it was before; what was made stays, too. Keep large texts once, and refer to them", err)
 }
 
 // act invokes the action's method, which must be public, on its object.

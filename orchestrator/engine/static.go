@@ -8,6 +8,7 @@ import (
 
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -49,7 +50,16 @@ func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassNam
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("%s: %w", class.Name+"."+method, context.Cause(ctx))
 	}
-	return muranopl.SaveResult(result), err
+	if err == nil {
+		err = muranopl.Written(result, MaxResult, "the result of "+class.Name+"."+method)
+	}
+	if door.IsExceeded(err) {
+		return nil, fault.New(fault.TooLarge, "%w: have the method return less, or a part at a time", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return muranopl.SaveResult(result), nil
 }
 
 // beginStatic counts a static action that runs until end is called. There are as many at once as workers, and of a project no more than
@@ -146,6 +156,9 @@ func (e *Engine) Check(ctx context.Context, projectID string, packages map[strin
 	}
 	root, _, problems := muranopl.NewInterpreter(classes, nil).Prepare(ctx, objects)
 	if len(problems) == 0 {
+		if err := savable(root, objects); err != nil {
+			return nil, nil, []muranopl.Problem{{Wanted: err.Error()}}
+		}
 		return muranopl.Save(root), computedOf(root), nil
 	}
 	for i := range problems {

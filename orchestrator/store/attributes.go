@@ -9,6 +9,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // maxAttributeBytes is how many bytes of an environment's attributes a hold remembers at most.
@@ -102,6 +104,9 @@ func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, v
 	row := Attribute{EnvironmentID: h.task.EnvironmentID, ObjectID: objectID, Class: class, Name: name}
 	what := "remove an attribute"
 	if value != nil {
+		if err := door.Written(value, maxColumn, "the attribute "+name); err != nil {
+			return err
+		}
 		text, err := json.Marshal(value)
 		if err != nil {
 			return fmt.Errorf("write the attribute %s of %s: %w", name, objectID, err)

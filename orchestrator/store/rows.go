@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/door"
 )
 
 // Time is a row's time: microseconds since 1970, UTC.
@@ -205,7 +206,14 @@ type Attribute struct {
 	Value         string `gorm:"serializer:sealed"` // JSON
 }
 
+// maxColumn is how many bytes a JSON column has, before it is sealed. What is stored has bounds of its own, which say what it is; this one is for
+// whatever comes without.
+const maxColumn = 256 << 20
+
 func encode(value any) (driver.Value, error) {
+	if err := door.Written(value, maxColumn, "what is to be stored"); err != nil {
+		return nil, err
+	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
