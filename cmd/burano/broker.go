@@ -13,10 +13,14 @@ import (
 
 	"github.com/burano/burano/web/broker"
 	"github.com/burano/burano/web/client"
+	"github.com/burano/burano/web/gate"
 )
 
 // brokerPatience is how long requests that are under way may take when the broker is to stop.
 const brokerPatience = 10 * time.Second
+
+// brokerConnections are the connections of marketplaces, which are few.
+const brokerConnections = 1024
 
 func brokerCommand(connection *connection) *cobra.Command {
 	var listen, cert, key string
@@ -42,7 +46,7 @@ Passwords go over the wire: use --tls-cert and --tls-key where that is not loopb
 				return err
 			}
 			l := &listeners{patience: brokerPatience, log: logger}
-			if err := l.add("listen", listen, broker.New(broker.Config{SignIn: connection.signInAs, Logger: logger}), encryption); err != nil {
+			if err := l.add("listen", listen, broker.New(broker.Config{SignIn: connection.signInAs, Logger: logger}), encryption, gate.NewConnections(brokerConnections)); err != nil {
 				return err
 			}
 			logger.Info("the broker answers", "address", l.listen[0].Addr().String(), "tls", cert != "")

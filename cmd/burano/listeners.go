@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"github.com/burano/burano/internal/version"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/web/api"
+	"github.com/burano/burano/web/gate"
 )
 
 const (
@@ -26,6 +28,12 @@ const (
 	headerTime = 10 * time.Second
 	// idleTime is how long a connection may be without a request.
 	idleTime = 2 * time.Minute
+	// maxHeader is how many bytes the headers of a request have: a token of Keystone, cookies and a path are some kilobytes.
+	maxHeader = 64 << 10
+	// readTime is how long a client may read nothing of an answer.
+	readTime = 30 * time.Second
+	// metricsConnections are enough for whoever collects metrics.
+	metricsConnections = 64
 )
 
 // listeners are the addresses that the server answers at.
@@ -61,15 +69,25 @@ func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry,
 	if err != nil {
 		return l, err
 	}
-	if err := l.add("listen", o.listen, l.handler, encryption); err != nil {
+	if err := l.add("listen", o.listen, l.handler, encryption, gate.NewConnections(o.mostConnections(os.DirFS("/")))); err != nil {
 		return l, err
 	}
 	if o.metricsListen != "" {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", api.MetricsHandler(registry))
-		return l, l.add("metrics-listen", o.metricsListen, mux, nil)
+		return l, l.add("metrics-listen", o.metricsListen, mux, nil, gate.NewConnections(metricsConnections))
 	}
 	return l, nil
+}
+
+// mostConnections is the setting max-connections, or what goes by memory where that is 0: a connection whose headers are half sent takes up to 1 MiB, and
+// most take some kilobytes.
+func (o *serveOptions) mostConnections(root fs.FS) int {
+	const each, least, most = 2 << 20, 2048, 8192
+	if o.connections != 0 {
+		return o.connections
+	}
+	return int(min(max(usableMemory(root)/each, least), most))
 }
 
 // encryptionOf is how a server with this certificate encrypts; nil without one.
@@ -84,17 +102,19 @@ func encryptionOf(cert, key string, logger *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
-func (l *listeners) add(setting, address string, handler http.Handler, encryption *tls.Config) error {
+func (l *listeners) add(setting, address string, handler http.Handler, encryption *tls.Config, connections *gate.Connections) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen at %s: %w (the setting %s chooses another address)", address, err, setting)
 	}
+	listener = connections.Listen(listener)
 	if encryption != nil {
 		listener = tls.NewListener(listener, encryption)
 	}
 	l.listen = append(l.listen, listener)
-	l.servers = append(l.servers, &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, TLSConfig: encryption,
-		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelDebug)}) // what clients do wrong before they have sent a request
+	l.servers = append(l.servers, &http.Server{Handler: gate.Paced(readTime, handler), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, TLSConfig: encryption,
+		ConnContext: gate.Context,
+		ErrorLog:    slog.NewLogLogger(l.log.Handler(), slog.LevelDebug)}) // what clients do wrong before they have sent a request
 	return nil
 }
 

@@ -3,10 +3,14 @@ package main
 import (
 	"bufio"
 	"io/fs"
+	"math"
 	"os"
 	"path"
+	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"github.com/burano/burano/web/gate"
 )
 
 // The garbage collector runs when as much was allocated as was in use after its last run, which on a server with little in use is many times a second.
@@ -16,6 +20,28 @@ const (
 	leastBallast = 64 << 20
 	mostBallast  = 256 << 20
 )
+
+// limitMemory has the garbage collector keep within four fifths of the memory that there is, where the operator does not say how much
+// (https://pkg.go.dev/runtime/debug#SetMemoryLimit); the rest is for child processes and the system's cache. It returns the limit of the bytes that count
+// for it, the ballast among them; 0 when nothing is known.
+func limitMemory(memory int64, ballast int) int64 {
+	if os.Getenv("GOMEMLIMIT") == "" && memory > 0 {
+		debug.SetMemoryLimit(memory/5*4 + int64(ballast))
+	}
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit
+	}
+	return 0
+}
+
+// memoryOfRequests accounts for what requests hold: together a quarter of the limit at most.
+func memoryOfRequests(limit int64, ballast int) *gate.Memory {
+	const least, most = 128 << 20, 2 << 30
+	if limit == 0 {
+		return gate.NewMemory(most/4, nil)
+	}
+	return gate.NewMemory(min(max((limit-int64(ballast))/4, least), most), gate.Tight(limit, int64(ballast)))
+}
 
 // ballast makes the block, of at most so many bytes; nil where the operator says when the collector runs (https://pkg.go.dev/runtime#hdr-Environment_Variables).
 func ballast(most int64) []byte {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
 
@@ -46,6 +47,19 @@ func TestAnOperatorSaysWhenTheCollectorRuns(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "400MiB")
 	require.Empty(t, ballast(mostBallast))
+}
+
+func TestTheCollectorKeepsWithinFourFifthsOfTheMemory(t *testing.T) {
+	former := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(former)
+	t.Setenv("GOMEMLIMIT", "")
+	require.EqualValues(t, 800<<20+100, limitMemory(1000<<20, 100))
+	require.EqualValues(t, 800<<20+100, debug.SetMemoryLimit(-1))
+	t.Setenv("GOMEMLIMIT", "1GiB") // which the runtime has read at its start
+	require.EqualValues(t, 800<<20+100, limitMemory(4000<<20, 0))
+	require.Equal(t, 2048, (&serveOptions{}).mostConnections(fstest.MapFS{}))
+	require.Equal(t, 4096, (&serveOptions{}).mostConnections(fstest.MapFS{"proc/meminfo": {Data: []byte("MemTotal: 8388608 kB\n")}}))
+	require.Equal(t, 10, (&serveOptions{connections: 10}).mostConnections(fstest.MapFS{}))
 }
 
 func TestAGatewayCarriesWhatItsMemoryAllows(t *testing.T) {

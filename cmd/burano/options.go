@@ -62,6 +62,7 @@ type serveOptions struct {
 	stopDelay     time.Duration
 	stopPatience  time.Duration
 	limits        api.Limits
+	connections   int
 	quotas        map[string]*int64 // by resource
 
 	state    string
@@ -79,6 +80,7 @@ type serveOptions struct {
 
 	auditLog  string
 	auditKeep time.Duration
+	auditRows int
 
 	logs              store.LogLimits
 	keep              store.Retention
@@ -130,10 +132,12 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; a larger one is answered with 413; a package has at most 5 MiB, a JSON body 8 MiB")
 	flags.IntVar(&o.limits.Values, "max-values", api.DefaultLimits.Values, "values, names of members included, of a JSON body and of the model of an environment or a template; more are answered with 413. A value takes up to 150 bytes of memory")
 	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a slower body is answered with 408, longer work with 503; streams of events have no limit")
-	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "requests that are answered at the same time; one more is answered with 503")
+	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "requests of known callers that are worked on at the same time; one more is answered with 503. Twice as many may send their bodies or read their answers meanwhile")
+	flags.IntVar(&o.limits.Strangers, "max-stranger-requests", api.DefaultLimits.Strangers, "requests at the same time of which it is not known who calls: sign-ins, and those whose token is not known yet; one more is answered with 503. An address gets a further one only while more are free than it has")
+	flags.IntVar(&o.connections, "max-connections", 0, "connections at the same time, of one address half of them; one more ends the one that was idle for longest; 0: by memory, 2048 to 8192")
 	flags.IntVar(&o.limits.Streams, "max-streams", api.DefaultLimits.Streams, "streams of events at the same time; one more is answered with 503")
-	flags.IntVar(&o.limits.ProjectRequests, "max-project-requests", 0, "requests of one project that are answered at the same time; one more is answered with 429; 0: half of max-requests")
-	flags.IntVar(&o.limits.ProjectStreams, "max-project-streams", 0, "streams of events of one project at the same time; one more is answered with 429; 0: half of max-streams")
+	flags.IntVar(&o.limits.ProjectRequests, "max-project-requests", 0, "requests of one project that are worked on at the same time; one more is answered with 429; 0: a project gets a further one only while more are free than it has, so at most half of max-requests")
+	flags.IntVar(&o.limits.ProjectStreams, "max-project-streams", 0, "streams of events of one project at the same time; one more is answered with 429; 0: by the same rule, at most half of max-streams")
 	o.quotas = map[string]*int64{}
 	for _, q := range []struct{ resource, what string }{{store.QuotaEnvironments, "environments"}, {store.QuotaSessions, "open sessions"},
 		{store.QuotaTemplates, "environment templates"}, {catalogstore.QuotaPackages, "uploaded packages"}, {quota.Bytes, "bytes of uploaded packages"},
@@ -162,6 +166,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 
 	flags.StringVar(&o.auditLog, "audit-log", "", "file to which each audit event is appended as a line of JSON in CADF's words: calls that change something, sign-ins, refusals, downloads of kubeconfigs; - is standard error; without it no file is written")
 	flags.DurationVar(&o.auditKeep, "audit-time", 30*24*time.Hour, "how long audit events are kept in the database, for burano audit list; 0s: none are kept")
+	flags.IntVar(&o.auditRows, "audit-rows", 200_000, "audit events of one project, and of all callers who are not known, that are kept in the database; the oldest ones go first. An event has at most some kilobytes. 0: any number")
 
 	flags.Int64Var(&o.logs.Lines, "max-reports", store.DefaultLogLimits.Lines, "reports of one deployment; further ones are left out, except some errors and the end, and the log says so")
 	flags.Int64Var(&o.logs.Bytes, "max-report-bytes", store.DefaultLogLimits.Bytes, "bytes of the reports of one deployment, in the same way; one report has at most 256 KiB of text and of details")
@@ -217,13 +222,13 @@ func (o *serveOptions) check(s *settings) error {
 			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
 		}
 	}
-	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
+	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams), "max-stranger-requests": int64(o.limits.Strangers),
 		"workers": int64(o.workers), "muranopl-steps": o.steps, "muranopl-memory": o.memory, "max-deaths": int64(o.maxDeaths), "scratch-space": o.scratchSpace, "max-reports": o.logs.Lines, "max-report-bytes": o.logs.Bytes} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
 		}
 	}
-	for name, value := range map[string]int{"max-project-requests": o.limits.ProjectRequests, "max-project-streams": o.limits.ProjectStreams, "keeper-repairs": o.keeperRepairs} {
+	for name, value := range map[string]int{"max-project-requests": o.limits.ProjectRequests, "max-project-streams": o.limits.ProjectStreams, "max-connections": o.connections, "audit-rows": o.auditRows, "keeper-repairs": o.keeperRepairs} {
 		if value < 0 {
 			return s.wrong(name, "%d must not be less than 0", value)
 		}

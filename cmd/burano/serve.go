@@ -94,6 +94,7 @@ const checkerIdle = 10 * time.Second
 func serve(ctx context.Context, connection *connection, options *serveOptions, logger *slog.Logger) (err error) {
 	block := ballast(mostBallast)
 	defer runtime.KeepAlive(block)
+	memory := memoryOfRequests(limitMemory(usableMemory(os.DirFS("/")), len(block)), len(block))
 	started := false
 	defer func() {
 		if err != nil && !started && ctx.Err() != nil {
@@ -275,6 +276,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 				Values: options.limits.Values}),
 			Catalog:  packages,
 			Auth:     authenticator.Enter,
+			Known:    authenticator.Known,
+			Memory:   memory,
 			SignIn:   authenticator,
 			Policy:   rules,
 			Keystone: credentials.IdentityEndpoint,

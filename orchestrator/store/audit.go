@@ -65,3 +65,22 @@ func (s *Store) RemoveAuditEvents(ctx context.Context, before Time, atMost int) 
 	result := s.rows(ctx).Where("id IN (?)", old).Delete(&AuditEvent{})
 	return result.RowsAffected, wrap(result.Error, "remove old audit events")
 }
+
+// RemoveFurtherAuditEvents removes the oldest events of a project, or of callers who are not known, that has more than it keeps; at most so many, and
+// returns how many it removed.
+func (s *Store) RemoveFurtherAuditEvents(ctx context.Context, keep, atMost int) (removed int64, err error) {
+	var of []struct {
+		ProjectID string
+		Events    int
+	}
+	err = s.reading(ctx).Model(&AuditEvent{}).Select("project_id, COUNT(*) AS events").Group("project_id").Having("COUNT(*) > ?", keep).Limit(1).Scan(&of).Error
+	if err != nil || len(of) == 0 {
+		return 0, wrap(err, "count audit events")
+	}
+	old := s.db.Model(&AuditEvent{}).Select("id").Where("project_id = ?", of[0].ProjectID).Order("created, id").Limit(min(of[0].Events-keep, atMost))
+	result := s.rows(ctx).Where("id IN (?)", old).Delete(&AuditEvent{})
+	if result.RowsAffected > 0 {
+		removed = int64(atMost) // there may be more, of this project or another
+	}
+	return removed, wrap(result.Error, "remove further audit events")
+}

@@ -25,6 +25,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
 	"github.com/burano/burano/web/auth"
+	"github.com/burano/burano/web/gate"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -34,6 +35,10 @@ type Config struct {
 	Catalog      *catalog.Service
 	// Auth puts the identity.Caller into the request's context, or returns a fault of kind Unauthorized.
 	Auth echo.MiddlewareFunc
+	// Known reports whether Auth would let a request in without asking Keystone; nil: of none.
+	Known func(*http.Request) bool
+	// Memory accounts for what requests hold; nil: nothing does.
+	Memory *gate.Memory
 	// SignIn signs browsers in; nil: nobody does.
 	SignIn *auth.Authenticator
 	// Policy says who may do what; nil stands for Murano's rules.
@@ -137,14 +142,14 @@ func newEcho(config Config) *echo.Echo {
 		config.Address = echo.ExtractIPDirect()
 	}
 	config.Limits = config.Limits.withDefaults()
-	counted := newMetrics(config.Metrics)
+	counted, crowd := newMetrics(config.Metrics), newCrowd(config)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.JSONSerializer = newPlainJSON()
 	e.HTTPErrorHandler = errorHandler(config)
-	e.Pre(requestID, audited(config.Audit, config.Address), accessLog(config.Logger, counted), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping), noted(config.Running),
-		recovery(config.Logger, counted), versions)
-	e.Use(authenticated(config.Auth, config.Limits.Recheck), shared(config.Limits), identified, permitted(config.Policy))
+	e.Pre(requestID, audited(config.Audit, config.Address), accessLog(config.Logger, counted, config.Address), newCounter(config.Orchestrator, config.Logger).count, limited(config.Limits, config.Stopping),
+		noted(config.Running), recovery(config.Logger, counted), versions)
+	e.Use(authenticated(config.Auth, crowd, config.Limits.Recheck), crowd.shared, identified, permitted(config.Policy))
 
 	v1 := e.Group("/v1", readBody(config.Limits.Values), negotiate)
 	environments := environmentHandlers{config.Orchestrator}
@@ -185,7 +190,7 @@ func newEcho(config Config) *echo.Echo {
 	}
 	e.GET("/openapi.json", description)
 	e.GET("/healthz", alive)
-	ready := &readiness{checks: config.Checks, log: config.Logger}
+	ready := &readiness{checks: append(config.Checks[:len(config.Checks):len(config.Checks)], crowd.checks()...), log: config.Logger}
 	e.GET("/readyz", ready.handle)
 	if !config.MetricsElsewhere {
 		e.GET("/metrics", echo.WrapHandler(MetricsHandler(config.Metrics)))
@@ -220,6 +225,9 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 
 // blob answers with bytes, and with their number: without it what is longer than a buffer is sent in chunks.
 func blob(c echo.Context, mediaType string, content []byte) error {
+	if err := holds(c, int64(len(content))); err != nil {
+		return err
+	}
 	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(content)))
 	return c.Blob(http.StatusOK, mediaType, content)
 }

@@ -37,13 +37,14 @@ import (
 
 // server is the whole API over a real store and engine; Keystone is a table of tokens.
 type server struct {
-	t       *testing.T
-	echo    *echo.Echo
-	world   *enginetest.World
-	catalog *catalog.Service
-	db      *gorm.DB
-	log     *bytes.Buffer
-	logger  *slog.Logger // writes to log
+	stopAudit func()
+	t         *testing.T
+	echo      *echo.Echo
+	world     *enginetest.World
+	catalog   *catalog.Service
+	db        *gorm.DB
+	log       *bytes.Buffer
+	logger    *slog.Logger // writes to log
 
 	keystone      *keystoneTable
 	authenticator *auth.Authenticator

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
 	"github.com/burano/burano/web/auth"
 )
@@ -29,8 +30,8 @@ func auditedServer(t *testing.T) (s *server, lines func() []audit.Event) {
 	account := audit.New(audit.Config{Lines: lockedWriter{&mutex, &text}, Rows: s.rows, Keep: time.Hour, Observer: "host-1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	s.config.Audit, s.config.AuditRows = account, s.rows
 	s.echo = newEcho(s.config)
-	stop := account.Start()
-	t.Cleanup(stop)
+	s.stopAudit = sync.OnceFunc(account.Start())
+	t.Cleanup(s.stopAudit)
 	return s, func() []audit.Event {
 		mutex.Lock()
 		defer mutex.Unlock()
@@ -141,4 +142,63 @@ func (w lockedWriter) Write(text []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.to.Write(text)
+}
+
+// TestOfWhatStrangersSayLittleIsWrittenDown sends what no account is needed for: long headers and paths, many times.
+func TestOfWhatStrangersSayLittleIsWrittenDown(t *testing.T) {
+	s, lines := auditedServer(t)
+	long := strings.Repeat("\u263a", 10_000)
+	headers := map[string]string{"User-Agent": long, "X-Openstack-Request-Id": long, "X-Forwarded-For": "203.0.113.9"}
+	for range 500 {
+		require.Equal(t, 401, s.send("GET", "/v1/environments/"+strings.Repeat("x", 10_000), headers, nil).Code)
+	}
+	written := 0
+	for _, event := range lines() {
+		text, err := json.Marshal(event)
+		require.NoError(t, err)
+		require.Less(t, len(text), 4<<10)
+		written++
+	}
+	require.Equal(t, 20, written)
+	require.Less(t, s.log.Len(), 200<<10, "the log has some lines, and short ones")
+
+	// The others are one event at the end, with their number.
+	s.stopAudit()
+	events, err := s.rows.AuditEvents(t.Context(), store.AuditFilter{Limit: 1000})
+	require.NoError(t, err)
+	require.Len(t, events, 21)
+	var last audit.Event
+	require.NoError(t, json.Unmarshal([]byte(events[0].Event), &last))
+	require.Equal(t, "203.0.113.9", last.Initiator.Host.Address)
+	require.Equal(t, "480", last.Attachments[0].Content)
+}
+
+func TestAuditEventsOfOneProjectAreKeptUpToANumber(t *testing.T) {
+	s := newServer(t)
+	add := func(project string, number int) {
+		var events []store.AuditEvent
+		for n := range number {
+			events = append(events, store.AuditEvent{ID: store.NewID(), ProjectID: project, Event: "{}", Created: store.Time(n)})
+		}
+		require.NoError(t, s.rows.AddAuditEvents(t.Context(), events))
+	}
+	add("", 50)
+	add("busy", 30)
+	add("calm", 10)
+	for {
+		removed, err := s.rows.RemoveFurtherAuditEvents(t.Context(), 20, 7)
+		require.NoError(t, err)
+		if removed < 7 {
+			break
+		}
+	}
+	for project, kept := range map[string]int{"busy": 20, "calm": 10} {
+		events, err := s.rows.AuditEvents(t.Context(), store.AuditFilter{ProjectID: project, Limit: 100})
+		require.NoError(t, err)
+		require.Len(t, events, kept)
+		require.EqualValues(t, map[string]int{"busy": 29, "calm": 9}[project], events[0].Created, "the newest stay")
+	}
+	events, err := s.rows.AuditEvents(t.Context(), store.AuditFilter{Limit: 100})
+	require.NoError(t, err)
+	require.Len(t, events, 50)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 )
@@ -176,7 +177,7 @@ func admitUpload(c echo.Context, values int) (upload, catalog.Metadata, error) {
 	if err := identify(c, form.archive); err != nil {
 		return upload{}, catalog.Metadata{}, err
 	}
-	if err := checkJSON(form.metadata, values); err != nil {
+	if _, err := checkJSON(form.metadata, values); err != nil {
 		return upload{}, catalog.Metadata{}, err
 	}
 	meta, err := catalog.ParseMetadata(form.metadata)
@@ -233,14 +234,14 @@ func readUpload(c echo.Context) (upload, error) {
 		if isFile {
 			limit = catalog.MaxUpload
 		}
-		content, err := io.ReadAll(io.LimitReader(part, limit+1))
+		content, err := door.ReadAll(part, limit, "the part")
 		switch {
+		case door.IsExceeded(err) && isFile:
+			return upload{}, catalog.TooLargeUpload()
+		case door.IsExceeded(err):
+			return upload{}, fault.New(fault.Invalid, "The JSON part '%s' has more than %d bytes", part.FormName(), maxMetadata)
 		case err != nil:
 			return upload{}, uploadError(err)
-		case int64(len(content)) > limit && isFile:
-			return upload{}, catalog.TooLargeUpload()
-		case int64(len(content)) > limit:
-			return upload{}, fault.New(fault.Invalid, "The JSON part '%s' has more than %d bytes", part.FormName(), maxMetadata)
 		case isFile:
 			form.archive, found = content, true
 		default:

@@ -58,6 +58,8 @@ type shownEnvironment struct {
 	orchestrator.Environment
 }
 
+func (e shownEnvironment) parts() any { return e.Services }
+
 // appendJSON implements appender.
 func (e shownEnvironment) appendJSON(text []byte) (_ []byte, err error) {
 	var acquiredBy any // the session that is deploying

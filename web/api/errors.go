@@ -15,10 +15,12 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/web/auth"
+	"github.com/burano/burano/web/gate"
 )
 
 // statusOf is the one place where kinds of faults become HTTP statuses.
@@ -124,6 +126,9 @@ func errorHandler(config Config) echo.HTTPErrorHandler {
 }
 
 func writeError(config Config, c echo.Context, err error) error {
+	if c.Request().ContentLength != 0 && c.Get(keyRead) == nil {
+		c.Response().Header().Set("Connection", "close") // nobody waits for the rest of a body that is not read
+	}
 	var unknown notAuthenticated
 	var refused *refusal
 	var unexpected *failing
@@ -132,6 +137,7 @@ func writeError(config Config, c echo.Context, err error) error {
 	var model *orchestrator.InvalidModel
 	var often *auth.TooMany
 	var unreachable *auth.Unreachable
+	var memory *gate.NoMemory
 	kind, away := fault.KindOf(err), openstack.AwayOf(err)
 	switch {
 	case errors.As(err, &unknown):
@@ -143,6 +149,8 @@ func writeError(config Config, c echo.Context, err error) error {
 	case errors.As(err, &often):
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(often.Seconds()))
 		return (&refusal{status: http.StatusTooManyRequests, explanation: often.Error()}).write(c)
+	case errors.As(err, &memory):
+		return writeNoMemory(c, memory)
 	case errors.As(err, &refused):
 		return refused.write(c)
 	case errors.As(err, &unexpected):
@@ -165,7 +173,7 @@ func writeError(config Config, c echo.Context, err error) error {
 	ctx := c.Request().Context()
 	switch {
 	case context.Cause(ctx) == errTooSlow:
-		config.Logger.WarnContext(ctx, "a request took too long", "method", c.Request().Method, "path", c.Request().URL.Path, "error", err)
+		config.Logger.WarnContext(ctx, "a request took too long", "method", c.Request().Method, "path", door.Cut(c.Request().URL.Path, maxPath), "error", err)
 		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
 		return (&refusal{status: http.StatusServiceUnavailable,
 			explanation: fmt.Sprintf("The request could not be answered within %s; try again later.", config.Limits.Time)}).write(c)
@@ -173,7 +181,7 @@ func writeError(config Config, c echo.Context, err error) error {
 		return c.NoContent(statusGone)
 	}
 	id := c.Response().Header().Get(requestIDHeader)
-	config.Logger.ErrorContext(ctx, "a request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "error", err)
+	config.Logger.ErrorContext(ctx, "a request failed", "method", c.Request().Method, "path", door.Cut(c.Request().URL.Path, maxPath), "error", err)
 	return c.JSON(http.StatusInternalServerError, internalErrorJSON{
 		Code: http.StatusInternalServerError, Error: tracedJSON{Message: "The server's log says why, under " + id, Type: "InternalError"},
 		Explanation: "The server has either erred or is incapable of performing the requested operation.",
@@ -190,7 +198,7 @@ var cloudServices = map[string]string{"identity": "Keystone", "orchestration": "
 // writeAway answers a request for which the cloud was needed, of which a service is away. Such requests ask the cloud before they write anything.
 func writeAway(config Config, c echo.Context, away *openstack.Away, err error) error {
 	config.Logger.WarnContext(c.Request().Context(), "a request failed because a service of the cloud is away", "method", c.Request().Method,
-		"path", c.Request().URL.Path, "service", away.Service, "error", err)
+		"path", door.Cut(c.Request().URL.Path, maxPath), "service", away.Service, "error", err)
 	text := fmt.Sprintf("%s, the cloud's service of type %s, cannot be used now: %s.", cmp.Or(cloudServices[away.Service], "A service"), away.Service, away.Reason())
 	if method := c.Request().Method; method != http.MethodGet && method != http.MethodHead {
 		text += " Nothing was queued and nothing was changed."
@@ -274,6 +282,9 @@ func escape(text string) string {
 	return strings.NewReplacer("&#39;", "&#x27;", "&#34;", "&quot;").Replace(html.EscapeString(text))
 }
 
+// maxRefusal is how many bytes of an error are answered: it may name what was sent.
+const maxRefusal = 64 << 10
+
 // ownPrefix begins the paths of what Murano does not have.
 const ownPrefix = "/burano/"
 
@@ -291,6 +302,9 @@ func (r *refusal) write(c echo.Context) error {
 	status := fmt.Sprintf("%d %s", r.status, title)
 	if c.Request().Method == http.MethodHead {
 		return c.NoContent(r.status)
+	}
+	if len(r.explanation)+len(r.detail) > maxRefusal {
+		r = &refusal{status: r.status, explanation: door.Cut(r.explanation, maxRefusal), detail: door.Cut(r.detail, maxRefusal), whole: r.whole}
 	}
 	if strings.HasPrefix(c.Request().URL.Path, ownPrefix) {
 		return c.JSON(r.status, refusalJSON{r.status, r.Error(), title})

@@ -6,9 +6,9 @@ import (
 )
 
 // checkJSON refuses JSON that would take much more memory than it has bytes, before it is decoded: what is nested deeper than a model
-// may be, or has more than so many values, names of members among them. Whether it is JSON at all, the decoder says.
-func checkJSON(text []byte, values int) error {
-	depth, count := 0, 0
+// may be, or has more than so many values, names of members among them, which it counts. Whether it is JSON at all, the decoder says.
+func checkJSON(text []byte, values int) (count int, err error) {
+	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case ' ', '\t', '\r', '\n', ',', ':':
@@ -18,7 +18,7 @@ func checkJSON(text []byte, values int) error {
 			continue
 		case '{', '[':
 			if depth++; depth > orchestrator.MaxDepth {
-				return fault.New(fault.Invalid, "The request body is nested deeper than %d levels (at byte %d)", orchestrator.MaxDepth, i)
+				return 0, fault.New(fault.Invalid, "The request body is nested deeper than %d levels (at byte %d)", orchestrator.MaxDepth, i)
 			}
 		case '"':
 			i = endOfText(text, i+1)
@@ -26,10 +26,10 @@ func checkJSON(text []byte, values int) error {
 			i = endOfWord(text, i+1) - 1
 		}
 		if count++; count > values {
-			return fault.New(fault.TooLarge, "The request body has more than %d values, names of members among them; send it in parts", values)
+			return 0, fault.New(fault.TooLarge, "The request body has more than %d values, names of members among them; send it in parts", values)
 		}
 	}
-	return nil
+	return count, nil
 }
 
 // endOfText is the place of the quote that ends a text.

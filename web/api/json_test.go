@@ -87,18 +87,21 @@ func TestValuesOfJSONAreCountedWithoutDecodingThem(t *testing.T) {
 		`null`: 1, ` -1.5e3 `: 1, `[]`: 1, `[1,2]`: 3, `{"a":1}`: 3, `{"a":{"b":[true,false,null]}}`: 8, `"a,b{\"[\\"`: 1, `["\\",1]`: 3,
 		`{ "a" : [ { } , { } ] }`: 5, `[[],[[]]]`: 4,
 	} {
-		require.NoError(t, checkJSON([]byte(text), count), text)
-		require.Error(t, checkJSON([]byte(text), count-1), text)
+		counted, err := checkJSON([]byte(text), count)
+		require.NoError(t, err, text)
+		require.Equal(t, count, counted, text)
+		_, err = checkJSON([]byte(text), count-1)
+		require.Error(t, err, text)
 	}
 	for _, broken := range []string{`"`, `"\`, `[`, `]]]]`, `tru`, `{"a`, ``, `,`} {
-		require.NotPanics(t, func() { _ = checkJSON([]byte(broken), 10) }, broken)
+		require.NotPanics(t, func() { _, _ = checkJSON([]byte(broken), 10) }, broken)
 	}
 }
 
 func FuzzCheckJSONTakesWhateverComes(f *testing.F) {
 	f.Add([]byte(`{"a":[1,"\"",{}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := checkJSON(text, len(text)+1); err != nil && json.Valid(text) {
+		if _, err := checkJSON(text, len(text)+1); err != nil && json.Valid(text) {
 			require.Greater(t, bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")), orchestrator.MaxDepth)
 		}
 	})

@@ -22,8 +22,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/catalog/yaql"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/web/gate"
 )
 
 // maxJSON is the largest JSON body; object models are far smaller.
@@ -33,10 +35,21 @@ const maxJSON = 8 << 20
 const (
 	keyBody          = "body"
 	keyAuthenticated = "authenticated"
+	keyStranger      = "stranger" // what gives the place of a stranger back
 )
 
+// What strangers say is cut before it is written down, and of their requests some are: their number is in the metrics.
+const (
+	maxWord = 64  // bytes of a method
+	maxPath = 512 // bytes of a path
+)
+
+// strangersLines are how many lines of the log requests get whose callers are not known.
+var strangersLines = gate.SampleOf{Each: 60, All: 600, Span: time.Minute}
+
 // accessLog writes a line for each request, and counts it.
-func accessLog(log *slog.Logger, counted *metrics) echo.MiddlewareFunc {
+func accessLog(log *slog.Logger, counted *metrics, address echo.IPExtractor) echo.MiddlewareFunc {
+	strangers := gate.NewSample(strangersLines, time.Now)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			start := time.Now()
@@ -58,7 +71,10 @@ func accessLog(log *slog.Logger, counted *metrics) echo.MiddlewareFunc {
 				level = slog.LevelDebug
 			}
 			caller := identity.From(request.Context())
-			log.LogAttrs(request.Context(), level, "request", slog.String("method", request.Method), slog.String("path", request.URL.Path),
+			if caller.UserID == "" && level == slog.LevelInfo && !strangers.Let(address(request)) {
+				level = slog.LevelDebug
+			}
+			log.LogAttrs(request.Context(), level, "request", slog.String("method", door.Cut(request.Method, maxWord)), slog.String("path", door.Cut(request.URL.Path, maxPath)),
 				slog.Int("status", c.Response().Status), slog.Float64("seconds", took.Seconds()), slog.Int64("bytes", c.Response().Size),
 				slog.String("project", caller.ProjectID), slog.String("user", caller.UserID))
 			return nil
@@ -75,7 +91,7 @@ func recovery(log *slog.Logger, counted *metrics) echo.MiddlewareFunc {
 						panic(r)
 					}
 					counted.panics.Inc()
-					log.ErrorContext(c.Request().Context(), "panic in a handler", "panic", r, "path", c.Request().URL.Path, "stack", string(debug.Stack()))
+					log.ErrorContext(c.Request().Context(), "panic in a handler", "panic", r, "path", door.Cut(c.Request().URL.Path, maxPath), "stack", string(debug.Stack()))
 					err = fmt.Errorf("panic: %v", r)
 				}
 			}()
@@ -91,10 +107,14 @@ func (e notAuthenticated) Unwrap() error { return e.error }
 
 // authenticated demands a caller for everything that is not open, routes that do not exist included. Who follows a stream is asked for
 // again and again: it ends soon after the caller has signed out, or the token has ended.
-func authenticated(enter echo.MiddlewareFunc, recheck time.Duration) echo.MiddlewareFunc {
+func authenticated(enter echo.MiddlewareFunc, crowd *crowd, recheck time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		unknown := crowd.strangers(next)
 		checked := enter(func(c echo.Context) error {
 			c.Set(keyAuthenticated, true)
+			if leave, ok := c.Get(keyStranger).(func()); ok {
+				leave()
+			}
 			if isStream(c.Request().URL.Path) {
 				return whileLetIn(c, enter, recheck, next)
 			}
@@ -102,7 +122,15 @@ func authenticated(enter echo.MiddlewareFunc, recheck time.Duration) echo.Middle
 		})
 		return func(c echo.Context) error {
 			if anonymous(c.Request().Method, c.Request().URL.Path) {
-				return next(c)
+				return unknown(c)
+			}
+			if crowd.known == nil || !crowd.known(c.Request()) {
+				leave, err := crowd.stranger(c)
+				if err != nil {
+					return err
+				}
+				defer leave()
+				c.Set(keyStranger, leave)
 			}
 			err := checked(c)
 			if fault.KindOf(err) == fault.Unauthorized && c.Get(keyAuthenticated) == nil {
@@ -182,12 +210,12 @@ func decodeBody(c echo.Context, values int) error {
 	default:
 		return unsupported(mediaType)
 	}
-	raw, err := io.ReadAll(io.LimitReader(request.Body, maxJSON+1))
+	raw, err := door.ReadAll(request.Body, maxJSON, "the request body")
+	if door.IsExceeded(err) {
+		return fault.New(fault.TooLarge, "The request body is larger than %d bytes", maxJSON)
+	}
 	if err != nil {
 		return unreadable(err)
-	}
-	if len(raw) > maxJSON {
-		return fault.New(fault.TooLarge, "The request body is larger than %d bytes", maxJSON)
 	}
 	request.Body = io.NopCloser(bytes.NewReader(raw)) // for handlers that decode it themselves
 	if len(raw) == 0 {
@@ -196,7 +224,11 @@ func decodeBody(c echo.Context, values int) error {
 	if err := identify(c, raw); err != nil {
 		return err
 	}
-	if err := checkJSON(raw, values); err != nil {
+	count, err := checkJSON(raw, values)
+	if err == nil {
+		err = holds(c, int64(count)*valueBytes)
+	}
+	if err != nil {
 		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -225,6 +257,9 @@ func unreadable(err error) error {
 	}
 	return fault.New(fault.Invalid, "The request body could not be read: %w", err)
 }
+
+// valueBytes is how many bytes of memory a value takes that was decoded, at most.
+const valueBytes = 150
 
 type decoded struct{ value any }
 

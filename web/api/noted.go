@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/blackbox"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -31,7 +32,7 @@ func noted(box *blackbox.Box) echo.MiddlewareFunc {
 			if open[request.URL.Path] || isStream(request.URL.Path) {
 				return next(c)
 			}
-			note := box.Begin(blackbox.Work{Kind: blackbox.Request, What: request.Method + " " + request.URL.Path})
+			note := box.Begin(blackbox.Work{Kind: blackbox.Request, What: door.Cut(request.Method+" "+request.URL.Path, maxPath)})
 			defer note.End()
 			c.Set(keyNoted, &running{box, note})
 			return next(c)

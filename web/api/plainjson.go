@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/fault"
 )
 
 // plainJSON writes JSON as Murano does, which ends it without a line feed: its clients compare bytes.
@@ -32,13 +35,43 @@ func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
 			p.buffers.Put(buffer)
 		}
 	}()
+	size, err := sizeOfAnswer(value)
+	if err == nil {
+		err = holds(c, size)
+	}
+	if err != nil {
+		return err
+	}
+	if size > maxBuffer {
+		buffer.Grow(int(size))
+	}
 	if err := encode(buffer, value, indent); err != nil {
 		return err
 	}
 	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
-	_, err := c.Response().Write(text)
+	_, err = c.Response().Write(text)
 	return err
+}
+
+// maxAnswer is how many bytes an answer has, before it is sent.
+const maxAnswer = 64 << 20
+
+// sizeOfAnswer is how many bytes an answer has as JSON, roughly, or a fault when that is too many: values that stand in many places of an answer, as those
+// of an action's result may, take little memory until they are written.
+func sizeOfAnswer(value any) (int64, error) {
+	if shown, ok := value.(appender); ok {
+		value = shown.parts()
+	}
+	size, err := door.Size(value, maxAnswer, "the answer")
+	return size, tooLargeAnswer(err)
+}
+
+func tooLargeAnswer(err error) error {
+	if !door.IsExceeded(err) {
+		return err
+	}
+	return fault.New(fault.TooLarge, "%w: ask for a part of it, as by limit and marker, or for something in it", err)
 }
 
 func encode(buffer *bytes.Buffer, value any, indent string) error {
@@ -57,6 +90,8 @@ func encode(buffer *bytes.Buffer, value any, indent string) error {
 type appender interface {
 	// appendJSON appends what json.Marshal returns.
 	appendJSON(text []byte) ([]byte, error)
+	// parts are what of the answer may be large.
+	parts() any
 }
 
 // appendAnswer appends an answer that is, or holds, a model; nil for any other.

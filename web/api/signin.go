@@ -111,9 +111,17 @@ type proofJSON struct {
 	Project    string `json:"project"` // id or name
 }
 
+// maxName is how many bytes a name of Keystone's has: 255 characters.
+const maxName = 1020
+
 func (p proofJSON) proof() (identity.Proof, error) {
 	if p.Domain == "" {
 		p.Domain = "Default"
+	}
+	for _, word := range []string{p.User, p.Domain, p.Credential} {
+		if len(word) > maxName {
+			return identity.Proof{}, fault.New(fault.Invalid, "A name or id has more than %d bytes: Keystone knows none so long", maxName)
+		}
 	}
 	byPassword, byCredential := p.Password != "", p.Credential != "" || p.Secret != ""
 	switch {

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // columns is the order in which Murano's XML has an environment's fields; others come after them, by name.
@@ -44,7 +46,10 @@ func asXML(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		root := inColumns(value)[0]
 		var out bytes.Buffer
-		writeXML(&out, root, value[root], "")
+		if writeXML(&out, root, value[root], ""); out.Len() > maxAnswer {
+			response.Header().Del(echo.HeaderContentType)
+			return tooLargeAnswer(&door.Exceeded{What: "the answer as XML", Bound: door.Bytes(maxAnswer)})
+		}
 		response.Header().Del(echo.HeaderContentType)
 		return c.Blob(http.StatusOK, echo.MIMEApplicationXML, out.Bytes())
 	}
@@ -71,11 +76,16 @@ func inColumns(object map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(object), func(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
 }
 
+// writeXML writes a value. It stops when the answer has become too large: names are written with each of a list's items.
 func writeXML(out *bytes.Buffer, name string, value any, indent string) {
+	if out.Len() > maxAnswer {
+		return
+	}
 	children := func(write func()) {
 		fmt.Fprintf(out, "%s<%s>\n", indent, name)
-		write()
-		fmt.Fprintf(out, "%s</%s>\n", indent, name)
+		if write(); out.Len() <= maxAnswer {
+			fmt.Fprintf(out, "%s</%s>\n", indent, name)
+		}
 	}
 	inner := indent + "    "
 	switch value := value.(type) {

@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/web/gate"
 )
 
 // Event is a CADF event (https://www.dmtf.org/standards/cadf). It has nothing of what was sent or answered.
@@ -26,6 +29,15 @@ type Event struct {
 	Observer  Resource  `json:"observer"`
 	Request   string    `json:"requestPath"` // method and path
 	RequestID string    `json:"requestId"`
+
+	Attachments []Attachment `json:"attachments,omitempty"`
+}
+
+// Attachment is what CADF has no field for: how many calls an event stands for.
+type Attachment struct {
+	TypeURI string `json:"typeURI"`
+	Name    string `json:"name"`
+	Content string `json:"content"`
 }
 
 // Reason is how the call was answered.
@@ -74,6 +86,7 @@ const (
 type Rows interface {
 	AddAuditEvents(ctx context.Context, events []store.AuditEvent) error
 	RemoveAuditEvents(ctx context.Context, before store.Time, atMost int) (int64, error)
+	RemoveFurtherAuditEvents(ctx context.Context, keep, atMost int) (int64, error)
 }
 
 // Config is what a Log writes to.
@@ -81,6 +94,7 @@ type Config struct {
 	Lines    io.Writer // nil: none are written
 	Rows     Rows
 	Keep     time.Duration // for which rows are kept; 0 writes none
+	Most     int           // rows of a project, and of those who are not known, that are kept; 0: any number
 	Observer string        // the name of this server
 	Now      func() time.Time
 	Logger   *slog.Logger
@@ -102,17 +116,50 @@ const (
 type Log struct {
 	Config
 
+	strangers *gate.Sample
+
 	lines   sync.Mutex
 	mutex   sync.Mutex
 	waiting []store.AuditEvent
 	lost    int64
 }
 
-// New makes a Log.
-func New(config Config) *Log { return &Log{Config: config} }
+// ofStrangers are the calls of those who are not known that have an event each. Further ones are counted, and have one event for each address.
+var ofStrangers = gate.SampleOf{Each: 20, All: 200, Span: 5 * time.Minute}
 
-// Record adds an event. Its line is written at once, its row soon.
+// Bytes of what an event tells in the caller's own words.
+const (
+	maxWord = 256
+	maxPath = 512
+)
+
+// New makes a Log.
+func New(config Config) *Log {
+	return &Log{Config: config, strangers: gate.NewSample(ofStrangers, config.Now)}
+}
+
+// Record adds an event. Its line is written at once, its row soon. What the caller said is cut, and of many calls of those who are not known only some have
+// an event.
 func (l *Log) Record(ctx context.Context, event Event, statusCode string) {
+	if event.Initiator.ID == "" && !l.strangers.Let(event.Initiator.Host.Address) {
+		return
+	}
+	for _, word := range []*string{&event.Action, &event.Initiator.Name, &event.Initiator.Host.Address, &event.Initiator.Host.Agent, &event.Target.ID, &event.Target.Name} {
+		*word = door.Cut(*word, maxWord)
+	}
+	event.Request = door.Cut(event.Request, maxPath)
+	l.record(ctx, event, statusCode)
+}
+
+// recordLeft adds the events of calls that had none.
+func (l *Log) recordLeft(ctx context.Context, all bool) {
+	for _, left := range l.strangers.Left(all) {
+		l.record(ctx, Event{Action: "read", Outcome: Failure, Initiator: Initiator{TypeURI: UserTypeURI, Host: Host{Address: left.Address}}, Target: Resource{TypeURI: ServiceURI},
+			Attachments: []Attachment{{TypeURI: "xs:integer", Name: "further calls since " + left.Since.UTC().Format(time.RFC3339), Content: strconv.FormatInt(left.Events, 10)}}}, "")
+	}
+}
+
+func (l *Log) record(ctx context.Context, event Event, statusCode string) {
 	now := l.Now().UTC()
 	event.TypeURI, event.EventType, event.EventTime = eventTypeURI, activity, now.Format(timeForm)
 	event.ID = store.NewID()
@@ -168,9 +215,11 @@ func (l *Log) run(ctx context.Context) {
 		case <-ctx.Done():
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPatience)
 			defer cancel()
+			l.recordLeft(ending, true)
 			l.write(ending)
 			return
 		case <-write.C:
+			l.recordLeft(ctx, false)
 			l.write(ctx)
 		case <-sweep.C:
 			l.sweep(ctx)
@@ -196,8 +245,16 @@ func (l *Log) write(ctx context.Context) {
 
 func (l *Log) sweep(ctx context.Context) {
 	before := store.Time(l.Now().Add(-l.Keep).UTC().UnixMicro())
+	l.remove(ctx, func() (int64, error) { return l.Rows.RemoveAuditEvents(ctx, before, sweepBatch) })
+	if l.Most > 0 {
+		l.remove(ctx, func() (int64, error) { return l.Rows.RemoveFurtherAuditEvents(ctx, l.Most, sweepBatch) })
+	}
+}
+
+// remove removes events, a batch at a time.
+func (l *Log) remove(ctx context.Context, batch func() (int64, error)) {
 	for {
-		removed, err := l.Rows.RemoveAuditEvents(ctx, before, sweepBatch)
+		removed, err := batch()
 		if err != nil && ctx.Err() == nil {
 			l.Logger.WarnContext(ctx, "old audit events stay for now", "error", err)
 		}

@@ -113,6 +113,12 @@ func (k *keystone) caller(ctx context.Context, token string) (identity.Caller, e
 	return found.caller, nil
 }
 
+// remembers reports whether the validator need not be asked about a token.
+func (k *keystone) remembers(token string) bool {
+	found, ok := k.known.Peek(digest(sha256.Sum256([]byte(token))))
+	return ok && k.now().Before(found.until)
+}
+
 // forget has the validator asked about a token when it comes again.
 func (k *keystone) forget(token string) { k.known.Remove(digest(sha256.Sum256([]byte(token)))) }
 

@@ -145,7 +145,13 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the status is sent: a broken connection is the caller's to notice
 }
 
+// bodyTime is how long a body may take.
+const bodyTime = 30 * time.Second
+
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	controller := http.NewResponseController(w)
+	_ = controller.SetReadDeadline(time.Now().Add(bodyTime)) // tests' recorders know none
+	defer func() { _ = controller.SetReadDeadline(time.Time{}) }()
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		return failure{status: http.StatusBadRequest, text: "The body is no JSON object of the specification: " + err.Error()}
 	}
