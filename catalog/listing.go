@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -11,16 +12,20 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// Murano's limit_param_default and api_limit_max.
+// DefaultPage is how many packages are listed where nobody says how many, and MaxPage how many at most: Murano's limit_param_default and api_limit_max.
+// The first is 20 there, which the packages that come with Burano would fill; they fit into this one twice.
 const (
-	defaultLimit = 20
-	maxLimit     = 100
+	DefaultPage = 50
+	MaxPage     = 100
 )
+
+// PageSize is how many packages are listed where a request does not say.
+func PageSize(packages int) Option { return func(s *Service) { s.page = packages } }
 
 // List returns the packages that the parameters of GET /v1/catalog/packages ask for, and the marker of the next page, "" when
 // this is the last one. Parameters that are not known are passed over.
 func (s *Service) List(ctx context.Context, caller identity.Caller, parameters url.Values) (records []Record, marker string, err error) {
-	query, err := listQuery(caller, parameters)
+	query, err := listQuery(caller, parameters, cmp.Or(s.page, DefaultPage))
 	if err != nil {
 		return nil, "", err
 	}
@@ -43,7 +48,7 @@ func (s *Service) List(ctx context.Context, caller identity.Caller, parameters u
 	return records, marker, nil
 }
 
-func listQuery(caller identity.Caller, parameters url.Values) (Query, error) {
+func listQuery(caller identity.Caller, parameters url.Values, page int) (Query, error) {
 	query := Query{
 		Project:         caller.ProjectID,
 		IncludeDisabled: isTrue(parameters.Get("include_disabled")),
@@ -85,8 +90,8 @@ func listQuery(caller identity.Caller, parameters url.Values) (Query, error) {
 			query.OrderBy = append(query.OrderBy, order)
 		}
 	}
-	limit, err := ParseLimit(parameters.Get("limit"), defaultLimit)
-	query.Limit = min(limit, maxLimit)
+	limit, err := ParseLimit(parameters.Get("limit"), page)
+	query.Limit = min(limit, MaxPage)
 	return query, err
 }
 

@@ -29,6 +29,7 @@ type Service struct {
 	owner    string              // the project that embedded packages are shown as owned by
 	reserved Reserved            // by the embedded packages
 	offered  []string            // names of the embedded packages that are offered; none for all
+	page     int                 // packages of a page; 0: DefaultPage
 	cache    *packageCache
 	reading  singleflight.Group // packages that are not in the cache, by id
 	now      func() time.Time

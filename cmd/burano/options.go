@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
+	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/charts"
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/quota"
@@ -74,6 +75,7 @@ type serveOptions struct {
 
 	configs  string
 	embedded []string
+	page     int // packages
 	charts   []string
 	logins   string // file with those of charts
 	stacks   string // who makes them
@@ -139,14 +141,13 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.IntVar(&o.limits.ProjectRequests, "max-project-requests", 0, "requests of one project that are worked on at the same time; one more is answered with 429; 0: a project gets a further one only while more are free than it has, so at most half of max-requests")
 	flags.IntVar(&o.limits.ProjectStreams, "max-project-streams", 0, "streams of events of one project at the same time; one more is answered with 429; 0: by the same rule, at most half of max-streams")
 	o.quotas = map[string]*int64{}
-	for _, q := range []struct{ resource, what string }{{store.QuotaEnvironments, "environments"}, {store.QuotaSessions, "open sessions"},
-		{store.QuotaTemplates, "environment templates"}, {catalogstore.QuotaPackages, "uploaded packages"}, {quota.Bytes, "bytes of uploaded packages"},
-		{store.QuotaSnapshotBytes, "bytes of snapshots of clusters, compressed and sealed,"}} {
-		limit := int64(quota.Unlimited)
-		if q.resource == store.QuotaSnapshotBytes {
-			limit = snapshotBytes
-		}
-		o.quotas[q.resource] = flags.Int64("quota-"+strings.ReplaceAll(q.resource, "_", "-"), limit,
+	for _, q := range []struct {
+		resource, what string
+		limit          int64
+	}{{store.QuotaEnvironments, "environments", 1000}, {store.QuotaSessions, "open sessions", 2000}, {store.QuotaTemplates, "environment templates", 1000},
+		{catalogstore.QuotaPackages, "uploaded packages", 500}, {quota.Bytes, "bytes of uploaded packages", 1 << 30},
+		{store.QuotaSnapshotBytes, "bytes of snapshots of clusters, compressed and sealed,", snapshotBytes}} {
+		o.quotas[q.resource] = flags.Int64("quota-"+strings.ReplaceAll(q.resource, "_", "-"), q.limit,
 			q.what+" that a project may have, unless an administrator says otherwise (burano quota set); -1: no limit")
 	}
 	flags.DurationVar(&o.stopDelay, "stop-delay", 0, "how long a server that is stopped still takes requests while /readyz answers 503, so that a balancer sends it no more; its tasks are given back at once. 0s: it takes none from the first moment on")
@@ -161,6 +162,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.stacks, "orchestration", string(openstack.Auto), "who makes stacks: auto (Heat, and Burano itself by Nova, Neutron and Cinder where the service catalog has no Heat), heat or direct (Burano itself). A stack that is there stays with who made it")
 	flags.StringVar(&o.configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties of usage Config and defaults of others, like Murano's class_configs; read at each use")
 	flags.StringSliceVar(&o.embedded, "embedded-packages", nil, "names of the packages to offer of those that come with Burano, io.murano among them; without it all of them")
+	flags.IntVar(&o.page, "package-page", catalog.DefaultPage, fmt.Sprintf("packages of one page of GET /v1/catalog/packages where the request has no limit (Murano's limit_param_default), at most %d", catalog.MaxPage))
 	flags.StringSliceVar(&o.charts, "chart-sources", []string{}, "registries and repositories that Helm charts are fetched from which packages only name: oci://registry.example.org/charts or https://charts.example.org, each with all that is below; the server fetches them when a package is imported; without it none are")
 	flags.StringVar(&o.logins, "chart-credentials", "", "file with the logins of those among chart-sources that want a password, in the form of Docker's config.json ({\"auths\": {\"registry.example.org\": {\"username\": …, \"password\": …}}}), which only the server's user can read; read at each use. Whoever may import packages gets the charts there")
 
@@ -279,6 +281,8 @@ func (o *serveOptions) check(s *settings) error {
 		return s.wrong("tls-cert", "tls-cert and tls-key are given together, or neither")
 	case !slices.Contains(openstack.Orchestrations(), openstack.Orchestration(o.stacks)):
 		return s.wrong("orchestration", "%q is none of %v", o.stacks, openstack.Orchestrations())
+	case o.page < 1 || o.page > catalog.MaxPage:
+		return s.wrong("package-page", "%d must be from 1 to %d", o.page, catalog.MaxPage)
 	case len(o.roles) == 0:
 		return s.wrong("trust-roles", "without a role nothing can be deployed")
 	case len(o.projectRoles) == 0 || slices.Contains(o.projectRoles, openstack.AdminRole):

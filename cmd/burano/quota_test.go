@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/web/client"
 )
 
@@ -20,4 +22,10 @@ func TestLimitsOfQuotasAreReadAndShown(t *testing.T) {
 	var table bytes.Buffer
 	writeQuotas(&table, client.Quotas{Quotas: map[string]client.Quota{"environments": {Limit: 10, Used: 3}, "sessions": {Limit: -1, Default: true}}})
 	require.Equal(t, "RESOURCE\tUSED\tLIMIT\tSET BY\nenvironments\t3\t10\tan administrator\nsessions\t0\tunlimited\tthe server's settings\n", table.String())
+}
+
+func TestThePackagesThatComeWithBuranoFitAPageTwice(t *testing.T) {
+	embedded, err := apps.Packages()
+	require.NoError(t, err)
+	require.LessOrEqual(t, 2*len(embedded), catalog.DefaultPage)
 }

@@ -419,7 +419,7 @@ func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, servic
 	if err != nil {
 		return nil, nil, fmt.Errorf("--chart-sources: %w", err)
 	}
-	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.EmbeddedOwner(serviceProject), catalog.ChartsFrom(sources),
+	service, err := catalog.New(kept, embedded, catalog.OfferEmbedded(options.embedded...), catalog.PageSize(options.page), catalog.EmbeddedOwner(serviceProject), catalog.ChartsFrom(sources),
 		catalog.ReadIn(children))
 	return service, rows, err
 }

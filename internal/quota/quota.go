@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -88,7 +89,7 @@ func alone(tx *gorm.DB, name string) error {
 // of returns the limits of a project, and which of them are its own.
 func (t Table) of(db *gorm.DB, project string) (limits Limits, own map[string]bool, err error) {
 	var rows []row
-	if err := db.Table(t.Name).Where("project_id = ?", project).Find(&rows).Error; err != nil {
+	if err := db.Table(t.Name).Where("project_id = ?", project).Order("resource").Find(&rows).Error; err != nil {
 		return nil, nil, fmt.Errorf("read the quotas of project %s: %w", project, err)
 	}
 	limits, own = maps.Clone(t.Defaults), map[string]bool{}
@@ -96,10 +97,17 @@ func (t Table) of(db *gorm.DB, project string) (limits Limits, own map[string]bo
 		limits = Limits{}
 	}
 	for _, r := range rows {
-		limits[r.Resource], own[r.Resource] = r.Most, true
+		if resource, kept := strings.CutPrefix(r.Resource, keptPrefix); !kept {
+			limits[r.Resource], own[r.Resource] = r.Most, true
+		} else if limit, bounded := t.Defaults[resource]; bounded && limit != Unlimited && !own[resource] {
+			limits[resource] = max(limit, r.Most)
+		}
 	}
 	return limits, own, nil
 }
+
+// keptPrefix begins the resources of rows that say how much a project may have, at least, because it had nearly as much before there was a default.
+const keptPrefix = "kept/"
 
 // Usage tells what a project may have and has.
 func (t Table) Usage(db *gorm.DB, project string) (map[string]Usage, error) {
@@ -134,9 +142,9 @@ func (t Table) Set(tx *gorm.DB, project string, limits Limits) error {
 	return nil
 }
 
-// Clear takes a project's own limits away: the defaults hold again.
+// Clear takes a project's own limits away: the defaults hold again, and what it may keep from before there were any.
 func (t Table) Clear(tx *gorm.DB, project string) error {
-	if err := tx.Table(t.Name).Where("project_id = ?", project).Delete(&row{}).Error; err != nil {
+	if err := tx.Table(t.Name).Where("project_id = ? AND resource NOT LIKE ?", project, keptPrefix+"%").Delete(&row{}).Error; err != nil {
 		return fmt.Errorf("clear the quotas of project %s: %w", project, err)
 	}
 	return nil

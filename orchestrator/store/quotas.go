@@ -8,7 +8,8 @@ import (
 	"github.com/burano/burano/internal/quota"
 )
 
-// Resources that a project may have so many of. A session counts while it is open: a draft.
+// Resources that a project may have so many of. A session counts while it is open and can be deployed: a draft of its environment
+// as it is.
 const (
 	QuotaEnvironments = "environments"
 	QuotaSessions     = "sessions"
@@ -25,8 +26,9 @@ func quotas() quota.Table {
 		}
 	}
 	open := func(tx *gorm.DB, project string) (count int64, err error) {
-		environments := tx.Session(&gorm.Session{NewDB: true}).Model(&Environment{}).Select("id").Where("project_id = ?", project)
-		return count, tx.Model(&Session{}).Where("state = ? AND environment_id IN (?)", Opened, environments).Count(&count).Error
+		environments := tx.Session(&gorm.Session{NewDB: true}).Model(&Environment{}).Select("1").
+			Where("environments.id = sessions.environment_id AND environments.version = sessions.version AND project_id = ?", project)
+		return count, tx.Model(&Session{}).Where("state = ? AND EXISTS (?)", Opened, environments).Count(&count).Error
 	}
 	snapshots := func(tx *gorm.DB, project string) (bytes int64, err error) {
 		return bytes, tx.Model(&Snapshot{}).Select("COALESCE(SUM(stored), 0)").Where("project_id = ?", project).Scan(&bytes).Error

@@ -2,6 +2,9 @@ package store_test
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,5 +75,36 @@ func TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays(t *testing.T) {
 		usage, err = s.Quotas(t.Context(), "busy")
 		require.NoError(t, err)
 		require.Equal(t, quota.Usage{Limit: quota.Unlimited, Used: most + 1, Default: true}, usage[store.QuotaEnvironments])
+	})
+}
+
+// TestAProjectThatHadMoreThanTheDefaultKeepsIt opens a database of the version without defaults, in which a project has 900 environments.
+func TestAProjectThatHadMoreThanTheDefaultKeepsIt(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		limited := store.Quotas(quota.Limits{store.QuotaEnvironments: 1000})
+		s, err := store.New(t.Context(), db, nil, limited)
+		require.NoError(t, err)
+		for n := range 900 {
+			require.NoError(t, s.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "former", Name: fmt.Sprint(n), Model: store.Model{Objects: map[string]any{}}}))
+		}
+		limit := func() int64 {
+			usage, err := s.Quotas(t.Context(), "former")
+			require.NoError(t, err)
+			return usage[store.QuotaEnvironments].Limit
+		}
+		require.EqualValues(t, 1000, limit())
+		migration, err := fs.ReadFile(os.DirFS("migrations"), "0053_kept_quotas.sql")
+		require.NoError(t, err)
+		up, _, _ := strings.Cut(string(migration), "-- +goose Down")
+		for statement := range strings.SplitSeq(up, ";") {
+			if strings.Contains(statement, "INSERT") {
+				require.NoError(t, db.Exec(statement).Error)
+			}
+		}
+		require.EqualValues(t, 1350, limit())
+		require.NoError(t, s.SetQuotas(t.Context(), "former", quota.Limits{store.QuotaEnvironments: 5}))
+		require.EqualValues(t, 5, limit(), "an administrator may say otherwise")
+		require.NoError(t, s.ClearQuotas(t.Context(), "former"))
+		require.EqualValues(t, 1350, limit())
 	})
 }
