@@ -1,0 +1,25 @@
+package hostile
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bodies begins sign-ins and calls of the hostile project that never come to their ends, three times as many as there are places.
+func bodies(t *testing.T, l *lab) {
+	const begun = "Host: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"
+	for range 800 {
+		_, err := l.dial(t, "POST /burano/v1/session HTTP/1.1\r\n"+begun+"\r\n{")
+		require.NoError(t, err)
+		_, err = l.dial(t, "POST /v1/environments HTTP/1.1\r\n"+begun+"X-Auth-Token: "+l.hostile+"\r\n\r\n{")
+		require.NoError(t, err)
+	}
+	status, answer, err := l.ask(t.Context(), "", http.MethodGet, "/readyz", nil)
+	require.NoError(t, err)
+	require.Equalf(t, http.StatusOK, status, "%s", answer)
+	status, _, err = l.ask(t.Context(), "", http.MethodPost, "/burano/v1/session", map[string]string{"user": "demo", "password": "wrong"}, "X-Requested-With", "test")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnauthorized, status, "a sign-in is looked at")
+}
