@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -195,15 +196,30 @@ func (l *lookOf) next() time.Duration {
 	return l.duty.Every()
 }
 
+// How large what a look finds may be: parts of it are what a cluster's machines say.
+const (
+	mostFindings = 1000
+	longestText  = 8 << 10 // bytes of each text of a finding
+	longestName  = 512     // bytes of what it is about
+)
+
+// cut is the beginning of a text that is too long.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
 // findings are what was found, as rows.
 func (l *lookOf) findings() []store.Finding {
 	if l.err != nil {
 		return []store.Finding{{Duty: l.duty.Name(), Kind: unlooked, Severity: string(Warning),
-			Text:  fmt.Sprintf("What the duty %q looks after could not be looked at: %v", l.duty.Name(), l.err),
+			Text:  cut(fmt.Sprintf("What the duty %q looks after could not be looked at: %v", l.duty.Name(), l.err), longestText),
 			Mends: "It is looked at again by itself; what was found before is shown as it was"}}
 	}
 	var rows []store.Finding
-	for _, one := range l.result.Findings {
+	for _, one := range l.result.Findings[:min(len(l.result.Findings), mostFindings)] {
 		row := one.row(l.duty.Name())
 		if !slices.ContainsFunc(rows, row.Same) {
 			rows = append(rows, row)
@@ -214,7 +230,7 @@ func (l *lookOf) findings() []store.Finding {
 
 // row is the finding without what the database says of it.
 func (f Finding) row(duty string) store.Finding {
-	return store.Finding{Duty: duty, ObjectID: f.ObjectID, Kind: f.Kind, Subject: f.Subject, Severity: string(f.Severity), Text: f.Text, Mends: f.Mends, Repairable: f.Repair != nil,
+	return store.Finding{Duty: duty, ObjectID: f.ObjectID, Kind: f.Kind, Subject: cut(f.Subject, longestName), Severity: string(f.Severity), Text: cut(f.Text, longestText), Mends: cut(f.Mends, longestText), Repairable: f.Repair != nil,
 		Routine: f.Repair != nil && f.Repair.Routine}
 }
 
