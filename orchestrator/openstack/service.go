@@ -113,7 +113,7 @@ func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, 
 		return identity.Caller{}, fmt.Errorf("ask Keystone about a token: %w", result.Err)
 	}
 	var told struct {
-		Expires    time.Time      `json:"expires_at"`
+		Expires    keystoneTime   `json:"expires_at"`
 		User       tokens.User    `json:"user"`
 		Project    tokens.Project `json:"project"`
 		Roles      []tokens.Role  `json:"roles"`
@@ -127,13 +127,26 @@ func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, 
 		return identity.Caller{}, fmt.Errorf("read Keystone's answer about a token: %w", err)
 	}
 	caller := identity.Caller{UserID: told.User.ID, UserName: told.User.Name, UserDomainID: told.User.Domain.ID, UserDomainName: told.User.Domain.Name,
-		ProjectID: told.Project.ID, ProjectName: told.Project.Name, ProjectDomainID: told.Project.Domain.ID, Token: token, Expires: told.Expires,
+		ProjectID: told.Project.ID, ProjectName: told.Project.Name, ProjectDomainID: told.Project.Domain.ID, Token: token, Expires: time.Time(told.Expires),
 		Credential: (*identity.Credential)(told.Credential)}
 	for _, role := range told.Roles {
 		caller.Roles = append(caller.Roles, role.Name)
 	}
 	caller.Admin = slices.Contains(caller.Roles, AdminRole)
 	return caller, nil
+}
+
+// keystoneTime is a time as Keystone writes it: where it is the end of an application credential, without a zone, in UTC.
+type keystoneTime time.Time
+
+// UnmarshalText reads it.
+func (t *keystoneTime) UnmarshalText(text []byte) error {
+	parsed, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		parsed, err = time.Parse("2006-01-02T15:04:05.999999", string(text))
+	}
+	*t = keystoneTime(parsed)
+	return err
 }
 
 // Region is the region whose services are used: the one that was named, else the one where the service catalog has a Heat, or a Nova; "" for none.

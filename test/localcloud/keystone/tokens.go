@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -111,7 +112,7 @@ func onlyRoles(roles []Role, ids []string) []Role {
 func (s *Service) tokenBody(c session, catalog bool) map[string]any {
 	body := map[string]any{
 		"methods": c.Methods, "audit_ids": []string{c.AuditID},
-		"issued_at": timestamp(c.IssuedAt), "expires_at": timestamp(c.ExpiresAt),
+		"issued_at": timestamp(c.IssuedAt), "expires_at": s.endOf(c),
 		"user": map[string]any{
 			"id": c.user.ID, "name": c.user.Name, "domain": s.domainReference(c.user.DomainID), "password_expires_at": nil,
 		},
@@ -191,4 +192,13 @@ func (s *Service) revokeToken(w http.ResponseWriter, r *http.Request, caller ses
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// endOf is when a session ends. Where that is the end of an application credential, Keystone writes it without a zone.
+func (s *Service) endOf(c session) string {
+	end := timestamp(c.ExpiresAt)
+	if own, ok := s.credentials.Get(c.CredentialID); ok && own.ExpiresAt != nil && own.ExpiresAt.Equal(c.ExpiresAt) {
+		return strings.TrimSuffix(end, "Z")
+	}
+	return end
 }
