@@ -40,7 +40,7 @@ func doctorCommand() *cobra.Command {
 		Short: "Look at the server's settings and at the cloud, and say what is missing and what mends it",
 		Long: `Doctor reads the settings as the server does (flags, environment, the file that --config names) and looks at what it would work with: the
 folder of its state, keys and database, its certificate, the clocks, Keystone, the service user and its roles, trusts, the cloud's services,
-external networks, flavors and images of nodes. It makes a trust, which it revokes, and else changes nothing. It runs beside a server or before the
+external networks, flavors and images of nodes. It makes a trust and an application credential, which it deletes, and else changes nothing. It runs beside a server or before the
 first one is started.
 
 --as names the entry of clouds.yaml of somebody who is to deploy: then the trust is theirs, and the quotas of their project are looked at.

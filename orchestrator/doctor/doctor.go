@@ -1,5 +1,5 @@
 // Package doctor looks at a cloud before anything is made of it: whether it lets the service user in, has what environments and clusters need,
-// and what is to be done where it does not. It makes nothing but a trust, which it revokes, and a server where it is told to, which it deletes.
+// and what is to be done where it does not. It makes nothing but a trust and an application credential, which it deletes, and a server where it is told to, which it deletes.
 package doctor
 
 import (
@@ -80,7 +80,7 @@ type examination struct {
 // Cloud looks at the cloud. What cannot be looked at, because something before it has failed, is left out.
 func Cloud(ctx context.Context, config Config) []Line {
 	e := &examination{Config: config}
-	for _, check := range []func(context.Context) (goOn bool){e.clock, e.signIn, e.roles, e.user, e.trust, e.services, e.catalog, e.external, e.flavors, e.images, e.quota} {
+	for _, check := range []func(context.Context) (goOn bool){e.clock, e.signIn, e.roles, e.user, e.trust, e.delegation, e.services, e.catalog, e.external, e.flavors, e.images, e.quota} {
 		limited, cancel := context.WithTimeout(ctx, patience)
 		goOn := check(limited)
 		cancel()
@@ -266,6 +266,10 @@ func (e *examination) trust(ctx context.Context) bool {
 	}
 	id, granted, err := e.service.CreateTrust(ctx, e.caller, roles, time.Now().Add(trustTime))
 	const remedy = "see whether Keystone's policy allows identity:create_trust and its configuration has [trust] allow_redelegation"
+	if fault.KindOf(err) == fault.Forbidden {
+		e.add("trust", Failed, createTrustRule, "Keystone makes none %s: %s", whose, err)
+		return true
+	}
 	if err != nil {
 		e.add("trust", Failed, remedy, "none can be made %s: %s", whose, err)
 		return true

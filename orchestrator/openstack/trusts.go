@@ -135,10 +135,11 @@ func (i *implied) of(ctx context.Context, client *gophercloud.ServiceClient) (ma
 // for that (https://docs.openstack.org/keystone/latest/user/application_credentials.html), since then none can
 // (https://bugs.launchpad.net/keystone/+bug/2150089).
 func remedy(credential *identity.Credential) string {
-	const whole = "sign in with a password or by federation"
+	const whole = "sign in with a password or by federation, or have a manager of the project let Burano work in it with a role of its own: burano project enable"
 	switch {
 	case credential == nil:
-		return whole
+		return whole + ". Where that was a password's token, Keystone's policy may have a rule identity:create_trust of its own, which must name " +
+			"%(target.trust.trustor_user_id)s since the security fixes of 2026: burano doctor tells"
 	case credential.Restricted:
 		return fmt.Sprintf("application credential %q is restricted; make one with openstack application credential create --unrestricted, or %s, which "+
 			"is the only way where Keystone has the security fixes of 2026", credential.Name, whole)

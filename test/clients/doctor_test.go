@@ -61,10 +61,11 @@ func TestTheDoctorNamesWhatACloudLacks(t *testing.T) {
 	}
 
 	all := s.doctor(service, "--as", "user")
-	for _, check := range []string{"settings", "TLS", "key file", "database", "clock", "service user", "roles", "user", "trust", "Nova", "Neutron", "Glance", "Heat", "Cinder", "external network", "quota"} {
+	for _, check := range []string{"settings", "TLS", "key file", "database", "clock", "service user", "roles", "user", "trust", "application credentials", "Nova", "Neutron", "Glance", "Heat", "Cinder", "external network", "quota"} {
 		state(t, all, check, doctor.OK, "")
 	}
 	state(t, all, "trust", doctor.OK, "made, used and revoked, of demo, with the roles member")
+	state(t, all, "application credentials", doctor.OK, "they make no trusts")
 	state(t, all, "Nova", doctor.OK, "API to 2.")
 	state(t, all, "service catalog", doctor.Warning, "no application-catalog")
 	state(t, all, "node image", doctor.Failed, "no image that is marked")
