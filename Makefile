@@ -208,6 +208,10 @@ test-openstack-disk: setup image-disk ## The disk as servers of that OpenStack's
 test-openstack-cluster: setup build image ## A whole cluster on that OpenStack, whose servers are containers of libvirt (KEEP=1 keeps it up)
 	@SERVERS=containers STATE=$(BUILD)/openstack-cluster test/openstack/test.sh
 
+.PHONY: test-openstack-oidc
+test-openstack-oidc: setup ## Users and robots of an OpenID provider sign in to that OpenStack's Keystone (KEEP=1 keeps it up)
+	@PARTS="base keystone" STATE=$(BUILD)/openstack-oidc MODULE=test/oidc test/openstack/test.sh
+
 .PHONY: test-openstack-storage
 test-openstack-storage: setup build ## What clusters ask of Cinder and Manila, on real ones: Cinder over Ceph, Manila with its dummy driver (KEEP=1 keeps them up)
 	@PARTS="base keystone glance placement ceph cinder manila neutron nova" STATE=$(BUILD)/openstack-storage test/openstack/test.sh -run 'TestVolumesDoTheSameOnEveryCloud|TestSharesDoTheSameOnEveryCloud'

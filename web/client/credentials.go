@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -27,6 +28,8 @@ type Credentials struct {
 	Endpoint gophercloud.EndpointOpts
 	TLS      *tls.Config
 	URL      string // of Burano (application_catalog_endpoint_override); "" for that in the service catalog
+
+	Prompt io.Writer // for what a user is to do to sign in; nil for standard error
 
 	federated *federated // nil where Keystone itself checks the proof
 }

@@ -40,7 +40,7 @@ type federated struct {
 	kind string
 	auth map[string]string
 	http *http.Client
-	out  io.Writer // for what the user is to do; nil for standard error
+	out  io.Writer // for what the user is to do
 }
 
 func federatedOf(kind string, auth map[string]string) (*federated, error) {
@@ -78,6 +78,9 @@ func federatedOf(kind string, auth map[string]string) (*federated, error) {
 // signInFederated gets a token of the provider, one of Keystone's for it, and one of the project for that.
 func (c Credentials) signInFederated(ctx context.Context) (*gophercloud.ProviderClient, error) {
 	f := c.federated
+	if f.out = c.Prompt; f.out == nil {
+		f.out = os.Stderr
+	}
 	f.http = &http.Client{Transport: &http.Transport{TLSClientConfig: c.TLS, Proxy: http.ProxyFromEnvironment}, Timeout: answerPatience}
 	scoped := func(ctx context.Context) (*gophercloud.ProviderClient, error) {
 		access, err := f.accessToken(ctx)
@@ -286,7 +289,7 @@ func (f *federated) byDevice(ctx context.Context, form url.Values) (string, erro
 	if begun.Complete != "" {
 		said = fmt.Sprintf("To sign in, open %s (code %s)\n", begun.Complete, begun.User)
 	}
-	if _, err := io.WriteString(f.prompt(), said); err != nil {
+	if _, err := io.WriteString(f.out, said); err != nil {
 		return "", err
 	}
 	life := deviceLife
@@ -316,11 +319,4 @@ func (f *federated) byDevice(ctx context.Context, form url.Values) (string, erro
 			interval = min(interval+deviceInterval, deviceLongest)
 		}
 	}
-}
-
-func (f *federated) prompt() io.Writer {
-	if f.out != nil {
-		return f.out
-	}
-	return os.Stderr
 }
