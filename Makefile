@@ -210,7 +210,7 @@ test-openstack-cluster: setup build image ## A whole cluster on that OpenStack, 
 
 .PHONY: test-openstack-oidc
 test-openstack-oidc: setup ## Users and robots of an OpenID provider sign in to that OpenStack's Keystone (KEEP=1 keeps it up)
-	@PARTS="base keystone" STATE=$(BUILD)/openstack-oidc MODULE=test/oidc test/openstack/test.sh
+	@PARTS="base keystone" STATE=$(BUILD)/openstack-oidc MODULE=cmd/terraform-provider-burano/oidc test/openstack/test.sh
 
 .PHONY: test-openstack-storage
 test-openstack-storage: setup build ## What clusters ask of Cinder and Manila, on real ones: Cinder over Ceph, Manila with its dummy driver (KEEP=1 keeps them up)

@@ -56,7 +56,7 @@ units() {
     # compiled as for the image, which has most of it compiled already
     (cd "images/modules/$module" && go vet -trimpath ./... && go test -trimpath ./...)
   done
-  (cd test/oidc && go vet ./...)
+  (cd cmd/terraform-provider-burano/oidc && go vet ./...) # its test needs a Keystone: `make test-openstack-oidc` brings one up
   (cd cmd/terraform-provider-burano && go vet ./...) # its tests start a server: `make test` runs them
   (cd test/conformance/gateway && go vet ./...)      # its test needs a cluster: `make conformance-gateway` brings one up
 }

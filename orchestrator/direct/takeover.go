@@ -96,7 +96,7 @@ func (s *stack) learn(ctx context.Context, name string, attributes map[string]ma
 	if known.adopted != nil {
 		known.adopted(one)
 	}
-	if stale {
+	if stale && one.Status != inProgress { // what is being made is gone on with when it is what is wanted
 		maps.DeleteFunc(one.Properties, func(property string, _ any) bool { return known.properties[property].inPlace(one.Type, property) })
 	}
 	return nil

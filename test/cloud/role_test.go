@@ -38,23 +38,23 @@ func (c *cloud) takeRole(t *testing.T, service *driver.Service, projectID string
 func aProjectLetsBuranoWorkWithARole(t *testing.T, c *cloud) {
 	service := c.service(t)
 	h := newTasks(t, service, 30*time.Minute)
-	demo, admin := c.as(t, "demo").caller(t, service), c.as(t, "admin").caller(t, service)
-	project := demo.ProjectID
-	_, err := h.roles.Enable(t.Context(), demo, project)
+	as := func(entry string) identity.Caller { return c.as(t, entry).caller(t, service) } // tokens end soon
+	project := as("demo").ProjectID
+	_, err := h.roles.Enable(t.Context(), as("demo"), project)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
 	require.ErrorContains(t, err, "openstack role add --project "+project+" --user "+service.ServiceUser().ID+" member")
-	_, err = h.roles.Enable(t.Context(), c.as(t, "other").caller(t, service), project)
+	_, err = h.roles.Enable(t.Context(), as("other"), project)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), err)
-	shown, err := h.roles.Show(t.Context(), demo, project)
+	shown, err := h.roles.Show(t.Context(), as("demo"), project)
 	require.NoError(t, err)
 	require.False(t, shown.Enabled)
 
-	enabled, err := h.roles.Enable(t.Context(), admin, project)
+	enabled, err := h.roles.Enable(t.Context(), as("admin"), project)
 	require.NoError(t, err)
 	require.True(t, enabled.Enabled)
 	require.Empty(t, enabled.Problem)
-	defer func() { require.NoError(t, h.roles.Disable(t.Context(), c.as(t, "admin").caller(t, service), project)) }()
-	again, err := h.roles.Enable(t.Context(), demo, project)
+	defer func() { require.NoError(t, h.roles.Disable(t.Context(), as("admin"), project)) }()
+	again, err := h.roles.Enable(t.Context(), as("demo"), project)
 	require.NoError(t, err, "the role is there: whoever may by Burano's policy makes use of it")
 	require.True(t, again.Enabled)
 
@@ -62,45 +62,45 @@ func aProjectLetsBuranoWorkWithARole(t *testing.T, c *cloud) {
 	leaver, id, leave := c.member(t, "burano-test-robots-owner")
 	robot := c.robot(t, leaver, id).caller(t, service)
 	require.NotNil(t, robot.Credential)
-	environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": "role"})
+	environment, err := h.service.CreateEnvironment(t.Context(), as("demo"), map[string]any{"name": "role"})
 	require.NoError(t, err)
 	h.deploy(robot, environment.ID, "first")
 	<-h.reached
 	require.Empty(t, c.trustsOf(t, id), "no trust of the user is made")
 	leave()
 	h.passes <- struct{}{}
-	state, reports := h.ended(demo, environment.ID)
+	state, reports := h.ended(as("demo"), environment.ID)
 	require.Equal(t, "success", state, reports)
 	require.Len(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)), 1)
 
 	deploy := func(name string) (string, string) {
-		h.deploy(demo, environment.ID, name)
+		h.deploy(as("demo"), environment.ID, name)
 		select { // it asks for its stack, or has failed before
 		case <-h.reached:
 			h.passes <- struct{}{}
-		case <-ended(h, demo, environment.ID):
+		case <-ended(h, as("demo"), environment.ID):
 		}
-		return h.ended(demo, environment.ID)
+		return h.ended(as("demo"), environment.ID)
 	}
 	state, reports = deploy("second")
 	require.Equal(t, "success", state, reports)
 
 	c.takeRole(t, service, project)
-	shown, err = h.roles.Show(t.Context(), demo, project)
+	shown, err = h.roles.Show(t.Context(), as("demo"), project)
 	require.NoError(t, err)
 	require.Contains(t, shown.Problem, "burano project enable --project "+project)
 	state, reports = deploy("third")
 	require.NotEqual(t, "success", state)
 	require.Contains(t, reports, "burano project enable --project "+project)
-	_, err = h.roles.Enable(t.Context(), admin, project)
+	_, err = h.roles.Enable(t.Context(), as("admin"), project)
 	require.NoError(t, err)
 	state, reports = deploy("fourth")
 	require.Equal(t, "success", state, "the stack, which is the service user's, can be changed again: %s", reports)
 
 	h.passes = nil
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, environment.ID, false))
+	require.NoError(t, h.service.DeleteEnvironment(t.Context(), as("demo"), environment.ID, false))
 	eventually(t, "the environment is gone", func() bool {
-		_, err := h.service.Environment(t.Context(), demo, environment.ID, "")
+		_, err := h.service.Environment(t.Context(), as("demo"), environment.ID, "")
 		return err != nil
 	})
 	require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)))
@@ -130,13 +130,14 @@ func (c *cloud) trustsOf(t *testing.T, userID string) []trusts.Trust {
 // aRoleIsNoMore: who gets hold of a token with which tasks work has the role in that project, and nothing else that the service user may.
 func aRoleIsNoMore(t *testing.T, c *cloud) {
 	service := c.service(t)
-	admin, demo := c.as(t, "admin").caller(t, service), c.as(t, "demo").caller(t, service)
-	trust, err := service.LetIn(t.Context(), admin, demo.ProjectID, []string{"member"}, "")
+	as := func(entry string) identity.Caller { return c.as(t, entry).caller(t, service) }
+	demo := as("demo")
+	trust, err := service.LetIn(t.Context(), as("admin"), demo.ProjectID, []string{"member"}, "")
 	require.NoError(t, err)
 	defer func() {
-		require.NoError(t, service.LetOut(t.Context(), c.as(t, "admin").caller(t, service), demo.ProjectID, []string{"member"}))
+		require.NoError(t, service.LetOut(t.Context(), as("admin"), demo.ProjectID, []string{"member"}))
 	}()
-	same, err := service.LetIn(t.Context(), admin, demo.ProjectID, []string{"member"}, trust)
+	same, err := service.LetIn(t.Context(), as("admin"), demo.ProjectID, []string{"member"}, trust)
 	require.NoError(t, err)
 	require.Equal(t, trust, same, "Heat's trusts were made through it")
 
@@ -152,10 +153,10 @@ func aRoleIsNoMore(t *testing.T, c *cloud) {
 	err = tokens.Create(t.Context(), worker.keystone(t), &tokens.AuthOptions{TokenID: worker.provider.Token(), Scope: tokens.Scope{ProjectID: service.ProjectID()}}).Err
 	require.Truef(t, gophercloud.ResponseCodeIs(err, 403), "a token of it becomes no token of the service user's own project: %v", err)
 
-	require.Equal(t, fault.Forbidden, fault.KindOf(service.LetOut(t.Context(), demo, demo.ProjectID, []string{"member"})))
-	require.NoError(t, service.LetOut(t.Context(), admin, demo.ProjectID, []string{"member"}))
+	require.Equal(t, fault.Forbidden, fault.KindOf(service.LetOut(t.Context(), as("demo"), demo.ProjectID, []string{"member"})))
+	require.NoError(t, service.LetOut(t.Context(), as("admin"), demo.ProjectID, []string{"member"}))
 	works, err := service.WorksIn(t.Context(), trust)
 	require.NoError(t, err)
 	require.False(t, works)
-	require.NoError(t, service.LetOut(t.Context(), demo, demo.ProjectID, []string{"member"}), "it is gone")
+	require.NoError(t, service.LetOut(t.Context(), as("demo"), demo.ProjectID, []string{"member"}), "it is gone")
 }

@@ -141,3 +141,39 @@ func TestAStackOfHeatsIsTakenOverAtEveryInstant(t *testing.T) {
 		}
 	}
 }
+
+// A user goes in the middle of a deployment: Heat gives up on what is being made, and may have lost sight of servers that are well.
+func TestAStackThatHeatGaveUpOnIsTakenOverWithWhatIsThere(t *testing.T) {
+	c := &cloud{path: startLocalCloud(t), brief: "service"}
+	c.upload(t)
+	demo, rows := c.as(t, "demo"), openRows(t)
+	const name = "burano-test-given-up"
+	project := demo.project(t, c.service(t))
+	stack, err := project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
+	require.NoError(t, err)
+	before := demo.serverIDs(t)
+	former := driver.Former{Name: name, Failed: true, Content: plan(t, project, "one", "two").content(t)}
+	for _, one := range demo.resources(t, stack, name) {
+		made := driver.FormerResource{Name: one.Name, Type: one.Type, PhysicalID: one.PhysicalID, Status: one.Status}
+		if one.Type == "OS::Nova::Server" {
+			made.Status = "CREATE_FAILED" // its token was refused while Heat asked for its state
+		}
+		former.Resources = append(former.Resources, made)
+	}
+	former.Resources = append(former.Resources, driver.FormerResource{Name: driver.ServerResource("two"), Type: "OS::Nova::Server", Status: "INIT_COMPLETE"})
+
+	own := user{provider: demo.provider, endpoint: demo.endpoint, rows: rows}
+	require.NoError(t, own.direct(t).(driver.Taker).TakeOver(t.Context(), former))
+	require.NoError(t, own.direct(t).(driver.Taker).TakeOver(t.Context(), former), "another task may come to it at the same time")
+	require.Len(t, own.stacksNamed(t, name), 1)
+	next := demo.projectBy(t, c, rows)
+	_, err = next.ApplyStack(t.Context(), name, plan(t, next, "one", "two").content(t))
+	require.NoError(t, err)
+	after := demo.serverIDs(t)
+	require.Len(t, after, 2)
+	for server, id := range before {
+		require.Equal(t, id, after[server], "server %s was well", server)
+	}
+	require.NoError(t, next.DeleteStack(t.Context(), name))
+	require.Empty(t, demo.serverIDs(t))
+}

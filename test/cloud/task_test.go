@@ -187,10 +187,11 @@ func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	service := c.service(t)
 	h := newTasks(t, service, 30*time.Minute)
 	service.Orchestrate(driver.Auto, direct.New(h.rows).In)
-	demo, admin := c.as(t, "demo").caller(t, service), c.as(t, "admin").caller(t, service)
+	as := func(entry string) identity.Caller { return c.as(t, entry).caller(t, service) } // tokens end soon
+	project := as("demo").ProjectID
 	leaver, _, leave := c.member(t, "burano-test-gone-for-good")
 	made := func(name string) string {
-		environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": name})
+		environment, err := h.service.CreateEnvironment(t.Context(), as("demo"), map[string]any{"name": name})
 		require.NoError(t, err)
 		return environment.ID
 	}
@@ -198,7 +199,7 @@ func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	deploy := func(caller identity.Caller, environment, name string) {
 		t.Helper()
 		h.deploy(caller, environment, name)
-		state, reports := h.ended(demo, environment)
+		state, reports := h.ended(as("demo"), environment)
 		require.Equal(t, "success", state, reports)
 		said = reports
 	}
@@ -206,22 +207,22 @@ func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	deploy(leaver.caller(t, service), byTrust, "first")
 	deploy(leaver.caller(t, service), byRole, "first")
 	leave()
-	deploy(demo, byTrust, "second")
+	deploy(as("demo"), byTrust, "second")
 	require.Contains(t, said, "is made without Heat from now on, with the same servers")
-	deploy(demo, byTrust, "third")
+	deploy(as("demo"), byTrust, "third")
 
-	_, err := h.roles.Enable(t.Context(), admin, demo.ProjectID)
+	_, err := h.roles.Enable(t.Context(), as("admin"), project)
 	require.NoError(t, err)
-	deploy(demo, byRole, "second")
-	deploy(demo, ofRole, "first")
-	require.NoError(t, h.roles.Disable(t.Context(), admin, demo.ProjectID))
-	deploy(demo, ofRole, "second")
-	deploy(demo, byRole, "third")
+	deploy(as("demo"), byRole, "second")
+	deploy(as("demo"), ofRole, "first")
+	require.NoError(t, h.roles.Disable(t.Context(), as("admin"), project))
+	deploy(as("demo"), ofRole, "second")
+	deploy(as("demo"), byRole, "third")
 
 	for _, environment := range []string{byTrust, byRole, ofRole} {
-		require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, environment, false))
+		require.NoError(t, h.service.DeleteEnvironment(t.Context(), as("demo"), environment, false))
 		eventually(t, "the environment is gone", func() bool {
-			_, err := h.service.Environment(t.Context(), demo, environment, "")
+			_, err := h.service.Environment(t.Context(), as("demo"), environment, "")
 			return err != nil
 		})
 		require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment)))

@@ -1,4 +1,4 @@
-module github.com/burano/burano/test/oidc
+module github.com/burano/burano/cmd/terraform-provider-burano/oidc
 
 go 1.26.4
 
@@ -46,4 +46,4 @@ require (
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 )
 
-replace github.com/burano/burano => ../..
+replace github.com/burano/burano => ../../..
