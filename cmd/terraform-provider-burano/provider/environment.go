@@ -118,7 +118,15 @@ func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.M
 	if err != nil {
 		return // what is in the way now may not be when it is applied, which says it
 	}
-	if err := preview.Err(); err != nil {
+	var allowed []string
+	if !wanted.AllowDestroy.IsUnknown() {
+		response.Diagnostics.Append(wanted.AllowDestroy.ElementsAs(ctx, &allowed, false)...)
+	} else { // as the deployment will find out
+		for _, one := range preview.Consents {
+			allowed = append(allowed, one.ObjectID)
+		}
+	}
+	if err := preview.Err(allowed...); err != nil {
 		response.Diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be deployed", err.Error())
 	}
 	for _, loss := range preview.Losses {
