@@ -86,6 +86,7 @@ with_servers=(
   'TestNodesWithout jumps'
   'TestCertificates certificates and keys'
   'TestServersThatAreStopped repairs'
+  'TestAFreshClusterIsUp fresh clusters that are up when they say so'
   'TestTheDashboardLeads the dashboard on a cluster'
 )
 end_to_end() {

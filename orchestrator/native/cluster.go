@@ -177,6 +177,9 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 	if err := deploy(ctx, live); err != nil {
 		return err
 	}
+	if !alone(object) {
+		c.clusters.await(object)
+	}
 	return c.clusters.keepFacts(ctx, object, list)
 }
 

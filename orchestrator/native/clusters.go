@@ -65,6 +65,9 @@ type clusters struct {
 	outdated map[string][]*openstack.ServerChange
 	// lose says that nodes may go with which volumes are lost.
 	lose bool
+	// awaited are the ports of gateways that must answer before a deployment ends, by the ids of their clusters, which are the awaitedObjects.
+	awaited        map[string]map[uint16]bool
+	awaitedObjects []*muranopl.Object
 	// last is what waits until the servers of an environment that is deleted are gone.
 	last []func(context.Context) error
 }

@@ -36,6 +36,9 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	if err != nil {
 		return nil, err
 	}
+	if err := e.clusters.awaitAnswers(ctx); err != nil {
+		return nil, err
+	}
 	return nil, e.own.each(ctx, call.Object, func(s *ownStack) error { return s.tidy(ctx, call.Interpreter, call.Object) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
@@ -147,7 +148,7 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 			}
 		}
 		p.hosting.ran(pod, all)
-		return p.noteEndpoints(ctx, pod, api, spec, all)
+		return p.noteEndpoints(ctx, pod, api, spec, all, !paused && !spec.options.kind.ends() && spec.replicas > 0)
 	})
 }
 
@@ -244,8 +245,9 @@ func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting 
 	return nil
 }
 
-// noteEndpoints writes to each application where it can be reached, and reports what is public.
-func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec, all []hosted) error {
+// noteEndpoints writes to each application where it can be reached, and reports what is public. answers tells whether somebody must answer there
+// when the task ends.
+func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec, all []hosted, answers bool) error {
 	cluster := pod.Object("kubernetesCluster")
 	pods, err := p.clusters.podNetwork(ctx, cluster)
 	if err != nil {
@@ -272,6 +274,9 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *
 				p.reports.warn(ctx, one.application, fmt.Sprintf("%s is not published at port %d: %s", one.container.name, port.published, why),
 					"Give one of the two another port, and deploy again.")
 				continue
+			}
+			if answers && port.protocol == string(corev1.ProtocolTCP) && len(gateways) > 0 {
+				p.clusters.await(cluster, uint16(port.published))
 			}
 			for _, address := range gateways {
 				endpoint(address, port.scope)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -23,9 +24,11 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/network"
 )
 
 // Where the scripts are that run on nodes, in the repository.
@@ -232,6 +235,10 @@ func (n *node) forward(asked ssh.NewChannel) {
 		_ = asked.Reject(ssh.ConnectionFailed, err.Error())
 		return
 	}
+	if to.Host == network.DefaultAddressing().API().String() || to.Host == network.DefaultAddressing().DNS().String() {
+		n.answerInside(asked, to.Port)
+		return
+	}
 	target, unit, pair, into := n.cluster.at(to.Host), "", "", n.world.api
 	switch to.Port {
 	case etcd.ClientPort:
@@ -252,6 +259,35 @@ func (n *node) forward(asked ssh.NewChannel) {
 	}
 	go ssh.DiscardRequests(requests)
 	into.put(&channelConn{Channel: channel, node: target, pair: pair})
+}
+
+// answerInside is the address of a Service: that of the API server, to which somebody only connects, or that of the DNS, which knows one address.
+func (n *node) answerInside(asked ssh.NewChannel, port uint32) {
+	n.world.Tally.add(0, "SSH forwards to a Service")
+	channel, requests, err := asked.Accept()
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	go func() {
+		defer channel.Close()
+		var length uint16
+		if port != 53 || binary.Read(channel, binary.BigEndian, &length) != nil {
+			return
+		}
+		text := make([]byte, length)
+		var message dnsmessage.Message
+		if _, err := io.ReadFull(channel, text); err != nil || message.Unpack(text) != nil || len(message.Questions) != 1 {
+			return
+		}
+		message.Response, message.Additionals = true, nil
+		message.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: message.Questions[0].Name, Class: dnsmessage.ClassINET},
+			Body: &dnsmessage.AResource{A: network.DefaultAddressing().API().As4()}}}
+		if text, err = message.Pack(); err == nil {
+			_ = binary.Write(channel, binary.BigEndian, uint16(len(text)))
+			_, _ = channel.Write(text)
+		}
+	}()
 }
 
 func (n *node) runs(unit string) bool {

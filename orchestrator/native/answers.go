@@ -1,0 +1,68 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/burano/burano/catalog/muranopl"
+)
+
+// await has the environment's deployment end only when the cluster answers: pods find the API server and names, and gateways pods behind these ports. Kubernetes calls
+// nodes and pods ready before the nodes' rules and routes lead to them. All is awaited at once when the applications are
+// deployed: so no application waits for another one's.
+func (c *clusters) await(object *muranopl.Object, ports ...uint16) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	known, there := c.awaited[object.ID()]
+	if !there {
+		if c.awaited == nil {
+			c.awaited = map[string]map[uint16]bool{}
+		}
+		known = map[uint16]bool{}
+		c.awaited[object.ID()] = known
+		c.awaitedObjects = append(c.awaitedObjects, object)
+	}
+	for _, port := range ports {
+		known[port] = true
+	}
+}
+
+// awaitAnswers waits for the clusters that must answer.
+func (c *clusters) awaitAnswers(ctx context.Context) error {
+	c.mutex.Lock()
+	objects := slices.Clone(c.awaitedObjects)
+	c.mutex.Unlock()
+	return each(objects, func(object *muranopl.Object) error { return c.answers(ctx, object) })
+}
+
+// answers waits until the cluster answers. What does not is a warning: the cluster is there, and what is missing may still come.
+func (c *clusters) answers(ctx context.Context, object *muranopl.Object) error {
+	live, err := c.live(object)
+	if err != nil || object.Destroyed() {
+		return nil // the task has taken it away
+	}
+	c.mutex.Lock()
+	ports := slices.Sorted(maps.Keys(c.awaited[object.ID()]))
+	c.mutex.Unlock()
+	return c.runtime.Step(ctx, object, "wait until the cluster answers", func(ctx context.Context) error {
+		var inside, serving map[string]error
+		var both sync.WaitGroup
+		both.Go(func() { inside = live.AwaitInside(ctx) })
+		both.Go(func() { serving = live.AwaitServing(ctx, ports...) })
+		both.Wait()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for _, missing := range []map[string]error{inside, serving} {
+			for _, node := range slices.Sorted(maps.Keys(missing)) {
+				text := strings.ReplaceAll(missing[node].Error(), "\n", "; ")
+				c.reports.warn(ctx, object, fmt.Sprintf("%s does not answer yet: %s", node, text), "It may come by itself. What keeps it back is in the cluster's events, and in burano cluster show.")
+			}
+		}
+		return nil
+	})
+}
