@@ -151,6 +151,7 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 		if err := put(objects); err != nil {
 			return err
 		}
+		keepRunning(environment.Model.Objects, objects)
 		return secret.Unmask(objects, session.Model.Objects, environment.Model.Objects, environment.Model.ObjectsCopy)
 	}
 	if validate {

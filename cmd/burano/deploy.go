@@ -35,6 +35,9 @@ applications refer to each other by them:
       kubernetesCluster: cluster
       …
 
+Objects that the environment has keep their ids, and so their servers and data: they are found by id, otherwise by name (a node by the name of
+its instance), and not by their place in the file.
+
 It may also have region and defaultNetworks, which an environment gets when it is made.
 
 With --dry-run nothing is made or stored, also of an environment that is not there. ` + exitCodesOfPreviews,

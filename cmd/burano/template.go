@@ -90,7 +90,7 @@ func templateCreateCommand(connection *connection) *cobra.Command {
 				return err
 			}
 			if file != "" {
-				if options.Applications, err = api.StableIDs(command.Context(), "template "+args[0], described.Applications); err != nil {
+				if options.Applications, err = api.TemplateIDs(command.Context(), args[0], described.Applications); err != nil {
 					return err
 				}
 			}
@@ -115,7 +115,7 @@ func templateAddCommand(connection *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			added, err := api.StableIDs(ctx, "template "+found.ID, described.Applications)
+			added, err := api.TemplateIDs(ctx, found.ID, described.Applications)
 			if err != nil {
 				return err
 			}

@@ -719,11 +719,11 @@ func anotherName(t *testing.T, l *lab, c *cluster) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "demo.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "murano-kube-2", "murano-kube-9")), 0o600))
-	// With other ids its nodes are others, that only have the same names.
+	// With an id that is a UUID a node is another one, that only has the same name.
 	others := filepath.Join(t.TempDir(), "demo.yaml")
 	const head, tail = "io.murano.resources.LinuxMuranoInstance", "}\n        name: murano-kube-1\n"
 	require.Contains(t, string(text), head+tail)
-	require.NoError(t, os.WriteFile(others, []byte(strings.Replace(string(text), head+tail, head+", id: another"+tail, 1)), 0o600))
+	require.NoError(t, os.WriteFile(others, []byte(strings.Replace(string(text), head+tail, head+", id: 0fc7ac48-3d4b-4f0e-8f2f-2f1f3f4f5f6f"+tail, 1)), 0o600))
 	output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--dry-run")
 	require.Contains(t, output, "1 node is replaced (a new one joins before the former one goes): murano-kube-2, then called murano-kube-9-r2")
 	for _, flags := range [][]string{{"--dry-run"}, {"--follow"}} {

@@ -286,7 +286,7 @@ func changedFiles(before, after *catalog.Package) ([]Value, error) {
 
 func (c *Client) planTemplate(ctx context.Context, wanted TemplateFile, project string) (*Planned, error) {
 	planned := &Planned{Kind: KindTemplate, Name: wanted.Name}
-	applications, err := c.StableIDs(ctx, "template "+wanted.Name, wanted.Applications)
+	applications, err := c.TemplateIDs(ctx, wanted.Name, wanted.Applications)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (c *Client) PreviewFile(ctx context.Context, environment string, file Envir
 
 // PreviewNew says what Deploy would do with an environment that is not there. Nothing is stored.
 func (c *Client) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview, error) {
-	applications, err := c.StableIDs(ctx, "new "+file.Name, file.Applications)
+	applications, err := c.stableIDs(ctx, "new "+file.Name, file.Applications, nil)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -139,17 +139,46 @@ func (c *Client) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview,
 	return answer, c.Call(ctx, http.MethodPost, "/burano/v1/preview", body, &answer)
 }
 
-// StableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time
-// for one environment. Objects without an id get one from their place in the file. A text is a reference where the class of its object expects an
-// object; in objects of classes that the server does not know, wherever it stands, but under the key "name". The applications that are given stay as
-// they are: for another environment the same file has other ids.
+// StableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time for one environment. Objects
+// that the environment's present model has keep the ids that they have there (matchObjects has the rules). A new object without an id gets one from its
+// place in the file. A text is a reference where the class of its object expects an object; in objects of classes that the server does not know, wherever
+// it is, except under the key "name". The applications that are given stay as they are.
 func (c *Client) StableIDs(ctx context.Context, environment string, applications []map[string]any) ([]any, error) {
-	r := references{space: uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+environment)), ids: map[string]string{}, schemas: map[string]any{}}
+	present, err := c.presentApplications(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	return c.stableIDs(ctx, environment, applications, present)
+}
+
+// TemplateIDs is StableIDs for a template, or for what is added to one: nothing runs of it, so nothing is matched.
+func (c *Client) TemplateIDs(ctx context.Context, template string, applications []map[string]any) ([]any, error) {
+	return c.stableIDs(ctx, "template "+template, applications, nil)
+}
+
+// presentApplications are those of an environment's present model.
+func (c *Client) presentApplications(ctx context.Context, environment string) ([]any, error) {
+	answer, err := c.Model(ctx, environment, "", "services")
+	if IsStatus(err, http.StatusNotFound) { // a model without applications
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the present model of the environment: %w", err)
+	}
+	var applications []any
+	if err := json.Unmarshal(answer, &applications); err != nil {
+		return nil, fmt.Errorf("read the present model of the environment: %w", err)
+	}
+	return applications, nil
+}
+
+func (c *Client) stableIDs(ctx context.Context, space string, applications []map[string]any, present []any) ([]any, error) {
+	r := references{space: uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+space)), ids: map[string]string{}, schemas: map[string]any{}}
 	result := make([]any, len(applications))
 	for i, application := range applications {
 		result[i] = copied(application)
-		r.collect(result[i], fmt.Sprintf("/%d", i))
 	}
+	r.identifyAll(readObjects(result), readObjects(present))
 	for class := range r.naming(result, "") {
 		answer, err := c.Schemas(ctx, ClassOfType(class))
 		if IsStatus(err, http.StatusNotFound) || IsStatus(err, http.StatusBadRequest) {
@@ -196,36 +225,47 @@ type references struct {
 // anywhere is in the place of the schema of what is not known.
 type anywhere struct{}
 
-func (r *references) identify(name string) string {
+// made is the id that a name gives to a new object.
+func (r *references) made(name string) string {
 	if _, err := uuid.Parse(name); err == nil {
 		return name
 	}
-	if r.ids[name] == "" {
-		r.ids[name] = strings.ReplaceAll(uuid.NewSHA1(r.space, []byte(name)).String(), "-", "")
-	}
-	return r.ids[name]
+	return strings.ReplaceAll(uuid.NewSHA1(r.space, []byte(name)).String(), "-", "")
 }
 
-// collect gives each object its id.
-func (r *references) collect(value any, path string) {
-	switch value := value.(type) {
-	case map[string]any:
-		if header, ok := value["?"].(map[string]any); ok {
-			name, _ := header["id"].(string)
-			if name == "" {
-				name = path
+// identifyAll gives each object of a file its id.
+func (r *references) identifyAll(file, present *modelObject) {
+	matchObjects(file, present, r.made)
+	taken := map[string]bool{}
+	for _, one := range present.all() {
+		taken[one.id] = true
+	}
+	for _, one := range file.all() {
+		if one.id != "" && one.match == nil {
+			taken[r.made(one.id)] = true
+		}
+	}
+	for _, one := range file.all() {
+		var id string
+		switch {
+		case r.ids[one.id] != "": // two objects of one id, which the server refuses
+			id = r.ids[one.id]
+		case one.match != nil:
+			id = one.match.id
+		case one.id != "":
+			id = r.made(one.id)
+		default:
+			// A place may be one where another object was when it got its id.
+			name := one.path
+			for id = r.made(name); taken[id]; id = r.made(name) {
+				name += "+"
 			}
-			header["id"] = r.identify(name)
+			taken[id] = true
 		}
-		for key, inner := range value {
-			if key != "?" {
-				r.collect(inner, path+"/"+key)
-			}
+		if one.id != "" && uuid.Validate(one.id) != nil {
+			r.ids[one.id] = id
 		}
-	case []any:
-		for i, inner := range value {
-			r.collect(inner, fmt.Sprintf("%s/%d", path, i))
-		}
+		one.header["id"] = id
 	}
 }
 

@@ -1,0 +1,204 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// An object of a file is matched with an object of the environment's present model before ids are given. So it keeps its id, and with it its servers,
+// claims and certificates, wherever it stands in the file. The rules, each for objects of the same class that the former ones have left:
+//
+//  1. the same id, anywhere;
+//  2. the same name below the same parent and property; an object without a name goes by the names of the objects in it, as a node by its instance's;
+//  3. the same name anywhere, where only one object on each side has it: it has moved;
+//  4. the same content below the same parent and property;
+//  5. the only object of its class below the same parent and property;
+//  6. the order of a list, for objects that have no name of their own, or the same one: nothing else tells them apart.
+//
+// Rules 4 to 6 leave out objects with an id in the file: another id and another name make another object. An id that is a UUID holds as it is, so only
+// rule 1 applies to its object.
+
+// modelObject is an object of a model or of a file, with the objects in it.
+type modelObject struct {
+	header, value map[string]any
+	class         string // without version and package
+	under         string // the property that it is in, and keys of maps, without positions
+	id            string // as written; "" for none
+	path          string // by positions
+	inner         []*modelObject
+	match         *modelObject // the same object on the other side
+}
+
+// readObjects returns the objects of applications as a tree, whose root has no value.
+func readObjects(applications []any) *modelObject {
+	root := &modelObject{}
+	for i, application := range applications {
+		root.read(application, "", fmt.Sprintf("/%d", i))
+	}
+	return root
+}
+
+func (o *modelObject) read(value any, under, path string) {
+	switch value := value.(type) {
+	case map[string]any:
+		if header, is := value["?"].(map[string]any); is {
+			id, _ := header["id"].(string)
+			one := &modelObject{header: header, value: value, class: ClassOfType(classOf(value)).Name, under: under, id: id, path: path}
+			o.inner = append(o.inner, one)
+			o, under = one, ""
+		}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if key != "?" {
+				o.read(value[key], under+"/"+key, path+"/"+key)
+			}
+		}
+	case []any:
+		for i, inner := range value {
+			o.read(inner, under, fmt.Sprintf("%s/%d", path, i))
+		}
+	}
+}
+
+// all lists the objects in o at every depth, each before those in it.
+func (o *modelObject) all() (list []*modelObject) {
+	for _, one := range o.inner {
+		list = append(append(list, one), one.all()...)
+	}
+	return list
+}
+
+func (o *modelObject) ownName() string {
+	name, _ := o.value["name"].(string)
+	return name
+}
+
+func (o *modelObject) place() string { return o.class + " in " + o.under }
+
+// These give the text that an object has on both sides; "" where the rule does not apply to it.
+
+func (o *modelObject) byName() string {
+	names := []string{o.ownName()}
+	if names[0] == "" {
+		for _, one := range o.inner {
+			names = append(names, one.ownName())
+		}
+	}
+	if text := strings.Join(names, " "); strings.TrimSpace(text) != "" {
+		return o.class + " " + text
+	}
+	return ""
+}
+
+func (o *modelObject) byNameInPlace() string {
+	if name := o.byName(); name != "" {
+		return o.place() + " " + name
+	}
+	return ""
+}
+
+func (o *modelObject) byContent() string {
+	text, err := json.Marshal(withoutHeaders(o.value))
+	if err != nil { // not JSON, so the server will refuse it
+		return ""
+	}
+	return o.place() + " " + string(text)
+}
+
+func (o *modelObject) byOrder() string { return o.place() + " " + o.ownName() }
+
+func withoutHeaders(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		rest := map[string]any{}
+		for key, inner := range value {
+			if key != "?" {
+				rest[key] = withoutHeaders(inner)
+			}
+		}
+		return rest
+	case []any:
+		rest := make([]any, len(value))
+		for i, inner := range value {
+			rest[i] = withoutHeaders(inner)
+		}
+		return rest
+	}
+	return value
+}
+
+// matchObjects sets the match of each object of a file that the present model has. known gives the id that an id of the file has in the model.
+func matchObjects(file, present *modelObject, known func(id string) string) {
+	byID := map[string]*modelObject{}
+	for _, one := range present.all() {
+		byID[one.id] = one
+	}
+	for _, one := range file.all() {
+		if had := byID[known(one.id)]; one.id != "" && had != nil && had.class == one.class {
+			matchAll([]*modelObject{one}, []*modelObject{had}, 1, func(*modelObject) string { return "id" })
+		}
+	}
+	without := func(excluded func(id string) bool, rule func(*modelObject) string) func(*modelObject) string {
+		left := map[*modelObject]bool{}
+		for _, one := range file.all() {
+			left[one] = excluded(one.id)
+		}
+		return func(o *modelObject) string {
+			if left[o] {
+				return ""
+			}
+			return rule(o)
+		}
+	}
+	isUUID := func(id string) bool { return uuid.Validate(id) == nil }
+	matchBelow(file, present, 1, without(isUUID, (*modelObject).byNameInPlace))
+	matchAll(file.all(), present.all(), 1, without(isUUID, (*modelObject).byName))
+	const several = math.MaxInt
+	written := func(id string) bool { return id != "" }
+	matchBelow(file, present, several, without(written, (*modelObject).byContent))
+	matchBelow(file, present, 1, without(written, (*modelObject).place))
+	matchBelow(file, present, several, without(written, (*modelObject).byOrder))
+}
+
+// matchBelow matches by a rule the objects that are directly in the same parent, from the root down.
+func matchBelow(wanted, had *modelObject, most int, rule func(*modelObject) string) {
+	matchAll(wanted.inner, had.inner, most, rule)
+	for _, one := range wanted.inner {
+		if one.match != nil {
+			matchBelow(one, one.match, most, rule)
+		}
+	}
+}
+
+// matchAll matches in their order the objects of two lists that have the same text by a rule and no match yet, where at most so many on each side
+// have it.
+func matchAll(wanted, had []*modelObject, most int, rule func(*modelObject) string) {
+	former := unmatched(had, rule)
+	for text, list := range unmatched(wanted, rule) {
+		if len(list) > most || len(former[text]) > most {
+			continue
+		}
+		for i := range min(len(list), len(former[text])) {
+			list[i].match, former[text][i].match = former[text][i], list[i]
+		}
+	}
+}
+
+// unmatched are the objects without a match by their text; those without a text are left out.
+func unmatched(list []*modelObject, rule func(*modelObject) string) map[string][]*modelObject {
+	by := map[string][]*modelObject{}
+	for _, one := range list {
+		if one.match != nil {
+			continue
+		}
+		if text := rule(one); text != "" {
+			by[text] = append(by[text], one)
+		}
+	}
+	return by
+}
