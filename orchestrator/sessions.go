@@ -158,7 +158,7 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 	}
 	_, err = s.store.Submit(ctx, store.Submission{
 		SessionID: sessionID,
-		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}},
+		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}, Allowed: mayDestroy},
 		Text:      "Action deploy is scheduled",
 
 		DelegationID: delegation.ID,

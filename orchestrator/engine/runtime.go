@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -79,6 +80,11 @@ func (r *Runtime) SetAttribute(ctx context.Context, object *muranopl.Object, nam
 // Deploys tells whether the task deploys the environment, and does not only run an action in it or delete it.
 func (r *Runtime) Deploys() bool {
 	return r.held.Task().Kind() == "deployment"
+}
+
+// Allowed reports whether the caller of the deployment allowed something to be lost, by its id or name.
+func (r *Runtime) Allowed(name string) bool {
+	return name != "" && slices.Contains(r.held.Task().Action.Allowed, name)
 }
 
 // AtEnd has something done after the task's action, and what that left to be destroyed, went well; before the model is saved.

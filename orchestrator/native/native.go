@@ -67,6 +67,8 @@ const (
 type Runtime interface {
 	EnvironmentID() string
 	TaskID() string
+	// Allowed reports whether the caller of the deployment allowed something to be lost, by its id or name.
+	Allowed(name string) bool
 	// Model is the environment as it is to be; nil when it is being deleted.
 	Model() *muranopl.Object
 	Report(ctx context.Context, object *muranopl.Object, level engine.Level, text, details string) error

@@ -22,6 +22,7 @@ type podClass struct {
 	runtime interface {
 		TaskID() string
 		Deploys() bool
+		Allowed(name string) bool
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
@@ -129,7 +130,7 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 		p.reports.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
 		paused := false
 		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {
-			paused, err = spec.apply(ctx, api, containers)
+			paused, err = spec.apply(ctx, api, containers, p.runtime.Allowed)
 			return err
 		})
 		if err != nil {

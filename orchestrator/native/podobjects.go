@@ -31,7 +31,7 @@ const strategyManager = "burano-strategy"
 
 // apply makes the pod's objects be what is wanted. What is refused is refused before anything that runs is touched.
 // paused says that the pods keep their former form until somebody has their rollout resumed.
-func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []container) (paused bool, err error) {
+func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []container, allowed func(name string) bool) (paused bool, err error) {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return false, err
@@ -39,13 +39,28 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if err := p.checkStorage(ctx, client, containers); err != nil {
 		return false, err
 	}
+	there, err := p.workloads(ctx, client)
+	if err != nil {
+		return false, err
+	}
+	use := p.claimUse(containers, there)
+	if err := p.lost(use, allowed); err != nil {
+		return false, err
+	}
+	p.adopted = use.adopted
 	if err := p.keepSecrets(ctx, client, containers); err != nil {
 		return false, err
 	}
 	if p.abrupt, err = p.staysAbrupt(ctx, api, containers); err != nil {
 		return false, err
 	}
-	for _, object := range p.objects(containers) {
+	objects := p.objects(containers)
+	if former, _ := there.superseded(objects); p.shares(containers, there) {
+		if err := p.removeFormer(ctx, api, client, former); err != nil {
+			return false, err
+		}
+	}
+	for _, object := range objects {
 		var err error
 		switch object := object.(type) {
 		case *appsv1.Deployment:
@@ -86,18 +101,30 @@ func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers [
 	return false, nil
 }
 
-// clear takes away what another number of replicas or another kind of workload has left, and Secrets that nothing refers to any more.
+// shares reports whether a workload that is there has a claim of the containers.
+func (p podSpec) shares(containers []container, there workloads) bool {
+	mounted := there.mounted()
+	return slices.ContainsFunc(p.claims(containers), func(claim *corev1.PersistentVolumeClaim) bool { return mounted[claim.Name] })
+}
+
+// clear takes away what another name, number of replicas or kind of workload has left, and Secrets that nothing refers to any more.
 func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []container) error {
-	for _, ref := range p.obsolete() {
-		if err := kube.Delete(ctx, api, ref); err != nil {
-			return err
-		}
-	}
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.clearKinds(ctx, client), p.clearSecrets(ctx, client, containers))
+	there, err := p.workloads(ctx, client)
+	if err != nil {
+		return err
+	}
+	p.adopted = p.claimUse(containers, there).adopted
+	former, services := there.superseded(p.objects(containers))
+	for _, ref := range append(former, services...) {
+		if err := kube.Delete(ctx, api, ref); err != nil {
+			return err
+		}
+	}
+	return p.clearSecrets(ctx, client, containers)
 }
 
 // checkStorage makes sure that the cluster has the storage that the containers want.
@@ -277,29 +304,6 @@ func (p podSpec) keepSecret(ctx context.Context, client kubernetes.Interface, on
 	}
 	one.secretName = made.Name
 	return nil
-}
-
-func (p podSpec) clearKinds(ctx context.Context, client kubernetes.Interface) error {
-	mine := metav1.ListOptions{LabelSelector: labels.Set{labelPod: p.id}.String()}
-	var errs []error
-	background := metav1.DeletePropagationBackground
-	remove := metav1.DeleteOptions{PropagationPolicy: &background}
-	if p.options.kind != kindStatefulSet {
-		errs = append(errs, client.AppsV1().StatefulSets(namespace).DeleteCollection(ctx, remove, mine))
-	}
-	if p.options.kind != kindCronJob {
-		errs = append(errs, client.BatchV1().CronJobs(namespace).DeleteCollection(ctx, remove, mine))
-	}
-	if p.options.kind != kindJob {
-		jobs, err := client.BatchV1().Jobs(namespace).List(ctx, mine)
-		errs = append(errs, err)
-		for i := 0; err == nil && i < len(jobs.Items); i++ {
-			if len(jobs.Items[i].OwnerReferences) == 0 { // and not a cron job's
-				errs = append(errs, client.BatchV1().Jobs(namespace).Delete(ctx, jobs.Items[i].Name, remove))
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // clearSecrets deletes Secrets that no pod, and nothing that may become one again, refers to.

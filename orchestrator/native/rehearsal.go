@@ -174,6 +174,7 @@ type rehearsal struct {
 func (r *rehearsal) TaskID() string          { return "" }
 func (r *rehearsal) Model() *muranopl.Object { return r.model }
 func (r *rehearsal) Deploys() bool           { return false } // so that nothing waits for the environment's deploy
+func (r *rehearsal) Allowed(string) bool     { return false }
 func (r *rehearsal) Fence() uint64           { return 0 }
 func (r *rehearsal) Alive() error            { return nil }
 

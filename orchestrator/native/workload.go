@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -78,6 +79,8 @@ type podSpec struct {
 	replicas int32
 	options  podOptions
 	abrupt   bool // its pods do not linger, since those that run do not
+	// adopted are the names of claims that are there, by the names that new ones would have.
+	adopted map[string]string
 }
 
 const (
@@ -207,26 +210,6 @@ func digestOfJob(spec batchv1.JobSpec) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// obsolete names what an earlier number of replicas, or another kind of workload, may have left.
-func (p podSpec) obsolete() []kube.Ref {
-	name := kubeName(p.name)
-	pod := kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}
-	deployment := kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name}
-	budget := kube.Ref{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Namespace: namespace, Name: name}
-	set := p.options.kind == kindStatefulSet
-	switch {
-	case p.options.kind.ends(), set && p.replicas < 2:
-		return []kube.Ref{budget, deployment, pod}
-	case set:
-		return []kube.Ref{deployment, pod}
-	case p.replicas == 0:
-		return []kube.Ref{budget, deployment}
-	case p.replicas == 1:
-		return []kube.Ref{budget, pod}
-	}
-	return []kube.Ref{pod}
-}
-
 // claims are the persistent volumes of the containers, each once, by their names.
 func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim {
 	found := map[string]*corev1.PersistentVolumeClaim{}
@@ -243,7 +226,7 @@ func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim 
 			}
 			claim := &corev1.PersistentVolumeClaim{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels, Annotations: map[string]string{annotationVolume: volumeKey(one, path)}},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *mounted.options.size}},
@@ -262,12 +245,14 @@ func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim 
 	return claims
 }
 
-// claimName names the claim of a volume: containers of a pod whose persistent volumes have the same name share it.
+// claimName names the claim of a volume: the one that it has had since it was made, or a new one by the names of today. Containers of a pod whose persistent
+// volumes have the same name share a claim.
 func (p podSpec) claimName(one container, path string) string {
-	if name := one.volumes[path].options.claim.name; name != "" {
-		return kubeName(p.name + "-" + name)
+	name := kubeName(p.name + "-" + one.name + "-" + path)
+	if shared := one.volumes[path].options.claim.name; shared != "" {
+		name = kubeName(p.name + "-" + shared)
 	}
-	return kubeName(p.name + "-" + one.name + "-" + path)
+	return cmp.Or(p.adopted[name], name)
 }
 
 func (p podSpec) template(containers []container) corev1.PodTemplateSpec {

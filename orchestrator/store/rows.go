@@ -78,6 +78,8 @@ type Action struct {
 	ObjectID string         `json:"object_id"`
 	Method   string         `json:"method"`
 	Args     map[string]any `json:"args"`
+	// Allowed are the ids and names of what the caller of a deployment allowed to be lost.
+	Allowed []string `json:"allowed,omitempty"`
 }
 
 // Value writes the action as JSON (database/sql).

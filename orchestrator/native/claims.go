@@ -1,0 +1,302 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/kube"
+)
+
+// annotationVolume is the identity of a claim within its pod: "NAME" of a volume that containers share by its name, "CONTAINER:PATH" of another. A claim
+// belongs to this and to the id of the KubernetesPod, and not to a name: Kubernetes renames no claim.
+const annotationVolume = "burano.io/volume"
+
+// volumeKey is the annotationVolume of a container's volume.
+func volumeKey(one container, path string) string {
+	if name := one.volumes[path].options.claim.name; name != "" {
+		return name
+	}
+	return one.name + ":" + path
+}
+
+// claimUse is how a change uses the claims of a pod.
+type claimUse struct {
+	adopted map[string]string // present names, by the names that new claims would have; only those that differ
+	unused  []corev1.PersistentVolumeClaim
+	empty   []string // keys of volumes that begin empty
+}
+
+// useClaims decides which present claims a pod's volumes have from now on. wanted are the claims of the containers, present those that carry the pod's id,
+// mounted the names of those that its workload mounts now. A claim is found by its name, then by its volume, then by the end of its name, which the pod's
+// name begins, then by the path in it; and at last a single volume that is left gets a single mounted claim that is left, if both are of one container.
+func useClaims(wanted []*corev1.PersistentVolumeClaim, present []corev1.PersistentVolumeClaim, mounted map[string]bool) claimUse {
+	use := claimUse{adopted: map[string]string{}}
+	left := slices.Clone(wanted)
+	free := slices.DeleteFunc(slices.Clone(present), func(claim corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil })
+	match := func(same func(wanted *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool) {
+		left = slices.DeleteFunc(left, func(one *corev1.PersistentVolumeClaim) bool {
+			found := slices.IndexFunc(free, func(claim corev1.PersistentVolumeClaim) bool { return same(one, claim) })
+			if found < 0 {
+				return false
+			}
+			if name := free[found].Name; name != one.Name {
+				use.adopted[one.Name] = name
+			}
+			free = slices.Delete(free, found, found+1)
+			return true
+		})
+	}
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return claim.Name == one.Name
+	})
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return claim.Annotations[annotationVolume] == one.Annotations[annotationVolume]
+	})
+	// Claims of former versions have no annotation.
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return claim.Annotations[annotationVolume] == "" && mounted[claim.Name] && strings.HasSuffix(claim.Name, "-"+kubeName(one.Annotations[annotationVolume]))
+	})
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		_, path, ofPath := strings.Cut(one.Annotations[annotationVolume], ":")
+		_, former, _ := strings.Cut(claim.Annotations[annotationVolume], ":")
+		return ofPath && mounted[claim.Name] && (former == path || former == "" && strings.HasSuffix(claim.Name, "-"+kubeName(path)))
+	})
+	free = slices.DeleteFunc(free, func(claim corev1.PersistentVolumeClaim) bool { return !mounted[claim.Name] })
+	if len(left) == 1 && len(free) == 1 && ofOneContainer(left[0], free[0]) {
+		match(func(*corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaim) bool { return true })
+	}
+	use.unused = free
+	for _, one := range left {
+		use.empty = append(use.empty, one.Annotations[annotationVolume])
+	}
+	return use
+}
+
+// ofOneContainer reports whether a wanted and a present claim are both volumes by path of one container.
+func ofOneContainer(wanted *corev1.PersistentVolumeClaim, present corev1.PersistentVolumeClaim) bool {
+	container, _, byPath := strings.Cut(wanted.Annotations[annotationVolume], ":")
+	former, _, known := strings.Cut(present.Annotations[annotationVolume], ":")
+	if !known {
+		return byPath && strings.Contains(present.Name, "-"+kubeName(container)+"-")
+	}
+	return byPath && former == container
+}
+
+// stateful is useClaims for a stateful set, whose claims Kubernetes names TEMPLATE-SET-ORDINAL, and whose templates nobody can change.
+func (p podSpec) stateful(wanted []*corev1.PersistentVolumeClaim, present []corev1.PersistentVolumeClaim, mounted map[string]bool) claimUse {
+	var use claimUse
+	there := map[string]bool{}
+	for _, claim := range present {
+		i := slices.IndexFunc(wanted, func(one *corev1.PersistentVolumeClaim) bool { return ofSet(one.Name, kubeName(p.name), claim.Name) })
+		if i >= 0 {
+			there[wanted[i].Name] = true
+		} else if mounted[claim.Name] && claim.DeletionTimestamp == nil {
+			use.unused = append(use.unused, claim)
+		}
+	}
+	for _, one := range wanted {
+		if !there[one.Name] {
+			use.empty = append(use.empty, one.Annotations[annotationVolume])
+		}
+	}
+	return use
+}
+
+var ordinal = regexp.MustCompile(`^-[0-9]+$`)
+
+// ofSet reports whether a claim is one of a stateful set by a template.
+func ofSet(template, set, claim string) bool {
+	rest, is := strings.CutPrefix(claim, template+"-"+set)
+	return is && ordinal.MatchString(rest)
+}
+
+// workloads are the objects in a cluster that carry a pod's id.
+type workloads struct {
+	deployments []appsv1.Deployment
+	sets        []appsv1.StatefulSet
+	jobs        []batchv1.Job
+	crons       []batchv1.CronJob
+	pods        []corev1.Pod
+	budgets     []policyv1.PodDisruptionBudget
+	services    []corev1.Service
+	claims      []corev1.PersistentVolumeClaim
+}
+
+// workloads lists what carries the pod's id.
+func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (found workloads, err error) {
+	mine := metav1.ListOptions{LabelSelector: labels.Set{labelPod: p.id}.String()}
+	var errs [8]error
+	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, mine)
+	errs[0], found.deployments = err, deployments.Items
+	sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, mine)
+	errs[1], found.sets = err, sets.Items
+	jobs, err := client.BatchV1().Jobs(namespace).List(ctx, mine)
+	errs[2], found.jobs = err, jobs.Items
+	crons, err := client.BatchV1().CronJobs(namespace).List(ctx, mine)
+	errs[3], found.crons = err, crons.Items
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, mine)
+	errs[4], found.pods = err, pods.Items
+	budgets, err := client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, mine)
+	errs[5], found.budgets = err, budgets.Items
+	services, err := client.CoreV1().Services(namespace).List(ctx, mine)
+	errs[6], found.services = err, services.Items
+	claims, err := client.CoreV1().PersistentVolumeClaims(namespace).List(ctx, mine)
+	errs[7], found.claims = err, claims.Items
+	if err := errors.Join(errs[:]...); err != nil {
+		return workloads{}, fmt.Errorf("list the objects of pod %s: %w", p.name, err)
+	}
+	return found, nil
+}
+
+// mounted are the names of the claims that the workloads mount.
+func (w workloads) mounted() map[string]bool {
+	names := map[string]bool{}
+	mounts := func(spec corev1.PodSpec) {
+		for _, one := range spec.Volumes {
+			if one.PersistentVolumeClaim != nil {
+				names[one.PersistentVolumeClaim.ClaimName] = true
+			}
+		}
+	}
+	for _, one := range w.deployments {
+		mounts(one.Spec.Template.Spec)
+	}
+	for _, one := range w.jobs {
+		mounts(one.Spec.Template.Spec)
+	}
+	for _, one := range w.crons {
+		mounts(one.Spec.JobTemplate.Spec.Template.Spec)
+	}
+	for _, one := range w.pods {
+		mounts(one.Spec)
+	}
+	for _, set := range w.sets {
+		for _, template := range set.Spec.VolumeClaimTemplates {
+			for _, claim := range w.claims {
+				if ofSet(template.Name, set.Name, claim.Name) {
+					names[claim.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}
+
+// claimUse decides how the containers use the pod's claims.
+func (p podSpec) claimUse(containers []container, there workloads) claimUse {
+	wanted := p.claims(containers)
+	if p.options.kind == kindStatefulSet {
+		return p.stateful(wanted, there.claims, there.mounted())
+	}
+	return useClaims(wanted, there.claims, there.mounted())
+}
+
+// lost is the fault that data would lose its application; nil when there is consent to each claim that is used no more.
+func (p podSpec) lost(use claimUse, allowed func(name string) bool) error {
+	var unused []string
+	for _, claim := range use.unused {
+		if !allowed(claim.Name) && !allowed(p.name) && !allowed(p.id) {
+			unused = append(unused, describeClaim(claim))
+		}
+	}
+	if len(unused) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("pod %s would not use any more: %s", p.name, strings.Join(unused, ", "))
+	if len(use.empty) > 0 {
+		text += fmt.Sprintf("; %s would begin empty", strings.Join(use.empty, ", "))
+	}
+	return fault.New(fault.Invalid, "%s. Undo this part of the change, or allow it with --allow-destroy %s: the claims stay in the cluster, with their data", text, p.name)
+}
+
+// describeClaim names a claim with its size and age.
+func describeClaim(claim corev1.PersistentVolumeClaim) string {
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if now, has := claim.Status.Capacity[corev1.ResourceStorage]; has {
+		size = now
+	}
+	return fmt.Sprintf("claim %s (%s, made %s)", claim.Name, size.String(), claim.CreationTimestamp.UTC().Format("2 January 2006"))
+}
+
+// superseded names the objects that Burano made for the pod and that are not among the wanted ones: what a former name, number of replicas or kind of workload
+// has left. Claims, objects that have an owner, and objects that others made with the same labels, as kubectl expose does, are not among them.
+func (w workloads) superseded(wanted []runtime.Object) (workloads, services []kube.Ref) {
+	is := map[kube.Ref]bool{}
+	for _, object := range wanted {
+		gvk := object.GetObjectKind().GroupVersionKind()
+		meta, ok := object.(metav1.Object)
+		if ok {
+			is[kube.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: meta.GetName()}] = true
+		}
+	}
+	add := func(list *[]kube.Ref, version, kind string, object metav1.Object) {
+		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: namespace, Name: object.GetName()}
+		ours := slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+			return entry.Manager == kube.Manager && entry.Operation == metav1.ManagedFieldsOperationApply
+		})
+		if ours && !is[ref] && len(object.GetOwnerReferences()) == 0 {
+			*list = append(*list, ref)
+		}
+	}
+	for i := range w.deployments {
+		add(&workloads, "apps/v1", "Deployment", &w.deployments[i])
+	}
+	for i := range w.sets {
+		add(&workloads, "apps/v1", "StatefulSet", &w.sets[i])
+	}
+	for i := range w.crons {
+		add(&workloads, "batch/v1", "CronJob", &w.crons[i])
+	}
+	for i := range w.jobs {
+		add(&workloads, "batch/v1", "Job", &w.jobs[i])
+	}
+	for i := range w.pods {
+		add(&workloads, "v1", "Pod", &w.pods[i])
+	}
+	for i := range w.budgets {
+		add(&workloads, "policy/v1", "PodDisruptionBudget", &w.budgets[i])
+	}
+	for i := range w.services {
+		add(&services, "v1", "Service", &w.services[i])
+	}
+	return workloads, services
+}
+
+// removeFormer deletes workloads, and waits until their pods have ended: two of them would write to one claim.
+func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kubernetes.Interface, former []kube.Ref) error {
+	foreground := metav1.DeletePropagationForeground
+	remove := metav1.DeleteOptions{PropagationPolicy: &foreground}
+	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{
+		"Deployment": client.AppsV1().Deployments(namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(namespace).Delete,
+		"Job": client.BatchV1().Jobs(namespace).Delete, "CronJob": client.BatchV1().CronJobs(namespace).Delete,
+		"Pod": client.CoreV1().Pods(namespace).Delete, "PodDisruptionBudget": client.PolicyV1().PodDisruptionBudgets(namespace).Delete,
+		"Service": client.CoreV1().Services(namespace).Delete,
+	}
+	for _, ref := range former {
+		if err := by[ref.Kind](ctx, ref.Name, remove); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete the former %s %s of pod %s: %w", ref.Kind, ref.Name, p.name, err)
+		}
+	}
+	for _, ref := range former {
+		if err := deleteAndWait(ctx, api, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
