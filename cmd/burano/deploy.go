@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-const allowDestroyUsage = "id or name of a cluster that is not in the model any more, and may go with everything in it; more than once for more than one"
+const allowDestroyUsage = "id or name of a cluster that may be deleted with everything in it, or of a pod or claim whose data may lose its application; may be given several times"
 
 func deployCommand(connection *connection) *cobra.Command {
 	var follow, dryRun bool

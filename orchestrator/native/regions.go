@@ -251,4 +251,6 @@ func (noNodes) refused(context.Context) ([]engine.Refusal, error) { return nil, 
 
 func (noNodes) previewReleases(context.Context, *engine.Foreseen) {}
 
+func (noNodes) previewClaims(context.Context, *muranopl.Interpreter, *engine.Foreseen) {}
+
 func (noNodes) shrink(context.Context) error { return nil }

@@ -54,6 +54,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 		foreseen := engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx), Refused: refused}
 		if stage.Looks() {
 			own.first.nodes.previewReleases(ctx, &foreseen)
+			own.first.nodes.previewClaims(ctx, interpreter, &foreseen)
 		}
 		return foreseen, own.first.refused.err()
 	}

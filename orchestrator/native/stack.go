@@ -72,6 +72,8 @@ type nodeServers interface {
 	refused(ctx context.Context) ([]engine.Refusal, error)
 	// previewReleases adds what is foreseen of Helm releases.
 	previewReleases(ctx context.Context, foreseen *engine.Foreseen)
+	// previewClaims adds what is foreseen of the claims of pods.
+	previewClaims(ctx context.Context, interpreter *muranopl.Interpreter, foreseen *engine.Foreseen)
 	// shrink takes nodes whose servers go out of their clusters.
 	shrink(ctx context.Context) error
 }

@@ -1,0 +1,72 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
+)
+
+// previewClaims adds to what is foreseen which claims pods would use no more, and which volumes would begin empty beside them. Of a cluster that was
+// never up nothing is known.
+func (c *clusters) previewClaims(ctx context.Context, interpreter *muranopl.Interpreter, foreseen *engine.Foreseen) {
+	for _, cluster := range c.objects.all(classCluster) {
+		pods := slices.DeleteFunc(c.objects.all(classPod), func(pod *muranopl.Object) bool { return pod.Object("kubernetesCluster") != cluster })
+		if len(pods) == 0 {
+			continue
+		}
+		live, _, err := c.former(ctx, cluster)
+		if live == nil && err == nil {
+			continue
+		}
+		var api *rest.Config
+		if err == nil {
+			api, err = live.Kubernetes(ctx)
+		}
+		for _, pod := range pods {
+			if err == nil {
+				err = c.previewClaimsOf(ctx, interpreter, api, pod, foreseen)
+			}
+		}
+		if err != nil {
+			foreseen.Means = append(foreseen.Means, fmt.Sprintf("whether pods of cluster %s go on with their claims is not known: %v", cluster.Text("name"), err))
+		}
+		if live != nil {
+			_ = live.Close() // nothing was changed through it
+		}
+	}
+}
+
+func (c *clusters) previewClaimsOf(ctx context.Context, interpreter *muranopl.Interpreter, api *rest.Config, pod *muranopl.Object, foreseen *engine.Foreseen) error {
+	all, err := (&hosting{objects: c.objects, reports: c.reports}).all(ctx, interpreter, pod)
+	if err != nil {
+		return nil // an application that cannot be described before its deployment
+	}
+	spec, err := podSpecOf(pod)
+	if err != nil {
+		foreseen.Refused = append(foreseen.Refused, engine.Refusal{ObjectID: pod.ID(), Text: err.Error()})
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	there, err := spec.workloads(ctx, client)
+	if err != nil {
+		return err
+	}
+	use := spec.claimUse(containersIn(all), there)
+	for _, claim := range use.unused {
+		foreseen.Means = append(foreseen.Means, fmt.Sprintf("%s of pod %s is used no more, and stays in the cluster with its data (this needs --allow-destroy %s)", describeClaim(claim), spec.name, spec.name))
+	}
+	if len(use.unused) > 0 && len(use.empty) > 0 {
+		foreseen.Means = append(foreseen.Means, fmt.Sprintf("of pod %s begin empty: %s", spec.name, strings.Join(use.empty, ", ")))
+	}
+	return nil
+}
