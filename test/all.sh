@@ -83,6 +83,7 @@ with_servers=(
   'TestAClusterIsBack restores'
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'
+  'TestOrdinaryEdits ordinary edits'
   'TestNodesWithout jumps'
   'TestCertificates certificates and keys'
   'TestServersThatAreStopped repairs'
