@@ -127,7 +127,7 @@ func (m *manifest) readNames(r *manifestReader) {
 	case m.fullName == "":
 		r.fail(incorrect("FullName is not specified"))
 	case !fullNamePattern.MatchString(m.fullName) || strings.HasPrefix(m.fullName, ".") || strings.HasSuffix(m.fullName, ".") || strings.Contains(m.fullName, ".."):
-		r.fail(incorrect("Invalid FullName %s: it is made of letters, digits, _ and single dots between them, such as org.example.App", short(m.fullName)))
+		r.fail(incorrect("Invalid FullName %s", short(m.fullName)))
 	}
 	m.kind = r.text("Type")
 	if m.helm && m.kind == "" {

@@ -160,6 +160,12 @@ func (s *Service) Upload(ctx context.Context, caller identity.Caller, meta Metad
 	return s.record(ctx, record.ID)
 }
 
+// MayReplace returns the error that Replace would have for its caller and package, whatever is uploaded.
+func (s *Service) MayReplace(ctx context.Context, caller identity.Caller, id string) error {
+	_, err := s.deletable(ctx, caller, id)
+	return err
+}
+
 // Replace puts an upload in the place of a package of the same name that the caller may delete: all of it, or where anything is refused nothing. The
 // package has another id then.
 func (s *Service) Replace(ctx context.Context, caller identity.Caller, id string, meta Metadata, archive []byte) (Record, error) {

@@ -46,7 +46,7 @@ export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kuber
 
 # Suites without servers, the longest first; the first two change nothing on the machine.
 calculating=(fuzzing race)
-without_servers=(pages dashboard clients durability faults publishing terraform)
+without_servers=(pages dashboard clients durability faults publishing hostile terraform)
 pages='pages|clusters|deployments|packages' # files of the dashboard's scenarios that are a suite of their own
 without() {
   case $1 in
@@ -62,6 +62,7 @@ without() {
   clients) suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients ;;
   durability) suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability ;;
   faults) suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run 'TestEveryFaultAtEveryCallEnds' ./test/clients ;;
+  hostile) suite "one tenant, machine or stranger against the server" go test -count=1 -timeout 10m -v ./test/hostile ;;
   terraform) suite "the provider for Terraform" go -C cmd/terraform-provider-burano test -count=1 -timeout 10m ./... ;;
   publishing) suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish ;;
   esac

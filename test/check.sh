@@ -51,7 +51,7 @@ dead() {
 units() {
   # Without these, tests that need the node image or Kubernetes skip themselves; `make test` runs them.
   unset BURANO_NODE_IMAGE BURANO_KUBERNETES_BINARY
-  go list ./... | grep -vE '/test/(e2e|durability|clients|dashboard)$' | xargs go test -timeout 10m
+  go list ./... | grep -vE '/test/(e2e|durability|clients|dashboard|hostile)$' | xargs go test -timeout 10m
   for module in programs flannel storage distribution helm; do
     # compiled as for the image, which has most of it compiled already
     (cd "images/modules/$module" && go vet -trimpath ./... && go test -trimpath ./...)

@@ -218,7 +218,7 @@ func (r Rule) wrong(wanted string, given any) error {
 
 // Schema describes the values as a JSON schema does (draft 4).
 func (r Rule) Schema() map[string]any {
-	types := map[string][]any{"string": {"string"}, "number": {"number"}, "boolean": {"boolean"}, "comma_delimited_list": {"string", "array"},
+	types := map[string][]any{"string": {"string"}, "number": {r.numberType()}, "boolean": {"boolean"}, "comma_delimited_list": {"string", "array"},
 		"json": {"object", "array", "string"}}
 	schema := map[string]any{"type": append(types[r.Type], "null")}
 	single := r.Type == "string" || r.Type == "number"
@@ -228,10 +228,10 @@ func (r Rule) Schema() map[string]any {
 		}
 		if low, high, err := Bounds(constraint["range"]); err == nil && r.Type == "number" {
 			if low != nil {
-				schema["minimum"] = low
+				schema["minimum"], schema["exclusiveMinimum"] = low, false // as Murano writes them
 			}
 			if high != nil {
-				schema["maximum"] = high
+				schema["maximum"], schema["exclusiveMaximum"] = high, false
 			}
 		}
 		if pattern, ok := constraint["allowed_pattern"].(string); ok && r.Type == "string" {
@@ -239,4 +239,32 @@ func (r Rule) Schema() map[string]any {
 		}
 	}
 	return schema
+}
+
+// numberType is integer, as Murano writes it for every number, unless a constraint has a fraction.
+func (r Rule) numberType() string {
+	for _, constraint := range r.Constraints {
+		for _, value := range constraint {
+			if hasFraction(value) {
+				return "number"
+			}
+		}
+	}
+	return "integer"
+}
+
+func hasFraction(value any) bool {
+	switch v := value.(type) {
+	case float64:
+		return v != math.Trunc(v)
+	case []any:
+		return slices.ContainsFunc(v, hasFraction)
+	case map[string]any:
+		for _, one := range v {
+			if hasFraction(one) {
+				return true
+			}
+		}
+	}
+	return false
 }

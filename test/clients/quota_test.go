@@ -30,7 +30,7 @@ func TestQuotasAreSetFromTheCommandLine(t *testing.T) {
 	refused("Quota exceeded for environments: requested 1, but already used 1 of 1 in project "+project, demo, "environment", "create", "two")
 	s.write(map[string]string{"app/manifest.yaml": manifest("org.test.App", ""), "app/Classes/C.yaml": class("org.test.App")})
 	refused("Quota exceeded for package_bytes", demo, "package", "import", "app")
-	require.Regexp(t, `environments +1 +1 +the server's settings\npackage_bytes +0 +10 +the server's settings\npackages +0 +unlimited `, burano(demo, "quota", "show"))
+	require.Regexp(t, `environments +1 +1 +the server's settings\npackage_bytes +0 +10 +the server's settings\npackages +0 +500 `, burano(demo, "quota", "show"))
 
 	refused("Access was denied", demo, "quota", "set", project, "environments=5")
 	require.Regexp(t, `environments +1 +2 +an administrator\npackage_bytes +0 +unlimited +an administrator\n`,
@@ -38,5 +38,5 @@ func TestQuotasAreSetFromTheCommandLine(t *testing.T) {
 	burano(demo, "environment", "create", "two")
 	burano(demo, "package", "import", "app")
 	require.Regexp(t, `environments +2 +1 +the server's settings\n`, burano(admin, "quota", "reset", project))
-	require.Regexp(t, `packages +1 +unlimited `, burano(admin, "quota", "show", project))
+	require.Regexp(t, `packages +1 +500 `, burano(admin, "quota", "show", project))
 }

@@ -266,6 +266,7 @@ func (w *world) EnvironmentID() string   { return "environment" }
 func (w *world) TaskID() string          { return "task" }
 func (w *world) Model() *muranopl.Object { return w.model }
 func (w *world) Deploys() bool           { return false }
+func (w *world) Allowed(string) bool     { return false }
 func (w *world) Fence() uint64           { return 1 }
 func (w *world) Alive() error            { return nil }
 

@@ -73,6 +73,9 @@ func (h packageHandlers) replace(c echo.Context) error {
 	if !caller.May("delete_package") {
 		return fault.New(fault.Forbidden, "Access was denied to this resource.")
 	}
+	if err := h.catalog.MayReplace(c.Request().Context(), caller, c.Param("package")); err != nil {
+		return err
+	}
 	form, meta, err := admitUpload(c, h.values)
 	if err != nil {
 		return err

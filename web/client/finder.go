@@ -100,7 +100,7 @@ func readPacked(from, folder string, zip []byte) (LocalPackage, error) {
 		err = pkg.CheckLengths()
 	}
 	if err != nil {
-		return LocalPackage{}, fmt.Errorf("%s: %w", from, err)
+		return LocalPackage{}, fmt.Errorf("%s: %w", from, withRule(err))
 	}
 	return LocalPackage{From: from, Folder: folder, Package: pkg, Zip: zip}, nil
 }

@@ -144,7 +144,15 @@ func (c *Client) put(ctx context.Context, method, path, name string, zip []byte,
 		return err
 	}
 	_, err = c.Send(ctx, method, path, &body, "Content-Type", form.FormDataContentType())
-	return err
+	return withRule(err)
+}
+
+// withRule adds the rule of full names to an error about one, whose text is Murano's.
+func withRule(err error) error {
+	if err == nil || !strings.Contains(err.Error(), "Invalid FullName") {
+		return err
+	}
+	return fmt.Errorf("%w: a full name is made of letters, digits, _ and single dots between them, such as org.example.App", err)
 }
 
 // Replace puts a package in the place of the project's own one of its name. Where it is refused, what there was stays.
