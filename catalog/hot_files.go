@@ -162,6 +162,11 @@ func (t *hotTemplate) files(files contents) map[string]string {
 	return sent
 }
 
+// HidesParameter reports whether the package's Heat template keeps the values of a parameter from being shown.
+func (p *Package) HidesParameter(name string) bool {
+	return hotParameter{rule: p.rules[name]}.secret()
+}
+
 // HotReferences are the files that the package's Heat template, its environments and their nested templates name; nil for other packages.
 func (p *Package) HotReferences() ([]HotReference, error) {
 	if !p.manifest.hot {

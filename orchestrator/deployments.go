@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/sensitive"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -65,7 +67,10 @@ func (s *Service) Deployments(ctx context.Context, caller identity.Caller, envir
 		return nil, err
 	}
 	tasks, counts, err := s.store.Tasks(ctx, environmentID, "")
-	return deployments(tasks, counts), err
+	if err != nil {
+		return nil, err
+	}
+	return s.deployments(ctx, tasks, counts)
 }
 
 // ProjectDeployments lists the deployments of all environments of the caller's project, newest first.
@@ -74,7 +79,10 @@ func (s *Service) ProjectDeployments(ctx context.Context, caller identity.Caller
 		return nil, errNoProject()
 	}
 	tasks, counts, err := s.store.Tasks(ctx, "", caller.ProjectID)
-	return deployments(tasks, counts), err
+	if err != nil {
+		return nil, err
+	}
+	return s.deployments(ctx, tasks, counts)
 }
 
 func errNoProject() error { return fault.New(fault.Forbidden, "The token belongs to no project") }
@@ -119,7 +127,11 @@ func (s *Service) Deployment(ctx context.Context, caller identity.Caller, deploy
 	if err != nil {
 		return Deployment{}, err
 	}
-	return deployments([]store.Task{task}, map[string]store.Counts{task.ID: state.Counts})[0], nil
+	list, err := s.deployments(ctx, []store.Task{task}, map[string]store.Counts{task.ID: state.Counts})
+	if err != nil {
+		return Deployment{}, err
+	}
+	return list[0], nil
 }
 
 // seenDeployment is a deployment without what is in its model.
@@ -138,26 +150,50 @@ func seenDeployment(task store.TaskState) Deployment {
 	return seen
 }
 
-func deployments(tasks []store.Task, counts map[string]store.Counts) []Deployment {
+func (s *Service) deployments(ctx context.Context, tasks []store.Task, counts map[string]store.Counts) ([]Deployment, error) {
 	list := make([]Deployment, len(tasks))
 	for i, task := range tasks {
 		list[i] = seenDeployment(store.TaskState{ID: task.ID, EnvironmentID: task.EnvironmentID, Created: task.Created, Updated: task.Updated,
 			Started: task.Started, Finished: task.Finished, Action: task.Action, Counts: counts[task.ID]})
-		list[i].Description, list[i].Result = secret.Mask(store.ForAPI(task.Objects)), listedResult(task)
+		var known secret.Known
+		objects, err := s.described(ctx, task, &known)
+		if err != nil {
+			return nil, err
+		}
+		list[i].Description, list[i].Result = secret.Mask(store.ForAPI(objects)), listedResult(task, &known)
 	}
-	return list
+	return list, nil
+}
+
+// described is the model of a task as it is shown. What its classes make secrets becomes known.
+func (s *Service) described(ctx context.Context, task store.Task, known *secret.Known) (map[string]any, error) {
+	if !muranopl.MayHide(map[string]any(task.Objects)) {
+		return task.Objects, nil
+	}
+	environment, err := s.store.PeekEnvironment(ctx, task.EnvironmentID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // of one that is gone, no class is found, and everything is hidden
+		return nil, err
+	}
+	objects, _ := s.hidden(ctx, environment, map[string]any(task.Objects), func(value any) any {
+		known.AddAll(value)
+		return secret.Masked(value)
+	}).(map[string]any)
+	return objects, nil
 }
 
 // listedResult is what a task came to, for lists, which are read by others than those who asked for an action, and long after: without
-// what the model or the arguments call a secret.
-func listedResult(task store.Task) map[string]any {
+// what is known, what the model or the arguments call a secret, and what a method of a secret's name returns, such as showPassword.
+func listedResult(task store.Task, known *secret.Known) map[string]any {
 	if task.Result["result"] == nil {
 		return task.Result
 	}
-	var known secret.Known
 	known.Note("", map[string]any(task.Objects))
 	known.Note("", task.Action.Args)
-	hidden, _ := known.HideIn(secret.Mask(task.Result)).(map[string]any)
+	listed := secret.Mask(task.Result)
+	if failed, _ := listed["isException"].(bool); !failed {
+		listed["result"] = sensitive.Texts(task.Action.Method, listed["result"], func(string) string { return secret.Mark })
+	}
+	hidden, _ := known.HideIn(listed).(map[string]any)
 	return hidden
 }
 

@@ -189,7 +189,7 @@ func (s *Service) Environment(ctx context.Context, caller identity.Caller, id, s
 	}
 	environment := seen(row)
 	environment.Status, environment.AcquiredBy = status(sessions)
-	environment.Services, err = withStatus(objects["services"], environment.Status)
+	environment.Services, err = withStatus(s.shown(ctx, row, objects)["services"], environment.Status)
 	return environment, err
 }
 

@@ -38,7 +38,7 @@ func (s *Service) Model(ctx context.Context, caller identity.Caller, id, session
 	if err != nil {
 		return nil, err
 	}
-	value, found := lookUp(objects, path)
+	value, found := lookUp(s.shown(ctx, row, objects), path)
 	if !found {
 		return nil, fault.New(fault.NotFound, "The resource could not be found: the model has nothing at %q", strings.Join(path, "/"))
 	}
@@ -75,7 +75,7 @@ func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, se
 		model.Objects = changed
 		return s.bounded(before, changed)
 	})
-	return changed, editedSession(err, sessionID)
+	return s.shown(ctx, environment, changed), editedSession(err, sessionID)
 }
 
 // restricted are the parts of the model, by their paths, that not everything can be done to.

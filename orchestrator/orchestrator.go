@@ -57,6 +57,8 @@ type Engine interface {
 	Schemas(ctx context.Context, projectID string, class engine.ClassName, methods []string) (map[string]any, error)
 	// Extending tells which types are a class or extend it.
 	Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error)
+	// Hidden returns a model in which hide has answered for what the classes of its objects make secrets.
+	Hidden(ctx context.Context, projectID string, packages map[string][]string, model any, hide func(value any) any) any
 	// Actions are the public methods of a class.
 	Actions(ctx context.Context, projectID string, class engine.ClassName) ([]muranopl.Action, error)
 }

@@ -88,7 +88,9 @@ func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 func TestADeploymentShowsNoSecretOfItsModelOrOfItsAction(t *testing.T) {
 	task := store.Task{Action: store.Action{ObjectID: "a", Method: "reset", Args: map[string]any{"newPassword": "x", "times": int64(2)}},
 		Objects: store.Document{"applications": []any{map[string]any{"token": "x"}}}}
-	shown := deployments([]store.Task{task}, nil)[0]
+	list, err := New(Config{}).deployments(t.Context(), []store.Task{task}, nil)
+	require.NoError(t, err)
+	shown := list[0]
 	require.Equal(t, map[string]any{"newPassword": secret.Mark, "times": int64(2)}, shown.Action.Args)
 	require.Equal(t, map[string]any{"services": []any{map[string]any{"token": secret.Mark}}}, shown.Description)
 	require.Equal(t, "x", task.Action.Args["newPassword"], "the task itself keeps it")

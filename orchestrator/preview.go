@@ -108,6 +108,7 @@ func (s *Service) preview(ctx context.Context, caller identity.Caller, environme
 	}
 	before := store.ForAPI(environment.Model.ObjectsCopy)
 	found := changes(before, store.ForAPI(after), computed)
+	s.maskChanges(ctx, environment, found, before, store.ForAPI(after))
 	answer := Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Kubernetes: foreseen.Objects, Problems: problems}
 	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, model.Objects) {
 		answer.Means = append(answer.Means, one.destroyed())
@@ -254,6 +255,21 @@ func changes(before, after map[string]any, computed map[string][]string) []Chang
 		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Path, b.Path), strings.Compare(a.ID, b.ID))
 	})
 	return list
+}
+
+// maskChanges masks in the values of changed properties what classes make secrets.
+func (s *Service) maskChanges(ctx context.Context, environment store.Environment, found []Change, before, after map[string]any) {
+	if !muranopl.MayHide(before) && !muranopl.MayHide(after) {
+		return
+	}
+	was, is := map[string]placed{}, map[string]placed{}
+	place(was, "", s.shown(ctx, environment, before))
+	place(is, "", s.shown(ctx, environment, after))
+	for _, change := range found {
+		for i, value := range change.Values {
+			change.Values[i].Before, change.Values[i].After = masked(value.Name, was[change.ID].properties[value.Name]), masked(value.Name, is[change.ID].properties[value.Name])
+		}
+	}
 }
 
 // masked is a value with secrets replaced, by the one rule for their names.

@@ -25,7 +25,7 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 	if err != nil {
 		return nil, err
 	}
-	services, ok := objects["services"]
+	services, ok := s.shown(ctx, environment, objects)["services"]
 	if !ok {
 		return []any{}, nil
 	}
@@ -48,7 +48,7 @@ func (s *Service) AddServices(ctx context.Context, caller identity.Caller, envir
 	if err != nil {
 		return err
 	}
-	added, err := toAdd(path, body)
+	added, err := toAdd(path, copied(body))
 	if err != nil {
 		return err
 	}
@@ -89,6 +89,7 @@ func (s *Service) PutServices(ctx context.Context, caller identity.Caller, envir
 	if _, list := body.([]any); len(path) == 0 && !list {
 		return fault.New(fault.Invalid, "The applications of an environment are a list")
 	}
+	body = copied(body)
 	return s.edit(ctx, environment, session, validate, func(objects map[string]any) error {
 		if err := replaceAt(objects, append([]string{"services"}, path...), body); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, bo
 		}
 		return Template{}, err
 	}
-	return seenTemplate(row), nil
+	return s.shownTemplate(ctx, row), nil
 }
 
 // templateName is the name in a body that must have one.
@@ -134,14 +134,19 @@ func noTemplate(id string) error {
 
 // Template shows a template with its applications: one of the caller's project or a public one, to an admin any.
 func (s *Service) Template(ctx context.Context, caller identity.Caller, id string) (Template, error) {
-	row, err := s.template(ctx, id)
+	row, err := s.visibleTemplate(ctx, caller, id)
 	if err != nil {
 		return Template{}, err
 	}
-	if !row.Public && !caller.Admin && row.ProjectID != caller.ProjectID {
-		return Template{}, errForeignTemplate()
+	return s.shownTemplate(ctx, row), nil
+}
+
+func (s *Service) visibleTemplate(ctx context.Context, caller identity.Caller, id string) (store.Template, error) {
+	row, err := s.template(ctx, id)
+	if err == nil && !row.Public && !caller.Admin && row.ProjectID != caller.ProjectID {
+		err = errForeignTemplate()
 	}
-	return seenTemplate(row), nil
+	return row, err
 }
 
 func errForeignTemplate() error {
@@ -188,7 +193,7 @@ func (s *Service) UpdateTemplate(ctx context.Context, caller identity.Caller, id
 		row.Public, err = isPublic(body, row.Public)
 		return err
 	})
-	return seenTemplate(row), editedTemplate(err, id)
+	return s.shownTemplate(ctx, row), editedTemplate(err, id)
 }
 
 func editedTemplate(err error, id string) error {
@@ -234,13 +239,13 @@ func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id 
 		}
 		return Template{}, err
 	}
-	return seenTemplate(copied), nil
+	return s.shownTemplate(ctx, copied), nil
 }
 
 // EnvironmentFromTemplate makes an environment as CreateEnvironment does, and a session in whose draft the template's applications
 // are. Their objects keep their ids, as in Murano: an id tells objects of one environment apart.
 func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (environmentID, sessionID string, err error) {
-	template, err := s.Template(ctx, caller, id)
+	template, err := s.visibleTemplate(ctx, caller, id)
 	if err != nil {
 		return "", "", err
 	}
@@ -274,7 +279,7 @@ func (s *Service) TemplateServices(ctx context.Context, caller identity.Caller, 
 	if err != nil {
 		return nil, err
 	}
-	value, found := lookUp(seenTemplate(row).Services, path)
+	value, found := lookUp(s.shownTemplate(ctx, row).Services, path)
 	if !found {
 		return nil, fault.New(fault.NotFound, "Environment Template %s has no application at %s", id, join(path))
 	}
@@ -283,6 +288,7 @@ func (s *Service) TemplateServices(ctx context.Context, caller identity.Caller, 
 
 // AddTemplateServices adds an application (body is an object) or several (a list).
 func (s *Service) AddTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
+	body = copied(body)
 	_, err := s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
 		added, err := toAdd(path, body)
 		services, _ := objects["services"].([]any)
@@ -294,6 +300,7 @@ func (s *Service) AddTemplateServices(ctx context.Context, caller identity.Calle
 
 // PutTemplateServices replaces what is at the path below the template's applications, elements of a list by id or index.
 func (s *Service) PutTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
+	body = copied(body)
 	_, err := s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
 		if _, list := body.([]any); len(path) == 0 && !list {
 			return errNoList()
@@ -341,5 +348,5 @@ func (s *Service) editTemplateServices(ctx context.Context, caller identity.Call
 		row.Services, _ = objects["services"].([]any)
 		return nil
 	})
-	return seenTemplate(row), editedTemplate(err, id)
+	return s.shownTemplate(ctx, row), editedTemplate(err, id)
 }

@@ -134,6 +134,12 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
 		return outcome, failedWith("", err)
 	}
+	for _, model := range []map[string]any{task.Objects, environment.Model.ObjectsCopy} {
+		if !muranopl.MayHide(model) {
+			continue
+		}
+		e.Hidden(ctx, environment.ProjectID, environment.Model.Packages, model, func(value any) any { h.known.AddAll(value); return value })
+	}
 	runtime := &Runtime{engine: e, held: h, environment: environment}
 	defer runtime.giveUp()
 

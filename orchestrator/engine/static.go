@@ -120,6 +120,16 @@ func (e *Engine) Extending(ctx context.Context, projectID string, packages map[s
 	return extending, nil
 }
 
+// Hidden returns a model in which hide has answered for what the classes of its objects make secrets (muranopl.Classes.Hidden). packages are the versions that
+// the model's environment was deployed with.
+func (e *Engine) Hidden(ctx context.Context, projectID string, packages map[string][]string, model any, hide func(value any) any) any {
+	classes := e.classes(projectID)
+	if err := classes.Fix(ctx, packages); err != nil {
+		e.Logger.WarnContext(ctx, "which parameters are hidden is decided by other versions of packages than those deployed", "error", err)
+	}
+	return classes.Hidden(ctx, model, hide)
+}
+
 // classes are those that a project may use.
 func (e *Engine) classes(projectID string) *muranopl.Classes {
 	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs), muranopl.WithParsed(e.parsed))

@@ -29,6 +29,14 @@ func Mask(model map[string]any) map[string]any {
 	return masked
 }
 
+// Masked is a value as it is shown where its class calls it a secret: of what is there, only that.
+func Masked(value any) any {
+	if value == nil || value == "" {
+		return value
+	}
+	return Mark
+}
+
 // Known are the secrets that a text must not tell. The zero Known knows none. It is safe for concurrent use.
 type Known struct {
 	mutex  sync.RWMutex
@@ -39,6 +47,24 @@ type Known struct {
 // Note makes known what Mask would mask in a value that stands under a name. Values are as JSON decodes them; of others nothing is known.
 func (k *Known) Note(name string, value any) {
 	sensitive.Texts(name, value, func(text string) string { k.Add(text); return text })
+}
+
+// AddAll makes known all texts in a value, whatever their names.
+func (k *Known) AddAll(value any) {
+	switch v := value.(type) {
+	case string:
+		k.Add(v)
+	case []any:
+		for _, item := range v {
+			k.AddAll(item)
+		}
+	case map[string]any:
+		for _, item := range v {
+			k.AddAll(item)
+		}
+	case int64, float64:
+		k.Add(fmt.Sprint(v))
+	}
 }
 
 // AddStored makes known what is secret in a value that Burano itself keeps sealed: a private key in PEM, bytes, or a JSON document of

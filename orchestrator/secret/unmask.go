@@ -12,7 +12,7 @@ import (
 )
 
 // Unmask puts the secrets of former models back where a model has Mark in their places, as one has that was read where secrets are not shown. It changes
-// the model in place. A place is an object's id and the path in it; the first former model that has a text there counts. A fault of kind Invalid names each
+// the model in place. A place is an object's id and the path in it; the first former model that has a value there counts. A fault of kind Invalid names each
 // place that has no secret.
 func Unmask(model map[string]any, formers ...map[string]any) error {
 	u := unmasking{}
@@ -72,6 +72,9 @@ func idOf(value map[string]any) string {
 func (u *unmasking) value(value any, were []any, path string) any {
 	switch v := value.(type) {
 	case string:
+		if v == Mark {
+			return u.whole(were, path)
+		}
 		return u.text(v, were, path)
 	case map[string]any:
 		if id := idOf(v); id != "" && len(u.formers) > 0 {
@@ -122,24 +125,33 @@ func each(were []any, of func(any) any) []any {
 	return list
 }
 
+// whole is a former value in whose place Mark is. A number, a list or a map can be a secret too.
+func (u *unmasking) whole(were []any, path string) any {
+	for _, was := range were {
+		if was != nil && was != "" {
+			return was
+		}
+	}
+	u.misses(path)
+	return Mark
+}
+
 func (u *unmasking) text(text string, were []any, path string) string {
-	if text != Mark && !marked(text) {
+	if !marked(text) {
 		return text
 	}
 	for _, was := range were {
-		former, is := was.(string)
-		if !is || former == "" {
-			continue
-		}
-		if text == Mark {
-			return former
-		}
+		former, _ := was.(string)
 		if whole, found := lines(text, former); found {
 			return whole
 		}
 	}
-	u.missing = append(u.missing, fault.New(fault.Invalid, "%s is %q, which is shown in place of a secret, and there is no secret in this place: give it the secret itself", path, Mark))
+	u.misses(path)
 	return text
+}
+
+func (u *unmasking) misses(path string) {
+	u.missing = append(u.missing, fault.New(fault.Invalid, "%s is %q, which is shown in place of a secret, and there is no secret in this place: give it the secret itself", path, Mark))
 }
 
 // markedLine is a line of YAML that gives a name Mark as its value, as sensitive.Texts leaves it.
