@@ -121,5 +121,7 @@ func (s *Service) ActionResult(ctx context.Context, caller identity.Caller, envi
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fault.New(fault.NotFound, "%w with environment_id: %s and task_id: %s was not found.", ErrNoResult, environmentID, taskID)
 	}
-	return task.Result, err
+	result := maps.Clone(task.Result)
+	delete(result, store.ResultListed)
+	return result, err
 }

@@ -190,6 +190,10 @@ func listedResult(task store.Task, known *secret.Known) map[string]any {
 	known.Note("", map[string]any(task.Objects))
 	known.Note("", task.Action.Args)
 	listed := secret.Mask(task.Result)
+	if seen, differs := listed[store.ResultListed]; differs {
+		listed["result"] = seen
+		delete(listed, store.ResultListed)
+	}
 	if failed, _ := listed["isException"].(bool); !failed {
 		listed["result"] = sensitive.Texts(task.Action.Method, listed["result"], func(string) string { return secret.Mark })
 	}

@@ -95,3 +95,17 @@ func TestADeploymentShowsNoSecretOfItsModelOrOfItsAction(t *testing.T) {
 	require.Equal(t, map[string]any{"services": []any{map[string]any{"token": secret.Mark}}}, shown.Description)
 	require.Equal(t, "x", task.Action.Args["newPassword"], "the task itself keeps it")
 }
+
+func TestAListOfDeploymentsTellsNoPasswordThatAnActionReturned(t *testing.T) {
+	for method, results := range map[string][2]any{
+		"showPassword": {"made by the class", secret.Mark},
+		"getAccess":    {map[string]any{"host": "db", "password": "x"}, map[string]any{"host": "db", "password": secret.Mark}},
+		"shout":        {"hello", "hello"},
+	} {
+		task := store.Task{Action: store.Action{ObjectID: "a", Method: method}, Result: store.Document{"isException": false, "result": results[0]}}
+		list, err := New(Config{}).deployments(t.Context(), []store.Task{task}, nil)
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"isException": false, "result": results[1]}, list[0].Result, method)
+		require.Equal(t, results[0], task.Result["result"], "who asked is told")
+	}
+}

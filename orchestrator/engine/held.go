@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -89,10 +91,13 @@ func (h *held) EndStep(ctx context.Context, id, problem string) error {
 	return h.Hold.EndStep(ctx, id, h.known.Hide(problem))
 }
 
-// Finish writes the end of the task. What an action returns is for who has asked for it, and stays as it is.
+// Finish writes the end of the task. What an action returns is for who has asked for it, and stays as it is; beside it is written how others see it.
 func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, err error) {
 	if isException, _ := outcome.Result["isException"].(bool); isException {
 		outcome.Result, _ = h.known.HideIn(map[string]any(outcome.Result)).(map[string]any)
+	} else if listed := h.known.HideIn(outcome.Result["result"]); !reflect.DeepEqual(listed, outcome.Result["result"]) {
+		outcome.Result = maps.Clone(outcome.Result)
+		outcome.Result[store.ResultListed] = listed
 	}
 	return h.Hold.Finish(ctx, outcome)
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/secret"
 )
@@ -80,6 +82,19 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	require.Equal(t, "it is "+password, result["result"].(map[string]any)["message"])
 	require.Equal(t, "it is "+secret.Mark, listed.Result["result"].(map[string]any)["message"])
 
+	// What a class keeps in an attribute is told to who asks by an action, and to nobody else; in the database it is sealed.
+	task, err = h.service.CallAction(t.Context(), demo, id, "t_recall", nil)
+	require.NoError(t, err)
+	listed = h.ended(id)
+	result, err = h.service.ActionResult(t.Context(), demo, id, task)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"isException": false, "result": "kept is kept as an attribute"}, result)
+	require.Equal(t, map[string]any{"isException": false, "result": "kept is " + secret.Mark}, listed.Result)
+	var attributes []string
+	require.NoError(t, h.db.Table("attributes").Where("object_id = ?", "t").Pluck("value", &attributes).Error)
+	require.Len(t, attributes, 1)
+	require.True(t, strings.HasPrefix(attributes[0], "sealed:"), attributes[0])
+
 	for _, report := range append(reports, failed...) {
 		details := ""
 		if report.Details != nil {
@@ -106,4 +121,21 @@ func TestTheNameOfAStepTellsNoSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, steps, 1)
 	require.Equal(t, "shout hello "+secret.Mark, steps[0].Name)
+}
+
+// TestValuesOfHiddenParametersAreInNoReport: another application tells what a Heat template hides under a harmless name.
+func TestValuesOfHiddenParametersAreInNoReport(t *testing.T) {
+	h := uploadedHouse(t)
+	h.stop()
+	hiding, err := catalog.ReadFiles(map[string][]byte{"manifest.yaml": []byte("Format: Heat.HOT/1.0\nType: Application\nFullName: org.Hiding\nName: x\nDescription: x\n"),
+		"template.yaml": []byte("heat_template_version: 2016-10-14\nparameters: {phrase: {type: string, hidden: true}}\nresources: {r: {type: OS::Heat::RandomString}}\n")})
+	require.NoError(t, err)
+	h.packages = append(h.packages, hiding)
+	h.start()
+	id := h.create("one")
+	h.deploy(id, map[string]any{"?": map[string]any{"id": "t", "type": "io.burano.test.Teller"}, "password": "correct horse", "pin": "battery staple", "access": map[string]any{}, "made": ""},
+		map[string]any{"?": map[string]any{"id": "h", "type": "org.Hiding"}, "name": "x", "templateParameters": map[string]any{"phrase": "battery staple"}})
+	reports := h.reports(id, h.ended(id))
+	require.Contains(t, texts(reports), "The PIN is "+secret.Mark)
+	require.NotContains(t, fmt.Sprint(texts(reports)), "staple")
 }

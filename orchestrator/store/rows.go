@@ -56,6 +56,9 @@ func (m *Model) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// ResultListed is the key under which a task's result has what others than its caller see of it, where that differs.
+const ResultListed = "listed"
+
 // Document is one JSON object in a column; nil is null.
 type Document map[string]any
 
