@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// Mark is shown in the place of a secret.
+const Mark = "*** SANITIZED ***"
+
 // words are what names of secrets have in them, as in Murano.
 var words = []string{"pass", "token", "secret", "private", "trustid", "credential"}
 

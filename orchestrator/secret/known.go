@@ -17,7 +17,7 @@ import (
 )
 
 // Mark stands where a secret was.
-const Mark = "*** SANITIZED ***"
+const Mark = sensitive.Mark
 
 // MinLength is how long, in bytes, a value must be to be found in texts: a shorter one may well be a word that a text has for another
 // reason.

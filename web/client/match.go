@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/burano/burano/internal/sensitive"
 )
 
 // An object of a file is matched with an object of the environment's present model before ids are given. So it keeps its id, and with it its servers,
@@ -102,8 +104,9 @@ func (o *modelObject) byNameInPlace() string {
 	return ""
 }
 
-func (o *modelObject) byContent() string {
-	text, err := json.Marshal(withoutHeaders(o.value))
+// byContent leaves out what the server hides of the present model: it is another text in the file.
+func (o *modelObject) byContent(hidden map[string]bool) string {
+	text, err := json.Marshal(content(o.value, "", hidden))
 	if err != nil { // not JSON, so the server will refuse it
 		return ""
 	}
@@ -112,24 +115,52 @@ func (o *modelObject) byContent() string {
 
 func (o *modelObject) byOrder() string { return o.place() + " " + o.ownName() }
 
-func withoutHeaders(value any) any {
+// content is a value without headers, and without what is at hidden places. A place is a class and the keys below it.
+func content(value any, place string, hidden map[string]bool) any {
 	switch value := value.(type) {
 	case map[string]any:
+		place = placeOf(value, place)
 		rest := map[string]any{}
 		for key, inner := range value {
-			if key != "?" {
-				rest[key] = withoutHeaders(inner)
+			if key != "?" && !hidden[place+"/"+key] {
+				rest[key] = content(inner, place+"/"+key, hidden)
 			}
 		}
 		return rest
 	case []any:
 		rest := make([]any, len(value))
 		for i, inner := range value {
-			rest[i] = withoutHeaders(inner)
+			rest[i] = content(inner, place, hidden)
 		}
 		return rest
 	}
 	return value
+}
+
+func placeOf(value map[string]any, place string) string {
+	if class := ClassOfType(classOf(value)).Name; class != "" {
+		return class
+	}
+	return place
+}
+
+// hiddenPlaces adds the places in a value that have the mark of a secret.
+func hiddenPlaces(value any, place string, hidden map[string]bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		place = placeOf(value, place)
+		for key, inner := range value {
+			hiddenPlaces(inner, place+"/"+key, hidden)
+		}
+	case []any:
+		for _, inner := range value {
+			hiddenPlaces(inner, place, hidden)
+		}
+	case string:
+		if value == sensitive.Mark {
+			hidden[place] = true
+		}
+	}
 }
 
 // matchObjects sets the match of each object of a file that the present model has. known gives the id that an id of the file has in the model.
@@ -160,7 +191,11 @@ func matchObjects(file, present *modelObject, known func(id string) string) {
 	matchAll(file.all(), present.all(), 1, without(isUUID, (*modelObject).byName))
 	const several = math.MaxInt
 	written := func(id string) bool { return id != "" }
-	matchBelow(file, present, several, without(written, (*modelObject).byContent))
+	hidden := map[string]bool{}
+	for _, one := range present.inner {
+		hiddenPlaces(one.value, "", hidden)
+	}
+	matchBelow(file, present, several, without(written, func(o *modelObject) string { return o.byContent(hidden) }))
 	matchBelow(file, present, 1, without(written, (*modelObject).place))
 	matchBelow(file, present, several, without(written, (*modelObject).byOrder))
 }

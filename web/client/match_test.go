@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
+
+	"github.com/burano/burano/internal/sensitive"
 )
 
 const nodesFile = `
@@ -65,6 +67,21 @@ func TestAnObjectKeepsItsIDWhereverItIsInTheFile(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheServerHidesTellsNoObjectsApart has two applications of one name: the one that stays is known by the parameter that is not hidden.
+func TestWhatTheServerHidesTellsNoObjectsApart(t *testing.T) {
+	const small = `- {"?": {type: Stack}, name: s, templateParameters: {flavor: small, phrase: battery staple}}` + "\n"
+	const large = `- {"?": {type: Stack}, name: s, templateParameters: {flavor: large, phrase: correct horse}}` + "\n"
+	_, present := identified(t, nil, small+large)
+	wanted := idIn(present[1])
+	for _, one := range present {
+		one.(map[string]any)["templateParameters"].(map[string]any)["phrase"] = sensitive.Mark
+	}
+	_, left := identified(t, present, large)
+	require.Equal(t, wanted, idIn(left[0]))
+}
+
+func idIn(application any) any { return application.(map[string]any)["?"].(map[string]any)["id"] }
 
 func TestTheFirstOfAListCanGoAndANewOneGetsANewID(t *testing.T) {
 	first, present := identified(t, nil, nodesFile)
