@@ -36,7 +36,12 @@ func (s *Stage) Attribute(ctx context.Context, object *muranopl.Object, name str
 
 // CodeAttribute is Runtime.CodeAttribute.
 func (s *Stage) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
-	return s.engine.Store.Attribute(ctx, s.environmentID, object.ID(), class, codePrefix+name)
+	stored, found, err := s.engine.Store.Attribute(ctx, s.environmentID, object.ID(), class, codePrefix+name)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	value, err := s.engine.openAttribute(ctx, s.environmentID, object.ID(), class, name, stored)
+	return value, err == nil, err
 }
 
 // Secret is Runtime.Secret.

@@ -147,14 +147,27 @@ func (r *Runtime) Untrack(ctx context.Context, object *muranopl.Object) error {
 
 // CodeAttribute returns what code in MuranoPL stored with the object for a class; false when there is nothing.
 func (r *Runtime) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
-	value, found, err := r.held.Attribute(ctx, object.ID(), class, codePrefix+name)
+	stored, found, err := r.held.Attribute(ctx, object.ID(), class, codePrefix+name)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	value, err := r.engine.openAttribute(ctx, r.environment.ID, object.ID(), class, name, stored)
+	if err != nil {
+		return nil, false, err
+	}
 	r.held.known.Note(name, value)
-	return value, found, err
+	if !isKeptSealed(stored) && holdsSecrets(name, value) { // as former versions, and Murano, have kept it
+		err = r.sealAttribute(ctx, object, class, name, value)
+	}
+	return value, true, err
 }
 
 // SetCodeAttribute is SetAttribute for code in MuranoPL, which does not meet what native code stores.
 func (r *Runtime) SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
 	r.held.known.Note(name, value)
+	if holdsSecrets(name, value) {
+		return r.sealAttribute(ctx, object, class, name, value)
+	}
 	return r.held.SetAttribute(ctx, object.ID(), class, codePrefix+name, value)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/secret"
 )
 
@@ -82,7 +82,7 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	require.Equal(t, "it is "+password, result["result"].(map[string]any)["message"])
 	require.Equal(t, "it is "+secret.Mark, listed.Result["result"].(map[string]any)["message"])
 
-	// What a class keeps in an attribute is told to who asks by an action, and to nobody else; in the database it is sealed.
+	// What a class keeps in an attribute is told to who asks by an action, and to nobody else.
 	task, err = h.service.CallAction(t.Context(), demo, id, "t_recall", nil)
 	require.NoError(t, err)
 	listed = h.ended(id)
@@ -90,11 +90,6 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"isException": false, "result": "kept is kept as an attribute"}, result)
 	require.Equal(t, map[string]any{"isException": false, "result": "kept is " + secret.Mark}, listed.Result)
-	var attributes []string
-	require.NoError(t, h.db.Table("attributes").Where("object_id = ?", "t").Pluck("value", &attributes).Error)
-	require.Len(t, attributes, 1)
-	require.True(t, strings.HasPrefix(attributes[0], "sealed:"), attributes[0])
-
 	for _, report := range append(reports, failed...) {
 		details := ""
 		if report.Details != nil {
@@ -138,4 +133,48 @@ func TestValuesOfHiddenParametersAreInNoReport(t *testing.T) {
 	reports := h.reports(id, h.ended(id))
 	require.Contains(t, texts(reports), "The PIN is "+secret.Mark)
 	require.NotContains(t, fmt.Sprint(texts(reports)), "staple")
+}
+
+// TestASecretThatAClassKeepsInAnAttributeIsASealedSecretOfTheEnvironment: also one that a former version has kept as it was. It goes with its object.
+func TestASecretThatAClassKeepsInAnAttributeIsASealedSecretOfTheEnvironment(t *testing.T) {
+	h := uploadedHouse(t)
+	id := h.create("one")
+	const class, kept = "io.burano.test.Teller", "attribute/t/io.burano.test.Teller/secretOfTeller"
+	recalled := func() any {
+		t.Helper()
+		task, err := h.service.CallAction(t.Context(), demo, id, "t_recall", nil)
+		require.NoError(t, err)
+		h.ended(id)
+		result, err := h.service.ActionResult(t.Context(), demo, id, task)
+		require.NoError(t, err)
+		return result["result"]
+	}
+	isSealed := func(want string) {
+		t.Helper()
+		value, found, err := h.engine.Secret(t.Context(), id, kept)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, want, string(value))
+		attribute, found, err := h.store.Attribute(t.Context(), id, "t", class, engine.CodeAttribute("secretOfTeller"))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, map[string]any{"kept as a sealed secret": true}, attribute)
+	}
+	h.deploy(id, map[string]any{"?": map[string]any{"id": "t", "type": class}, "password": "x", "pin": "1", "access": map[string]any{}, "made": ""})
+	h.ended(id)
+	isSealed(`"kept as an attribute"`)
+	require.Equal(t, "kept is kept as an attribute", recalled())
+
+	require.NoError(t, h.db.Exec("DELETE FROM secrets WHERE name = ?", kept).Error)
+	require.NoError(t, h.db.Exec("UPDATE attributes SET value = ? WHERE object_id = 't'", `"of a former version"`).Error)
+	require.Equal(t, "kept is of a former version", recalled())
+	isSealed(`"of a former version"`)
+	require.Equal(t, "kept is of a former version", recalled())
+
+	h.deploy(id)
+	h.ended(id)
+	require.Zero(t, h.count("attributes"))
+	_, found, err := h.engine.Secret(t.Context(), id, kept)
+	require.NoError(t, err)
+	require.False(t, found)
 }

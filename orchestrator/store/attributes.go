@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"sync"
 	"sync/atomic"
 
@@ -126,11 +127,18 @@ func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, v
 	return err
 }
 
-// RemoveAttributes removes what is stored with an object that was destroyed.
+// AttributeSecrets begins the names of the secrets that attributes of an object are kept as. It is of one byte for each character.
+func AttributeSecrets(objectID string) string { return "attribute/" + url.PathEscape(objectID) + "/" }
+
+// RemoveAttributes removes what is stored with an object that was destroyed, the secrets that attributes are kept as among it.
 func (h *Hold) RemoveAttributes(ctx context.Context, objectID string) error {
 	var number int64
 	err := h.holding(ctx, "remove attributes", func(tx *gorm.DB) error {
 		number = h.attributes.writes.Add(1)
+		prefix := AttributeSecrets(objectID)
+		if err := tx.Where("environment_id = ? AND substr(name, 1, ?) = ?", h.task.EnvironmentID, len(prefix), prefix).Delete(&secretRow{}).Error; err != nil {
+			return err
+		}
 		return tx.Where("environment_id = ? AND object_id = ?", h.task.EnvironmentID, objectID).Delete(&Attribute{}).Error
 	})
 	h.attributes.removedAll(objectID, number, err)
