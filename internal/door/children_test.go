@@ -26,13 +26,17 @@ func TestMain(m *testing.M) {
 			"deep":  func([]byte) ([]byte, error) { return []byte{byte(deep(1 << 30))}, nil },
 			"large": func([]byte) ([]byte, error) {
 				var kept [][]byte
-				for {
+				for len(kept) < 1<<20 { // a TiB
 					kept = append(kept, bytes.Repeat([]byte("x"), 1<<20))
 				}
+				return kept[0], nil
 			},
 			"long": func([]byte) ([]byte, error) {
-				for {
+				sum := byte(0)
+				for i := range uint64(1 << 62) { // years
+					sum += byte(i)
 				}
+				return []byte{sum}, nil
 			},
 			"much": func([]byte) ([]byte, error) { return make([]byte, 1<<20), nil },
 		}))
