@@ -128,7 +128,7 @@ func TestTheStartWaitsForKeystoneAndReadinessIsTheDatabases(t *testing.T) {
 	require.Eventually(t, func() bool { _, body := get(url + "/metrics"); return strings.Contains(body, "burano_keystone_up 0") }, 2*time.Minute, 100*time.Millisecond)
 	status, body = get(url + "/readyz")
 	require.Equal(t, 200, status, body)
-	require.JSONEq(t, `{"ready": true, "checks": {"database": "ok"}}`, body)
+	require.JSONEq(t, `{"ready": true, "checks": {"database": "ok", "memory": "ok", "requests": "ok"}}`, body)
 	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, server.Wait())
 }

@@ -102,11 +102,6 @@ func (d *YAMLDecoder) Decode(into any) error {
 	return document.Decode(into)
 }
 
-// Measure reports an error with a line when a node, aliases written out, is beyond bounds.
-func Measure(node *yaml.Node, bounds Bounds) error {
-	return new(measured).add(node, 0, bounds.filled())
-}
-
 type measured struct {
 	values   int
 	written  int64

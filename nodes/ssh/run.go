@@ -325,27 +325,16 @@ var buffers = sync.Pool{New: func() any { return new([copied]byte) }}
 
 func (o *output) stdout(ctx context.Context) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
+		n := len(p)
+		p, err := o.takeGroup(p)
+		if err != nil || len(p) == 0 {
+			return n, err
+		}
 		if err := o.admit(ctx, len(p)); err != nil {
 			return 0, err
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		n := len(p)
-		if o.group == 0 {
-			head, rest, found := bytes.Cut(p, []byte("\n"))
-			if len(o.first)+len(head) > longestFirst {
-				return 0, o.refuse(&door.Exceeded{What: "the first line of its output", Bound: door.Bytes(longestFirst)})
-			}
-			o.first = append(o.first, head...)
-			if !found {
-				return n, nil
-			}
-			if o.group, _ = strconv.Atoi(strings.TrimSpace(string(o.first))); o.group == 0 {
-				o.group = -1
-			}
-			close(o.known)
-			p = rest
-		}
 		if o.sink != nil {
 			if _, err := o.sink.Write(p); err != nil {
 				return 0, o.refuse(err)
@@ -358,6 +347,29 @@ func (o *output) stdout(ctx context.Context) io.Writer {
 		o.remember(0, p)
 		return n, nil
 	})
+}
+
+// takeGroup reads the process group from the first line of standard output, and returns what follows. It is taken also once the context has ended: the
+// group is what is killed then.
+func (o *output) takeGroup(p []byte) (rest []byte, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.group != 0 {
+		return p, nil
+	}
+	head, rest, found := bytes.Cut(p, []byte("\n"))
+	if len(o.first)+len(head) > longestFirst {
+		return nil, o.refuse(&door.Exceeded{What: "the first line of its output", Bound: door.Bytes(longestFirst)})
+	}
+	o.first = append(o.first, head...)
+	if !found {
+		return nil, nil
+	}
+	if o.group, _ = strconv.Atoi(strings.TrimSpace(string(o.first))); o.group == 0 {
+		o.group = -1
+	}
+	close(o.known)
+	return rest, nil
 }
 
 func (o *output) stderr(ctx context.Context) io.Writer {

@@ -154,6 +154,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 		}
 		for _, claim := range p.claims(containers) {
 			claim.Namespace = ""
+			claim.Annotations = nil // Kubernetes lets nobody change the templates of a set that is there
 			set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, *claim)
 		}
 		return []runtime.Object{pods, set}

@@ -298,7 +298,7 @@ func TestWhatOnlyHeatCanDoIsRefused(t *testing.T) {
 	}
 	for said, template := range map[string]map[string]any{
 		"the type OS::Heat::ResourceGroup works only with Heat": word(map[string]any{"type": "OS::Heat::ResourceGroup"}),
-		`the function "yaql" works only with Heat`:              word(map[string]any{"properties": map[string]any{"salt": map[string]any{"yaql": map[string]any{}}}}),
+		`the function "resource_facade" works only with Heat`:   word(map[string]any{"properties": map[string]any{"salt": map[string]any{"resource_facade": "metadata"}}}),
 		"the property colour is not known":                      word(map[string]any{"properties": map[string]any{"colour": "red"}}),
 		"names a resource other, which the template has not":    word(map[string]any{"properties": map[string]any{"salt": get("resource", "other")}}),
 		"the deletion policy Snapshot works only with Heat":     word(map[string]any{"deletion_policy": "Snapshot"}),
