@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Tokens gives the Keystone token that requests are made with, and gets another one when it has ended. *gophercloud.ProviderClient is one.
@@ -26,6 +28,12 @@ type Client struct {
 	tokens Tokens
 	http   *http.Client
 }
+
+// Bounds of answers: a package is the largest that Send reads, and an error has a sentence or two for each object.
+const (
+	mostAnswer  = 1 << 30
+	mostRefusal = 4 << 20
+)
 
 // requestTime is how long one request may take, but for streams.
 const requestTime = 5 * time.Minute
@@ -83,7 +91,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body io.Reader, 
 		return nil, err
 	}
 	defer content.Close()
-	answer, err := io.ReadAll(content)
+	answer, err := door.ReadAll(content, mostAnswer, "the answer")
 	if err != nil {
 		return nil, fmt.Errorf("%s %s%s: %w", method, c.url, path, err)
 	}
@@ -109,7 +117,7 @@ func (c *Client) open(ctx context.Context, over *http.Client, method, path strin
 		return response.Body, nil
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
+	answer, err := door.ReadAll(response.Body, mostRefusal, "the answer")
 	if err != nil {
 		return nil, fmt.Errorf("%s %s%s: %w", method, c.url, path, err)
 	}
