@@ -110,6 +110,11 @@ func (s *Service) preview(ctx context.Context, caller identity.Caller, environme
 	found := changes(before, store.ForAPI(after), computed)
 	s.maskChanges(ctx, environment, found, before, store.ForAPI(after))
 	answer := Preview{Changes: found, Means: foreseen.Means, Losses: losses(before, found, foreseen.Kept), Kubernetes: foreseen.Objects, Problems: problems}
+	objects := map[string]placed{}
+	place(objects, "", store.ForAPI(after))
+	for _, one := range foreseen.Consents {
+		answer.Consents = append(answer.Consents, Consent{one.ObjectID, objects[one.ObjectID].Name, one.Text})
+	}
 	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, model.Objects) {
 		answer.Means = append(answer.Means, one.destroyed())
 		if !slices.Contains(model.MayDestroy, one.ID) {

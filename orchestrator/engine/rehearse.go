@@ -67,6 +67,8 @@ type Foreseen struct {
 	Means []string         // for a person: what it does besides, and what that costs
 	// Refused are objects that cannot be as the model says, for which it would do nothing.
 	Refused []Refusal
+	// Consents are objects whose data would lose its application, for which it is refused unless the caller allows it; found out for who looks only.
+	Consents []Refusal
 	// Objects are what of Kubernetes it would add, change and remove through Helm releases; found out for who looks only.
 	Objects []KubernetesChange
 	// Model is the model with what its classes add to it when it is loaded, and Computed are the properties in it that code gives, by the

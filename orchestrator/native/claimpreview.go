@@ -62,11 +62,18 @@ func (c *clusters) previewClaimsOf(ctx context.Context, interpreter *muranopl.In
 		return err
 	}
 	use := spec.claimUse(containersIn(all), there)
+	if len(use.unused) == 0 {
+		return nil
+	}
+	var unused []string
 	for _, claim := range use.unused {
-		foreseen.Means = append(foreseen.Means, fmt.Sprintf("%s of pod %s is used no more, and stays in the cluster with its data (this needs --allow-destroy %s)", describeClaim(claim), spec.name, spec.name))
+		unused = append(unused, describeClaim(claim))
 	}
-	if len(use.unused) > 0 && len(use.empty) > 0 {
-		foreseen.Means = append(foreseen.Means, fmt.Sprintf("of pod %s begin empty: %s", spec.name, strings.Join(use.empty, ", ")))
+	text := fmt.Sprintf("pod %s uses no more, and leaves in the cluster with its data: %s", spec.name, strings.Join(unused, ", "))
+	if len(use.empty) > 0 {
+		text += fmt.Sprintf("; %s begins empty", strings.Join(use.empty, ", "))
 	}
+	foreseen.Means = append(foreseen.Means, text)
+	foreseen.Consents = append(foreseen.Consents, engine.Refusal{ObjectID: pod.ID(), Text: text})
 	return nil
 }

@@ -76,7 +76,7 @@ func TestOrdinaryEditsLoseNoData(t *testing.T) {
 
 	// A renamed pod and a renamed application are the same ones.
 	edit("    name: store\n", "    name: shop\n", "name: pages\n", "name: sheets\n")
-	require.NotContains(t, preview(), "used no more")
+	require.NotContains(t, preview(), "uses no more")
 	deploy()
 	keeps("shop", "/data")
 	claims := c.kubectl(t, "", "get", "pvc", "-o", "name")
@@ -91,7 +91,9 @@ func TestOrdinaryEditsLoseNoData(t *testing.T) {
 	claim := strings.TrimPrefix(strings.TrimSpace(claims), "persistentvolumeclaim/")
 	volume := `      /var/data: {"?": {type: com.mirantis.docker.DockerPersistentVolume}, size: 10Mi}` + "\n"
 	edit(volume, "")
-	require.Contains(t, preview(), "claim "+claim+" (10Mi, made ")
+	output = preview()
+	require.Contains(t, output, "pod shop uses no more, and leaves in the cluster with its data: claim "+claim+" (10Mi, made ")
+	require.Contains(t, output, "allow it with --allow-destroy shop")
 	output, err = l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Error(t, err)
 	require.Contains(t, output, "pod shop would not use any more: claim "+claim)
