@@ -23,8 +23,8 @@ import (
 //  5. the only object of its class below the same parent and property;
 //  6. the order of a list, for objects that have no name of their own, or the same one: nothing else tells them apart.
 //
-// Rules 4 to 6 leave out objects with an id in the file: another id and another name make another object. An id that is a UUID holds as it is, so only
-// rule 1 applies to its object.
+// Rule 6 leaves out objects with an id in the file. An id that is a UUID holds as it is, so only rule 1 applies to its object. The model does not keep the
+// words of a file's ids, so a word alone does not make another object: it may have been given to an object that was there before.
 
 // modelObject is an object of a model or of a file, with the objects in it.
 type modelObject struct {
