@@ -195,8 +195,8 @@ func matchObjects(file, present *modelObject, known func(id string) string) {
 	for _, one := range present.inner {
 		hiddenPlaces(one.value, "", hidden)
 	}
-	matchBelow(file, present, several, without(written, func(o *modelObject) string { return o.byContent(hidden) }))
-	matchBelow(file, present, 1, without(written, (*modelObject).place))
+	matchBelow(file, present, several, without(isUUID, func(o *modelObject) string { return o.byContent(hidden) }))
+	matchBelow(file, present, 1, without(isUUID, (*modelObject).place))
 	matchBelow(file, present, several, without(written, (*modelObject).byOrder))
 }
 
