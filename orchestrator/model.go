@@ -45,6 +45,22 @@ func (s *Service) Model(ctx context.Context, caller identity.Caller, id, session
 	return value, nil
 }
 
+// Deployed is Model for what was deployed last: a deployment that was refused is not in it. It is the present model of an environment that was never deployed.
+func (s *Service) Deployed(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
+	row, err := s.environment(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	if row.Model.ObjectsCopy == nil {
+		return s.Model(ctx, caller, id, "", path)
+	}
+	value, found := lookUp(s.shown(ctx, row, store.ForAPI(row.Model.ObjectsCopy)), path)
+	if !found {
+		return nil, fault.New(fault.NotFound, "The resource could not be found: the deployed model has nothing at %q", strings.Join(path, "/"))
+	}
+	return value, nil
+}
+
 // PatchModel changes the object model of a session's draft by a JSON patch (RFC 6902: add, replace and remove; each with a value, as
 // Murano demands) and returns the whole new model. What the environment itself is made of can only be replaced, its ids not at all.
 func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, sessionID string, patch any) (map[string]any, error) {

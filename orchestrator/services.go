@@ -152,7 +152,11 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 		if err := put(objects); err != nil {
 			return err
 		}
-		keepRunning(environment.Model.Objects, objects)
+		deployed := environment.Model.ObjectsCopy
+		if deployed == nil {
+			deployed = environment.Model.Objects
+		}
+		keepRunning(deployed, objects)
 		return secret.Unmask(objects, session.Model.Objects, environment.Model.Objects, environment.Model.ObjectsCopy)
 	}
 	if validate {

@@ -198,7 +198,12 @@ func (h environmentHandlers) model(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	value, err := h.orchestrator.Model(ctx, caller, c.Param("environment"), sessionOf(c), path)
+	var value any
+	if c.QueryParam("deployed") == "true" {
+		value, err = h.orchestrator.Deployed(ctx, caller, c.Param("environment"), path)
+	} else {
+		value, err = h.orchestrator.Model(ctx, caller, c.Param("environment"), sessionOf(c), path)
+	}
 	if err != nil {
 		return err
 	}

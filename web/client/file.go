@@ -156,9 +156,9 @@ func (c *Client) TemplateIDs(ctx context.Context, template string, applications 
 	return c.stableIDs(ctx, "template "+template, applications, nil)
 }
 
-// presentApplications are those of an environment's present model.
+// presentApplications are those that an environment was deployed with last: what was refused since is not there.
 func (c *Client) presentApplications(ctx context.Context, environment string) ([]any, error) {
-	answer, err := c.Model(ctx, environment, "", "services")
+	answer, err := c.Send(ctx, http.MethodGet, "/v1/environments/"+environment+"/model/services?deployed=true", nil)
 	if IsStatus(err, http.StatusNotFound) { // a model without applications
 		return nil, nil
 	}
