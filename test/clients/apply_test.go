@@ -114,7 +114,7 @@ Methods:
 	_, project := s.token("demo", "demo")
 	s.write(map[string]string{"quota.yaml": "kind: Quota\nproject: " + project + "\nlimits: {environments: 2, packages: unlimited}\n"})
 	admin := s.as("admin", "admin")
-	require.Equal(t, "~ Quota "+project+"\n    environments: -1 → 2\n    packages: -1 → -1\n0 added, 1 changed, 0 as described\n", burano(admin, "apply", "-f", "quota.yaml"))
+	require.Equal(t, "~ Quota "+project+"\n    environments: 1000 → 2\n    packages: 500 → -1\n0 added, 1 changed, 0 as described\n", burano(admin, "apply", "-f", "quota.yaml"))
 	require.Contains(t, burano(admin, "apply", "-f", "quota.yaml"), "1 as described")
 	require.Regexp(t, `environments +1 +2 +an administrator`, burano(demo, "quota", "show"))
 

@@ -165,5 +165,5 @@ org.test.Boots: needs the image else (qcow2, bare): Glance does not have it, it 
 	require.Regexp(t, `(?m)^Classes +org.test.made.A, org.test.made.B$`, burano(demo, "package", "show", "org.test.made"))
 	require.Contains(t, burano(demo, "package", "create", "org.test.Three"), "org.test.Three.zip")
 	refused("name a folder, or a Heat template with -t", demo, "package", "create")
-	refused("no credentials: name an entry of clouds.yaml", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home}, "package", "list")
+	refused("no credentials: name an entry of clouds.yaml", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "OS_CLIENT_CONFIG_FILE=" + s.home + "/none.yaml"}, "package", "list")
 }

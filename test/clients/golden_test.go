@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -13,7 +14,9 @@ import (
 
 // TestTheProgramAnswersAsRecorded replays what was recorded of the catalog on the program itself, with tokens of a real Keystone.
 func TestTheProgramAnswersAsRecorded(t *testing.T) {
-	s := start(t)
+	s := startKeystone(t)
+	s.build()
+	s.serve(http.DefaultClient, "http", "--package-page", "20") // as the recorded Murano had it
 	demo, ofDemo := s.token("demo", "demo")
 	other, ofOther := s.token("other", "other")
 	admin, ofAdmin := s.token("burano", "service") // an administrator, whose project is said to own what comes with Burano

@@ -12,13 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/test/localcloud"
-	"github.com/burano/burano/test/localcloud/fault"
 )
 
-// Heat answers every update of such a stack with 500, as in an outage, which is borne for half an hour.
-func TestAStackWhoseUserHasLeftTheProjectIsExplainedAtOnce(t *testing.T) {
-	faults := &fault.Faults{}
-	s := startCloudWith(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.9" + os.Getenv("BURANO_SLOT") + ".0/24"), Prefix: "bll" + os.Getenv("BURANO_SLOT") + "-", Faults: faults})
+// Heat answers every update of such a stack with 500, as in an outage. Burano goes on with the stack itself.
+func TestAStackWhoseUserHasLeftTheProjectIsTakenOver(t *testing.T) {
+	s := startCloudWith(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.9" + os.Getenv("BURANO_SLOT") + ".0/24"), Prefix: "bll" + os.Getenv("BURANO_SLOT") + "-"})
 	s.serve(http.DefaultClient, "http")
 	admin, demo, other := s.identityOf("admin", "admin"), s.identityOf("demo", "demo"), s.identityOf("other", "other")
 	project, err := tokens.Get(t.Context(), demo, demo.Token()).ExtractProject()
@@ -53,19 +51,9 @@ resources:
 	require.NoError(t, roles.Unassign(t.Context(), admin, member[0].ID, roles.UnassignOpts(membership)).ExtractErr())
 	began := time.Now()
 	out, ok = deploy("demo", "long.yaml")
-	require.False(t, ok, out)
-	require.Contains(t, out, "it keeps a trust of user other for it, who has left")
+	require.True(t, ok, "the stack is taken over: %s", out)
 	require.Less(t, time.Since(began), time.Minute)
-
-	require.NoError(t, roles.Assign(t.Context(), admin, member[0].ID, membership).ExtractErr())
-	for i, kind := range []fault.Kind{fault.Internal, fault.Lost, fault.Conflict, fault.Unavailable, fault.Reset} {
-		require.NoError(t, faults.Order(fault.Fault{Method: "PUT", Path: "/orchestration/.*", Nth: i + 1, Kind: kind}))
-	}
-	out, ok = deploy("demo", "long.yaml")
-	require.True(t, ok, "an outage is borne: %s", out)
-	require.Less(t, len(faults.Pending()), 4, "the update met at least two of the faults")
-	require.NoError(t, roles.Unassign(t.Context(), admin, member[0].ID, roles.UnassignOpts(membership)).ExtractErr())
 	out, ok = deploy("demo", "short.yaml")
-	require.True(t, ok, "the stack has the trust of another user now: %s", out)
+	require.True(t, ok, "and goes on: %s", out)
 	s.burano(t, "environment", "delete", "word")
 }

@@ -163,7 +163,7 @@ func TestTheProgramAsAProcess(t *testing.T) {
 		}, time.Minute, 50*time.Millisecond)
 		status, text := show("/readyz")
 		require.Equal(t, http.StatusOK, status)
-		require.JSONEq(t, `{"ready": true, "checks": {"database": "ok"}}`, text)
+		require.JSONEq(t, `{"ready": true, "checks": {"database": "ok", "memory": "ok", "requests": "ok"}}`, text)
 		log, err := os.ReadFile(second.log)
 		require.NoError(t, err)
 		require.Regexp(t, `Keystone does not answer.*connection refused`, string(log))
