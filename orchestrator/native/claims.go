@@ -280,8 +280,20 @@ func (w workloads) superseded(wanted []runtime.Object) (workloads, services []ku
 
 // removeFormer deletes workloads, and waits until their pods have ended: two of them would write to one claim.
 func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kubernetes.Interface, former []kube.Ref) error {
-	foreground := metav1.DeletePropagationForeground
-	remove := metav1.DeleteOptions{PropagationPolicy: &foreground}
+	if err := p.deleteFormer(ctx, client, former, metav1.DeletePropagationForeground); err != nil {
+		return err
+	}
+	for _, ref := range former {
+		if err := deleteAndWait(ctx, api, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteFormer deletes what a pod has no use for any more, with what it owns. Kubernetes would leave the pods of a Job by itself.
+func (p podSpec) deleteFormer(ctx context.Context, client kubernetes.Interface, former []kube.Ref, propagation metav1.DeletionPropagation) error {
+	remove := metav1.DeleteOptions{PropagationPolicy: &propagation}
 	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{
 		"Deployment": client.AppsV1().Deployments(namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(namespace).Delete,
 		"Job": client.BatchV1().Jobs(namespace).Delete, "CronJob": client.BatchV1().CronJobs(namespace).Delete,
@@ -291,11 +303,6 @@ func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kube
 	for _, ref := range former {
 		if err := by[ref.Kind](ctx, ref.Name, remove); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the former %s %s of pod %s: %w", ref.Kind, ref.Name, p.name, err)
-		}
-	}
-	for _, ref := range former {
-		if err := deleteAndWait(ctx, api, ref); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -119,10 +119,8 @@ func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []conta
 	}
 	p.adopted = p.claimUse(containers, there).adopted
 	former, services := there.superseded(p.objects(containers))
-	for _, ref := range append(former, services...) {
-		if err := kube.Delete(ctx, api, ref); err != nil {
-			return err
-		}
+	if err := p.deleteFormer(ctx, client, append(former, services...), metav1.DeletePropagationBackground); err != nil {
+		return err
 	}
 	return p.clearSecrets(ctx, client, containers)
 }
