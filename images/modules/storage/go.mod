@@ -44,7 +44,7 @@ require (
 	github.com/kubernetes-csi/external-resizer/v2 v2.2.0
 	github.com/kubernetes-csi/external-snapshotter/client/v8 v8.7.0
 	github.com/kubernetes-csi/external-snapshotter/v8 v8.6.0
-	google.golang.org/grpc v1.81.1
+	google.golang.org/grpc v1.84.0
 	k8s.io/api v0.37.0
 	k8s.io/apimachinery v0.37.0
 	k8s.io/client-go v0.37.0
@@ -64,11 +64,23 @@ require (
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch v5.9.11+incompatible // indirect
 	github.com/fxamacker/cbor/v2 v2.9.2 // indirect
-	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/jsonpointer v1.0.0 // indirect
 	github.com/go-openapi/jsonreference v1.0.0 // indirect
 	github.com/go-openapi/swag v0.27.1 // indirect
+	github.com/go-openapi/swag/cmdutils v0.27.1 // indirect
+	github.com/go-openapi/swag/conv v0.27.1 // indirect
+	github.com/go-openapi/swag/fileutils v0.27.1 // indirect
+	github.com/go-openapi/swag/jsonname v0.26.0 // indirect
+	github.com/go-openapi/swag/jsonutils v0.27.1 // indirect
+	github.com/go-openapi/swag/loading v0.27.1 // indirect
+	github.com/go-openapi/swag/mangling v0.27.1 // indirect
+	github.com/go-openapi/swag/netutils v0.27.1 // indirect
+	github.com/go-openapi/swag/pools v0.27.1 // indirect
+	github.com/go-openapi/swag/stringutils v0.27.1 // indirect
+	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
+	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
@@ -81,33 +93,34 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
-	github.com/prometheus/client_golang v1.23.2 // indirect
-	github.com/prometheus/client_model v0.6.2 // indirect
-	github.com/prometheus/common v0.68.0 // indirect
-	github.com/prometheus/procfs v0.20.1 // indirect
+	github.com/prometheus/client_golang v1.25.0 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
-	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0 // indirect
-	go.opentelemetry.io/otel v1.44.0 // indirect
-	go.opentelemetry.io/otel/metric v1.44.0 // indirect
-	go.opentelemetry.io/otel/sdk v1.44.0 // indirect
-	go.opentelemetry.io/otel/sdk/metric v1.44.0 // indirect
-	go.opentelemetry.io/otel/trace v1.44.0 // indirect
+	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.69.0 // indirect
+	go.opentelemetry.io/otel v1.47.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
+	go.opentelemetry.io/otel/sdk/metric v1.45.0 // indirect
+	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
-	go.yaml.in/yaml/v3 v3.0.4 // indirect
-	golang.org/x/mod v0.37.0 // indirect
-	golang.org/x/net v0.57.0 // indirect
-	golang.org/x/oauth2 v0.36.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/term v0.45.0 // indirect
-	golang.org/x/text v0.40.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/mod v0.41.0 // indirect
+	golang.org/x/net v0.61.0 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/term v0.47.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
-	golang.org/x/tools v0.47.0 // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
-	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
+	golang.org/x/tools v0.51.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261005182115-fad411399dd8 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
@@ -121,42 +134,23 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace k8s.io/utils => k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2
-
-replace github.com/fxamacker/cbor/v2 => github.com/fxamacker/cbor/v2 v2.9.0
-
-replace github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.21.0
-
-replace github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.20.2
-
-replace github.com/go-openapi/swag => github.com/go-openapi/swag v0.23.0
-
-replace github.com/google/gnostic-models => github.com/google/gnostic-models v0.7.0
-
-replace github.com/prometheus/common => github.com/prometheus/common v0.67.5
-
-replace github.com/prometheus/procfs => github.com/prometheus/procfs v0.19.2
-
-replace github.com/spf13/pflag => github.com/spf13/pflag v1.0.9
-
-replace go.yaml.in/yaml/v2 => go.yaml.in/yaml/v2 v2.4.3
-
-replace golang.org/x/net => golang.org/x/net v0.49.0
-
-replace golang.org/x/oauth2 => golang.org/x/oauth2 v0.34.0
-
-replace golang.org/x/sync => golang.org/x/sync v0.19.0
-
-replace golang.org/x/sys => golang.org/x/sys v0.40.0
-
-replace golang.org/x/term => golang.org/x/term v0.39.0
-
-replace golang.org/x/text => golang.org/x/text v0.33.0
-
-replace golang.org/x/time => golang.org/x/time v0.14.0
-
-replace k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a
-
-replace sigs.k8s.io/structured-merge-diff/v6 => sigs.k8s.io/structured-merge-diff/v6 v6.3.3
-
-replace github.com/mailru/easyjson => github.com/mailru/easyjson v0.7.7
+// These are newer where the parts of version 0.37 ask for them: one set of versions with the product and Kubernetes is compiled once.
+replace (
+	github.com/fxamacker/cbor/v2 => github.com/fxamacker/cbor/v2 v2.9.1
+	github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.23.1
+	github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.21.5
+	github.com/go-openapi/swag => github.com/go-openapi/swag v0.26.0
+	github.com/go-openapi/swag/cmdutils => github.com/go-openapi/swag/cmdutils v0.26.0
+	github.com/go-openapi/swag/conv => github.com/go-openapi/swag/conv v0.26.0
+	github.com/go-openapi/swag/fileutils => github.com/go-openapi/swag/fileutils v0.26.0
+	github.com/go-openapi/swag/jsonutils => github.com/go-openapi/swag/jsonutils v0.26.0
+	github.com/go-openapi/swag/loading => github.com/go-openapi/swag/loading v0.26.0
+	github.com/go-openapi/swag/mangling => github.com/go-openapi/swag/mangling v0.26.0
+	github.com/go-openapi/swag/netutils => github.com/go-openapi/swag/netutils v0.26.0
+	github.com/go-openapi/swag/stringutils => github.com/go-openapi/swag/stringutils v0.26.0
+	github.com/go-openapi/swag/typeutils => github.com/go-openapi/swag/typeutils v0.26.0
+	github.com/go-openapi/swag/yamlutils => github.com/go-openapi/swag/yamlutils v0.26.0
+	k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20260501160325-927ab1f70cd6
+	k8s.io/utils => k8s.io/utils v0.0.0-20260319190234-28399d86e0b5
+	sigs.k8s.io/structured-merge-diff/v6 => sigs.k8s.io/structured-merge-diff/v6 v6.4.0
+)
