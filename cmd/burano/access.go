@@ -17,12 +17,12 @@ func kubeconfigCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "kubeconfig ENVIRONMENT [CLUSTER]",
 		Short: "Write a kubeconfig for a cluster, with a certificate that is valid for 24 hours, or without one",
-		Long: `Kubeconfig writes a kubeconfig with a certificate. Its group says which rights it has: burano:admins all of them, burano:editors those of Kubernetes'
-role edit, burano:readers those of view, and any other one what the cluster's own bindings say. By default it is the one with the most rights that the
-policy lets you have. --namespace is where kubectl looks without -n; it limits nothing.
+		Long: `Kubeconfig writes a kubeconfig with a certificate, whose group determines its rights. The group burano:admins has all rights, burano:editors the rights of
+Kubernetes' role edit, and burano:readers the rights of view. Any other group has the rights of the cluster's own bindings. The default is the group with the most
+rights that the policy allows you. --namespace is the default namespace of kubectl; it limits nothing.
 
 With --sign-in keystone it has no certificate: kubectl calls burano cluster token each time, which signs in as burano does, with OS_* variables or
-clouds.yaml. The roles of whoever signs in say which rights they have.`,
+clouds.yaml. The roles of the signed-in user determine the rights.`,
 		Example: `  burano cluster kubeconfig demo > demo.kubeconfig
   kubectl --kubeconfig demo.kubeconfig get nodes
   burano cluster kubeconfig demo --group burano:readers --namespace shop --lifetime 8h -o shop.kubeconfig
@@ -45,8 +45,8 @@ clouds.yaml. The roles of whoever signs in say which rights they have.`,
 	}
 	flags := command.Flags()
 	flags.StringVarP(&path, "output", "o", "", "file to write, readable by you only (default: standard output)")
-	flags.StringArrayVar(&options.Groups, "group", nil, "group of Kubernetes that it is for; may be given several times")
-	flags.StringVarP(&options.Namespace, "namespace", "n", "", "namespace that it begins in")
+	flags.StringArrayVar(&options.Groups, "group", nil, "group of Kubernetes in the certificate; repeatable")
+	flags.StringVarP(&options.Namespace, "namespace", "n", "", "default namespace of kubectl")
 	flags.StringVar(&options.Lifetime, "lifetime", "", "how long its certificate is valid, such as 8h; 24h at most")
 	flags.StringVar(&options.SignIn, "sign-in", "", "certificate, or keystone for a kubeconfig without one (default: certificate)")
 	return command
@@ -91,9 +91,9 @@ func clusterTokenCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "token ENVIRONMENT [CLUSTER]",
 		Short: "Print a certificate of an hour at most for kubectl, by signing in to Keystone",
-		Long: `Token is what kubectl calls for a kubeconfig that was written with --sign-in keystone. It signs in as every command of burano does, with OS_* variables or
-clouds.yaml, and prints what client-go takes from such programs (an ExecCredential). The certificate names the user, and groups: burano:admins,
-burano:editors or burano:readers, whichever the policy allows to their roles, keystone:project:ID, and keystone:role:NAME for each role.`,
+		Long: `Kubectl calls token for a kubeconfig that was written with --sign-in keystone. Token signs in as every command of burano does, with OS_* variables or
+clouds.yaml, and prints an ExecCredential for client-go. The certificate names the user and these groups: the one of burano:admins, burano:editors and
+burano:readers that the policy allows to the user's roles, keystone:project:ID, and keystone:role:NAME for each role.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			made, err := api.Credential(command.Context(), environment.ID, cluster)
@@ -113,7 +113,7 @@ func sshKeyCommand(connection *connection) *cobra.Command {
 	var own bool
 	command := &cobra.Command{
 		Use:   "ssh-key ENVIRONMENT [CLUSTER]",
-		Short: "Print the public key by which a machine lets Burano in, or give Burano a private one for a machine",
+		Short: "Print the public key with which a machine admits Burano, or give Burano a private key for a machine",
 		Example: `  burano cluster ssh-key demo | ssh root@198.51.100.7 'cat >> ~/.ssh/authorized_keys'
   burano cluster ssh-key demo --node lab-1 --private-key ~/.ssh/lab
   burano cluster ssh-key demo --node lab-1 --own`,
@@ -144,9 +144,9 @@ func sshKeyCommand(connection *connection) *cobra.Command {
 			return err
 		}),
 	}
-	command.Flags().StringVar(&node, "node", "", "name of the external node that a private key is for")
-	command.Flags().StringVar(&private, "private-key", "", "file with the private key with which Burano is to log in there; it is kept sealed")
-	command.Flags().BoolVar(&own, "own", false, "have Burano log in there with its own key again")
+	command.Flags().StringVar(&node, "node", "", "name of the external node of a private key")
+	command.Flags().StringVar(&private, "private-key", "", "file with the private key for Burano's login there; it is stored sealed")
+	command.Flags().BoolVar(&own, "own", false, "let Burano log in there with its own key again")
 	return command
 }
 

@@ -47,7 +47,7 @@ func actionShowCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "show ENVIRONMENT OBJECT ACTION",
-		Short: "Show what an action of a deployed object does, and which arguments it takes",
+		Short: "Describe an action of a deployed object and its arguments",
 		Args:  cobra.ExactArgs(3),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			action, err := environment.Action(args[0], args[1])

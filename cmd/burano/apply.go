@@ -30,10 +30,10 @@ func applyCommand(connection *connection) *cobra.Command {
 	var options applyOptions
 	command := &cobra.Command{
 		Use:   "apply -f FILE…",
-		Short: "Make quotas, packages, templates and environments what files describe",
-		Long: `Apply reads documents of YAML files, shows of each what differs from what is there, and then makes it so: quotas first, then packages,
+		Short: "Apply quotas, packages, templates and environments from files",
+		Long: `Apply reads documents of YAML files, shows the differences of each from its present state, and applies them: quotas first, then packages,
 templates and environments, which are deployed. Applying unchanged files again changes nothing. Nothing is begun when a document is wrong.
-What no document names, and fields that a document leaves out, stay as they are.
+Objects that no document names, and fields that a document omits, stay as they are.
 
   kind: Quota
   project: 7c1f…            # its id; default: your own project; only administrators may
@@ -56,12 +56,12 @@ What no document names, and fields that a document leaves out, stay as they are.
   name: demo
   applications: […]
 
-Packages that one requires, and that the catalog does not have, are uploaded too; they are looked for beside it and in the repository.
+Required packages that the catalog does not have are uploaded too, from the folder of the package or from the repository.
 
-With --label the server remembers under this label which packages, templates and environments were applied. --prune deletes those of the label
-that no document describes any more, and nothing else: it shows them first, and does it with --yes only.
+With --label the server remembers the applied packages, templates and environments under this label. --prune deletes objects of the label
+that no document describes any more, and nothing else: it shows them, and deletes them with --yes only.
 
-With --dry-run nothing is made or stored, also of environments that are not there. ` + exitCodesOfPreviews,
+With --dry-run nothing is made or stored, also of new environments. ` + exitCodesOfPreviews,
 		Example: `  burano apply -f platform.yaml --dry-run
   burano apply -f folder/ --wait
   burano apply -f folder/ --label platform --prune --yes
@@ -83,15 +83,15 @@ With --dry-run nothing is made or stored, also of environments that are not ther
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&options.files, "file", "f", nil, "a file, a folder of files *.yaml, or - for standard input; more than once for more than one")
+	flags.StringArrayVarP(&options.files, "file", "f", nil, "a file, a folder of files *.yaml, or - for standard input (repeatable)")
 	_ = command.MarkFlagRequired("file")
-	flags.BoolVar(&options.dryRun, "dry-run", false, "only show what would be added and changed")
+	flags.BoolVar(&options.dryRun, "dry-run", false, "only show the additions and changes")
 	flags.BoolVar(&options.wait, "wait", false, "wait for the deployments and show their reports; the exit code is 0 when all succeeded")
 	flags.StringSliceVar(&options.allowDestroy, "allow-destroy", nil, allowDestroyUsage)
 	addRepositoryFlag(command, &options.repository)
-	flags.StringVar(&options.label, "label", "", "remember what the files describe under this label")
-	flags.BoolVar(&options.prune, "prune", false, "delete what was applied under the label and is no longer described; only with --yes")
-	flags.BoolVar(&options.yes, "yes", false, "delete what --prune shows")
+	flags.StringVar(&options.label, "label", "", "remember the applied objects under this label")
+	flags.BoolVar(&options.prune, "prune", false, "delete objects of the label that no file describes any more; only with --yes")
+	flags.BoolVar(&options.yes, "yes", false, "delete the objects that --prune shows")
 	return command
 }
 

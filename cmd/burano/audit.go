@@ -11,7 +11,7 @@ import (
 )
 
 func auditCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "audit", Short: "The audit log: who did what"}
+	command := &cobra.Command{Use: "audit", Short: "The audit log: the actions of users"}
 	command.AddCommand(auditListCommand(connection))
 	return command
 }

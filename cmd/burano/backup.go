@@ -29,8 +29,8 @@ func (c *databaseCommands) backup() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Back the whole database up into a file, while the server runs or not",
-		Long: `Backup writes the database as it is at one moment, SQLite or PostgreSQL, into one file. "burano db restore" reads it into a database of
-either kind. FILE appears whole or not at all. It holds no key: keep a copy of secret.key, apart from it.`,
+		Long: `Backup writes the state of the database at one moment, SQLite or PostgreSQL, into one file. "burano db restore" reads it into a database of
+either kind. FILE appears whole or not at all. It contains no key: keep a copy of secret.key, apart from it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			ctx := command.Context()
@@ -102,11 +102,11 @@ func (c *databaseCommands) restore() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup into a new database, SQLite or PostgreSQL",
-		Long: `Restore fills a database that does not exist yet or is empty, and brings it up to date. Its servers must be stopped. With --replace it
-replaces an existing database, which is kept under another name; the command prints that name. The new database appears whole or not at
-all: a restore that was interrupted has changed nothing, and can be run again.
+		Long: `Restore fills a database that does not exist yet or is empty, and migrates it. Its servers must be stopped. With --replace it
+replaces an existing database, which stays under another name; the command prints that name. The new database appears whole or not at
+all: an interrupted restore has changed nothing, and can be run again.
 
-Deployments that ran when the backup was written go on, or fail where the cloud has gone on without them.`,
+Deployments that ran at the time of the backup continue, or fail where the cloud has changed since.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			ctx, out := command.Context(), command.OutOrStdout()
@@ -136,7 +136,7 @@ Deployments that ran when the backup was written go on, or fail where the cloud 
 			return err
 		},
 	}
-	command.Flags().BoolVar(&replace, "replace", false, "replace an existing database, which is kept under another name")
+	command.Flags().BoolVar(&replace, "replace", false, "replace an existing database, which stays under another name")
 	return command
 }
 

@@ -28,13 +28,13 @@ func brokerCommand(connection *connection) *cobra.Command {
 		Use:   "broker",
 		Short: "Offer the catalog to platforms by the Open Service Broker API",
 		Long: `Broker answers the Open Service Broker API 2.16 below /v2, as Murano's broker for Cloud Foundry did: platforms list the applications of the
-catalog as services, and make, change, bind and delete instances of them. It is a client of Burano's server and keeps nothing.
+catalog as services, and make, change, bind and delete instances of them. It is a client of Burano's server and stores nothing.
 
-Which Keystone, which project and which domain of users comes from clouds.yaml (OS_CLOUD or --os-cloud) or the OS_* variables. Who calls sends
-a user and a password of that domain (HTTP basic authentication), and acts with their roles in the project. Each instance is an environment
+Keystone, project and the users' domain come from clouds.yaml (OS_CLOUD or --os-cloud) or the OS_* variables. A caller sends
+a user and a password of that domain (HTTP basic authentication), and acts with that user's roles in the project. Each instance is an environment
 there, named service-<id of the instance>. An application that can be bound has an action getCredentials.
 
-Passwords go over the wire: use --tls-cert and --tls-key where that is not loopback.`,
+Passwords go over the network: use --tls-cert and --tls-key where that is not loopback.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			logger := slog.New(slog.NewTextHandler(os.Stderr, nil))

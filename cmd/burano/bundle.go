@@ -17,7 +17,7 @@ func bundleImportCommand(connection *connection) *cobra.Command {
 	var options importOptions
 	command := &cobra.Command{
 		Use:   "import PATH|URL|NAME…",
-		Short: "Upload the packages of bundles, and what they require",
+		Short: "Upload the packages of bundles and their required packages",
 		Long: `Import uploads the packages of bundles as "burano package import" does. For a bundle in a file it looks for the packages beside that file
 first.`,
 		Args: cobra.MinimumNArgs(1),
@@ -42,7 +42,7 @@ func bundleSaveCommand() *cobra.Command {
 	var options saveOptions
 	command := &cobra.Command{
 		Use:   "save PATH|URL|NAME",
-		Short: "Save the packages of a bundle, what they require, and their images to a folder",
+		Short: "Save the packages of a bundle, their required packages, and their images to a folder",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
 			finder := client.NewFinder(options.repository)

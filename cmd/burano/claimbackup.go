@@ -15,7 +15,7 @@ import (
 )
 
 func claimBackupCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "backup", Short: "What is in the volumes of a cluster's claims, kept in the cloud: make, list, restore"}
+	command := &cobra.Command{Use: "backup", Short: "Backups of the volumes of a cluster's claims in the cloud: make, list, restore"}
 	command.AddCommand(claimBackupCreateCommand(connection), claimBackupListCommand(connection), claimBackupRestoreCommand(connection), claimBackupDeleteCommand(connection))
 	return command
 }
@@ -48,8 +48,8 @@ func claimBackupCreateCommand(connection *connection) *cobra.Command {
 			return err
 		}),
 	}
-	command.Flags().StringArrayVar(&claims, "claim", nil, "NAMESPACE/NAME, or NAME in the namespace default; all when left out, several when repeated")
-	command.Flags().StringVar(&reason, "reason", "", "what it is for; it is kept with the backup")
+	command.Flags().StringArrayVar(&claims, "claim", nil, "NAMESPACE/NAME, or NAME in the namespace default (repeatable); default: all")
+	command.Flags().StringVar(&reason, "reason", "", "its purpose, which is stored with the backup")
 	return command
 }
 
@@ -92,7 +92,7 @@ func claimBackupListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVar(&all, "all", false, "those of all clusters of the project, also of such as were deleted")
+	command.Flags().BoolVar(&all, "all", false, "list backups of all clusters of the project, also of deleted ones")
 	return command
 }
 
@@ -100,7 +100,7 @@ func claimBackupRestoreCommand(connection *connection) *cobra.Command {
 	var backup, claim string
 	command := &cobra.Command{
 		Use:   "restore ENVIRONMENT [CLUSTER] --backup BACKUP",
-		Short: "Make a claim of a backup, which may be of another cluster of the project; a claim that is there stays as it is",
+		Short: "Make a claim from a backup, which may be of another cluster of the project; an existing claim stays unchanged",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			arguments := map[string]any{"backup": backup}
@@ -112,7 +112,7 @@ func claimBackupRestoreCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	command.Flags().StringVar(&backup, "backup", "", "id of the backup")
-	command.Flags().StringVar(&claim, "claim", "", "NAMESPACE/NAME, or NAME in the namespace default, of the claim that is made; as it was called when left out")
+	command.Flags().StringVar(&claim, "claim", "", "NAMESPACE/NAME, or NAME in the namespace default, of the new claim; default: its former name")
 	_ = command.MarkFlagRequired("backup")
 	return command
 }

@@ -48,7 +48,7 @@ func classListCommand(connection *connection) *cobra.Command {
 			})
 		}),
 	}
-	command.Flags().StringVar(&extends, "extends", "", "only this class and those that extend it, directly or not")
+	command.Flags().StringVar(&extends, "extends", "", "only this class and its direct and indirect subclasses")
 	print.addFlag(command)
 	return command
 }
@@ -103,7 +103,7 @@ func classCallCommand(connection *connection) *cobra.Command {
 	var pairs []string
 	command := &cobra.Command{
 		Use:   "call CLASS METHOD",
-		Short: "Call a static method that is an action, and print what it returns as JSON",
+		Short: "Call a static method that is an action, and print its result as JSON",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			arguments, err := actionArguments(pairs)

@@ -22,8 +22,8 @@ func imageMarkCommand(connection *connection) *cobra.Command {
 			return nil
 		}),
 	}
-	command.Flags().StringVar(&mark.Type, "type", "", "what forms ask for, such as linux or linux.kubernetes")
-	command.Flags().StringVar(&mark.Title, "title", "", "what forms call it")
+	command.Flags().StringVar(&mark.Type, "type", "", "type of image that forms look for, such as linux or linux.kubernetes")
+	command.Flags().StringVar(&mark.Title, "title", "", "title of the image in forms")
 	_ = command.MarkFlagRequired("type")
 	return command
 }
@@ -31,7 +31,7 @@ func imageMarkCommand(connection *connection) *cobra.Command {
 func imageUnmarkCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "unmark IMAGE-ID",
-		Short: "Take the mark of an image away",
+		Short: "Remove the mark of an image",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			if err := api.MarkImage(command.Context(), args[0], nil); err != nil {

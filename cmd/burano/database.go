@@ -25,8 +25,8 @@ func databaseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "db",
 		Short: "Maintain the server's database and the keys of its secrets",
-		Long: `The server brings its database up to date when it starts. These commands work on the database without a server. They find it as the
-server does: --database (PostgreSQL), or burano.db below --state (SQLite), from flags, environment or the file that --config names.`,
+		Long: `The server migrates its database when it starts. These commands work on the database without a server. They find it as the
+server does: --database (PostgreSQL), or burano.db below --state (SQLite), from flags, environment or the file of --config.`,
 	}
 	options := &serveOptions{}
 	flags := options.flags()
@@ -36,7 +36,7 @@ server does: --database (PostgreSQL), or burano.db below --state (SQLite), from 
 	c := &databaseCommands{options: options, flags: flags}
 	command.AddCommand(&cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database up to date",
+		Short: "Migrate the database",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			db, err := c.open(command.Context(), true)
@@ -53,7 +53,7 @@ server does: --database (PostgreSQL), or burano.db below --state (SQLite), from 
 		},
 	}, &cobra.Command{
 		Use:   "version",
-		Short: "Show the version of the database, and the one that this program needs",
+		Short: "Show the version of the database, and the version that this program needs",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			db, err := c.open(command.Context(), false)

@@ -16,7 +16,7 @@ import (
 func delegationCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "delegation",
-		Short: "The standing delegation of an environment: what Burano may do there in its owner's name",
+		Short: "The standing delegation of an environment: Burano's rights there on behalf of a user",
 		Long: `A task works with a trust of the user who starts it, which ends with the task. A token that can create no trust, such as one of an
 application credential, works with the environment's standing delegation if that belongs to the same user. In a project that lets Burano work with a role of its
 own (burano project enable) no delegation is needed.`,
@@ -88,7 +88,7 @@ func delegationSetCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().StringSliceVar(&roles, "role", nil, "role of yours that the trust gets (repeatable); by default those of the server's setting trust-roles")
+	command.Flags().StringSliceVar(&roles, "role", nil, "your role that the trust gets (repeatable); by default the roles of the server's setting trust-roles")
 	command.Flags().DurationVar(&lasts, "lasts", 0, "how long the trust lasts, such as 720h; by default until it is revoked")
 	command.Flags().StringVar(&credential, "application-credential", "", "id of one of your application credentials in this project, in place of a trust")
 	command.Flags().StringVar(&secretFile, "secret-file", "", "file with the application credential's secret")

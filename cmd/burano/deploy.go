@@ -20,7 +20,7 @@ func deployCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "deploy FILE",
 		Short: "Deploy an environment with its applications from a YAML file",
-		Long: `Deploy makes the environment that FILE names what the file describes, and deploys it. It creates the environment when the project has
+		Long: `Deploy applies FILE to the environment that it names, and deploys the environment. It creates the environment when the project has
 none of that name. Deploying an unchanged file again changes nothing that runs.
 
 The file has a name and a list of applications, each an object model as in Murano's API. Ids may be any readable names;
@@ -35,12 +35,12 @@ applications refer to each other by them:
       kubernetesCluster: cluster
       …
 
-Objects that the environment has keep their ids, and so their servers and data: they are found by id, otherwise by name (a node by the name of
+Existing objects keep their ids, and so their servers and data: they are found by id, otherwise by name (a node by the name of
 its instance), and not by their place in the file.
 
-It may also have region and defaultNetworks, which an environment gets when it is made.
+It may also have region and defaultNetworks, which an environment gets at its creation.
 
-With --dry-run nothing is made or stored, also of an environment that is not there. ` + exitCodesOfPreviews,
+With --dry-run nothing is made or stored, also of a new environment. ` + exitCodesOfPreviews,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			described, err := client.ReadEnvironmentFile(args[0])
@@ -72,7 +72,7 @@ With --dry-run nothing is made or stored, also of an environment that is not the
 	}
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "show the deployment's reports as they come; the exit code is 0 when it succeeded")
 	command.Flags().StringSliceVar(&allowDestroy, "allow-destroy", nil, allowDestroyUsage)
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be added, changed and removed, and what is wrong with the file")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show additions, changes, removals and the faults of the file")
 	return command
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func deploymentCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "deployment", Short: "Deployments, actions and deletions, with what they report"}
+	command := &cobra.Command{Use: "deployment", Short: "Deployments, actions and deletions, with their reports"}
 	command.AddCommand(deploymentListCommand(connection), deploymentShowCommand(connection), deploymentStepsCommand(connection), deploymentCancelCommand(connection), deploymentRetryCommand(connection))
 	return command
 }
@@ -99,7 +99,7 @@ func deploymentShowCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show reports as they come, until the end; the exit code is 0 when it succeeded")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show new reports, until the end; the exit code is 0 when it succeeded")
 	return command
 }
 
@@ -107,7 +107,7 @@ func deploymentStepsCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "steps DEPLOYMENT|ENVIRONMENT",
-		Short: "Show the steps of a deployment, how long they took and what they waited for",
+		Short: "Show the steps of a deployment, their durations and their dependencies",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onDeployment(func(command *cobra.Command, api *client.Client, row client.Deployment) error {
 			steps, err := api.Steps(command.Context(), row.ID)
@@ -144,7 +144,7 @@ func deploymentStepsCommand(connection *connection) *cobra.Command {
 func deploymentCancelCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel DEPLOYMENT|ENVIRONMENT",
-		Short: "Cancel a deployment; what it has made stays",
+		Short: "Cancel a deployment; its created resources stay",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onDeployment(func(command *cobra.Command, api *client.Client, row client.Deployment) error {
 			if err := api.Cancel(command.Context(), row.ID); err != nil {

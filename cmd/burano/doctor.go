@@ -37,18 +37,18 @@ func doctorCommand() *cobra.Command {
 	flags := options.flags()
 	command := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at the server's settings and at the cloud, and say what is missing and what mends it",
-		Long: `Doctor reads the settings as the server does (flags, environment, the file that --config names) and looks at what it would work with: the
-folder of its state, keys and database, its certificate, the clocks, Keystone, the service user and its roles, trusts, the cloud's services,
-external networks, flavors and images of nodes. It makes a trust and an application credential, which it deletes, and else changes nothing. It runs beside a server or before the
-first one is started.
+		Short: "Check the server's settings and the cloud, and name faults and remedies",
+		Long: `Doctor reads the settings as the server does (flags, environment, the file of --config) and checks the server's surroundings. It checks the
+folder of the state, keys and database, the certificate, the clocks, Keystone, the service user and its roles, and trusts. It also checks the cloud's services,
+external networks, flavors and images of nodes. It makes a trust and an application credential, which it deletes, and changes nothing else. It runs beside a server
+or before the first one is started.
 
---as names the entry of clouds.yaml of somebody who is to deploy: then the trust is theirs, and the quotas of their project are looked at.
+--as names the entry of clouds.yaml of a future user: then the trust is this user's, and the quotas of the user's project are checked.
 
---boot names an image: a server is made of it in a network of its own, with a floating IP, as deployments make them; doctor logs in and deletes all of it.
-That takes minutes, and says whether servers can be reached from here.
+--boot names an image. Doctor creates a server from it in a network of its own, with a floating IP, as deployments do; it logs in and deletes all of it.
+That takes minutes, and shows whether servers can be reached from here.
 
-Each line is ok, warning or failed, with what to do about it. The exit code is 1 when something has failed.`,
+Each line is ok, warning or failed, with its remedy. The exit code is 1 when a check has failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if boot.Flavor != "" && boot.Image == "" {
@@ -89,9 +89,9 @@ Each line is ok, warning or failed, with what to do about it. The exit code is 1
 		command.Flags().AddFlag(flags.Lookup(name))
 	}
 	command.Flags().StringVar(&as, "as", "", "entry of clouds.yaml of a user who deploys")
-	command.Flags().StringVar(&boot.Image, "boot", "", "image, by name or id, of a server that is made, logged in to and deleted")
-	command.Flags().StringVar(&boot.Flavor, "boot-flavor", "", "flavor of that server, by name or id (default the smallest that its image fits)")
-	command.Flags().DurationVar(&boot.Patience, "boot-patience", 10*time.Minute, "how long that server may take to be made, and then to answer")
+	command.Flags().StringVar(&boot.Image, "boot", "", "image, by name or id, of a test server that doctor creates, logs in to and deletes")
+	command.Flags().StringVar(&boot.Flavor, "boot-flavor", "", "flavor of the test server, by name or id (default: the smallest that fits its image)")
+	command.Flags().DurationVar(&boot.Patience, "boot-patience", 10*time.Minute, "time limit for the creation of the test server, and then for its answer")
 	print.addFlag(command)
 	return command
 }

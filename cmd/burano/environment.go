@@ -54,8 +54,8 @@ func environmentListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVar(&all, "all-projects", false, "list those of all projects (administrators)")
-	command.Flags().StringVar(&project, "project", "", "list those of the project with this id (administrators)")
+	command.Flags().BoolVar(&all, "all-projects", false, "list the environments of all projects (administrators)")
+	command.Flags().StringVar(&project, "project", "", "list the environments of the project with this id (administrators)")
 	command.MarkFlagsMutuallyExclusive("all-projects", "project")
 	return command
 }
@@ -143,8 +143,8 @@ func environmentObjectsCommand(connection *connection) *cobra.Command {
 			})
 		}),
 	}
-	command.Flags().StringVar(&session, "session", "", "the session whose draft is meant")
-	command.Flags().StringVar(&class, "class", "", "only objects of this class, or of one that extends it")
+	command.Flags().StringVar(&session, "session", "", "session of the draft")
+	command.Flags().StringVar(&class, "class", "", "only objects of this class or a subclass")
 	print.addFlag(command)
 	return command
 }
@@ -154,7 +154,7 @@ func environmentReportsCommand(connection *connection) *cobra.Command {
 	var limit int
 	command := &cobra.Command{
 		Use:   "reports NAME|ID OBJECT",
-		Short: "Show what an object has reported in all runs, newest first",
+		Short: "Show the reports of an object in all runs, newest first",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, args []string) error {
 			reports, err := api.ObjectReports(command.Context(), found.ID, args[0], limit)
@@ -207,7 +207,7 @@ separated by /. --patch changes the draft by a JSON patch.`,
 			return writeJSON(command.OutOrStdout(), answer)
 		}),
 	}
-	command.Flags().StringVar(&session, "session", "", "the session that holds the draft")
+	command.Flags().StringVar(&session, "session", "", "session of the draft")
 	command.Flags().StringVar(&path, "path", "", "part of the model to show")
 	command.Flags().StringVar(&patch, "patch", "", "file with a JSON patch (RFC 6902, the operations add, replace and remove), - for standard input")
 	return command
@@ -218,7 +218,7 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 	var abandon bool
 	command := &cobra.Command{
 		Use:   "delete NAME|ID…",
-		Short: "Delete environments with everything that was deployed in them, and wait until they are gone",
+		Short: "Delete environments with all their resources, and wait until they are gone",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
@@ -252,7 +252,7 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 		},
 	}
 	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait until they are gone")
-	command.Flags().BoolVar(&abandon, "abandon", false, "forget them at once, and leave everything in the cloud as it is")
+	command.Flags().BoolVar(&abandon, "abandon", false, "remove them from Burano at once, and leave their resources in the cloud")
 	return command
 }
 

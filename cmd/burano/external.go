@@ -12,10 +12,10 @@ func nodeAddCommand(connection *connection) *cobra.Command {
 	var port int
 	command := &cobra.Command{
 		Use:   "add ENVIRONMENT NAME --address ADDRESS",
-		Short: "Take a machine that is no server of the cloud into a cluster as a node",
-		Long: `Add has a machine join a cluster that somebody has set up: it has the content of a node image, with the Kubernetes of the cluster, and an address by which it
-and the other nodes reach each other. It lets Burano in over SSH: add the key that burano cluster ssh-key prints to its authorized_keys, or give a private key
-(--private-key). Its host key is the one of --host-key, or the one that the first connection shows, which is reported.`,
+		Short: "Add a machine that is no server of the cloud to a cluster as a node",
+		Long: `Add joins a prepared machine to a cluster. The machine has the content of a node image, with the Kubernetes of the cluster, and an address by which it
+and the other nodes reach each other. It must admit Burano over SSH: add the key of burano cluster ssh-key to its authorized_keys, or give a private key
+(--private-key). Its host key is --host-key, or the key of the first connection, which is reported.`,
 		Example: `  burano cluster ssh-key demo | ssh root@198.51.100.7 'cat >> ~/.ssh/authorized_keys'
   burano node add demo lab-1 --address 198.51.100.7 --host-key "$(ssh-keyscan -t ed25519 198.51.100.7)" --follow`,
 		Args: cobra.ExactArgs(2),
@@ -36,9 +36,9 @@ and the other nodes reach each other. It lets Burano in over SSH: add the key th
 	flags := command.Flags()
 	flags.StringVar(&address, "address", "", "the machine's own address")
 	flags.IntVar(&port, "port", 22, "port of its sshd")
-	flags.StringVar(&user, "user", "root", "who logs in: root, or who becomes root by sudo without a password")
+	flags.StringVar(&user, "user", "root", "user of the login: root, or a user that becomes root by sudo without a password")
 	flags.StringVar(&hostKey, "host-key", "", "its public host key, as ssh-keyscan -t ed25519 prints it")
-	flags.StringVar(&private, "private-key", "", "file with the private key with which Burano is to log in; it is kept sealed")
+	flags.StringVar(&private, "private-key", "", "file with the private key for Burano's login; it is stored sealed")
 	cobra.CheckErr(command.MarkFlagRequired("address"))
 	return command
 }
@@ -47,7 +47,7 @@ func nodeRemoveCommand(connection *connection) *cobra.Command {
 	var options nodeOptions
 	command := &cobra.Command{
 		Use:   "remove ENVIRONMENT NAME",
-		Short: "Take a machine that is no server of the cloud out of a cluster; the machine stays",
+		Short: "Remove a machine that is no server of the cloud from a cluster; the machine stays",
 		Args:  cobra.ExactArgs(2),
 		RunE: options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, node string, _ []string) (string, error) {
 			return callNamed(command, api, environment, cluster, "removeExternalNode", map[string]any{"node": node})

@@ -13,10 +13,9 @@ import (
 func findingCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "finding",
-		Short: "What is not as it should be in environments, and what mends it",
-		Long: `Burano looks at what runs in environments again and again: at nodes and members of clusters, and where an environment has a standing
-delegation also at its servers. What is not as it should be is a finding until a later look finds it no more. Clusters whose property
-autoRepair is true are brought back by themselves.`,
+		Short: "Faults of environments, and their remedies",
+		Long: `Burano checks deployed environments regularly: nodes and members of clusters, and servers where an environment has a standing
+delegation. A fault is a finding until a later check does not find it any more. Burano repairs clusters whose property autoRepair is true.`,
 	}
 	command.AddCommand(findingListCommand(connection))
 	return command
@@ -53,7 +52,7 @@ func findingListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVar(&closed, "closed", false, "also list what was wrong lately and is not any more")
+	command.Flags().BoolVar(&closed, "closed", false, "also list recently closed findings")
 	return command
 }
 

@@ -22,8 +22,8 @@ func groupAddCommand(connection *connection) *cobra.Command {
 	var zones, labels, taints []string
 	command := &cobra.Command{
 		Use:   "add ENVIRONMENT GROUP",
-		Short: "Give a cluster a group of minions",
-		Long: `Add has nodes join a cluster that are made from what is said here. What is left out is as with the first minion of the cluster's list. A group with a minimum
+		Short: "Add a group of minions to a cluster",
+		Long: `Add adds a group of new nodes to a cluster. Omitted properties are the same as those of the first minion in the cluster's list. A group with a minimum
 follows its load: it has as many nodes as its pods need, from the minimum to the maximum.`,
 		Example: `  burano cluster group add demo workers --count 2 --flavor m1.large --label disk=fast --follow
   burano cluster group add demo batch --minimum 0 --maximum 10 --taint batch=yes:NoSchedule --follow`,
@@ -57,15 +57,15 @@ follows its load: it has as many nodes as its pods need, from the minimum to the
 	}
 	options.addFlags(command)
 	flags := command.Flags()
-	flags.IntVar(&count, "count", 1, "how many nodes it has at first")
-	flags.IntVar(&minimum, "minimum", 0, "how few it may have; with it the group follows its load")
-	flags.IntVar(&maximum, "maximum", 1000, "how many it may have")
-	flags.IntVar(&after, "scale-down-after", 600, "for how many seconds nobody must have needed a node of a group that follows its load before it goes")
+	flags.IntVar(&count, "count", 1, "initial number of nodes")
+	flags.IntVar(&minimum, "minimum", 0, "minimum number of nodes; with it the group follows its load")
+	flags.IntVar(&maximum, "maximum", 1000, "maximum number of nodes")
+	flags.IntVar(&after, "scale-down-after", 600, "seconds for which a node of a group that follows its load must be unneeded before it is removed")
 	flags.StringVar(&flavor, "flavor", "", "flavor of its servers")
 	flags.StringVar(&image, "image", "", "image of its servers")
-	flags.StringArrayVar(&zones, "zone", nil, "availability zone; several times for several, over which its nodes are spread")
-	flags.StringArrayVar(&labels, "label", nil, "KEY=VALUE that all its nodes have in Kubernetes; several times for several")
-	flags.StringArrayVar(&taints, "taint", nil, "KEY[=VALUE]:EFFECT that all its nodes have; several times for several")
+	flags.StringArrayVar(&zones, "zone", nil, "availability zone (repeatable); nodes are spread over several zones")
+	flags.StringArrayVar(&labels, "label", nil, "label KEY=VALUE of all its nodes in Kubernetes (repeatable)")
+	flags.StringArrayVar(&taints, "taint", nil, "taint KEY[=VALUE]:EFFECT of all its nodes (repeatable)")
 	return command
 }
 
@@ -73,7 +73,7 @@ func groupRemoveCommand(connection *connection) *cobra.Command {
 	var options nodeOptions
 	command := &cobra.Command{
 		Use:   "remove ENVIRONMENT GROUP",
-		Short: "Take a group of minions out of a cluster, with all its nodes",
+		Short: "Remove a group of minions from a cluster, with all its nodes",
 		Args:  cobra.ExactArgs(2),
 		RunE: options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, group string, _ []string) (string, error) {
 			return callNamed(command, api, environment, cluster, "removeGroup", map[string]any{"group": group})

@@ -9,7 +9,7 @@ import (
 )
 
 func imageCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "image", Short: "The image that nodes of clusters are made from, and container images of applications"}
+	command := &cobra.Command{Use: "image", Short: "The image of cluster nodes, and container images of applications"}
 	command.AddCommand(imageBuildCommand(), imageBuildFromCommand(), imagePushCommand(connection), imageCopyCommand(connection), imageListCommand(connection), imageDeleteCommand(connection), imageUploadCommand(connection), imageMarkCommand(connection), imageUnmarkCommand(connection), imageCheckCommand(connection))
 	return command
 }
@@ -22,9 +22,9 @@ func imageBuildCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "build --source DIR",
 		Short: "Build the node image from the folder images/ of Burano's sources (as root)",
-		Long: `Build compiles Kubernetes, etcd, Calico and CoreDNS from pinned sources, makes a Debian root file system with them, and
-writes it as one tar for the local cloud, or, with --format qcow2 or raw, as a disk that machines of a real cloud boot. Each part is kept in a cache,
-so only what changed is made again. It needs root, Go and mmdebstrap, and for a disk mkfs.ext4, sfdisk, grub-mkimage, mtools and qemu-img.`,
+		Long: `Build compiles Kubernetes, etcd, Calico and CoreDNS from pinned sources, and makes a Debian root file system with them. It
+writes one tar for the local cloud, or, with --format qcow2 or raw, a disk that machines of a real cloud boot. Each part is cached,
+so only changed parts are made again. It needs root, Go and mmdebstrap, and for a disk mkfs.ext4, sfdisk, grub-mkimage, mtools and qemu-img.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Progress, options.Format = command.OutOrStdout(), images.Format(format)
@@ -46,13 +46,13 @@ so only what changed is made again. It needs root, Go and mmdebstrap, and for a 
 	command.Flags().StringVar(&options.Source, "source", "", "the folder images/ of Burano's sources")
 	command.Flags().StringVar(&format, "format", string(images.Tar), "tar, qcow2 or raw")
 	command.Flags().StringVar(&options.Out, "output", "", "file to write (default build/node-image.FORMAT)")
-	command.Flags().StringVar(&options.CacheDir, "cache", "", "folder that keeps built parts (default: burano/image in the user's cache folder)")
+	command.Flags().StringVar(&options.CacheDir, "cache", "", "cache of built parts (default: burano/image in the user's cache folder)")
 	command.Flags().StringVar(&options.Kubernetes, "kubernetes", "", "build with this minor version of Kubernetes, such as 1.35 (default: the newest)")
-	command.Flags().StringSliceVar(&options.With, "with", nil, "what the image has only when it is asked for: docker (Docker's engine, for containerRuntime: docker)")
+	command.Flags().StringSliceVar(&options.With, "with", nil, "optional part of the image: docker (Docker's engine, for containerRuntime: docker)")
 	command.Flags().BoolVar(&fetch, "prebuilt", false, "fetch the programs that their projects publish (prebuilt.yaml in the source) instead of compiling them")
-	command.Flags().StringVar(&prebuilt.Base, "prebuilt-base", "", "a mirror that has each file below its host and path (default: the projects' own places)")
-	command.Flags().StringVar(&prebuilt.Sums, "prebuilt-sums", "", "file that records checksums at first use, and that later builds demand (default: prebuilt.sums in the source)")
-	command.Flags().StringVar(&prebuilt.Roots, "prebuilt-roots", "", "file with the certificates that signatures are checked under (default: they are not checked)")
+	command.Flags().StringVar(&prebuilt.Base, "prebuilt-base", "", "a mirror that has each file below its host and path (default: the projects' own servers)")
+	command.Flags().StringVar(&prebuilt.Sums, "prebuilt-sums", "", "file in which the first use records checksums, which later builds require (default: prebuilt.sums in the source)")
+	command.Flags().StringVar(&prebuilt.Roots, "prebuilt-roots", "", "file with the certificates for the check of signatures (default: no check)")
 	cobra.CheckErr(command.MarkFlagRequired("source"))
 	return command
 }

@@ -20,7 +20,7 @@ import (
 func imageCheckCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [NAME|ID]",
-		Short: "Say whether an image of Glance can be a node of a cluster, what it lacks, and what to do about it",
+		Short: "Check whether an image of Glance can be a node of a cluster, and name missing properties and remedies",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := connection.glance(command.Context())

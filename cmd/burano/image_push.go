@@ -21,8 +21,8 @@ func imageBuildFromCommand() *cobra.Command {
 		Use:   "build-from NAME|DIR",
 		Short: "Build a container image of Debian's packages (as root)",
 		Long: `Build-from makes a container image of Debian's packages and writes it as an archive, for ` + "`burano image push`" + `. Images for applications of the
-catalog are known by name: ` + strings.Join(images.Applications(), ", ") + `. A folder of your own has container.yaml (name, entryPoint, commands, env, user, stopSignal) and,
-of each what it needs, a list of packages (packages), files to lay over them (files), and a script that ends the work (install, which finds the root
+catalog are known by name: ` + strings.Join(images.Applications(), ", ") + `. A folder of your own has container.yaml (name, entryPoint, commands, env, user, stopSignal) and the
+files that it names. These are a list of packages (packages), files to copy over them (files), and a script that runs last (install, with the root
 file system in ROOT). It needs root and mmdebstrap; packages come from the mirrors of this machine's own apt sources.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -36,8 +36,8 @@ file system in ROOT). It needs root and mmdebstrap; packages come from the mirro
 		},
 	}
 	command.Flags().StringVar(&options.Out, "output", "", "file to write (default: the name of the image with .tar)")
-	command.Flags().StringVar(&options.Name, "name", "", "what the image is called (default: what container.yaml says)")
-	command.Flags().StringVar(&options.CacheDir, "cache", "", "folder that keeps installed packages (default: burano/applications in the user's cache folder)")
+	command.Flags().StringVar(&options.Name, "name", "", "name of the image (default: the name in container.yaml)")
+	command.Flags().StringVar(&options.CacheDir, "cache", "", "cache of installed packages (default: burano/applications in the user's cache folder)")
 	return command
 }
 
@@ -47,13 +47,13 @@ func imagePushCommand(connection *connection) *cobra.Command {
 	var as string
 	command := &cobra.Command{
 		Use:   "push FILE",
-		Short: "Give a container image to Glance, from where Burano brings it to the nodes that run it, or to the registry of a cluster",
-		Long: `Push gives Glance a container image, from an archive as ` + "`burano image build-from` or `docker save`" + ` makes it. The image is called
-` + openstack.ContainerHost + `/NAME:TAG, and this is how applications name it: no registry is needed. Burano brings it to the minions of a cluster when something
-that runs it is deployed there. The project has it, or everybody with --public. A former image of that name in the project is hidden; what
-runs keeps it until it is deployed again.
+		Short: "Upload a container image to Glance, from which Burano copies it to nodes, or to the registry of a cluster",
+		Long: `Push uploads a container image to Glance, from an archive as ` + "`burano image build-from` or `docker save`" + ` makes it. The image is called
+` + openstack.ContainerHost + `/NAME:TAG, and this is how applications name it: no registry is needed. Burano copies it to the minions of a cluster when an application
+that runs it is deployed there. The image belongs to the project, or is public with --public. A former image of that name in the project is hidden;
+running applications keep it until they are deployed again.
 
-With --to it goes to the registry of an environment's cluster (enableRegistry) instead, under any name, and pods name it as is said then.`,
+With --to it goes to the registry of an environment's cluster (enableRegistry) instead, under any name; the command prints the name for pods.`,
 		Example: `  burano image push web.tar --to demo --as team/web:1`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ With --to it goes to the registry of an environment's cluster (enableRegistry) i
 	}
 	command.Flags().BoolVar(&public, "public", false, "let every project use the image in Glance (for administrators)")
 	to.addFlags(command, "environment whose cluster gets the image, in its registry")
-	command.Flags().StringVar(&as, "as", "", "what the image is called there, such as team/web:1 (default: as in the archive)")
+	command.Flags().StringVar(&as, "as", "", "name of the image there, such as team/web:1 (default: as in the archive)")
 	command.MarkFlagsMutuallyExclusive("public", "to")
 	return command
 }

@@ -188,8 +188,8 @@ func imageCopyCommand(connection *connection) *cobra.Command {
 	var called, platform string
 	command := &cobra.Command{
 		Use:   "copy IMAGE --to ENVIRONMENT",
-		Short: "Copy a container image from another registry to the one of a cluster",
-		Long: `Copy takes a container image from the registry that its name says, as this machine reaches it and with the logins of Docker's config.json, and pushes it
+		Short: "Copy a container image from another registry to a cluster's registry",
+		Long: `Copy pulls a container image from the registry in its name, from this machine and with the logins of Docker's config.json, and pushes it
 to the registry of the cluster (enableRegistry).`,
 		Example: `  burano image copy nginx:1.29 --to demo
   burano image copy registry.example.org/team/web:1 --to demo --as web:1`,
@@ -221,8 +221,8 @@ to the registry of the cluster (enableRegistry).`,
 		},
 	}
 	to.addFlags(command, "environment whose cluster gets the image")
-	command.Flags().StringVar(&called, "as", "", "what the image is called there, such as team/web:1 (default: as in its name)")
-	command.Flags().StringVar(&platform, "platform", "linux/amd64", "of an image for several, the one to copy")
+	command.Flags().StringVar(&called, "as", "", "name of the image there, such as team/web:1 (default: as in its name)")
+	command.Flags().StringVar(&platform, "platform", "linux/amd64", "platform to copy, of an image for several")
 	cobra.CheckErr(command.MarkFlagRequired("to"))
 	return command
 }
@@ -336,8 +336,8 @@ func imageDeleteCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "delete ENVIRONMENT IMAGE",
 		Short: "Delete a container image from the registry of a cluster",
-		Long: `Delete takes an image out of the registry of a cluster. Pods that run it go on; where it has to be pulled again they do not start. The room that its layers take
-is given back each day when the registry collects, of what no other image has, or when it starts: burano cluster recreate-pod has it do so at once.`,
+		Long: `Delete removes an image from the registry of a cluster. Pods that run it continue; where it has to be pulled again they do not start. The registry frees
+layers that no other image uses at its daily collection, or at its start: burano cluster recreate-pod restarts it at once.`,
 		Example: `  burano image delete demo team/web:1`,
 		Args:    cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {

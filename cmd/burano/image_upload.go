@@ -76,9 +76,9 @@ func imageUploadCommand(connection *connection) *cobra.Command {
 	var public bool
 	command := &cobra.Command{
 		Use:   "upload FILE",
-		Short: "Upload a node image to Glance, unless the same image is there already",
-		Long: `Upload gives Glance a disk (qcow2 or raw) or, for the local cloud, the tar, with the properties by which forms find it and hypervisors treat it
-well, and with the least disk and memory of a server. A former image of the name that Burano uploaded is replaced: of a disk it stays, hidden and under
+		Short: "Upload a node image to Glance, unless the same image exists there",
+		Long: `Upload uploads a disk (qcow2 or raw) or, for the local cloud, the tar to Glance. It sets the properties for forms and hypervisors,
+and the least disk and memory of a server. It replaces a former image of the same name that Burano uploaded: a disk stays, hidden and under
 another name, because servers were made from it; a tar is deleted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {

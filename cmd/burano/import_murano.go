@@ -25,13 +25,13 @@ func (c *databaseCommands) importMurano() *cobra.Command {
 	var preview, endUnfinished bool
 	command := &cobra.Command{
 		Use:   "import-murano [DSN]",
-		Short: "Take over what OpenStack Murano has in its database",
-		Long: `Import takes packages, categories, environments with their drafts and their history, and templates over from Murano's database, which it only
-reads. DSN is the setting connection of murano.conf; MURANO_DATABASE is asked without it, so that no other user of the machine sees the password.
+		Short: "Import the database of OpenStack Murano",
+		Long: `Import copies packages, categories, environments with their drafts and their history, and templates from Murano's database, which it only
+reads. DSN is the setting connection of murano.conf; the default is MURANO_DATABASE, so that no other user of the machine sees the password.
 
-Try --dry-run first: it says of each package and each environment what becomes of it, and changes nothing. The import can be repeated: what is
-here already is skipped, and each environment comes over whole or not at all. The next deployment of an environment takes over the stack that
-Murano made in Heat, and asks for a new trust.`,
+Try --dry-run first: it prints the result for each package and each environment, and changes nothing. The import can be repeated: existing
+objects are skipped, and each environment is imported whole or not at all. The next deployment of an environment takes over the stack that
+Murano made in Heat, and makes a new trust.`,
 		Example: `  burano db import-murano --dry-run mysql+pymysql://murano:PASSWORD@db.example.org/murano`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) (err error) {
@@ -79,8 +79,8 @@ Murano made in Heat, and asks for a new trust.`,
 			return runImport(ctx, command, taking)
 		},
 	}
-	command.Flags().BoolVarP(&preview, "dry-run", "n", false, "only say what would come over, and what would not and why")
-	command.Flags().BoolVar(&endUnfinished, "end-unfinished", false, "take what is deploying in Murano over as failed; only where no engine of Murano runs any more")
+	command.Flags().BoolVarP(&preview, "dry-run", "n", false, "only print the objects that would be imported, and the reasons for others")
+	command.Flags().BoolVar(&endUnfinished, "end-unfinished", false, "import unfinished deployments of Murano as failed; only where no engine of Murano runs any more")
 	return command
 }
 

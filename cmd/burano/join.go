@@ -35,12 +35,12 @@ func nodeTokenCreateCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "create ENVIRONMENT [CLUSTER]",
-		Short: "Make a token with which one machine joins, and print the command that is run there",
+		Short: "Make a token with which one machine joins, and print the command for the machine",
 		Long: `Create makes a token with which one machine becomes a node of the cluster, once. It prints the command that root runs on the machine, which must have the
-content of a node image and the program burano. The machine joins in your name: Burano gets a trust of yours for it, which ends with the token.
+content of a node image and the program burano. The machine joins on your behalf: Burano gets a trust from you for it, which ends with the token.
 
-The command names the server by the address that burano itself uses, or by --server. Where no public authority has signed the server's certificate, it
-has a pin of it.`,
+The command contains the server's address, from burano's own configuration or from --server. Where no public authority has signed the server's certificate, it
+contains a pin of it.`,
 		Example: `  burano node token create demo --ttl 30m
   burano node token create demo --server https://burano.example.org:8082`,
 		Args: cobra.RangeArgs(1, 2),
@@ -93,7 +93,7 @@ func nodeTokenListCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "list ENVIRONMENT [CLUSTER]",
-		Short: "List the tokens of a cluster with the machines that have used them; those that ended go after a day",
+		Short: "List the tokens of a cluster with the machines that have used them; ended ones are deleted after a day",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			list, err := api.JoinTokens(command.Context(), environment.ID, cluster)
@@ -116,7 +116,7 @@ func nodeTokenDeleteCommand(connection *connection) *cobra.Command {
 	var cluster string
 	command := &cobra.Command{
 		Use:   "delete ENVIRONMENT ID",
-		Short: "Have nobody use a token any more; a machine that joins by it already goes on",
+		Short: "Revoke a token; a machine that already joins with it continues",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			id, err := environment.ClusterID(cluster)
@@ -146,9 +146,9 @@ func nodeJoinCommand() *cobra.Command {
 	var options machineOptions
 	command := &cobra.Command{
 		Use:   "join --server URL --token TOKEN",
-		Short: "Make this machine a node of the cluster that a token is for (run as root on the machine)",
-		Long: `Join is what burano node token create prints, for root on a machine with the content of a node image. It looks at the machine, and says all that is missing
-before anything is changed. Then it lets the server's key in, in authorized_keys of --user, has the server join the machine over SSH, and tells how far that is until the node is
+		Short: "Make this machine a node of the cluster of a token (run as root on the machine)",
+		Long: `Root runs join, as burano node token create prints it, on a machine with the content of a node image. It checks the machine, and reports all faults
+before anything is changed. Then it adds the server's key to authorized_keys of --user, lets the server join the machine over SSH, and shows the progress until the node is
 ready. When it fails, the same command can be run again on this machine until the token expires.`,
 		Example: `  burano node join --server https://burano.example.org:8082 --token 0f3c….ABCD… --pin sha256:9d2e…
   burano node join --server https://burano.example.org:8082 --token 0f3c….ABCD… --address 198.51.100.7 --name lab-1`,
@@ -161,9 +161,9 @@ ready. When it fails, the same command can be run again on this machine until th
 	flags.StringVar(&options.server, "server", "", "address of the Burano server")
 	flags.StringVar(&options.token, "token", "", "the token")
 	flags.StringVar(&options.pin, "pin", "", "SHA-256 of the public key of the server's certificate, where no public authority has signed it")
-	flags.StringVar(&options.address, "address", "", "the machine's own address, at which the server and the other nodes reach it (default: the one by which it reaches the server)")
-	flags.StringVar(&options.name, "name", "", "what the node is to be called (default: the machine's name)")
-	flags.StringVar(&options.user, "user", "root", "who the server logs in as: root, or who becomes root by sudo without a password")
+	flags.StringVar(&options.address, "address", "", "the machine's own address, at which the server and the other nodes reach it (default: the address from which it reaches the server)")
+	flags.StringVar(&options.name, "name", "", "name of the node (default: the machine's name)")
+	flags.StringVar(&options.user, "user", "root", "user of the server's login: root, or a user that becomes root by sudo without a password")
 	flags.Uint16Var(&options.port, "port", 22, "port of the machine's sshd")
 	cobra.CheckErr(command.MarkFlagRequired("server"))
 	cobra.CheckErr(command.MarkFlagRequired("token"))

@@ -21,14 +21,14 @@ const lateWrites = time.Minute
 func (c *databaseCommands) keys() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "keys",
-		Short: "List and change the keys of the secrets, with how many values are sealed under each",
+		Short: "List and change the keys of the secrets, with the number of values under each",
 		Long: `The file secret.key below --state has a key on each line: the first one is active and seals, all of them open. To replace a key,
 while the server runs:
 
   burano db reseal --new-key     adds a key, makes it active and seals everything again under it
   burano db keys remove ID       removes the former key, once nothing is sealed under it
 
-A backup needs the keys of its time: keep the former file with it. Where several servers share a database, run "keys add --inactive",
+A backup needs the keys of its time: store the former file with it. Where several servers share a database, run "keys add --inactive",
 copy the file to all servers, then "keys activate" on each of them, then "reseal", and last "keys remove" on each.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -54,7 +54,7 @@ copy the file to all servers, then "keys activate" on each of them, then "reseal
 	add.Flags().BoolVar(&inactive, "inactive", false, "let the key only open, until burano db keys activate makes it seal")
 	command.AddCommand(add, &cobra.Command{
 		Use:   "activate ID",
-		Short: "Make a key of the file the one that seals from now on",
+		Short: "Make a key of the file the active one",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := c.options.resolve(c.flags); err != nil {
@@ -79,9 +79,9 @@ func (c *databaseCommands) reseal() *cobra.Command {
 	var newKey bool
 	command := &cobra.Command{
 		Use:   "reseal",
-		Short: "Seal under the active key what is sealed under former ones",
-		Long: `Reseal goes through the database in small steps, while the server runs or not. It may be interrupted at any moment and run
-again: it goes on with what is left. Afterwards nothing needs the former keys, and "burano db keys remove" removes them.`,
+		Short: "Seal all values of former keys under the active key",
+		Long: `Reseal works through the database in small steps, while the server runs or not. It may be interrupted at any moment and run
+again: it continues with the rest. Afterwards nothing needs the former keys, and "burano db keys remove" removes them.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, out := command.Context(), command.OutOrStdout()

@@ -44,7 +44,7 @@ func command() *cobra.Command {
 		Use:   "burano",
 		Short: "An application catalog and VM orchestrator for OpenStack",
 		Long: `Burano deploys applications from a catalog on an OpenStack cloud: it creates servers through Heat and Nova, configures
-them over SSH (as a Kubernetes cluster first of all), and publishes what runs there through gateways.
+them over SSH (as a Kubernetes cluster first of all), and publishes their applications through gateways.
 
 Client commands sign in to Keystone with clouds.yaml (OS_CLOUD or --os-cloud names the entry) or with the OS_* variables,
 and find the server through the service catalog (type application-catalog), BURANO_URL or --url.`,

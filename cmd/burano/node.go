@@ -104,7 +104,7 @@ func forwardCommand() *cobra.Command {
 	var hosts []string
 	command := &cobra.Command{
 		Use:   "forward",
-		Short: "Let nodes that have no way out reach registries (runs on masters)",
+		Short: "Forward nodes without access to the outside to registries (runs on masters)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			pair, err := tls.LoadX509KeyPair(certificate, key)
@@ -132,7 +132,7 @@ func forwardCommand() *cobra.Command {
 	command.Flags().StringVar(&key, "key", "", "file with its key (PEM)")
 	command.Flags().StringVar(&authority, "client-ca", "", "file with the authorities of clients' certificates (PEM)")
 	command.Flags().StringVar(&client, "client", "", "the common name of clients' certificates")
-	command.Flags().StringSliceVar(&hosts, "hosts", nil, "hosts that are reached, each with a port or without, and domains with a dot in front")
+	command.Flags().StringSliceVar(&hosts, "hosts", nil, "allowed hosts, each with a port or without, and domains with a leading dot")
 	for _, name := range []string{"listen", "cert", "key", "client-ca", "client"} {
 		cobra.CheckErr(command.MarkFlagRequired(name))
 	}
@@ -186,12 +186,12 @@ func gatewayCommand() *cobra.Command {
 	}
 	store.add(command)
 	command.Flags().StringVar(&config, "haproxy-config", "/etc/haproxy/haproxy.cfg", "HAProxy's configuration file, which this daemon writes")
-	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all let in (CIDRs)")
+	command.Flags().StringSliceVar(&internal, "internal", nil, "networks of the cluster, whose traffic is all admitted (CIDRs)")
 	command.Flags().BoolVar(&six, "ipv6", false, "listen on addresses of IPv6 too")
-	command.Flags().StringSliceVar(&ssh, "ssh-from", nil, "from where SSH is let in (CIDRs); without it from everywhere")
+	command.Flags().StringSliceVar(&ssh, "ssh-from", nil, "ranges from which SSH is admitted (CIDRs); default: all")
 	command.Flags().UintSliceVar(&open, "open", nil, "ports of the node itself that are let in from everywhere")
 	command.Flags().StringVar(&name, "name", "", "name of this node, under which certificates are sealed for it; without it HTTPS has none")
-	command.Flags().StringVar(&key, "seal-key", gateway.SealKey, "file with the key that certificates are sealed to; it is made when there is none")
+	command.Flags().StringVar(&key, "seal-key", gateway.SealKey, "file with the key for which certificates are sealed; it is created when missing")
 	command.Flags().StringVar(&metrics, "metrics", "", "host and port of its metrics, which only the cluster's networks reach")
 	command.AddCommand(gatewayStatusCommand())
 	return command
@@ -203,7 +203,7 @@ func gatewayStatusCommand() *cobra.Command {
 	var socket string
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Show what the gateway on this node serves; the exit code is 0 when that is all that it is to serve",
+		Short: "Show the routes that the gateway on this node serves; the exit code is 0 when it serves all of its routes",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			found, err := gateway.AskStatus(command.Context(), socket)
@@ -231,7 +231,7 @@ func gatewayStatusCommand() *cobra.Command {
 		},
 	}
 	print.addFlag(command)
-	command.Flags().StringVar(&socket, "socket", route.StatusSocket, "where the daemon answers")
+	command.Flags().StringVar(&socket, "socket", route.StatusSocket, "the daemon's socket")
 	return command
 }
 
@@ -275,11 +275,11 @@ func etcdCommand() *cobra.Command {
 	var scratch, token string
 	var node etcd.Node
 	check := &cobra.Command{
-		Use: "check [SNAPSHOT]", Short: "Find out whether a snapshot can be restored", Args: cobra.MaximumNArgs(1),
-		Long: `Check finds out whether a snapshot can be restored, and tells its revision, its keys, its size and its hash.
+		Use: "check [SNAPSHOT]", Short: "Test whether a snapshot can be restored", Args: cobra.MaximumNArgs(1),
+		Long: `Check tests whether a snapshot can be restored, and prints its revision, its keys, its size and its hash.
 
 The server runs it without an argument. Then it reads names of snapshots from its standard input, a line each, and answers each with a line of
-JSON. It ends at the first snapshot that is damaged, and when its input ends, also while it checks one.`,
+JSON. It ends at the first damaged snapshot, and when its input ends, also while it checks one.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return checkEach(command.Context(), command.InOrStdin(), command.OutOrStdout(), scratch)
@@ -289,14 +289,14 @@ JSON. It ends at the first snapshot that is damaged, and when its input ends, al
 		},
 	}
 	begin := &cobra.Command{
-		Use: "restore SNAPSHOT DATA", Short: "Begin the data of a member, the first one of a new cluster, with a snapshot", Args: cobra.ExactArgs(2),
+		Use: "restore SNAPSHOT DATA", Short: "Create the data of a member, the first one of a new cluster, from a snapshot", Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error { return restore.Member(args[0], args[1], node, token) },
 	}
 	begin.Flags().StringVar(&node.Name, "name", "", "name of the member's node")
 	begin.Flags().TextVar(&node.Address, "address", netip.Addr{}, "address of the member's node")
-	begin.Flags().StringVar(&token, "token", "", "what the new cluster's id is made of")
+	begin.Flags().StringVar(&token, "token", "", "text from which the new cluster's id is computed")
 	position := &cobra.Command{
-		Use: "position DATA", Short: "Tell the last entry that a member has", Args: cobra.ExactArgs(1),
+		Use: "position DATA", Short: "Print the last entry of a member", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			found, err := restore.PositionOf(args[0])
 			return print(command, found, err)
@@ -309,7 +309,7 @@ JSON. It ends at the first snapshot that is damaged, and when its input ends, al
 		},
 	}
 	for _, one := range []*cobra.Command{check, export} {
-		one.Flags().StringVar(&scratch, "scratch", "", "folder for what is needed meanwhile; default: where temporary files are")
+		one.Flags().StringVar(&scratch, "scratch", "", "folder for temporary files; default: the system's")
 	}
 	command.AddCommand(check, begin, position, export)
 	return command

@@ -16,11 +16,11 @@ import (
 func nodeCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "node", Short: "Nodes of clusters: labels, taints, cordon, lock, reboot, replace"}
 	command.AddCommand(nodeListCommand(connection), nodeLabelCommand(connection), nodeTaintCommand(connection),
-		nodeDeedCommand(connection, "cordon", "Have a node take no new pods; those that it has stay", false),
-		nodeDeedCommand(connection, "uncordon", "Have a node take pods again, whoever has cordoned it", false),
+		nodeDeedCommand(connection, "cordon", "Stop a node from taking new pods; its present pods stay", false),
+		nodeDeedCommand(connection, "uncordon", "Let a node take pods again, independently of who cordoned it", false),
 		nodeDeedCommand(connection, "lock", "Empty a node, also a dead one, and take it out of service until it is unlocked", true),
 		nodeDeedCommand(connection, "unlock", "Take a locked node into service again", false),
-		nodeDeedCommand(connection, "reboot", "Start a node's server anew, once what runs on it is elsewhere", true),
+		nodeDeedCommand(connection, "reboot", "Restart a node's server, once its pods are elsewhere", true),
 		nodeAddCommand(connection), nodeRemoveCommand(connection), nodeTokenCommand(connection), nodeJoinCommand(),
 		nodeDeedCommand(connection, "replace", "Give a node another server, which joins before the former one goes", false))
 	return command
@@ -72,7 +72,7 @@ func nodeListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVar(&wide, "all", false, "show all labels and taints, whoever has set them")
+	command.Flags().BoolVar(&wide, "all", false, "show all labels and taints, not only those that were set through Burano")
 	return command
 }
 
@@ -208,8 +208,8 @@ func nodeDeedCommand(connection *connection, deed, short string, empties bool) *
 		command.Flags().BoolVar(&lose, loseVolumesFlag, false, loseVolumesHelp)
 	}
 	if empties {
-		command.Flags().DurationVar(&patience, "patience", 0, "how long pods have to move, as disruption budgets allow; default: what the server says")
-		command.Flags().BoolVar(&force, "force", false, "also where pods do not move in time, or more than the node is away meanwhile")
+		command.Flags().DurationVar(&patience, "patience", 0, "time for pods to move, as disruption budgets allow; default: the server's setting")
+		command.Flags().BoolVar(&force, "force", false, "also when pods do not move in time, or when more than the node is interrupted")
 	}
 	return command
 }

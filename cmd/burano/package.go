@@ -63,7 +63,7 @@ func packageListCommand(connection *connection) *cobra.Command {
 	filters := map[string]*string{}
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List packages: those that can be deployed, or all",
+		Short: "List packages: the deployable ones, or all",
 		Example: `  burano package list --search kubernetes
   burano package list --owned --all -o json`,
 		Args: cobra.NoArgs,
@@ -87,7 +87,7 @@ func packageListCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().BoolVar(&all, "all", false, "also list disabled packages and, for administrators, those of other projects")
+	command.Flags().BoolVar(&all, "all", false, "also list disabled packages and, for administrators, packages of other projects")
 	command.Flags().BoolVar(&owned, "owned", false, "list only the project's own")
 	for name, usage := range map[string]string{"search": "with these words in any of their texts, separated by commas", "fqn": "with this full name", "name": "with this display name",
 		"type": "of this type: Application or Library", "category": "of this category", "tag": "with this tag", "class": "with a class of this name"} {

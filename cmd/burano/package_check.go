@@ -19,10 +19,10 @@ func packageCheckCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check PATH…",
 		Short: "Check packages (zips or folders) for mistakes",
-		Long: `Check reads packages as the server does and reports what it can find without running them: a wrong manifest, classes that cannot be read,
-unknown classes, functions and methods, wrong contracts, values with $ that are no expressions, unreachable instructions, templates of execution
-plans that cannot run, unused resources. Each finding is a
-line: file:line:column: rule: what. The exit code is 1 when a finding keeps the package from working.`,
+		Long: `Check reads packages as the server does and reports the faults that it can find without running them. These are a wrong manifest, classes that cannot be read,
+unknown classes, functions and methods, wrong contracts, and values with $ that are no expressions. They are also unreachable instructions, templates of execution
+plans that cannot run, and unused resources. Each fault is a
+line: file:line:column: rule: text. The exit code is 1 when a fault prevents a package from working.`,
 		Example: `  burano package check ./io.example.App
   burano package check app.zip --packages ./libraries`,
 		Args: cobra.MinimumNArgs(1),
@@ -70,7 +70,7 @@ line: file:line:column: rule: what. The exit code is 1 when a finding keeps the 
 			return nil
 		},
 	}
-	command.Flags().StringArrayVar(&beside, "packages", nil, "package, or folder of packages, that the checked ones may require (repeatable); those that come with Burano are always known")
+	command.Flags().StringArrayVar(&beside, "packages", nil, "package, or folder of packages, that the checked ones may require (repeatable); Burano's own packages are always known")
 	return command
 }
 

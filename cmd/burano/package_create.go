@@ -64,10 +64,10 @@ func packageCreateCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVarP(&options.template, "template", "t", "", "Heat template to make the package of; files that it names (get_file, nested templates) are packed with it")
+	flags.StringVarP(&options.template, "template", "t", "", "Heat template of the package; files that it names (get_file, nested templates) are packed with it")
 	flags.StringArrayVar(&options.environments, "environment", nil, "environment file of Heat to pack with the template, with the files of its resource_registry; may be repeated")
 	flags.StringVarP(&options.classes, "classes", "c", "", "folder of class files, each of which starts with the Name of its class")
-	flags.StringVar(&options.chart, "chart", "", "Helm chart to make the package of: its folder, its archive (.tgz), or its address in a registry (oci://…), from where the server fetches it")
+	flags.StringVar(&options.chart, "chart", "", "Helm chart of the package: its folder, its archive (.tgz), or its address in a registry (oci://…), from which the server fetches it")
 	flags.StringVarP(&options.resources, "resources", "r", "", "folder of resources")
 	flags.StringVarP(&options.ui, "ui", "u", "", "file of the dynamic UI")
 	flags.StringVarP(&options.logo, "logo", "l", "", "file of the logo: PNG, JPEG or GIF")

@@ -32,7 +32,7 @@ named packages, beside each file (<folder>/<full name>.zip or <folder>/<full nam
 
 A repository (--repository or MURANO_REPO_URL) has its packages at apps/<full name>.zip, and images at images/<name>.
 
-At the end it lists the images that the packages need (images.lst), whether Glance has them, and what to do when it has not.`,
+At the end it lists the images that the packages need (images.lst), whether Glance has them, and the commands for missing ones.`,
 		Example: `  burano package import ./io.example.App
   burano package import --exists-action u app.zip
   burano package import --repository https://apps.example.org io.example.App`,
@@ -48,13 +48,13 @@ At the end it lists the images that the packages need (images.lst), whether Glan
 	}
 	options.addFlags(command)
 	command.Flags().StringSliceVarP(&options.categories, "categories", "c", nil, "categories to put the packages into")
-	command.Flags().StringSliceVar(&options.tags, "tags", nil, "tags in addition to those of the manifests")
+	command.Flags().StringSliceVar(&options.tags, "tags", nil, "tags in addition to the tags of the manifests")
 	return command
 }
 
 // addFlags adds the flags of whatever imports packages.
 func (o *importOptions) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&o.exists, "exists-action", "a", "what to do when the project has the package already: s (skip), u (update: replace, at once) or a (abort)")
+	command.Flags().StringVar(&o.exists, "exists-action", "a", "treatment of a package that the project already has: s (skip), u (update: replace, at once) or a (abort)")
 	_ = command.RegisterFlagCompletionFunc("exists-action", cobra.FixedCompletions([]string{"s", "u", "a"}, cobra.ShellCompDirectiveNoFileComp))
 	command.Flags().BoolVar(&o.public, "public", false, "let every project use the packages")
 	addRepositoryFlag(command, &o.repository)

@@ -24,9 +24,9 @@ func packageRunCommand() *cobra.Command {
   {"call": method, "on_class": class, …}           a static method
   {"serialize": true}                              the model as it is now
 
-A line has "result", or "exception" with "names", "message" and "stackTrace", and "traces": what the function trace(value), which
-code may call here, was given during the step. Each load begins anew. Methods in Go that need a cloud are not there: a call of one is an
-exception. The status is 0 whatever comes of the steps, as long as they can be read.`,
+A line has "result", or "exception" with "names", "message" and "stackTrace", and "traces": the values that code gave to the function
+trace(value) during the step. Each load begins anew. Methods in Go that need a cloud do not exist: a call of one is an
+exception. The exit code is 0 for all results of the steps, as long as they can be read.`,
 		Example: `  burano package run --packages ./io.example.App --steps steps.jsonl
   echo '{"call": "version", "on_class": "io.example.App"}' | burano package run --packages . --steps -`,
 		RunE: func(command *cobra.Command, more []string) error {
@@ -50,7 +50,7 @@ exception. The status is 0 whatever comes of the steps, as long as they can be r
 			return scenario.Run(command.Context(), packages, in, command.OutOrStdout(), options...)
 		},
 	}
-	command.Flags().StringSliceVar(&beside, "packages", nil, "package, or folder of packages (repeatable); those that come with Burano are always known")
+	command.Flags().StringSliceVar(&beside, "packages", nil, "package, or folder of packages (repeatable); Burano's own packages are always known")
 	command.Flags().StringVar(&steps, "steps", "", `file with the steps, "-" for standard input`)
 	command.Flags().StringVar(&configs, "class-configs", "", "folder of files CLASS.yaml or CLASS-VERSION.yaml (or .json) with values of properties, as of burano serve")
 	_ = command.MarkFlagRequired("steps")

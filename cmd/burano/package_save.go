@@ -32,8 +32,8 @@ func packageSaveCommand() *cobra.Command {
 	var options saveOptions
 	command := &cobra.Command{
 		Use:   "save NAME|URL|PATH…",
-		Short: "Save packages of a repository, what they require, and their images to a folder",
-		Long: `Save writes the packages as <full name>.zip, with those that they require and that do not come with Burano, and the images of their images.lst
+		Short: "Save packages of a repository, their required packages, and their images to a folder",
+		Long: `Save writes the packages as <full name>.zip, with their required packages that do not come with Burano, and the images of their images.lst
 under their names. It needs no server. The folder can be imported where the repository cannot be reached.`,
 		Example: "  burano package save --repository https://apps.example.org --path ./carry io.example.App",
 		Args:    cobra.MinimumNArgs(1),

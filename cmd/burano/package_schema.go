@@ -14,7 +14,7 @@ func packageSchemaCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "schema PATH CLASS",
 		Short: "Print the JSON schemas of a class: of its objects in a model, and of its model builders",
-		Long: `Schema prints JSON schemas as the API's /v1/schemas does: an object with the schema of the class under the key "", and those of its model builders'
+		Long: `Schema prints JSON schemas as the API's /v1/schemas does: an object with the schema of the class under the key "", and the schemas of its model builders'
 arguments under their names. A model builder is a public static method with the metadata io.murano.metadata.ModelBuilder. PATH is the
 package, or a folder of packages, that the class is in.`,
 		Example: `  burano package schema ./io.example.App io.example.App

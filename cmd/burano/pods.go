@@ -23,7 +23,7 @@ func podsCommand(connection *connection) *cobra.Command {
 	var options clusterOptions
 	command := &cobra.Command{
 		Use:   "pods ENVIRONMENT",
-		Short: "List what runs in a cluster: workloads, and pods with their states",
+		Short: "List the workloads of a cluster, and the pods with their states",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
 			cluster, err := environment.ClusterID(options.cluster)
@@ -135,7 +135,7 @@ func logsCommand(connection *connection) *cobra.Command {
 	var follow bool
 	command := &cobra.Command{
 		Use:   "logs ENVIRONMENT POD",
-		Short: "Print the last lines of a pod's log, and with --follow those that come",
+		Short: "Print the last lines of a pod's log, and with --follow the next ones",
 		Example: `  burano cluster logs demo web-6f7c-abcde --follow
   burano cluster logs demo coredns-5d78-fghij -n kube-system --previous`,
 		Args: cobra.ExactArgs(2),
@@ -164,8 +164,8 @@ func logsCommand(connection *connection) *cobra.Command {
 	}
 	options.addFlags(command, "default", "namespace")
 	command.Flags().StringVarP(&log.Container, "container", "c", "", "container (default: the pod's main one)")
-	command.Flags().IntVar(&log.Tail, "tail", 0, "how many of the last lines (default: 500)")
-	command.Flags().BoolVarP(&log.Previous, "previous", "p", false, "of the container's former run, which ended")
+	command.Flags().IntVar(&log.Tail, "tail", 0, "number of last lines (default: 500)")
+	command.Flags().BoolVarP(&log.Previous, "previous", "p", false, "the log of the container's former run")
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "print lines as they come")
 	return command
 }

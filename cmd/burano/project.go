@@ -15,8 +15,8 @@ func projectCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "project",
 		Short: "Projects: whether Burano works in one with a role of its own",
-		Long: `By default a task works in the cloud with a trust of the user who starts it. A project can instead let Burano work in it with a role of its own:
-then every token that may deploy is enough, stacks are the service user's, and nothing depends on a user who may leave.`,
+		Long: `By default a task works in the cloud with a trust of the user who starts it. A project can instead let Burano work in it with a role of its own.
+Then every token that may deploy is enough, stacks belong to the service user, and nothing depends on the presence of a user.`,
 	}
 	command.AddCommand(
 		projectListCommand(connection),

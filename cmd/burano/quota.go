@@ -16,9 +16,9 @@ import (
 )
 
 func quotaCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "quota", Short: "Quotas: how much a project may have"}
+	command := &cobra.Command{Use: "quota", Short: "Quotas: limits of projects"}
 	command.AddCommand(
-		quotaOf(connection, "show [PROJECT]", "Show the quotas of a project and what it uses of them (default: your own project)", cobra.MaximumNArgs(1),
+		quotaOf(connection, "show [PROJECT]", "Show the quotas of a project and its use of them (default: your own project)", cobra.MaximumNArgs(1),
 			func(ctx context.Context, api *client.Client, project string, _ []string) (client.Quotas, error) {
 				if project == "" {
 					return api.OwnQuotas(ctx)

@@ -43,9 +43,9 @@ func TestTheReferenceOfCommandsIsWhatTheProgramSays(t *testing.T) {
 func commandsReference(root *cobra.Command) string {
 	var page strings.Builder
 	page.WriteString("# Commands\n\n" +
-		"All commands of the program, as each says of itself with `--help`. The Debian package has the same as pages of the manual (`man burano-cluster`) and completions for shells.\n")
+		"All commands of the program, with the text of their `--help`. The Debian package has the same as pages of the manual (`man burano-cluster`) and completions for shells.\n")
 	for _, group := range root.Groups() {
-		fmt.Fprintf(&page, "\n## %s\n\n| command | what it does |\n|---|---|\n", strings.TrimSuffix(group.Title, ":"))
+		fmt.Fprintf(&page, "\n## %s\n\n| command | purpose |\n|---|---|\n", strings.TrimSuffix(group.Title, ":"))
 		for _, one := range root.Commands() {
 			if one.GroupID == group.ID && !one.Hidden {
 				fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", one.CommandPath(), strings.ReplaceAll(one.CommandPath(), " ", "-"), inTable(one.Short))

@@ -13,7 +13,7 @@ import (
 func rotateCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rotate",
-		Short: "Exchange the authorities of certificates, or the keys, of a cluster while it runs",
+		Short: "Replace the authorities of certificates, or the keys, of a cluster while it runs",
 	}
 	var authorities, keys []string
 	var keepPods bool
@@ -21,11 +21,11 @@ func rotateCommand(connection *connection) *cobra.Command {
 		return map[string]any{"authorities": authorities, "restartPods": !keepPods}
 	})
 	certificates.Flags().StringSliceVar(&authorities, "authority", []string{}, "rotate this one only (etcd, etcd-peers, kubernetes or front-proxy; repeatable)")
-	certificates.Flags().BoolVar(&keepPods, "keep-pods", false, "restart no pods: those that ask the Kubernetes API fail until you do")
+	certificates.Flags().BoolVar(&keepPods, "keep-pods", false, "restart no pods: pods that use the Kubernetes API fail until you restart them")
 	of := rotation(connection, "keys", "Exchange the keys that sign tokens of service accounts and encrypt Secrets", "rotateKeys", func() map[string]any {
 		return map[string]any{"keys": keys}
 	})
-	of.Flags().StringSliceVar(&keys, "key", []string{}, "exchange this one only (service-account or encryption)")
+	of.Flags().StringSliceVar(&keys, "key", []string{}, "replace this one only (service-account or encryption)")
 	command.AddCommand(certificates, of)
 	return command
 }
@@ -36,8 +36,8 @@ func rotation(connection *connection, name, short, action string, arguments func
 	command := &cobra.Command{
 		Use:   name + " ENVIRONMENT [CLUSTER]",
 		Short: short,
-		Long: short + `, while it runs. What becomes invalid is said first; without --yes nothing else happens. A rotation that failed, or was
-cancelled, goes on where it was when the command is repeated.`,
+		Long: short + `, while it runs. The command first lists the credentials that become invalid; without --yes it ends there. Repeat the command to
+continue a rotation that failed or was cancelled.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
@@ -66,7 +66,7 @@ cancelled, goes on where it was when the command is repeated.`,
 			return follow(ctx, api, task, out)
 		}),
 	}
-	command.Flags().BoolVarP(&sure, "yes", "y", false, "rotate, now that it is known what becomes invalid")
+	command.Flags().BoolVarP(&sure, "yes", "y", false, "rotate, and accept that the listed credentials become invalid")
 	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the reports as they come; the exit code is 0 when it has succeeded")
 	return command
 }

@@ -51,21 +51,21 @@ func serveCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server: API, web dashboard and engine",
-		Long: `Serve answers Murano's API v1 and what goes beyond it, serves the web dashboard at /dashboard/, and runs deployments. It signs in to
+		Long: `Serve answers Murano's API v1 and Burano's own API, serves the web dashboard at /dashboard/, and runs deployments. It signs in to
 Keystone as Burano's own service user (clouds.yaml or OS_* variables), which needs a password and the roles admin and service: it
 validates tokens and is the trustee of users' trusts.
 
-Everything it keeps lies below --state: the database burano.db (SQLite), and the file secret.key, under which secrets in the
+All of its data are below --state: the database burano.db (SQLite), and the file secret.key, under which secrets in the
 database are sealed. One server uses a state folder at a time; a second one refuses to start. Deployments survive the server: the next
 start resumes them, after a stop as after a crash. It also empties the folder temporary-files there.
 
 With --database, which names a PostgreSQL database (postgres://user:password@host:5432/name), several servers share the work. Each
 has a state folder of its own with the same secret.key: copy the first server's. When a server is stopped, another one takes its work
-over at once. When it dies or is cut off, another one does so once the lease has run out (--lease).
+over at once. When it dies or is disconnected, another one does so once the lease has run out (--lease).
 
-Each setting may also come from the environment (BURANO_DATABASE for --database, which keeps a password out of the list of processes), or
-from the YAML file that --config names (database: ...). A flag wins over the environment, and the environment over the file.
---print-config shows all settings and where they come from.`,
+Each setting may also come from the environment (BURANO_DATABASE for --database, which hides a password from the list of processes), or
+from the YAML file of --config (database: ...). A flag wins over the environment, and the environment over the file.
+--print-config shows all settings and their sources.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			settings, err := options.resolve(flags)

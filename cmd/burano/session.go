@@ -94,7 +94,7 @@ func sessionListCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "list ENVIRONMENT",
-		Short: "List the open sessions of an environment: who holds a draft, since when, and whether it is out of date",
+		Short: "List the open sessions of an environment: holder, time, and whether the draft is out of date",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
 			rows, err := api.Drafts(command.Context(), environment.ID)
@@ -192,8 +192,8 @@ func sessionPreviewCommand(connection *connection) *cobra.Command {
 	var allowDestroy []string
 	command := &cobra.Command{
 		Use:   "preview ENVIRONMENT SESSION",
-		Short: "Show what a deployment of the draft would change, and what is wrong with it",
-		Long:  "Preview shows what a deployment of the draft would change, and what is wrong with it. The exit code is 1 when it would be refused.",
+		Short: "Show the changes that a deployment of the draft would make, and its faults",
+		Long:  "Preview shows the changes that a deployment of the draft would make, and its faults. The exit code is 1 when it would be refused.",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.onEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
 			answer, err := api.Preview(command.Context(), environment.ID, args[0])

@@ -31,13 +31,13 @@ func setupCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "setup",
 		Short: "Register Burano in Keystone: service user, roles, service and endpoints",
-		Long: `Setup signs in as an administrator of the cloud and makes what is missing: the service user with the roles admin and service in the service
-project and, where --url says at which address clients reach the server, the service application-catalog with its endpoints. It says what it did and
-what was there; run again it has nothing to do. --dry-run only says what it would do.
+		Long: `Setup signs in as an administrator of the cloud and creates missing objects. These are the service user with the roles admin and service in the service
+project and, with --url (the server's address for clients), the service application-catalog with its endpoints. It lists created and existing
+objects; run again it has nothing to do. --dry-run only lists them.
 
-A new service user needs a password: --password-file names a file that has it (- is standard input), or --write names a file clouds.yaml that is
-written with a password that is made for it, in the entry burano-service, for the server to use (OS_CLIENT_CONFIG_FILE and os-cloud). Of a
-file that is there already the password is read.`,
+A new service user needs a password. With --password-file it is read from a file (- is standard input). With --write setup writes a new password into a file clouds.yaml,
+in the entry burano-service, for the server (OS_CLIENT_CONFIG_FILE and os-cloud). When the file
+exists, setup reads the password from it.`,
 		Example: `  OS_CLOUD=admin burano setup --url https://burano.example.com:8082 --write /etc/burano/clouds.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
@@ -77,10 +77,10 @@ file that is there already the password is read.`,
 	flags.StringVar(&wanted.User, "user", "burano", "name of the service user")
 	flags.StringVar(&passwordFile, "password-file", "", "file with the service user's password; - is standard input")
 	flags.StringVar(&entryFile, "write", "", "clouds.yaml to write for the server, where there is none yet, with a new password")
-	flags.BoolVar(&wanted.ResetPassword, "reset-password", false, "give a service user who is there, and has another password, the given one")
-	flags.StringVar(&wanted.Region, "region", "", "region of the endpoints (default: that of the credentials)")
-	flags.BoolVar(&wanted.ReplaceURL, "replace", false, "have endpoints that are there, such as Murano's, lead to --url")
-	flags.BoolVar(&wanted.OnlyLook, "dry-run", false, "only say what would be done")
+	flags.BoolVar(&wanted.ResetPassword, "reset-password", false, "replace the password of an existing service user by the given one")
+	flags.StringVar(&wanted.Region, "region", "", "region of the endpoints (default: the region of the credentials)")
+	flags.BoolVar(&wanted.ReplaceURL, "replace", false, "change existing endpoints, such as Murano's, to --url")
+	flags.BoolVar(&wanted.OnlyLook, "dry-run", false, "only list the changes")
 	command.MarkFlagsMutuallyExclusive("password-file", "write")
 	print.addFlag(command)
 	return command

@@ -14,7 +14,7 @@ import (
 )
 
 func snapshotCommand(connection *connection) *cobra.Command {
-	command := &cobra.Command{Use: "snapshot", Short: "What Kubernetes knew in a cluster at one moment: take, list, download, restore"}
+	command := &cobra.Command{Use: "snapshot", Short: "Snapshots of the Kubernetes objects of clusters: take, list, download, restore"}
 	command.AddCommand(snapshotCreateCommand(connection), snapshotListCommand(connection), snapshotDownloadCommand(connection),
 		snapshotRestoreCommand(connection), snapshotDeleteCommand(connection))
 	return command
@@ -25,7 +25,7 @@ func snapshotCreateCommand(connection *connection) *cobra.Command {
 	var reason string
 	command := &cobra.Command{
 		Use:   "create ENVIRONMENT [CLUSTER]",
-		Short: "Take a snapshot of a cluster, and keep it with Burano until it is deleted",
+		Short: "Take a snapshot of a cluster, which Burano stores until it is deleted",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			taken, err := api.TakeSnapshot(command.Context(), environment.ID, cluster, reason)
@@ -36,7 +36,7 @@ func snapshotCreateCommand(connection *connection) *cobra.Command {
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().StringVar(&reason, "reason", "", "what it is for; it is kept with the snapshot")
+	command.Flags().StringVar(&reason, "reason", "", "its purpose, which is stored with the snapshot")
 	return command
 }
 
@@ -57,7 +57,7 @@ func snapshotListCommand(connection *connection) *cobra.Command {
 	var print output
 	command := &cobra.Command{
 		Use:   "list [ENVIRONMENT [CLUSTER]]",
-		Short: "List snapshots, the newest first; without an environment those of the project, also of environments that were deleted",
+		Short: "List snapshots, the newest first; without an environment all of the project, also of deleted environments",
 		Args:  cobra.MaximumNArgs(2),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			var environmentID, clusterID string
@@ -87,7 +87,7 @@ func snapshotListCommand(connection *connection) *cobra.Command {
 func snapshotDownloadCommand(connection *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "download SNAPSHOT FILE",
-		Short: "Write a snapshot into a file that etcdutl takes; Secrets in it are sealed, and their key stays with Burano",
+		Short: "Write a snapshot into a file for etcdutl; Secrets in it are sealed, and their key stays with Burano",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.signedIn(func(command *cobra.Command, api *client.Client, args []string) (err error) {
 			file, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -108,10 +108,10 @@ func snapshotRestoreCommand(connection *connection) *cobra.Command {
 	var id string
 	command := &cobra.Command{
 		Use:   "restore ENVIRONMENT [CLUSTER]",
-		Short: "Bring a cluster back as it was when a snapshot was taken, whatever is left of it",
-		Long: `Restore brings a cluster back as it was when a snapshot was taken: the newest one, or the one that --snapshot names, which may be of another
-cluster of the project, also of an environment that was deleted. Servers that are gone are made anew. What is lost is said first; without
---yes nothing else happens.`,
+		Short: "Restore a cluster from a snapshot, also when nothing is left of the cluster",
+		Long: `Restore sets a cluster back to the state of a snapshot: the newest one, or --snapshot, which may be of another
+cluster of the project, also of a deleted environment. Missing servers are created. The command first lists the loss; without
+--yes it ends there.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
@@ -144,9 +144,9 @@ cluster of the project, also of an environment that was deleted. Servers that ar
 			return follow(ctx, api, task, out)
 		}),
 	}
-	command.Flags().StringVar(&id, "snapshot", "", "id of the snapshot; the cluster's newest one when left out")
-	command.Flags().BoolVarP(&sure, "yes", "y", false, "restore, now that it is known what is lost")
-	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the reports as they come; the exit code is 0 when the cluster is back")
+	command.Flags().StringVar(&id, "snapshot", "", "id of the snapshot; default: the cluster's newest one")
+	command.Flags().BoolVarP(&sure, "yes", "y", false, "restore, and accept the listed loss")
+	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the reports as they come; the exit code is 0 when the cluster is restored")
 	return command
 }
 

@@ -19,9 +19,9 @@ func trafficCommand(connection *connection) *cobra.Command {
 	var watch bool
 	command := &cobra.Command{
 		Use:   "traffic ENVIRONMENT [CLUSTER]",
-		Short: "Show what a cluster's gateways count of each port; the exit code is 0 when all of them answer",
-		Long: `Traffic shows what HAProxy counts on each gateway, by port: the connections that are open, those of the last second and those since HAProxy last took
-a configuration over, and bytes, errors and retries since then. The backends and their health are in the output as JSON or YAML.`,
+		Short: "Show the counters of a cluster's gateways for each port; the exit code is 0 when all gateways answer",
+		Long: `Traffic shows HAProxy's counters on each gateway, by port. They are the open connections, the connections of the last second and since HAProxy last loaded
+a configuration, and bytes, errors and retries since then. The backends and their health are in the output as JSON or YAML.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: connection.onCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx := command.Context()

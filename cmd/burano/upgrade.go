@@ -19,10 +19,10 @@ func upgradeCommand(connection *connection) *cobra.Command {
 	var plan, pause, back, force, lose, watch bool
 	command := &cobra.Command{
 		Use:   "upgrade ENVIRONMENT [CLUSTER]",
-		Short: "Give the nodes of a cluster an image with a newer Kubernetes, one after another, or show what that would do",
+		Short: "Give the nodes of a cluster an image with a newer Kubernetes, one after another, or show the plan",
 		Long: `Upgrade gives each node of a cluster a server of another image: first the masters, then minions, then gateways, each new one before the former one
-goes. --plan shows what would happen, and what stands in the way, and changes nothing. While it runs it can be paused; without an image it goes on where
-it was paused or has failed. --back gives the nodes that it has changed their former images back, as long as Kubernetes allows it: until its last
+goes. The option --plan shows the plan and the obstacles, and changes nothing. A running upgrade can be paused; without an image the command continues one
+that was paused or has failed. The option --back gives the changed nodes their former images back, as long as Kubernetes allows it: until the last
 master is upgraded to a newer minor version.`,
 		Example: `  burano cluster upgrade demo --image burano-node-1.36 --plan
   burano cluster upgrade demo --image burano-node-1.36 --follow
@@ -74,11 +74,11 @@ master is upgraded to a newer minor version.`,
 		}),
 	}
 	print.addFlag(command)
-	command.Flags().StringVar(&image, "image", "", "name or id of the image (default: that of the upgrade that has begun)")
-	command.Flags().BoolVar(&plan, "plan", false, "show which nodes would get other servers, in which order, about how long that takes, and what stands in the way; change nothing")
-	command.Flags().BoolVar(&pause, "pause", false, "have the upgrade that runs pause before its next node, and before a master goes whose successor is up")
+	command.Flags().StringVar(&image, "image", "", "name or id of the image (default: the image of the begun upgrade)")
+	command.Flags().BoolVar(&plan, "plan", false, "show the nodes in their order, an estimate of the time, and the obstacles; change nothing")
+	command.Flags().BoolVar(&pause, "pause", false, "pause the running upgrade before its next node, and before a master goes whose successor is up")
 	command.Flags().BoolVar(&back, "back", false, "go back to the former images")
-	command.Flags().BoolVar(&force, "force", false, "upgrade although disruption budgets let no pod go, or APIs were asked for that the newer version does not have")
+	command.Flags().BoolVar(&force, "force", false, "upgrade although disruption budgets let no pod go, or clients have used APIs that the newer version does not have")
 	command.Flags().BoolVar(&lose, loseVolumesFlag, false, loseVolumesHelp)
 	command.Flags().BoolVarP(&watch, "follow", "f", false, "show the reports as they come; the exit code is 0 when it has succeeded")
 	command.MarkFlagsMutuallyExclusive("plan", "pause", "back")

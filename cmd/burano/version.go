@@ -39,7 +39,7 @@ func versionCommand(connection *connection) *cobra.Command {
 			return print.print(command.OutOrStdout(), built, func(table *tabwriter.Writer) { fmt.Fprintln(table, "burano "+version.Text()) })
 		},
 	}
-	command.Flags().BoolVar(&server, "server", false, "ask the server which version it has")
+	command.Flags().BoolVar(&server, "server", false, "also show the server's version")
 	print.addFlag(command)
 	return command
 }

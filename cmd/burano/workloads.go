@@ -65,7 +65,7 @@ func workloadScaleCommand(connection *connection) *cobra.Command {
 	var options clusterOptions
 	command := &cobra.Command{
 		Use:     "scale ENVIRONMENT KIND/NAME PODS",
-		Short:   "Change how many pods a Deployment or StatefulSet has",
+		Short:   "Change the number of pods of a Deployment or StatefulSet",
 		Example: `  burano cluster workload scale demo deployment/web 3`,
 		Args:    cobra.ExactArgs(3),
 		RunE: options.onWorkload(connection, func(command *cobra.Command, api *client.Client, one workload, args []string) error {
@@ -84,7 +84,7 @@ func workloadRestartCommand(connection *connection) *cobra.Command {
 	var options clusterOptions
 	command := &cobra.Command{
 		Use:   "restart ENVIRONMENT KIND/NAME",
-		Short: "Have all pods of a workload made again, by its own rules",
+		Short: "Recreate all pods of a workload, by its own rules",
 		Args:  cobra.ExactArgs(2),
 		RunE: options.onWorkload(connection, func(command *cobra.Command, api *client.Client, one workload, _ []string) error {
 			return api.RestartWorkload(command.Context(), one.environment, one.cluster, one.namespace, one.kind, one.name)

@@ -50,8 +50,8 @@ func yaqlCommand() *cobra.Command {
 			return writeValue(command.OutOrStdout(), value, output)
 		},
 	}
-	command.Flags().StringVarP(&data, "data", "d", "", `file with the JSON or YAML data that $ stands for, "-" for standard input`)
-	command.Flags().BoolVar(&legacy, "legacy", false, "use YAQL 0.2, whose functions packages of format 1.0 and 1.1 and forms have, with its tuples (1 => 2)")
+	command.Flags().StringVarP(&data, "data", "d", "", `file with the JSON or YAML data of $, "-" for standard input`)
+	command.Flags().BoolVar(&legacy, "legacy", false, "use YAQL 0.2, the version of packages of format 1.0 and 1.1 and of forms, with its tuples (1 => 2)")
 	command.Flags().StringVarP(&output, "output", "o", "json", "json (indented), compact (JSON in one line) or raw (texts without quotes)")
 	return command
 }
