@@ -285,7 +285,7 @@ func (s *Service) serveList(w http.ResponseWriter, r *http.Request) error {
 	shown := []map[string]any{}
 	deleted, _ := hot.Boolean(query.Get("show_deleted"))
 	wanted := func(stack Stack) bool {
-		return stack.ProjectID == r.PathValue("project") && (stack.DeletedAt == "" || deleted) && selected(stack, query)
+		return stack.ProjectID == r.PathValue("project") && !stack.Group && (stack.DeletedAt == "" || deleted) && selected(stack, query)
 	}
 	for _, stack := range s.stacks.Where(wanted) {
 		shown = append(shown, summary(r, stack))

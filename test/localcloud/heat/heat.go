@@ -6,8 +6,8 @@
 // Resources of Neutron get their ids before they are made, so that nothing is made twice; a server that was being made is found
 // again by its name.
 //
-// What each resource type can do is a table (resource types are values of resourceType). Nested stacks, conditions and the
-// actions on stacks other than these three are not there.
+// What each resource type can do is a table (resource types are values of resourceType). Stacks in stacks are there for groups only, and
+// there are no actions on stacks other than these three.
 package heat
 
 import (
@@ -87,7 +87,7 @@ func (s *Service) Restore(context.Context) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, stack := range s.stacks.All() {
-		if stack.Status == inProgress {
+		if stack.Status == inProgress && !stack.Group { // that of a group goes on with the stack that has the group
 			s.logger.Info("stack operation goes on", "stack", stack.Name, "action", stack.Action)
 			s.start(stack)
 		}

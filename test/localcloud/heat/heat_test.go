@@ -527,6 +527,92 @@ outputs:
 	c.deleteStack(t, "env", id)
 }
 
+// As Heat of Zed does it: the last members go when the number falls, unless a policy names others, whose names come never again.
+func TestAGroupHasAsManyMembersAsItCounts(t *testing.T) {
+	c := start(t)
+	source := `
+heat_template_version: 2018-08-31
+parameters:
+  count: {type: number}
+  word: {type: string, default: x}
+  gone: {type: json, default: []}
+resources:
+  net: {type: OS::Neutron::Net}
+  subnet: {type: OS::Neutron::Subnet, properties: {network: {get_resource: net}, cidr: 10.20.0.0/24}}
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: {get_param: count}
+      removal_policies: [{resource_list: {get_param: gone}}]
+      resource_def:
+        type: OS::Neutron::Port
+        properties: {name: "port-%index%", network: {get_resource: net}}
+  words:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: {get_param: count}
+      index_var: $i
+      resource_def: {type: OS::Heat::Value, properties: {value: {list_join: ["-", [$i, {get_param: word}]]}}}
+outputs:
+  names: {value: {get_attr: [group, name]}}
+  refs: {value: {get_attr: [group, refs]}}
+  map: {value: {get_attr: [group, refs_map]}}
+  words: {value: {get_attr: [words, value]}}
+  first: {value: {get_attr: [words, resource.1.value]}}
+  each: {value: {get_attr: [words, attributes, value]}}
+`
+	id := c.create(t, "env", source, map[string]any{"count": 2})
+	look := func() map[string]any {
+		stack := c.wait(t, "env", id)
+		require.Contains(t, stack.Status, "_COMPLETE", stack.StatusReason)
+		outputs := map[string]any{}
+		for _, output := range stack.Outputs {
+			outputs[output["output_key"].(string)] = output["output_value"]
+		}
+		return outputs
+	}
+	update := func(parameters map[string]any) map[string]any {
+		c.update(t, "env", id, source, parameters)
+		return look()
+	}
+	made := look()
+	require.Equal(t, []any{"port-0", "port-1"}, made["names"])
+	require.Equal(t, []any{"0-x", "1-x"}, made["words"])
+	require.Equal(t, "1-x", made["first"])
+	require.Equal(t, map[string]any{"0": "0-x", "1": "1-x"}, made["each"])
+	ports := made["map"].(map[string]any)
+	pages, err := stacks.List(c.demo, nil).AllPages(t.Context())
+	require.NoError(t, err)
+	listed, err := stacks.ExtractStacks(pages)
+	require.NoError(t, err)
+	require.Len(t, listed, 1, "a group's stack is in no list")
+	require.Len(t, c.resources(t, "env", id), 4)
+
+	more := update(map[string]any{"count": 3, "word": "y"})
+	require.Equal(t, []any{"port-0", "port-1", "port-2"}, more["names"])
+	require.Equal(t, []any{"0-y", "1-y", "2-y"}, more["words"])
+	require.Equal(t, ports["0"], more["map"].(map[string]any)["0"])
+
+	chosen := update(map[string]any{"count": 2, "gone": []any{"0"}})
+	require.Equal(t, []any{"port-1", "port-2"}, chosen["names"])
+	again := update(map[string]any{"count": 3, "gone": []any{ports["1"]}})
+	require.Equal(t, []any{"port-2", "port-3", "port-4"}, again["names"], "names come never again")
+
+	c.service.Close()
+	c.serve(t)
+	none := update(map[string]any{"count": 0})
+	require.Empty(t, none["names"])
+	require.Empty(t, none["refs"])
+	require.Equal(t, []any{"port-2"}, update(map[string]any{"count": 1})["names"])
+
+	err = stacks.Update(t.Context(), c.demo, "env", id, stacks.UpdateOpts{TemplateOpts: template("heat_template_version: 2018-08-31\nresources: {group: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: OS::No::Thing}}}}\n")}).ExtractErr()
+	require.NoError(t, err)
+	stack := c.wait(t, "env", id)
+	require.Equal(t, "UPDATE_FAILED", stack.Status)
+	require.Contains(t, stack.StatusReason, "OS::No::Thing")
+	c.deleteStack(t, "env", id)
+}
+
 func TestWhatCannotBeMadeIsRefusedBeforeAnythingIsMade(t *testing.T) {
 	c := start(t)
 	const head = "heat_template_version: 2018-08-31\n"

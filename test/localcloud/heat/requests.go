@@ -342,7 +342,7 @@ func (s *Service) find(projectID, identity string) (Stack, error) {
 // named finds the stack that is there by name; the oldest when there are several.
 func (s *Service) named(projectID, name string) (Stack, bool) {
 	found := s.stacks.Where(func(stack Stack) bool {
-		return stack.Name == name && stack.ProjectID == projectID && stack.DeletedAt == ""
+		return stack.Name == name && stack.ProjectID == projectID && stack.DeletedAt == "" && !stack.Group
 	})
 	if len(found) == 0 {
 		return Stack{}, false

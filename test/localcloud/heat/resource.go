@@ -36,6 +36,8 @@ type resourceType struct {
 	deleteFirst func(old, next map[string]any) bool
 	// release makes an old resource give up what its replacement will want; may be nil.
 	release func(ctx context.Context, j *job) error
+	// ofMembers says that attributes are lists over members: of no members each is empty.
+	ofMembers bool
 }
 
 // property is one property of a resource type.
@@ -279,6 +281,9 @@ func (s *Service) attribute(ctx context.Context, stack Stack, resource *Resource
 		attributes = found
 	}
 	value, ok := attributes[name]
+	if !ok && known.ofMembers && len(hot.List(attributes["refs"])) == 0 && !strings.HasPrefix(name, "resource.") {
+		return []any{}, nil
+	}
 	if !ok && name != "show" {
 		return nil, invalid("InvalidTemplateAttribute", "The Referenced Attribute (%s %s) is incorrect.", resource.Name, name)
 	}

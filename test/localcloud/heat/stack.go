@@ -32,6 +32,7 @@ type Stack struct {
 	Tags                            []string
 	TimeoutMins                     int
 	DisableRollback                 bool
+	Group                           bool // its resources are the members of a group in another stack
 	Action, Status, Reason          string
 	CreatedAt, UpdatedAt, DeletedAt string
 	Resources                       map[string]*Resource

@@ -27,6 +27,7 @@ func (s *Service) resourceTypes() map[string]resourceType {
 		"OS::Heat::RandomString": randomStringType(),
 		"OS::Heat::Value":        valueType(),
 		"OS::Heat::None":         noneType(),
+		groupKind:                groupType(),
 	}
 	maps.Copy(all, s.networkTypes())
 	maps.Copy(all, volumeTypes())
