@@ -1,7 +1,9 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -320,6 +322,25 @@ func (s *Service) PutTemplateServices(ctx context.Context, caller identity.Calle
 		return replaceAt(objects, path, body)
 	})
 	return err
+}
+
+// TemplateDiffers reports whether other applications would change a template. Only the server knows its secrets.
+func (s *Service) TemplateDiffers(ctx context.Context, caller identity.Caller, id string, services []any) (bool, error) {
+	row, err := s.templateOfProject(ctx, caller, id)
+	if err != nil {
+		return false, err
+	}
+	before := map[string]any{"services": seenTemplate(row).Services}
+	wanted := map[string]any{"services": copied(services)}
+	if err := secret.Unmask(wanted, before); err != nil {
+		return false, err
+	}
+	was, err := json.Marshal(before)
+	if err != nil {
+		return false, err
+	}
+	will, err := json.Marshal(wanted)
+	return !bytes.Equal(was, will), err
 }
 
 // DeleteTemplateServices removes what is at the path below the template's applications and returns what is left of the template.

@@ -56,6 +56,20 @@ func TestParametersThatATemplateHidesAreShownToNobody(t *testing.T) {
 				require.EqualValues(t, shown, field(s.call(caller, "", "GET", "/v1/templates/"+template, nil, 200), "services", 0, "templateParameters"))
 			}
 
+			// Whether a template would change is known all the same.
+			differs := func(change func(parameters map[string]any)) any {
+				t.Helper()
+				other := map[string]any{"?": map[string]any{"id": "h", "type": "org.Hiding"}, "name": "x", "templateParameters": given()}
+				change(other["templateParameters"].(map[string]any))
+				return field(s.call("demo", "", "POST", "/burano/v1/templates/"+template+"/preview", map[string]any{"services": []any{other}}, 200), "changed")
+			}
+			require.Equal(t, false, differs(func(map[string]any) {}))
+			require.Equal(t, false, differs(func(parameters map[string]any) { parameters["phrase"] = mark }))
+			require.Equal(t, true, differs(func(parameters map[string]any) { parameters["phrase"] = "other staple" }))
+			require.Equal(t, true, differs(func(parameters map[string]any) { delete(parameters, "hosts") }))
+			s.call("other", "", "POST", "/burano/v1/templates/"+template+"/preview", map[string]any{"services": []any{}}, 403)
+			s.call("demo", "", "POST", "/burano/v1/templates/"+template+"/preview", map[string]any{"services": "h"}, 400)
+
 			// What was read is written back: nothing is lost, and nothing is told.
 			application["templateParameters"], application["name"] = shown, "renamed"
 			require.Equal(t, []any{application}, s.call("demo", session, "PUT", environment+"/services", []any{application}, 200))

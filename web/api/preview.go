@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 )
@@ -19,6 +20,7 @@ type previewHandlers struct {
 func (h previewHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/sessions/:session/preview", h.preview)
 	v1.POST("/preview", h.previewNew, readBody(h.values))
+	v1.POST("/templates/:template/preview", h.template, readBody(h.values))
 	v1.GET("/environments/:environment/deletion", h.deletion)
 }
 
@@ -155,6 +157,26 @@ func (h previewHandlers) previewNew(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, previewOf(preview))
+}
+
+// template answers whether the applications that were posted would change a template.
+func (h previewHandlers) template(c echo.Context) error {
+	fields, err := object(c)
+	if err != nil {
+		return err
+	}
+	services, ok := fields["services"].([]any)
+	if !ok {
+		return fault.New(fault.Invalid, "services: the applications of a template are a list")
+	}
+	ctx, caller := calling(c)
+	changed, err := h.orchestrator.TemplateDiffers(ctx, caller, c.Param("template"), services)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, struct {
+		Changed bool `json:"changed"`
+	}{changed})
 }
 
 // deletion answers what the deletion of an environment would cost.

@@ -95,6 +95,7 @@ var rules = map[string]string{
 	"GET /burano/v1/environments/:environment/sessions":                     "show_environment",
 	"GET /burano/v1/environments/:environment/sessions/:session/preview":    "show_environment",
 	"POST /burano/v1/preview":                                               "create_environment",
+	"POST /burano/v1/templates/:template/preview":                           "update_service_env_template",
 	"GET /burano/v1/environments/:environment/deletion":                     "show_environment",
 	"GET /burano/v1/environments/:environment/delegation":                   "show_environment",
 	"PUT /burano/v1/environments/:environment/delegation":                   "delegate_environment",

@@ -330,7 +330,12 @@ func (c *Client) planTemplate(ctx context.Context, wanted TemplateFile, project 
 	if err != nil {
 		return nil, err
 	}
-	others := wanted.Applications != nil && !slices.EqualFunc(asRead, there.Services, func(a, b map[string]any) bool { return reflect.DeepEqual(a, b) })
+	var others bool
+	if wanted.Applications != nil {
+		if others, err = c.templateDiffers(ctx, there.ID, applications); err != nil {
+			return nil, err
+		}
+	}
 	if others {
 		planned.Values = append(planned.Values, Value{"applications", there.Services, asRead})
 	}
@@ -350,6 +355,15 @@ func (c *Client) planTemplate(ctx context.Context, wanted TemplateFile, project 
 		return c.Call(ctx, http.MethodPut, "/v1/templates/"+there.ID+"/services", applications, nil)
 	}
 	return planned, nil
+}
+
+// templateDiffers asks the server, which alone knows the template's secrets.
+func (c *Client) templateDiffers(ctx context.Context, id string, applications []any) (bool, error) {
+	var answer struct {
+		Changed bool `json:"changed"`
+	}
+	body := map[string]any{"services": append([]any{}, applications...)}
+	return answer.Changed, c.Call(ctx, http.MethodPost, "/burano/v1/templates/"+id+"/preview", body, &answer)
 }
 
 // planEnvironment compares an environment's document with what is deployed. Where packages are about to change it is looked at again when
