@@ -19,6 +19,7 @@ const (
 	mostAnswer  = 64 << 20  // bytes; a pod has 5 to 20 KB
 	mostDecoded = 256 << 20 // bytes in memory, roughly
 	mostEvent   = 16 << 20  // bytes of one event of a watch
+	mostLine    = 64 << 10  // bytes of a line of metrics
 	mostRefusal = 64 << 10  // bytes of an answer that is no success, whose text becomes an error's, and of one that is neither JSON nor protobuf
 )
 
@@ -45,6 +46,8 @@ func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	switch {
 	case success && strings.HasSuffix(request.URL.Path, "/log"): // which is read line by line
 		return answer, nil
+	case success && request.URL.Path == metricsPath: // of many MB, which are read line by line
+		answer.Body = bodyOf(door.Lines(door.Reader(body, mostAnswer, what), mostLine, what), body)
 	case !success:
 		answer.Body = door.Body(body, mostRefusal, what)
 	case kind == runtime.ContentTypeJSON && (watch == "true" || watch == "1"):

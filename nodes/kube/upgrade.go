@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -14,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // RemovedAPI is a version of an API that a newer Kubernetes does not have any more.
@@ -35,25 +38,42 @@ func RemovedAPIs(ctx context.Context, config *rest.Config, minor int) ([]Removed
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	text, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	list, err := removedAPIs(ctx, client.RESTClient(), minor)
 	if err != nil {
 		return nil, fmt.Errorf("read the metrics of the API server: %w", err)
 	}
-	return removedAPIs(text, minor)
+	return list, nil
 }
 
-func removedAPIs(metrics []byte, minor int) (list []RemovedAPI, err error) {
+const (
+	metricsPath = "/metrics"
+	mostMetrics = 1 << 20 // bytes of the one metric
+)
+
+func removedAPIs(ctx context.Context, client rest.Interface, minor int) (list []RemovedAPI, err error) {
+	metrics, err := client.Get().AbsPath(metricsPath).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = metrics.Close() }()
 	// The others are many thousand lines.
-	var own bytes.Buffer
-	for line := range bytes.Lines(metrics) {
-		if bytes.Contains(line, []byte(deprecatedMetric)) {
-			own.Write(line)
+	own := door.Buffer{Limit: mostMetrics, What: "the metric " + deprecatedMetric}
+	lines := bufio.NewScanner(metrics)
+	lines.Buffer(nil, 2*mostLine)
+	for lines.Scan() {
+		if bytes.Contains(lines.Bytes(), []byte(deprecatedMetric)) {
+			if _, err := fmt.Fprintf(&own, "%s\n", lines.Bytes()); err != nil {
+				return nil, err
+			}
 		}
 	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(&own)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(own.Bytes()))
 	if err != nil {
-		return nil, fmt.Errorf("read the metrics of the API server: %w", err)
+		return nil, err
 	}
 	for _, metric := range families[deprecatedMetric].GetMetric() {
 		labels := map[string]string{}
