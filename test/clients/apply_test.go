@@ -166,3 +166,27 @@ func (s *server) deploysThrough(performed bool) string {
 	s.t.Cleanup(way.Close)
 	return way.URL
 }
+
+// TestApplyKnowsWhetherHiddenParametersChange: no answer has them, and the server compares.
+func TestApplyKnowsWhetherHiddenParametersChange(t *testing.T) {
+	s := start(t)
+	const document = "kind: Template\nname: hiding\napplications: [{'?': {type: org.test.Hiding, id: h}, name: h, templateParameters: {phrase: battery staple}}]\n"
+	s.write(map[string]string{
+		"org.test.Hiding/manifest.yaml": "Format: Heat.HOT/1.0\nType: Application\nFullName: org.test.Hiding\nName: h\nDescription: h\nAuthor: h\nTags: [h]\n",
+		"org.test.Hiding/template.yaml": "heat_template_version: 2016-10-14\nparameters: {phrase: {type: string, hidden: true}}\nresources: {r: {type: OS::Heat::RandomString}}\n",
+		"hiding.yaml":                   document, "other.yaml": strings.Replace(document, "battery", "correct", 1),
+	})
+	demo := s.as("demo", "demo")
+	apply := func(file string) string {
+		t.Helper()
+		out, ok := s.run(demo, s.program, "apply", "-f", file)
+		require.True(t, ok, out)
+		return out
+	}
+	out, ok := s.run(demo, s.program, "package", "import", "org.test.Hiding")
+	require.True(t, ok, out)
+	require.Contains(t, apply("hiding.yaml"), "1 added, 0 changed")
+	require.Contains(t, apply("hiding.yaml"), "0 added, 0 changed, 1 as described")
+	require.Contains(t, apply("other.yaml"), "0 added, 1 changed")
+	require.Contains(t, apply("other.yaml"), "0 added, 0 changed, 1 as described")
+}

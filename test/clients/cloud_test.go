@@ -177,6 +177,7 @@ func TestTheProgramOnAWholeCloud(t *testing.T) {
 		{"says what failed and where, and heals with the next deployment", failuresAreSaidAndHealed},
 		{"keeps the servers that are there, whatever is edited", serversOutliveEdits},
 		{"keeps the servers of Heat templates", serversOfTemplatesOutliveEdits},
+		{"makes groups of servers of Heat templates larger and smaller", groupsOfTemplates},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			try.run(t, s, demo)

@@ -1,6 +1,8 @@
 package clients
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,4 +151,65 @@ outputs:
 	require.Equal(t, "two", s.model(t, "guest")["services"].([]any)[0].(map[string]any)["templateOutputs"].(map[string]any)["word"])
 	require.Equal(t, made, demo.made(t))
 	s.burano(t, "environment", "delete", "guest")
+}
+
+// groupsOfTemplates have servers of one definition: edits make more and fewer of them, name those that go, and change none that stays.
+func groupsOfTemplates(t *testing.T, s *server, demo cloudUser) {
+	s.write(map[string]string{
+		"group/manifest.yaml": "Format: Heat.HOT/1.0\nType: Application\nFullName: org.test.Group\nName: Group\n",
+		"group/template.yaml": `heat_template_version: 2016-10-14
+parameters:
+  count: {type: number}
+  gone: {type: comma_delimited_list, default: ""}
+  flavor: {type: string, default: m1.tiny}
+resources:
+  net: {type: OS::Neutron::Net}
+  subnet: {type: OS::Neutron::Subnet, properties: {network: {get_resource: net}, cidr: 10.79.0.0/24}}
+  group:
+    type: OS::Heat::ResourceGroup
+    depends_on: subnet
+    properties:
+      count: {get_param: count}
+      removal_policies: [{resource_list: {get_param: gone}}]
+      resource_def:
+        type: OS::Nova::Server
+        properties: {name: member-%index%, image: tiny, flavor: {get_param: flavor}, networks: [{network: {get_resource: net}}]}
+outputs:
+  names: {value: {get_attr: [group, name]}}
+  addresses: {value: {get_attr: [group, first_address]}}
+`})
+	s.burano(t, "package", "import", "group")
+	file := func(parameters string) {
+		s.write(map[string]string{"group.yaml": "name: group\napplications:\n  - {'?': {type: org.test.Group, id: group}, name: group, templateParameters: {" + parameters + "}}\n"})
+	}
+	outputs := func() map[string]any {
+		return s.model(t, "group")["services"].([]any)[0].(map[string]any)["templateOutputs"].(map[string]any)
+	}
+	file("count: 2")
+	s.burano(t, "deploy", "group.yaml", "--follow")
+	made := demo.made(t)
+	require.ElementsMatch(t, []string{"member-0", "member-1"}, slices.Collect(maps.Keys(made)))
+	require.Len(t, outputs()["addresses"], 2)
+	for _, step := range []struct {
+		parameters string
+		names      []any
+	}{
+		{"count: 3", []any{"member-0", "member-1", "member-2"}},
+		{"count: 2, gone: '1'", []any{"member-0", "member-2"}},
+		{"count: 3, gone: '1'", []any{"member-0", "member-2", "member-3"}},
+		{"count: 1, gone: '1'", []any{"member-0"}},
+	} {
+		file(step.parameters)
+		s.burano(t, "deploy", "group.yaml", "--follow")
+		require.Equal(t, step.names, outputs()["names"], step.parameters)
+		now := demo.made(t)
+		require.Len(t, now, len(step.names))
+		require.Equal(t, made["member-0"], now["member-0"], "the server is the same")
+	}
+	file("count: 1, gone: '1', flavor: m1.small")
+	out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", "group.yaml", "--follow")
+	require.False(t, ok, out)
+	require.Contains(t, out, "was made with flavor m1.tiny and cannot have m1.small")
+	require.Equal(t, made["member-0"], demo.made(t)["member-0"])
+	s.burano(t, "environment", "delete", "group")
 }
