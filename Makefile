@@ -206,7 +206,7 @@ test-openstack-disk: setup image-disk ## The disk as servers of that OpenStack's
 	@BURANO_DISK_IMAGE=$(BUILD)/node-image.qcow2 test/openstack/test.sh -run 'TestTheDiskBootsAsAServerOfNova|TestThreeEtcdMembersVoteOnServersOfTheDisk'
 
 .PHONY: test-openstack-cluster
-test-openstack-cluster: setup build image ## A whole cluster on that OpenStack, whose servers are containers of libvirt (KEEP=1 keeps it up)
+test-openstack-cluster: setup build image ## A whole cluster on that OpenStack, whose servers are containers of libvirt, and clusters whose users are deleted (KEEP=1 keeps it up)
 	@SERVERS=containers STATE=$(BUILD)/openstack-cluster test/openstack/test.sh
 
 .PHONY: test-openstack-oidc

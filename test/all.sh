@@ -88,6 +88,7 @@ with_servers=(
   'TestNodesWithout jumps'
   'TestCertificates certificates and keys'
   'TestServersThatAreStopped repairs'
+  'TestAUserIsDeleted users who are deleted'
   'TestAFreshClusterIsUp fresh clusters that are up when they say so'
   'TestTheDashboardLeads the dashboard on a cluster'
 )

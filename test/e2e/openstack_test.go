@@ -31,21 +31,10 @@ const (
 // TestAClusterLivesOnARealOpenStack goes the way of README's "Use it on a real OpenStack": the service user's server is in the service catalog,
 // a user deploys a cluster with an application, changes it, loses a server, and deletes all of it.
 func TestAClusterLivesOnARealOpenStack(t *testing.T) {
-	path, image := os.Getenv(cloudsVariable), os.Getenv(serverVariable)
-	if path == "" || image == "" {
-		t.Skipf("%s or %s is not set: `make test-openstack-cluster` sets them", cloudsVariable, serverVariable)
-	}
-	root, err := filepath.Abs("../..")
-	require.NoError(t, err)
-	l := &lab{root: root, cloud: filepath.Dir(path), patience: 8}
-	l.serves = l.program("burano")
-	admin, demo := l.user(t, "burano-admin"), l.user(t, "burano-demo")
-	admin.serverImage(t, image)
-	admin.flavor(t, "m1.medium", 2048)
-	admin.flavor(t, "m1.large", 4096)
+	l := startOnOpenStack(t, "burano-node")
+	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	l.startServer(t)
-	admin.register(t, l.url)
+	l.user(t, "burano-admin").register(t, l.url)
 	burano := func(t *testing.T, args ...string) string {
 		t.Helper()
 		began := time.Now()
@@ -134,6 +123,34 @@ func TestAClusterLivesOnARealOpenStack(t *testing.T) {
 	step("all of it is deleted", remove)
 }
 
+// TestUsersOfARealOpenStackAreDeletedInTheMiddleOfDeployments is TestAUserIsDeletedInTheMiddleOfADeployment with real Keystone, Heat and Nova.
+func TestUsersOfARealOpenStackAreDeletedInTheMiddleOfDeployments(t *testing.T) {
+	l := startOnOpenStack(t, "burano-node", nextImage)
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	l.usersLeave(t)
+}
+
+// startOnOpenStack starts a server beside the real OpenStack, with images of these names and with flavors for its servers.
+func startOnOpenStack(t *testing.T, images ...string) *lab {
+	t.Helper()
+	path, image := os.Getenv(cloudsVariable), os.Getenv(serverVariable)
+	if path == "" || image == "" {
+		t.Skipf("%s or %s is not set: `make test-openstack-cluster` sets them", cloudsVariable, serverVariable)
+	}
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	l := &lab{root: root, cloud: filepath.Dir(path), patience: 8}
+	l.serves = l.program("burano")
+	admin := l.user(t, "burano-admin")
+	for _, name := range images {
+		admin.serverImage(t, name, image)
+	}
+	admin.flavor(t, "m1.medium", 2048)
+	admin.flavor(t, "m1.large", 4096)
+	l.startServer(t)
+	return l
+}
+
 // servers are the project's in Nova, by name.
 func (s *scaling) servers(t *testing.T) map[string]string {
 	t.Helper()
@@ -195,10 +212,10 @@ func (s *scaling) stands(t *testing.T, minions, gateways []string) {
 }
 
 // serverImage uploads what servers are made from, until the test ends, and returns its id.
-func (u *user) serverImage(t *testing.T, path string) string {
+func (u *user) serverImage(t *testing.T, name, path string) string {
 	client := u.service(t, openstack.NewImageV2)
 	public := images.ImageVisibilityPublic
-	made, err := images.Create(t.Context(), client, images.CreateOpts{Name: "burano-node", DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public}).Extract()
+	made, err := images.Create(t.Context(), client, images.CreateOpts{Name: name, DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public}).Extract()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, images.Delete(context.Background(), client, made.ID).ExtractErr()) })
 	file, err := os.Open(path)

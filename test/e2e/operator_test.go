@@ -37,7 +37,7 @@ func TestAnOperatorRunsThePackage(t *testing.T) {
 	l := &lab{root: root, cloud: filepath.Dir(path), patience: 8, url: "http://127.0.0.1:8082"}
 	admin, demo := l.user(t, "burano-admin"), l.user(t, "burano-demo")
 	admin.forget(t, operatorsUser)
-	nodeImage := admin.serverImage(t, image)
+	nodeImage := admin.serverImage(t, "burano-node", image)
 	found := inventory(t, demo)
 	began := time.Now()
 	machine := boot(t, filepath.Join(folder, "root"))

@@ -14,7 +14,7 @@ run() { BURANO_TEST_CLOUDS=$STATE/clouds.yaml go test -count=1 -v -timeout 120m 
 if [[ $SERVERS == containers ]]; then
   export BURANO_SERVER_IMAGE=$STATE/container.raw
   IMAGE=${BURANO_NODE_IMAGE:?the node image} OUT=$BURANO_SERVER_IMAGE "$here/container.sh"
-  run ./test/e2e -run "${TEST:-TestAClusterLivesOnARealOpenStack}" "$@"
+  run ./test/e2e -run "${TEST:-TestAClusterLivesOnARealOpenStack|TestUsersOfARealOpenStack}" "$@"
 elif [[ -n ${MODULE:-} ]]; then
   run ./... "$@"
 else
