@@ -63,10 +63,18 @@ test-upgrade: setup build image ## Upgrade a cluster from the minor version of K
 # A version whose database has fewer tables than today's.
 FORMER ?= $(shell git rev-list -1 --before=2026-11-23T00:00Z HEAD)
 
+# The last version that identified objects by their places in a file.
+FORMER_CLUSTER ?= $(shell git rev-list -1 --before=2026-11-26T20:00Z HEAD)
+
 .PHONY: test-servers
 test-servers: setup build ## Three servers behind HAProxy over PostgreSQL under load: upgraded from a former version (FORMER=COMMIT), stopped, killed; the database fails over
 	@test/servers/former.sh $(FORMER) $(BUILD)/former/burano
 	BURANO_FORMER=$(BUILD)/former/burano go test -count=1 -timeout 30m -v ./test/servers
+
+.PHONY: test-former
+test-former: setup build image ## A cluster and an application that a former version deployed go on with today's: edited, scaled and deleted (FORMER_CLUSTER=COMMIT)
+	@test/servers/former.sh $(FORMER_CLUSTER) $(BUILD)/former/burano
+	BURANO_FORMER=$(BUILD)/former/burano go test -count=1 -timeout 20m -v -run '^TestAClusterOfTheFormerVersion' ./test/e2e
 
 .PHONY: test-docker
 test-docker: setup build ## A cluster and a host whose containerRuntime is docker, on a node image with Docker (builds it first)
@@ -163,7 +171,7 @@ soak: check image ## Kill the server at every step of deployment, scale-up and s
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestApplicationsThatFail|TestGatewaysOfTheirOwn|TestPublicImages' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAMachineBesideTheCloudIsANodeWhere|TestCalico|TestPodsAreRoutedByBGP' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAGuestbookRuns|TestARegistryThatIsThereByDefault|TestMinionsReachRegistries' ./test/e2e
-	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run TestAFreshClusterIsUp ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestAFreshClusterIsUp|TestAnyHistoryOfEdits' ./test/e2e
 	go test -count=1 -timeout 20m -v -run TestEveryFault ./test/clients
 	BURANO_FAULTS=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveFaultsOfTheCloudAtEveryCall ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability

@@ -11,101 +11,177 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// edits is a file that is deployed again and again: a cluster and an application with a volume, in which a marker lies.
+type edits struct {
+	lab     *lab
+	demo    *user
+	file    string
+	model   string // the file's content
+	cluster *cluster
+	servers map[string]string // ids, by names, as the first deployment made them
+	pod     string            // the name of the application's pod
+	path    string            // where the application mounts the volume
+}
+
+const marker = "precious"
+
+// newEdits writes the file, and deploys nothing.
+func newEdits(t *testing.T, l *lab) *edits {
+	text, err := os.ReadFile("testdata/edits.yaml")
+	require.NoError(t, err)
+	e := &edits{lab: l, demo: l.user(t, "burano-demo"), file: filepath.Join(t.TempDir(), "edits.yaml"), model: string(text), pod: "store", path: "/data"}
+	e.write(t)
+	l.deleteIfFailed(t, "edits")
+	return e
+}
+
+func (e *edits) write(t *testing.T) { require.NoError(t, os.WriteFile(e.file, []byte(e.model), 0o600)) }
+
+// edit replaces texts of the file, in pairs of a present and a new one, at the same time.
+func (e *edits) edit(t *testing.T, pairs ...string) {
+	t.Helper()
+	before := e.model
+	e.model = strings.NewReplacer(pairs...).Replace(before)
+	require.NotEqual(t, before, e.model, "the edit changes something")
+	e.write(t)
+}
+
+// reorder puts the pod and the application above the cluster, and the last minion before the first.
+func (e *edits) reorder(t *testing.T) {
+	head, applications, _ := strings.Cut(e.model, "applications:\n")
+	cut := strings.Index(applications, `  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod`)
+	e.model = head + "applications:\n" + applications[cut:] + "\n" + applications[:cut]
+	e.edit(t, "name: murano-kube-2,", "name: murano-kube-3,", "name: murano-kube-3,", "name: murano-kube-2,")
+}
+
+// preview returns the preview of deploying the file.
+func (e *edits) preview(t *testing.T) string {
+	output, err := e.lab.try(e.lab.as("burano-demo"), "burano", "deploy", e.file, "--dry-run")
+	if err != nil {
+		t.Logf("the preview refuses: %v\n%s", err, output)
+	}
+	return output
+}
+
+func (e *edits) deploy(t *testing.T, flags ...string) string {
+	t.Helper()
+	return e.lab.run(t, e.lab.as("burano-demo"), "burano", append([]string{"deploy", e.file, "--follow"}, flags...)...)
+}
+
+// refused deploys the file, which must be refused with this text.
+func (e *edits) refused(t *testing.T, text string) {
+	t.Helper()
+	output, err := e.lab.try(e.lab.as("burano-demo"), "burano", "deploy", e.file, "--follow")
+	require.Error(t, err, output)
+	require.Contains(t, output, text)
+}
+
+// deployed notes the servers of the first deployment.
+func (e *edits) deployed(t *testing.T) {
+	e.cluster = e.lab.clusterOf(t, e.demo, environmentNamed(t, e.demo, "edits"))
+	e.servers = e.cluster.servers
+}
+
+// inPod runs a script in the newest pod of the application.
+func (e *edits) inPod(t *testing.T, script string) (string, error) {
+	names := strings.Fields(e.cluster.kubectl(t, "", "get", "pods", "-l", "id="+e.pod, "--field-selector", "status.phase=Running", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
+	if len(names) == 0 {
+		return "", fmt.Errorf("no pod of %s runs", e.pod)
+	}
+	return e.cluster.tryKubectl("", "exec", names[len(names)-1], "--", "/usr/bin/bash", "-c", script)
+}
+
+// mark writes the marker.
+func (e *edits) mark(t *testing.T) {
+	output, err := e.inPod(t, "echo "+marker+" > "+e.path+"/marker && sync")
+	require.NoError(t, err, output)
+}
+
+// keeps demands that the application has the marker, that the servers are those of the first deployment, and that one Deployment runs.
+func (e *edits) keeps(t *testing.T) {
+	t.Helper()
+	e.lab.eventually(t, time.Minute, "the application has the marker", func() error {
+		output, err := e.inPod(t, "cat "+e.path+"/marker")
+		if err != nil || !strings.Contains(output, marker) {
+			return fmt.Errorf("%s %w", output, err)
+		}
+		return nil
+	})
+	require.Equal(t, e.servers, e.lab.clusterOf(t, e.demo, environmentNamed(t, e.demo, "edits")).servers, "no server was replaced")
+	require.Len(t, strings.Fields(e.cluster.kubectl(t, "", "get", "deployments", "-o", "name")), 1, "no former Deployment runs")
+}
+
+func (e *edits) claims(t *testing.T) []string {
+	return strings.Fields(e.cluster.kubectl(t, "", "get", "pvc", "-o", "name"))
+}
+
 // TestOrdinaryEditsLoseNoData deploys a file again and again with edits that people make, each with its preview first: its nodes and the content of a volume
 // outlive all of them, and an edit that would leave the volume without its application wants consent.
 func TestOrdinaryEditsLoseNoData(t *testing.T) {
 	l := start(t)
-	demo := l.user(t, "burano-demo")
-	found := inventory(t, demo)
-	text, err := os.ReadFile("testdata/edits.yaml")
-	require.NoError(t, err)
-	model := string(text)
-	file := filepath.Join(t.TempDir(), "edits.yaml")
-	write := func() { require.NoError(t, os.WriteFile(file, []byte(model), 0o600)) }
-	edit := func(pairs ...string) {
-		before := model
-		model = strings.NewReplacer(pairs...).Replace(model)
-		require.NotEqual(t, before, model, "the edit changes something")
-		write()
-	}
-	preview := func() string {
-		output, _ := l.try(l.as("burano-demo"), "burano", "deploy", file, "--dry-run") // its exit code is 2 where something changes
-		return output
-	}
-	deploy := func(flags ...string) string {
-		t.Helper()
-		return l.run(t, l.as("burano-demo"), "burano", append([]string{"deploy", file, "--follow"}, flags...)...)
-	}
-	write()
-	deploy()
-	l.deleteIfFailed(t, "edits")
-	environment := environmentNamed(t, demo, "edits")
-	c := l.clusterOf(t, demo, environment)
-	servers := c.servers
-	inPod := func(pod, script string) (string, error) {
-		name := strings.Fields(c.kubectl(t, "", "get", "pods", "-l", "id="+pod, "--field-selector", "status.phase=Running", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
-		if len(name) == 0 {
-			return "", fmt.Errorf("no pod of %s runs", pod)
-		}
-		output, err := c.tryKubectl("", "exec", name[len(name)-1], "--", "/usr/bin/bash", "-c", script)
-		return output, err
-	}
-	keeps := func(pod, path string) {
-		t.Helper()
-		l.eventually(t, time.Minute, "pod "+pod+" has the marker", func() error {
-			output, err := inPod(pod, "cat "+path+"/marker")
-			if err != nil || !strings.Contains(output, "precious") {
-				return fmt.Errorf("%s %w", output, err)
-			}
-			return nil
-		})
-		require.Equal(t, servers, l.clusterOf(t, demo, environmentNamed(t, demo, "edits")).servers, "no server was replaced")
-		require.Len(t, strings.Fields(c.kubectl(t, "", "get", "deployments", "-o", "name")), 1, "no former Deployment runs")
-	}
-	output, err := inPod("store", "echo precious > /data/marker")
-	require.NoError(t, err, output)
-
-	// The order of lists and applications decides nothing.
-	applications := strings.SplitAfter(model, "applications:\n")
-	cut := strings.Index(applications[1], `  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod`)
-	model = applications[0] + applications[1][cut:] + "\n" + applications[1][:cut]
-	edit("name: murano-kube-2,", "name: murano-kube-3,", "name: murano-kube-3,", "name: murano-kube-2,", ", id: store}", ", id: shop}", "host: store", "host: shop")
-	require.NotContains(t, preview(), "removed")
-	deploy()
-	keeps("store", "/data")
-
-	// A renamed pod and a renamed application are the same ones.
-	edit("    name: store\n", "    name: shop\n", "name: pages\n", "name: sheets\n")
-	require.NotContains(t, preview(), "uses no more")
-	deploy()
-	keeps("shop", "/data")
-	claims := c.kubectl(t, "", "get", "pvc", "-o", "name")
-	require.Len(t, strings.Fields(claims), 1, claims)
-
-	// So is a volume at another path.
-	edit("      /data: {", "      /var/data: {")
-	deploy()
-	keeps("shop", "/var/data")
-
-	// Without its volume the application would begin empty.
-	claim := strings.TrimPrefix(strings.TrimSpace(claims), "persistentvolumeclaim/")
+	e := newEdits(t, l)
+	found := inventory(t, e.demo)
+	e.deploy(t)
+	e.deployed(t)
+	e.mark(t)
+	claims := e.claims(t)
+	require.Len(t, claims, 1)
+	claim := strings.TrimPrefix(claims[0], "persistentvolumeclaim/")
 	volume := `      /var/data: {"?": {type: com.mirantis.docker.DockerPersistentVolume}, size: 10Mi}` + "\n"
-	edit(volume, "")
-	output = preview()
-	require.Contains(t, output, "pod shop uses no more, and leaves in the cluster with its data: claim "+claim+" (10Mi, made ")
-	require.Contains(t, output, "allow it with --allow-destroy shop")
-	output, err = l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	require.Error(t, err)
-	require.Contains(t, output, "pod shop would not use any more: claim "+claim)
-	keeps("shop", "/var/data")
-	deploy("--allow-destroy", "shop")
-	_, err = inPod("shop", "cat /var/data/marker")
-	require.Error(t, err, "the application has no volume")
-	require.Equal(t, claims, c.kubectl(t, "", "get", "pvc", "-o", "name"), "the claim stays")
-	edit("    volumes:\n", "    volumes:\n"+volume)
-	deploy()
-	keeps("shop", "/var/data")
 
+	for _, one := range []struct {
+		name    string
+		change  func()
+		shown   []string // lines of the preview have these texts
+		hidden  []string // and none of these
+		refused string   // the refusal of the deployment without consent
+		consent string
+		loses   bool // the application has no marker any more
+	}{
+		{name: "the order of lists and applications, and an id in the file", change: func() {
+			e.reorder(t)
+			e.edit(t, ", id: store}", ", id: shop}", "host: store", "host: shop")
+		}, hidden: []string{"removed"}},
+		{name: "a renamed pod and a renamed application", change: func() {
+			e.edit(t, "    name: store\n", "    name: shop\n", "name: pages\n", "name: sheets\n")
+			e.pod = "shop"
+		}, hidden: []string{"uses no more"}},
+		{name: "another path of a volume", change: func() {
+			e.edit(t, "      /data: {", "      /var/data: {")
+			e.path = "/var/data"
+		}},
+		{name: "no volume", change: func() { e.edit(t, volume, "") },
+			shown:   []string{"pod shop uses no more, and leaves in the cluster with its data: claim " + claim + " (10Mi, made ", "allow it with --allow-destroy shop"},
+			refused: "pod shop would not use any more: claim " + claim, consent: "shop", loses: true},
+		{name: "the volume again", change: func() { e.edit(t, "    volumes:\n", "    volumes:\n"+volume) }},
+	} {
+		if !t.Run(one.name, func(t *testing.T) {
+			one.change()
+			preview := e.preview(t)
+			for _, text := range one.shown {
+				require.Contains(t, preview, text)
+			}
+			for _, text := range one.hidden {
+				require.NotContains(t, preview, text)
+			}
+			var flags []string
+			if one.refused != "" {
+				e.refused(t, one.refused)
+				e.keeps(t)
+				flags = []string{"--allow-destroy", one.consent}
+			}
+			e.deploy(t, flags...)
+			require.Equal(t, claims, e.claims(t), "no claim was made or deleted")
+			if one.loses {
+				_, err := e.inPod(t, "cat "+e.path+"/marker")
+				require.Error(t, err)
+			} else {
+				e.keeps(t)
+			}
+		}) {
+			return
+		}
+	}
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "edits")
-	asBefore(t, demo, found)
+	asBefore(t, e.demo, found)
 }

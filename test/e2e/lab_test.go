@@ -52,6 +52,16 @@ func start(t *testing.T, tags ...string) *lab { return startIn(t, nil, tags...) 
 
 // startIn is start with more flags of the local cloud; one that is there stays as it is.
 func startIn(t *testing.T, cloud []string, tags ...string) *lab {
+	return startWith(t, func(l *lab) string {
+		if len(tags) > 0 {
+			return l.built(t, tags)
+		}
+		return l.program("burano")
+	}, cloud...)
+}
+
+// startWith is startIn with a server of another program.
+func startWith(t *testing.T, program func(*lab) string, cloud ...string) *lab {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	l := &lab{root: root}
@@ -69,10 +79,7 @@ func startIn(t *testing.T, cloud []string, tags ...string) *lab {
 	if _, err := os.Stat(filepath.Join(l.cloud, "clouds.yaml")); l.ownCloud || errors.Is(err, fs.ErrNotExist) {
 		l.bringUp(t, cloud...)
 	}
-	l.serves = l.program("burano")
-	if len(tags) > 0 {
-		l.serves = l.built(t, tags)
-	}
+	l.serves = program(l)
 	l.startServer(t)
 	return l
 }

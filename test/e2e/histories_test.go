@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// history is an environment with a random past: a cluster and applications with volumes, each with a marker of its own.
+type history struct {
+	lab       *lab
+	demo      *user
+	random    *rand.Rand
+	file      string
+	cluster   *cluster
+	minions   []int // the numbers in the names of the servers, in the file's order
+	apps      []*historyApp
+	named     int    // how many names were given
+	broken    string // a line of the cluster that is refused
+	clusterAt int    // the place of the cluster among the applications
+}
+
+type historyApp struct {
+	id, name string // the id is that of the pod
+	volumes  []*historyVolume
+}
+
+type historyVolume struct{ path, marker string }
+
+// TestAnyHistoryOfEditsKeepsItsMarkers makes random edits, refused edits, actions and restarts of the server, and after each of them looks for the marker in
+// every volume. BURANO_HISTORY is the seed, which a failure prints; BURANO_EDITS is how many.
+func TestAnyHistoryOfEditsKeepsItsMarkers(t *testing.T) {
+	soakOnly(t, "the table of ordinary edits has one of each; a random history takes minutes")
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("BURANO_HISTORY"), fmt.Sprint(time.Now().UnixNano())), 10, 64)
+	require.NoError(t, err)
+	count, err := strconv.Atoi(cmp.Or(os.Getenv("BURANO_EDITS"), "40"))
+	require.NoError(t, err)
+	t.Logf("BURANO_HISTORY=%d", seed)
+	l := start(t)
+	h := &history{lab: l, demo: l.user(t, "burano-demo"), random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "history.yaml"), minions: []int{2, 3}}
+	found := inventory(t, h.demo)
+	l.deleteIfFailed(t, "history")
+	h.add()
+	h.add()
+	h.deploy(t)
+	h.cluster = l.clusterOf(t, h.demo, environmentNamed(t, h.demo, "history"))
+	servers := h.cluster.servers
+	h.mark(t)
+	kinds := []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"another order", h.reorder}, {"another name of a pod", h.rename}, {"another path", h.remount}, {"a new application", h.grow}, {"a new volume", h.enlarge},
+		{"a volume that goes without consent", h.forget}, {"an edit that is refused", h.breaks}, {"nothing", h.deploy}, {"the server dies", h.die},
+		{"pods made anew", h.recreate},
+	}
+	for i := range count {
+		kind := kinds[h.random.IntN(len(kinds))]
+		if !t.Run(fmt.Sprintf("%d %s", i+1, kind.name), func(t *testing.T) {
+			kind.run(t)
+			h.keeps(t)
+			require.Equal(t, servers, l.clusterOf(t, h.demo, environmentNamed(t, h.demo, "history")).servers, "no server was replaced")
+		}) {
+			return
+		}
+	}
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "history")
+	asBefore(t, h.demo, found)
+}
+
+// text is the file.
+func (h *history) text() string {
+	node := func(role, name string) string {
+		return fmt.Sprintf(`{"?": {type: com.mirantis.docker.kubernetes.Kubernetes%sNode}, instance: {"?": {type: io.murano.resources.LinuxMuranoInstance}, name: %s, flavor: m1.medium, image: burano-node, assignFloatingIp: true}}`, role, name)
+	}
+	minions := ""
+	for _, number := range h.minions {
+		minions += fmt.Sprintf("      - %s\n", node("Minion", fmt.Sprintf("murano-kube-%d", number)))
+	}
+	cluster := fmt.Sprintf(`  - "?": {type: com.mirantis.docker.kubernetes.KubernetesCluster, id: cluster}
+    name: history-cluster
+    masterNode: %s
+    nodeCount: %d
+    minionNodes:
+%s    gatewayCount: 1
+    gatewayNodes: [%s]
+    storageClasses: [{name: burano-local, backend: local, default: true}]
+%s`, node("Master", "murano-kube-1"), len(h.minions)-1, minions, node("Gateway", "murano-gateway-1"), h.broken)
+	var list []string
+	for _, app := range h.apps {
+		volumes := ""
+		for _, one := range app.volumes {
+			volumes += fmt.Sprintf("      %s: {\"?\": {type: com.mirantis.docker.DockerPersistentVolume}, size: 10Mi}\n", one.path)
+		}
+		list = append(list, fmt.Sprintf(`  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: %[1]s}
+    name: %[2]s
+    kubernetesCluster: cluster
+    replicas: 1
+  - "?": {type: com.example.docker.DockerApp}
+    name: in-%[1]s
+    image: registry.local/demo:1
+    host: %[1]s
+    entryPoint: [/usr/bin/bash, -euc]
+    commands: ['trap "exit 0" TERM; while true; do sleep 1 & wait $!; done']
+    volumes:
+%[3]s      /usr: {"?": {type: com.mirantis.docker.DockerHostVolume}, path: /usr}
+      /lib: {"?": {type: com.mirantis.docker.DockerHostVolume}, path: /usr/lib}
+      /lib64: {"?": {type: com.mirantis.docker.DockerHostVolume}, path: /usr/lib64}
+`, app.id, app.name, volumes))
+	}
+	list = slices.Insert(list, min(h.clusterAt, len(list)), cluster)
+	return "name: history\napplications:\n" + strings.Join(list, "")
+}
+
+func (h *history) try(t *testing.T) (string, error) {
+	require.NoError(t, os.WriteFile(h.file, []byte(h.text()), 0o600))
+	return h.lab.try(h.lab.as("burano-demo"), "burano", "deploy", h.file, "--follow")
+}
+
+func (h *history) deploy(t *testing.T) {
+	t.Helper()
+	output, err := h.try(t)
+	require.NoError(t, err, output)
+}
+
+func (h *history) name(prefix string) string {
+	h.named++
+	return fmt.Sprintf("%s%d", prefix, h.named)
+}
+
+func (h *history) app() *historyApp { return h.apps[h.random.IntN(len(h.apps))] }
+
+// add puts a new application with a volume into the file.
+func (h *history) add() {
+	name := h.name("app")
+	app := &historyApp{id: name, name: name}
+	h.apps = append(h.apps, app)
+	h.mount(app)
+}
+
+func (h *history) mount(app *historyApp) {
+	app.volumes = append(app.volumes, &historyVolume{path: h.name("/data"), marker: h.name("precious")})
+}
+
+// inPod runs a script in the pod of an application that runs.
+func (h *history) inPod(t *testing.T, app *historyApp, script string) (string, error) {
+	names := strings.Fields(h.cluster.kubectl(t, "", "get", "pods", "-l", "id="+app.name, "--field-selector", "status.phase=Running", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
+	if len(names) == 0 {
+		return "", fmt.Errorf("no pod of %s runs", app.name)
+	}
+	return h.cluster.tryKubectl("", "exec", names[len(names)-1], "--", "/usr/bin/bash", "-c", script)
+}
+
+// mark writes the markers that are not there yet.
+func (h *history) mark(t *testing.T) {
+	t.Helper()
+	for _, app := range h.apps {
+		for _, one := range app.volumes {
+			output, err := h.inPod(t, app, fmt.Sprintf("test -e %[1]s/marker || echo %[2]s > %[1]s/marker; sync", one.path, one.marker))
+			require.NoError(t, err, output)
+		}
+	}
+}
+
+func (h *history) keeps(t *testing.T) {
+	t.Helper()
+	for _, app := range h.apps {
+		for _, one := range app.volumes {
+			h.lab.eventually(t, time.Minute, fmt.Sprintf("%s has its marker in %s", app.id, one.path), func() error {
+				output, err := h.inPod(t, app, "cat "+one.path+"/marker")
+				if err == nil && strings.TrimSpace(output) != one.marker {
+					err = fmt.Errorf("%q instead of %s", output, one.marker)
+				}
+				return err
+			})
+		}
+	}
+}
+
+func (h *history) reorder(t *testing.T) {
+	h.random.Shuffle(len(h.apps), func(i, k int) { h.apps[i], h.apps[k] = h.apps[k], h.apps[i] })
+	h.random.Shuffle(len(h.minions), func(i, k int) { h.minions[i], h.minions[k] = h.minions[k], h.minions[i] })
+	h.clusterAt = h.random.IntN(len(h.apps) + 1)
+	h.deploy(t)
+}
+
+func (h *history) rename(t *testing.T) {
+	h.app().name = h.name("renamed")
+	h.deploy(t)
+}
+
+func (h *history) remount(t *testing.T) {
+	volumes := h.app().volumes
+	volumes[h.random.IntN(len(volumes))].path = h.name("/other")
+	h.deploy(t)
+}
+
+func (h *history) grow(t *testing.T) {
+	if len(h.apps) < 5 {
+		h.add()
+	}
+	h.deploy(t)
+	h.mark(t)
+}
+
+func (h *history) enlarge(t *testing.T) {
+	if app := h.app(); len(app.volumes) < 3 {
+		h.mount(app)
+	}
+	h.deploy(t)
+	h.mark(t)
+}
+
+// forget leaves a volume out, which is refused, and has it in the file again.
+func (h *history) forget(t *testing.T) {
+	app := h.app()
+	kept := app.volumes
+	app.volumes = slices.Delete(slices.Clone(kept), 0, 1)
+	output, err := h.try(t)
+	require.Error(t, err, output)
+	require.Contains(t, output, "--allow-destroy")
+	app.volumes = kept
+}
+
+// breaks deploys a file that is refused. What comes next is the file as it was.
+func (h *history) breaks(t *testing.T) {
+	h.broken = "    masterCount: 17\n"
+	output, err := h.try(t)
+	h.broken = ""
+	require.Error(t, err, output)
+}
+
+// die kills the server in the middle of a deployment.
+func (h *history) die(t *testing.T) {
+	h.app().name = h.name("killed")
+	require.NoError(t, os.WriteFile(h.file, []byte(h.text()), 0o600))
+	h.lab.run(t, h.lab.as("burano-demo"), "burano", "deploy", h.file)
+	require.NoError(t, h.lab.server.Process.Signal(syscall.SIGKILL))
+	_ = h.lab.server.Wait()
+	h.lab.launch(t)
+	h.lab.healthy(t)
+	h.lab.run(t, h.lab.as("burano-demo"), "burano", "deployment", "show", "history", "--follow")
+}
+
+func (h *history) recreate(t *testing.T) {
+	s := &scaling{lab: h.lab, user: h.demo, cluster: h.cluster, environment: environmentNamed(t, h.demo, "history")["id"].(string)}
+	s.act(t, h.app().name, "recreatePod", map[string]any{})
+}
