@@ -105,11 +105,11 @@ func TestTheEnglishOfEachFolderGetsNoWorse(t *testing.T) {
 			continue
 		}
 		for i, measure := range measures {
-			// A few in a small folder are no trend.
-			allowed := has[i]*float64(now.words)/1000 + 2
+			// Five more are no trend.
+			allowed := has[i]*float64(now.words)/1000 + 5
 			if found := float64(now.hits[i]); found > allowed {
 				t.Errorf("%s: %q is met %d times in %d words, %.1f per 1,000; the limit is %.1f. Rewrite these sentences (docs/contributing.md, How we write)", folder, measure.name, now.hits[i], now.words, now.perThousand(i), has[i])
-			} else if found < 0.8*allowed-4 {
+			} else if found < 0.8*allowed-8 {
 				t.Errorf("%s: %q is met %.1f times per 1,000 words, far under the limit of %.1f: lower it with -update", folder, measure.name, now.perThousand(i), has[i])
 			}
 		}
