@@ -5,6 +5,7 @@ go 1.26.0
 ignore ./web/dashboard/node_modules
 
 require (
+	filippo.io/age v1.2.1
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/container-storage-interface/spec v1.12.0
 	github.com/dlclark/regexp2 v1.12.0

@@ -31,15 +31,29 @@ func (p projectSource) PackageByName(ctx context.Context, fullName, spec string)
 	return p.find(ctx, Query{FullName: fullName}, spec, "package", fullName)
 }
 
+// PackageID returns the id of the package that PackageByName returns.
+func (p projectSource) PackageID(ctx context.Context, fullName, spec string) (string, error) {
+	record, err := p.record(ctx, Query{FullName: fullName}, spec, "package", fullName)
+	return record.ID, err
+}
+
 func (p projectSource) find(ctx context.Context, query Query, spec, what, name string) (muranopl.Package, error) {
+	record, err := p.record(ctx, query, spec, what, name)
+	if err != nil {
+		return nil, err
+	}
+	return p.service.load(ctx, record)
+}
+
+func (p projectSource) record(ctx context.Context, query Query, spec, what, name string) (Record, error) {
 	wanted, err := muranopl.ParseSpec(spec)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%s '%s': %w", what, name, err)
+		return Record{}, fault.New(fault.Invalid, "%s '%s': %w", what, name, err)
 	}
 	query.Project, query.Scope = p.project, ScopeUsable
 	records, err := p.service.store.Packages(ctx, query)
 	if err != nil {
-		return nil, err
+		return Record{}, err
 	}
 	slices.SortStableFunc(records, func(a, b Record) int { return p.rank(a) - p.rank(b) })
 	var found []string
@@ -49,14 +63,14 @@ func (p projectSource) find(ctx context.Context, query Query, spec, what, name s
 			continue // only what a manifest admitted is stored
 		}
 		if wanted.Admits(version) {
-			return p.service.load(ctx, record)
+			return record, nil
 		}
 		found = append(found, record.Version)
 	}
 	if len(found) > 0 {
-		return nil, fault.New(fault.NotFound, "No package with %s '%s' of version %s; there is %v", what, name, quoteShort(spec), found)
+		return Record{}, fault.New(fault.NotFound, "No package with %s '%s' of version %s; there is %v", what, name, quoteShort(spec), found)
 	}
-	return nil, fault.New(fault.NotFound, "There is no package with %s '%s' in the catalog (or it is disabled, or another project's)", what, name)
+	return Record{}, fault.New(fault.NotFound, "There is no package with %s '%s' in the catalog (or it is disabled, or another project's)", what, name)
 }
 
 func (p projectSource) rank(record Record) int {

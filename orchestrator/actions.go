@@ -51,6 +51,7 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 	task, err := s.store.SubmitAction(ctx, environmentID, caller.UserID, store.Submission{
 		Action:       store.Action{ObjectID: object, Method: method, Args: args},
 		Text:         "Action " + method + " is scheduled",
+		Origin:       submitter(caller),
 		DelegationID: delegation.ID,
 	})
 	if err != nil {

@@ -417,7 +417,7 @@ func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentI
 		return "", err
 	}
 	again, err := s.store.Resubmit(ctx, task.ID, caller.UserID, store.Submission{
-		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, DelegationID: delegation.ID,
+		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, DelegationID: delegation.ID, Origin: submitter(caller),
 	})
 	if err != nil {
 		s.giveBack(ctx, delegation)

@@ -221,6 +221,7 @@ func (s *Service) StartJoin(ctx context.Context, token RedeemedJoin, action stri
 	if err == nil {
 		_, err = s.store.SubmitJoin(ctx, row, store.Submission{
 			Action: store.Action{ObjectID: row.ClusterID, Method: action, Args: arguments(row.Machine)},
+			Origin: store.Origin{UserID: row.UserID, UserName: row.UserName},
 			Text: fmt.Sprintf("The machine %s (%s) joins by the token that %s made at %s", row.Machine.Node, row.Machine.Address, row.UserName,
 				row.Created.Time().Format(time.RFC3339)),
 		})

@@ -59,6 +59,8 @@ type Engine interface {
 	Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error)
 	// Hidden returns a model in which hide has answered for what the classes of its objects make secrets.
 	Hidden(ctx context.Context, projectID string, packages map[string][]string, model any, hide func(value any) any) any
+	// Packages lists which of these versions of packages, by their names, the project sees in the catalog, and which it does not.
+	Packages(ctx context.Context, projectID string, packages map[string][]string) (there, missing []store.PackagePart, err error)
 	// Actions are the public methods of a class.
 	Actions(ctx context.Context, projectID string, class engine.ClassName) ([]muranopl.Action, error)
 }

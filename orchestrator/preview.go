@@ -93,6 +93,9 @@ func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body m
 
 // preview compares a model with what was deployed last of an environment, and checks it.
 func (s *Service) preview(ctx context.Context, caller identity.Caller, environment store.Environment, model store.Model) (Preview, error) {
+	if model.Back != nil && model.Back.Packages != nil {
+		environment.Model.Packages = model.Back.Packages
+	}
 	after := map[string]any(store.ForClasses(environment.ID, store.Copy(model.Objects)))
 	loaded, computed, problems := s.engine.Check(ctx, environment.ProjectID, environment.Model.Packages, after)
 	var foreseen engine.Foreseen

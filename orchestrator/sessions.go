@@ -3,8 +3,10 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
@@ -135,6 +137,25 @@ func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, env
 // Deploy makes the environment what the session says. It answers when the task is written; the engine runs it. Clusters go only when their
 // ids or names are in mayDestroy, or their objects were removed from the draft one by one.
 func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, mayDestroy ...string) error {
+	return s.DeployFile(ctx, caller, environmentID, sessionID, File{}, mayDestroy...)
+}
+
+// File is the file that a session's draft is of; the zero File for none.
+type File struct {
+	Name   string
+	Digest string // SHA-256, in hexadecimal
+}
+
+// maxFileName is the longest name of a file, in characters.
+const maxFileName = 255
+
+var digestForm = regexp.MustCompile(`^([0-9a-f]{64})?$`)
+
+// DeployFile is Deploy of a draft that is of a file, which the history names.
+func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, environmentID, sessionID string, file File, mayDestroy ...string) error {
+	if utf8.RuneCountInString(file.Name) > maxFileName || !digestForm.MatchString(file.Digest) {
+		return fault.New(fault.Invalid, "The name of a file has at most %d characters, and its digest is a SHA-256 of 64 hexadecimal digits", maxFileName)
+	}
 	environment, session, err := s.sessionFirst(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
@@ -160,6 +181,7 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 		SessionID: sessionID,
 		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}, Allowed: mayDestroy},
 		Text:      "Action deploy is scheduled",
+		Origin:    store.Origin{UserID: caller.UserID, UserName: caller.UserName, File: file.Name, Digest: file.Digest},
 
 		DelegationID: delegation.ID,
 	})

@@ -178,6 +178,8 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.keep.Sessions, "keep-sessions", 0, "how long deployed sessions stay; 0s: for ever; drafts and the newest session of each environment stay")
 	flags.DurationVar(&o.keep.Statistics, "keep-statistics", 0, "how long statistics stay of deleted applications and servers, and of API servers that no longer report; 0s: for ever")
 	flags.DurationVar(&o.keep.Snapshots, "keep-snapshots", 7*24*time.Hour, "how long snapshots of clusters of deleted environments stay; 0s: for ever")
+	flags.Int64Var(&o.keep.States, "keep-states", 100, "states of each environment that stay for burano environment history; the oldest go first, the newest stays; 0: any number")
+	flags.Int64Var(&o.keep.StateBytes, "keep-state-bytes", 64<<20, "bytes of the models of these states, compressed, with the same effect; 0: any number")
 
 	flags.StringVar(&o.snapshotContainer, "snapshot-container", "", "name of a container in the object store (Swift) of each environment's project, in which snapshots of clusters are stored, sealed; created when it is missing. Without it, and where there is no object store, they are in the database")
 	flags.Int64Var(&o.scratchSpace, "scratch-space", scratchBytes, "bytes of temporary files in the state folder: snapshots of clusters that are opened (three times their size, and 192 MiB) and container images between Glance and nodes. A project has half of it at most, and 512 MiB of the disk stay free. A task that needs more waits up to 5 minutes for it")
@@ -239,6 +241,11 @@ func (o *serveOptions) check(s *settings) error {
 		"keep-sessions": o.keep.Sessions, "keeper-interval": o.keeperInterval, "keep-statistics": o.keep.Statistics, "keep-snapshots": o.keep.Snapshots} {
 		if value < 0 {
 			return s.wrong(name, "%s must not be less than 0s", value)
+		}
+	}
+	for name, value := range map[string]int64{"keep-states": o.keep.States, "keep-state-bytes": o.keep.StateBytes} {
+		if value < 0 {
+			return s.wrong(name, "%d must not be less than 0", value)
 		}
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9._-]{0,256}$`).MatchString(o.snapshotContainer) {

@@ -11,6 +11,9 @@ import (
 // Mark is shown in the place of a secret.
 const Mark = "*** SANITIZED ***"
 
+// SealedPrefix begins a secret in an exported environment that is sealed for a recipient (internal/envelope).
+const SealedPrefix = "burano-sealed:"
+
 // words are what names of secrets have in them, as in Murano.
 var words = []string{"pass", "token", "secret", "private", "trustid", "credential"}
 

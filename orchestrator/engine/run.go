@@ -121,6 +121,9 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if err != nil {
 		return outcome, failedWith("", err)
 	}
+	if task.Origin.Packages != nil {
+		environment.Model.Packages = task.Origin.Packages
+	}
 	h.know(task.Objects, environment.Model.ObjectsCopy, task.Action.Args)
 	if task.CancelledBy != "" {
 		h.lease.End(errCancelled)
@@ -209,6 +212,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	model := muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()
 	if failed == nil {
+		outcome.Parts = runtime.parts(ctx, classes)
 		if err := muranopl.Written(result, MaxResult, "the result of "+task.Action.Method); err != nil {
 			return outcome, failedWith("", fmt.Errorf("%w. What the %s has made stays. Have the method return less, or a part at a time", err, task.Kind()))
 		}

@@ -263,6 +263,8 @@ type Outcome struct {
 	Objects, ObjectsCopy map[string]any
 	// Packages are the versions of packages that it was made with; part of the model.
 	Packages map[string][]string
+	// Parts are those of the state that the task has come to.
+	Parts Parts
 	// Looked are the duties of the keeper that a deployment does itself, with how long after it they are due again. Ignored where there were errors or warnings.
 	Looked map[string]time.Duration
 }
@@ -323,6 +325,11 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		}
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil {
 			return err
+		}
+		if !deletion {
+			if err := (past{tx, task.EnvironmentID}).keep(task, failed, outcome, now); err != nil {
+				return err
+			}
 		}
 		columns := []string{"id", "version"}
 		if outcome.Objects == nil {

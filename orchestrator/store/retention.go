@@ -22,6 +22,8 @@ type Retention struct {
 	Statistics time.Duration
 	// Snapshots of clusters whose environments were deleted.
 	Snapshots time.Duration
+	// States and StateBytes are how many states of each environment are kept, and bytes of their models; 0 is any number. The newest one stays.
+	States, StateBytes int64
 }
 
 // KeptDeployments is how many deployments of an environment stay in any case, with their reports.
@@ -38,7 +40,7 @@ const (
 var errElsewhere = errors.New("another server sweeps")
 
 // Swept is how many rows of each kind were removed.
-type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots int64 }
+type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots, States int64 }
 
 // Sweep removes what was kept for long enough, in transactions so small that no writer waits for long. Of several servers over one database
 // one sweeps at a time; the others do nothing. remove removes a snapshot with its pieces.
@@ -63,6 +65,9 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, remove func(ctx conte
 		if err != nil {
 			break
 		}
+	}
+	if err == nil {
+		err = s.sweepStates(ctx, keep, &swept)
 	}
 	for more := err == nil; more && err == nil; {
 		more, err = s.sweepAbandoned(ctx, &swept, remove)

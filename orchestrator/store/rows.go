@@ -27,6 +27,8 @@ type Model struct {
 	ObjectsCopy map[string]any `json:"ObjectsCopy,omitempty"`
 	// Packages are the versions of packages, by their names, that the environment was deployed with.
 	Packages map[string][]string `json:"Packages,omitempty"`
+	// Back is, in a session, the state that it goes back to; nil for none.
+	Back *Back `json:"Back,omitempty"`
 	// MayDestroy are, in a session, the ids of objects that its user has removed one by one: that what they are goes is meant.
 	MayDestroy []string `json:"MayDestroy,omitempty"`
 }
@@ -52,7 +54,7 @@ func (m *Model) UnmarshalJSON(text []byte) error {
 	}
 	m.Objects, _ = yaql.FromJSON(p.Objects).(map[string]any)
 	m.ObjectsCopy, _ = yaql.FromJSON(p.ObjectsCopy).(map[string]any)
-	m.Packages, m.MayDestroy = p.Packages, p.MayDestroy
+	m.Packages, m.MayDestroy, m.Back = p.Packages, p.MayDestroy, p.Back
 	return nil
 }
 
@@ -151,6 +153,7 @@ type Task struct {
 	CancelledBy   string   // the user who asked for its end; "" when nobody did
 	RequestID     string   // of the call that submitted it; "" in what was submitted before ids were kept
 	Repair        bool     // a keeper has started it: it has no session, and leaves version and drafts alone
+	Origin        Origin   // of a repair and a deletion the zero Origin
 	Action        Action   `gorm:"serializer:sealed"`
 	Objects       Document `gorm:"serializer:sealed"` // with the applications under "applications", as the classes have them; nil for a deletion
 	Result        Document `gorm:"serializer:sealed"`

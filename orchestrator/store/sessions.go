@@ -130,6 +130,9 @@ func (s *Store) EditSession(ctx context.Context, id string, edit func(model *Mod
 		if err != nil {
 			return err
 		}
+		if session.Model.Back != nil {
+			session.Model.Back = &Back{Packages: session.Model.Back.Packages}
+		}
 		if edited = edit(&session.Model); edited != nil {
 			return edited
 		}

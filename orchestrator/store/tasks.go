@@ -13,6 +13,7 @@ type Submission struct {
 	SessionID string // of Submit; the others open a session of their own
 	Action    Action
 	Text      string // of the first report
+	Origin    Origin // without Back, which is the session's
 	// DelegationID is what the task works with: one that was made for it, or the environment's standing one. ErrRevoked when it is neither
 	// any more.
 	DelegationID string
@@ -89,7 +90,7 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 		if newest.ID != taskID || former.Finished == nil || counts.Errors == 0 && former.Result["isException"] != true {
 			return ErrNoFailure
 		}
-		submission.Action = former.Action
+		submission.Action, submission.Origin.File, submission.Origin.Digest, submission.Origin.Back = former.Action, former.Origin.File, former.Origin.Digest, former.Origin.Back
 		var objects Document
 		if former.Objects != nil {
 			objects = ForClasses(former.EnvironmentID, session.Model.Objects)
@@ -115,7 +116,10 @@ func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, obje
 	if err := s.use(tx, submission.DelegationID); err != nil {
 		return Task{}, err
 	}
-	task := Task{ID: NewID(), EnvironmentID: session.EnvironmentID, SessionID: session.ID, DelegationID: submission.DelegationID, Action: submission.Action,
+	if session.Model.Back != nil {
+		submission.Origin.Back = *session.Model.Back
+	}
+	task := Task{ID: NewID(), EnvironmentID: session.EnvironmentID, SessionID: session.ID, DelegationID: submission.DelegationID, Origin: submission.Origin, Action: submission.Action,
 		Objects: objects, Result: Document{}, RequestID: requestid.From(tx.Statement.Context), Created: now, Updated: now, Started: now}
 	if err := tx.Create(&task).Error; err != nil {
 		return Task{}, err

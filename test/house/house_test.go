@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/blackbox":   {},
 	"internal/database":   {"internal/wait"},
 	"internal/door":       {},
+	"internal/envelope":   {"internal/door", "internal/sensitive"},
 	"internal/fault":      {},
 	"internal/identity":   {},
 	"internal/requestid":  {},

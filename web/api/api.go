@@ -166,6 +166,7 @@ func newEcho(config Config) *echo.Echo {
 	classHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	packageHandlers{config.Catalog, config.Limits.Values}.register(burano)
 	draftHandlers{config.Orchestrator}.register(burano)
+	historyHandlers{config.Orchestrator.History(), config.Limits.Values}.register(burano)
 	choiceHandlers{config.Choices}.register(burano)
 	cloudHandlers{config.MarkImage, config.AllProjects, config.Examine, config.Limits.Values}.register(burano)
 	projectRoleHandlers{config.Projects}.register(burano)

@@ -269,7 +269,8 @@ func (h environmentHandlers) deleteSession(c echo.Context) error {
 
 func (h environmentHandlers) deploy(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.Deploy(ctx, caller, c.Param("environment"), c.Param("session"), c.QueryParams()["allow_destroy"]...); err != nil {
+	file := orchestrator.File{Name: c.QueryParam("file"), Digest: c.QueryParam("digest")}
+	if err := h.orchestrator.DeployFile(ctx, caller, c.Param("environment"), c.Param("session"), file, c.QueryParams()["allow_destroy"]...); err != nil {
 		return err
 	}
 	return empty(c)

@@ -114,9 +114,9 @@ type previewJSON struct {
 	Consents   []consentJSON    `json:"consents"`
 }
 
-func previewOf(preview orchestrator.Preview) previewJSON {
-	changes := make([]changeJSON, len(preview.Changes))
-	for i, one := range preview.Changes {
+func changesOf(list []orchestrator.Change) []changeJSON {
+	changes := make([]changeJSON, len(list))
+	for i, one := range list {
 		values := make([]valueJSON, len(one.Values))
 		for k, value := range one.Values {
 			values[k] = valueJSON(value)
@@ -124,6 +124,10 @@ func previewOf(preview orchestrator.Preview) previewJSON {
 		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...),
 			Values: values}
 	}
+	return changes
+}
+
+func previewOf(preview orchestrator.Preview) previewJSON {
 	losses := make([]lossJSON, len(preview.Losses))
 	for i, one := range preview.Losses {
 		losses[i] = lossJSON(one)
@@ -132,7 +136,7 @@ func previewOf(preview orchestrator.Preview) previewJSON {
 	for i, one := range preview.Consents {
 		consents[i] = consentJSON{one.ObjectID, one.Name, one.Text}
 	}
-	return previewJSON{changes, append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems), consents}
+	return previewJSON{changesOf(preview.Changes), append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems), consents}
 }
 
 // preview answers what the deployment of a session would do.

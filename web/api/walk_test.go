@@ -70,7 +70,7 @@ func (s *server) populate(token, mark string) possessions {
 func (s *server) everybodys() map[string]string {
 	all, err := s.catalog.Categories(s.t.Context(), catalog.CategoryQuery{})
 	require.NoError(s.t, err)
-	return map[string]string{"category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "image": "any", "label": "any", "namespace": "default", "pod": "web", "workload": "web", "node": "murano-kube-2"}
+	return map[string]string{"state": "1", "category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "image": "any", "label": "any", "namespace": "default", "pod": "web", "workload": "web", "node": "murano-kube-2"}
 }
 
 // parameters lists the parameters of a route; those that are called "id" by what they are, and "*" with what it is below.
