@@ -21,7 +21,9 @@ import (
 func environmentCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
 	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
-		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection))
+		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection),
+		environmentHistoryCommand(connection), environmentDiffCommand(connection), environmentRollbackCommand(connection), environmentDiscardCommand(connection),
+		environmentExportCommand(connection), environmentImportCommand(connection), environmentKeyCommand(), environmentCloneCommand(connection), environmentMoveCommand(connection))
 	return command
 }
 

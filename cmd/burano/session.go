@@ -12,16 +12,25 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// previewTable lists changes with a sign each, as diff does, what they delete in the cloud, and what is wrong.
-func previewTable(p client.Preview) func(*tabwriter.Writer) {
+// signs stand before what is added, changed and removed, as in the output of diff.
+var signs = map[string]string{"added": "+", "changed": "~", "removed": "-"}
+
+// changesTable lists changes with a sign each.
+func changesTable(changes []client.Change) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {
-		signs := map[string]string{"added": "+", "changed": "~", "removed": "-"}
-		for _, one := range p.Changes {
+		for _, one := range changes {
 			fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\n", signs[one.Change], cmp.Or(one.Path, "the environment"), one.Type, one.Name, strings.Join(one.Properties, ", "))
 			for _, value := range one.Values {
-				fmt.Fprintf(table, "    %s: %s → %s\n", value.Name, shortJSON(value.Before), shortJSON(value.After))
+				fmt.Fprintf(table, "    %s: %s\n", value.Name, changedValue(value))
 			}
 		}
+	}
+}
+
+// previewTable lists changes, what they delete in the cloud, and what is wrong.
+func previewTable(p client.Preview) func(*tabwriter.Writer) {
+	return func(table *tabwriter.Writer) {
+		changesTable(p.Changes)(table)
 		if len(p.Changes) == 0 {
 			fmt.Fprintln(table, "nothing would be added, changed or removed")
 		}

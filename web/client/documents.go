@@ -179,6 +179,9 @@ func parseDocuments(file, folder string, text []byte) ([]Document, error) {
 		if err != nil {
 			return nil, placed(file, err)
 		}
+		if one.Environment != nil {
+			one.Environment.source = sourceOf(file, text)
+		}
 		if err := one.check(); err != nil {
 			return nil, err
 		}

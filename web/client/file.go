@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,27 @@ type EnvironmentFile struct {
 	Region          string           `yaml:"region"`
 	DefaultNetworks map[string]any   `yaml:"defaultNetworks"`
 	Applications    []map[string]any `yaml:"applications"`
+	// Packages are those that the applications need, as an export names them. The catalog must have the names.
+	Packages []FilePackage `yaml:"packages"`
+
+	source source
+}
+
+// FilePackage is a package that the applications of a file need.
+type FilePackage struct {
+	Name    string `json:"name" yaml:"name"`
+	Version string `json:"version" yaml:"version"` // with which the environment was deployed that was exported
+}
+
+// source is the file that a description was read from.
+type source struct{ name, digest string }
+
+// maxSource is the longest name of a file that is sent, in characters.
+const maxSource = 255
+
+func sourceOf(file string, text []byte) source {
+	name := []rune(filepath.Base(file))
+	return source{string(name[:min(len(name), maxSource)]), fmt.Sprintf("%x", sha256.Sum256(text))}
 }
 
 // ReadEnvironmentFile reads a file in YAML. Of a file with several documents it takes the first.
@@ -105,7 +127,7 @@ func (c *Client) DeployInto(ctx context.Context, environment string, file Enviro
 	if err != nil {
 		return err
 	}
-	if err := c.DeploySession(ctx, environment, session, allowDestroy...); err != nil {
+	if err := c.deploySession(ctx, environment, session, file.source, allowDestroy); err != nil {
 		return errors.Join(err, c.dropDraft(ctx, environment, session))
 	}
 	return nil
@@ -173,12 +195,20 @@ func (c *Client) presentApplications(ctx context.Context, environment string) ([
 }
 
 func (c *Client) stableIDs(ctx context.Context, space string, applications []map[string]any, present []any) ([]any, error) {
+	if err := unsealed(applications); err != nil {
+		return nil, err
+	}
 	r := references{space: uuid.NewSHA1(uuid.NameSpaceURL, []byte("burano:environment:"+space)), ids: map[string]string{}, schemas: map[string]any{}}
 	result := make([]any, len(applications))
 	for i, application := range applications {
 		result[i] = copied(application)
 	}
 	r.identifyAll(readObjects(result), readObjects(present))
+	return r.resolved(ctx, c, result)
+}
+
+// resolved replaces the references in applications.
+func (r *references) resolved(ctx context.Context, c *Client, result []any) ([]any, error) {
 	for class := range r.naming(result, "") {
 		answer, err := c.Schemas(ctx, ClassOfType(class))
 		if IsStatus(err, http.StatusNotFound) || IsStatus(err, http.StatusBadRequest) {

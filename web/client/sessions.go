@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -64,11 +65,21 @@ func (c *Client) DeleteSession(ctx context.Context, environment, id string) erro
 // DeploySession begins to deploy a draft. NewestDeployment and Follow show how it goes. Clusters that the draft no longer has go only when
 // allowDestroy has their ids or names.
 func (c *Client) DeploySession(ctx context.Context, environment, id string, allowDestroy ...string) error {
-	query := ""
+	return c.deploySession(ctx, environment, id, source{}, allowDestroy)
+}
+
+// deploySession is DeploySession for a draft of a file, which the environment's history names.
+func (c *Client) deploySession(ctx context.Context, environment, id string, file source, allowDestroy []string) error {
+	query := url.Values{}
 	if len(allowDestroy) > 0 {
-		query = "?" + url.Values{"allow_destroy": allowDestroy}.Encode()
+		query["allow_destroy"] = allowDestroy
 	}
-	return c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/sessions/"+id+"/deploy"+query, nil, nil)
+	if file.name != "" {
+		query.Set("file", file.name)
+		query.Set("digest", file.digest)
+	}
+	path := "/v1/environments/" + environment + "/sessions/" + id + "/deploy?" + query.Encode()
+	return c.Call(ctx, http.MethodPost, strings.TrimSuffix(path, "?"), nil, nil)
 }
 
 // SetApplications replaces the applications of a session's draft by object models. With validate the server checks them against their
