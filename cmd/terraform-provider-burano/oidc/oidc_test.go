@@ -222,6 +222,30 @@ func TestUsersAndRobotsOfAnOpenIDProviderSignIn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "test-user2", user.Name)
 
+	passwords := issuePasswords(t)
+	atPasswords := guard(t, options.IdentityEndpoint, passwords)
+	anna := func(client, secret, password string) map[string]string {
+		return map[string]string{"auth_type": "v3oidcpassword", "auth_url": atPasswords, "client_id": client, "client_secret": secret, "username": "anna", "password": password,
+			"discovery_endpoint": passwords + "/.well-known/openid-configuration"}
+	}
+	user, provider, err = signIn(anna("corp", "a secret: +%", "right: +%"), nil)
+	require.NoError(t, err)
+	require.Equal(t, "anna", user.Name)
+	former = provider.Token()
+	require.NoError(t, provider.Reauthenticate(t.Context(), former))
+	require.NotEqual(t, former, provider.Token())
+	user, _, err = signIn(anna("public", "", "right: +%"), nil)
+	require.NoError(t, err)
+	require.Equal(t, "anna", user.Name)
+	_, _, err = signIn(anna("corp", "a secret: +%", "wrong"), nil)
+	require.ErrorContains(t, err, "sign in by v3oidcpassword: invalid_grant")
+	_, _, err = signIn(anna("corp", "wrong", "right: +%"), nil)
+	require.ErrorContains(t, err, "sign in by v3oidcpassword: invalid_client")
+	without := anna("device", "secret", "right: +%")
+	without["auth_url"], without["discovery_endpoint"] = keystone, discovery
+	_, _, err = signIn(without, nil)
+	require.ErrorContains(t, err, "sign in by v3oidcpassword: unsupported_grant_type")
+
 	wrong := robot()
 	wrong["client_secret"] = "wrong"
 	_, _, err = signIn(wrong, nil)
