@@ -123,3 +123,32 @@ scenario('a sign-in by federation that has ended is renewed in another tab, and 
   await again.waitFor({ state: 'detached' });
   assert.equal(await page.getByRole('dialog').getByLabel('Name').inputValue(), name);
 });
+
+scenario('an administrator lets Burano work in a project with a role of its own, and ends it, which its members see', { user: 'admin' }, async (page) => {
+  const member = await open(await memberOf(fresh('project')));
+  const { project } = await call(member.context().request, 'GET', '/burano/v1/session');
+  const role = async () => (await call(member.context().request, 'GET', `/burano/v1/projects/${project.id}/role`)).enabled;
+  await member.goto('quotas');
+  await sees(member, 'by trusts of users');
+  await sees(member, 'Managers of the project and administrators change this.');
+  assert.equal(await member.getByRole('button', { name: 'Enable the role' }).count(), 0);
+
+  await page.goto(`quotas?project=${project.id}`);
+  await page.getByRole('button', { name: 'Enable the role' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.equal(await role(), false);
+  await page.getByRole('button', { name: 'Enable the role' }).click();
+  await sees(page.getByRole('dialog'), /Burano’s user burano gets these roles in the project: member/);
+  await page.getByRole('dialog').getByRole('button', { name: 'Enable the role' }).click();
+  await sees(page, 'with a role of its own');
+  assert.equal(await role(), true);
+  await member.reload();
+  await sees(member, 'with a role of its own');
+  await member.context().close();
+
+  await page.getByRole('button', { name: 'Disable the role' }).click();
+  await sees(page.getByRole('dialog'), /Tasks that were started to work with them fail/);
+  await page.getByRole('dialog').getByRole('button', { name: 'Disable the role' }).click();
+  await sees(page, 'by trusts of users');
+});

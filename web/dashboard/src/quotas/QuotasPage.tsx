@@ -21,6 +21,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState, type FormEvent } from 'react';
 
 import { showBytes } from '../api/bytes';
+import { ProjectRoleCard } from '../projectRole/ProjectRoleCard';
 import { readAllProjects, useSession } from '../session/session';
 import { Failure } from '../shell/Failure';
 import { Heading } from '../shell/Heading';
@@ -28,7 +29,7 @@ import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
 import { changedLimits, fullness, quotasQuery, resetQuotas, setQuotas, severity, type Quota, type Quotas } from './quotas';
 
-/** How much a project may have and has; administrators change it, of any project. */
+/** How much a project may have and has, and how Burano works in it; administrators change it, of any project. */
 export function QuotasPage() {
   const words = useLanguage().text.quotas;
   const navigate = useNavigate();
@@ -51,6 +52,7 @@ export function QuotasPage() {
             </>
           )}
         </Loaded>
+        <ProjectRoleCard key={project} project={project} />
       </PageSection>
     </>
   );

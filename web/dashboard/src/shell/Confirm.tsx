@@ -7,28 +7,30 @@ import { Failure } from './Failure';
 
 interface Props {
   title: string;
-  /** What is lost. */
+  /** The consequences. */
   what: ReactNode;
   action: string;
+  /** It destroys nothing. */
+  harmless?: boolean;
   send: () => Promise<unknown>;
   onDone: () => void;
   onClose: () => void;
 }
 
-/** Asks before something is destroyed. */
-export function Confirm({ title, what, action, send, onDone, onClose }: Props) {
+/** Asks before something is destroyed or granted. */
+export function Confirm({ title, what, action, harmless, send, onDone, onClose }: Props) {
   const text = useText();
   const id = useId();
   const attempt = useMutation({ mutationFn: send, onSuccess: onDone });
   return (
     <Modal isOpen variant="small" aria-labelledby={id} onClose={onClose}>
-      <ModalHeader title={title} labelId={id} titleIconVariant="warning" />
+      <ModalHeader title={title} labelId={id} titleIconVariant={harmless ? undefined : 'warning'} />
       <ModalBody>
         {attempt.error && <Failure error={attempt.error} />}
         {typeof what === 'string' ? <Content component="p">{what}</Content> : what}
       </ModalBody>
       <ModalFooter>
-        <Button variant="danger" onClick={() => attempt.mutate()} isLoading={attempt.isPending} isDisabled={attempt.isPending}>
+        <Button variant={harmless ? 'primary' : 'danger'} onClick={() => attempt.mutate()} isLoading={attempt.isPending} isDisabled={attempt.isPending}>
           {action}
         </Button>
         <Button variant="link" onClick={onClose}>

@@ -19,6 +19,7 @@ import { kubeconfig } from './kubeconfig';
 import { notices } from './notices';
 import { packages } from './packages';
 import { palette } from './palette';
+import { projectRole } from './projectRole';
 import { quotas } from './quotas';
 import { running } from './running';
 import { certificates, snapshots } from './snapshots';
@@ -50,6 +51,7 @@ export const en = {
   notices,
   packages,
   palette,
+  projectRole,
   quotas,
   running,
   snapshots,

@@ -1,0 +1,21 @@
+export const projectRole = {
+  title: 'How Burano works in this project',
+  what: 'By default a task works with a trust of the user who starts it. With a role of its own Burano needs no user: scripts with application credentials deploy, and nothing depends on a user who leaves.',
+  works: 'Works',
+  byTrust: 'by trusts of users',
+  byRole: 'with a role of its own',
+  user: 'User',
+  roles: 'Roles',
+  enabledBy: 'Enabled by',
+  since: 'Since',
+  problem: 'Tasks of this project fail',
+  notYours: 'Managers of the project and administrators change this.',
+  enable: 'Enable the role',
+  again: 'Give the role back',
+  enableTitle: 'Let Burano work in this project with a role of its own?',
+  enableWhat: (user: string, roles: string) =>
+    `Burano’s user ${user} gets these roles in the project: ${roles}. Tasks of everybody who may deploy work with them from then on, and stacks that they make belong to that user. Keystone decides whether you may give roles.`,
+  disable: 'Disable the role',
+  disableTitle: 'Have Burano work by trusts of users again?',
+  disableWhat: 'Burano’s user loses its roles in the project. Tasks that were started to work with them fail, and scripts with application credentials cannot deploy any more. New tasks work with trusts of the users who start them.',
+};
