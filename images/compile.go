@@ -14,13 +14,29 @@ import (
 	"sync"
 )
 
+// fetch downloads the sources of a module's programs, so that the processors need not wait for the network when their turn comes. Compiling them reports what fails.
+func (m module) fetch(ctx context.Context, folder string) {
+	arguments := []string{"list", "-mod=readonly", "-deps"}
+	for _, program := range m.programs {
+		arguments = append(arguments, program.path)
+	}
+	if len(m.programs) > 0 {
+		_ = runCommand(m.command(ctx, folder, arguments...), io.Discard)
+	}
+}
+
+// command is one of Go's in a module's folder.
+func (m module) command(ctx context.Context, folder string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	return command
+}
+
 // compile builds the programs of a module into a folder. What it writes says how many packages are compiled of how many.
 func (m module) compile(ctx context.Context, folder, out, flags string, output io.Writer) error {
 	run := func(output io.Writer, arguments ...string) error {
-		command := exec.CommandContext(ctx, "go", arguments...)
-		command.Dir = folder
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-		return runCommand(command, output)
+		return runCommand(m.command(ctx, folder, arguments...), output)
 	}
 	for name, files := range m.files {
 		if err := m.collect(ctx, folder, files, filepath.Join(out, name), output); err != nil {

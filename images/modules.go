@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // module is a folder below modules/ and the programs that are built from it.
@@ -222,8 +223,18 @@ func (b *builder) module(ctx context.Context, m module) (piece, error) {
 	}
 	doing := "building " + strings.Join(m.names(), ", ")
 	return b.cache.piece(b.progress, m.piece(), key.String(), doing, func(out string, output io.Writer) error {
+		var ahead sync.WaitGroup
+		defer ahead.Wait()
+		ahead.Go(func() { b.fetchAfter(ctx, m) })
 		return m.compile(ctx, folder, out, flags, output)
 	})
+}
+
+// fetchAfter downloads the sources of the module that is built after this one.
+func (b *builder) fetchAfter(ctx context.Context, m module) {
+	if i := slices.IndexFunc(b.modules, func(one module) bool { return one.name == m.name }); i >= 0 && i+1 < len(b.modules) {
+		b.modules[i+1].fetch(ctx, b.modules[i+1].in(b.source))
+	}
 }
 
 func (m module) names() []string {
