@@ -62,7 +62,7 @@ func TestWhatIsNoPackageIsRefusedWithItsReason(t *testing.T) {
 	broken := zipOf(t, entry{name: "manifest.yaml", content: plainManifest + strings.Repeat("# more\n", 9)})
 	broken[45] ^= 0xff
 
-	var long strings.Builder // of what does not compress too well
+	var long strings.Builder // of data that compress badly
 	for i := range 1 << 16 {
 		fmt.Fprintf(&long, "# %x\n", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
 	}

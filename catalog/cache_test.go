@@ -18,7 +18,7 @@ func TestTheCacheKnowsWhatAPackageTakes(t *testing.T) {
 		require.NoError(t, err)
 		return p
 	}
-	// Four thousand empty files are not nothing: their names are kept, and that they are there.
+	// Four thousand empty files cost memory: their names and entries.
 	p := sized("org.A", 4000)
 	require.Greater(t, p.held, 4000*(400+ofFile))
 	cache := newPackageCache()

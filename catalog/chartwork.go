@@ -28,7 +28,7 @@ func ChildWork() map[string]door.Work {
 // chartInput is a package's manifest and its chart.
 type chartInput struct{ Manifest, Archive []byte }
 
-// chartRead is what is made of a chart.
+// chartRead is the result of reading a chart.
 type chartRead struct {
 	Name, Version, Description, Maintainer string
 	Keywords                               []string
@@ -64,7 +64,7 @@ type chartValues struct {
 	Values  map[string]any
 }
 
-// CheckChartValues reports where values, together with those of a chart of the package, break the chart's schema. The error has no secret.
+// CheckChartValues reports where values, together with those of a chart of the package, violate the chart's schema. The error has no secret.
 func (p *Package) CheckChartValues(ctx context.Context, archive []byte, values map[string]any) error {
 	job := door.Job{Kind: workValues, Doing: "checking the values with the chart's schema", Project: p.work.project}
 	_, err := door.InChild(ctx, p.work.children, job, checkChartValues, chartValues{archive, values})

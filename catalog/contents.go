@@ -18,7 +18,7 @@ type contents interface {
 	held() int
 }
 
-// ofFile is about how much memory is taken by what is known of a file besides its bytes.
+// ofFile is about the memory of a file's record besides its bytes.
 const ofFile = 400
 
 // unpacked are files in memory.

@@ -30,8 +30,8 @@ func (p *Package) facts() (Facts, map[string][]string) {
 	return Facts{UI: there(p.UI), Logo: there(p.Logo), SupplierLogo: there(p.SupplierLogo)}, parents
 }
 
-// describe finds out the facts of records that have none, and keeps them: those of packages that a former version took in. One whose
-// archive cannot be read stays without.
+// describe computes and stores the facts of records that have none: records of packages that a former version accepted. A record whose archive cannot be
+// read stays without.
 func (s *Service) describe(ctx context.Context, records []Record) error {
 	for i, record := range records {
 		if record.Facts != nil {
@@ -69,8 +69,8 @@ func (s *Service) Described(ctx context.Context, records []Record) ([]Record, er
 	return records, s.describe(ctx, records)
 }
 
-// Heirs lists the classes of packages that the caller's project may use which are the named class or extend it, directly or not, by package
-// and name; all of them when it is "". What a class's parents are called decides, whichever version of their package it would find.
+// Heirs lists the classes of packages that the caller's project may use which are the named class or extend it, directly or not, by package and name; all
+// of them when it is "". Only the names of a class's parents decide, not the versions of their packages.
 func (s *Service) Heirs(ctx context.Context, caller identity.Caller, class string) ([]ClassRecord, error) {
 	records, err := s.store.Packages(ctx, Query{Project: caller.ProjectID, Scope: ScopeUsable, OrderBy: []Order{OrderFullName}})
 	if err != nil {

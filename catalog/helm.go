@@ -21,11 +21,11 @@ import (
 const (
 	formatHelm = "Helm/1.0"
 
-	// helmRelease is the class that those of charts extend, and the package that has it.
+	// helmRelease is the base class of charts' classes, and the package that has it.
 	helmRelease  = "io.burano.HelmRelease"
 	helmReleases = ">=1.0.0, <2.0.0" // the versions that fit
 
-	// chartLock says where the chart of a package was fetched from; its archive lies beside it.
+	// chartLock records the origin of a package's chart; the archive lies beside it.
 	chartLock = charts.Resources + "/chart.lock"
 
 	clusterClass = "com.mirantis.docker.kubernetes.KubernetesCluster"
@@ -38,7 +38,7 @@ type chartOrigin struct {
 	File   string `yaml:"file"`   // in Resources
 }
 
-// readChart reads what the manifest says of the chart: a place in Resources, or a reference.
+// readChart reads the chart's entry in the manifest: a place in Resources, or a reference.
 func (m *manifest) readChart(r *manifestReader) {
 	m.chart = "chart"
 	node := r.value("Chart")
@@ -114,7 +114,7 @@ func (p *Package) takeChart(ctx context.Context, text []byte) error {
 	return nil
 }
 
-// describe has the chart say what the manifest does not.
+// describe fills missing fields of the manifest from the chart.
 func (m *manifest) describe(chart chartRead) {
 	if m.values["Name"] == nil {
 		m.name = chart.Name
@@ -141,10 +141,10 @@ func (p *Package) ChartReference() *charts.Reference {
 	return p.manifest.reference
 }
 
-// ChartOrigin says where the package's chart was fetched from, and by which digest it is known again; "" for charts that came with the package.
+// ChartOrigin returns the address from which the package's chart was fetched, and its digest; "" for charts that came with the package.
 func (p *Package) ChartOrigin() (from, digest string) { return p.origin.From, p.origin.Digest }
 
-// Helm tells whether the package holds a Helm chart and no MuranoPL.
+// Helm reports whether the package holds a Helm chart and no MuranoPL.
 func (p *Package) Helm() bool { return p.manifest.helm }
 
 // fetched returns the package with the chart that it names.
@@ -191,25 +191,25 @@ type helmForm struct {
 	texts []helmValue   // fields in YAML
 }
 
-// helmValue is what a field gives to the values.
+// helmValue is the contribution of a field to the values.
 type helmValue struct {
 	pointer string // where (RFC 6901)
 	key     string
 	value   string // an expression; null or an empty text for none
-	own     string // an expression: what the chart has without it
+	own     string // an expression: the chart's own value
 }
 
-// helmPart is what the schema says of a value.
+// helmPart is the schema of a value.
 type helmPart struct {
 	key      string
 	path     []string
 	schema   *yaml.Node
-	own      any // what the chart has
+	own      any // the chart's own value
 	has      bool
 	required bool
 }
 
-// deepest is how deep objects have fields of their own; what lies deeper is written in YAML.
+// deepest is the level down to which objects have fields of their own; deeper values are written in YAML.
 const deepest = 4
 
 // maxFields is how many values have fields of their own. A chart with more gets one field for all, as a chart without a schema does.
@@ -285,7 +285,7 @@ func (f *helmForm) further(fields *helmFields, label string) {
 	})})
 }
 
-// mapOf is an expression for a map of what is given and is not what the chart has anyhow.
+// mapOf returns an expression for a map of the given values that differ from the chart's own.
 func mapOf(given []helmValue) string {
 	if len(given) == 0 {
 		return "dict()"
@@ -304,7 +304,7 @@ type helmFields struct {
 	list  []any
 }
 
-// add adds a field, and returns the expression for what was filled in.
+// add adds a field, and returns the expression for its input.
 func (f *helmFields) add(name string, field map[string]any) string {
 	name = unique(f.names, name)
 	field["name"] = name
@@ -356,7 +356,7 @@ func (f *helmForm) fits() bool {
 	return count(helmPart{schema: f.chart.Schema})
 }
 
-// followed leads from a reference within the schema to what it means.
+// followed resolves a reference within the schema.
 func (f *helmForm) followed(node *yaml.Node) *yaml.Node {
 	for range deepest * deepest {
 		reference := entry(node, "$ref")
@@ -378,7 +378,7 @@ func (f *helmForm) followed(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// kindOf is the type that the schema says: of several the one besides null, "" where there is not one.
+// kindOf returns the type in the schema: of several the one besides null, "" if there is not exactly one.
 func kindOf(schema *yaml.Node) string {
 	if node := entry(schema, "type"); node != nil {
 		kinds := slices.DeleteFunc(textsOf(node), func(kind string) bool { return kind == "null" })
@@ -406,7 +406,7 @@ func textsOf(node *yaml.Node) (texts []string) {
 	return texts
 }
 
-// object is what the fields of an object give.
+// object returns the contribution of the fields of an object.
 func (f *helmForm) object(fields *helmFields, of helmPart) helmValue {
 	var given []helmValue
 	for _, part := range f.parts(of) {
@@ -419,12 +419,12 @@ func (f *helmForm) object(fields *helmFields, of helmPart) helmValue {
 	return helmValue{key: of.key, value: mapOf(given), own: "dict()"}
 }
 
-// leaf adds the field of a value, and returns what it gives; nothing where it is written in YAML.
+// leaf adds the field of a value, and returns its contribution; nothing for a value that is written in YAML.
 func (f *helmForm) leaf(fields *helmFields, part helmPart) []helmValue {
 	initial := part.own
 	if !part.has {
 		if node := entry(part.schema, "default"); node != nil {
-			_ = node.Decode(&initial) // what is no value of YAML was refused
+			_ = node.Decode(&initial) // invalid values of YAML were refused before
 		}
 	}
 	written, isText := initial.(string)
@@ -494,11 +494,11 @@ func cmpText(value any) string {
 	return text + "."
 }
 
-// textField is the field of a text. What is secret is typed as a password, and what the chart has is not shown.
+// textField is the field of a text. A secret is typed as a password, and the chart's own value is not shown.
 func (f *helmForm) textField(field map[string]any, part helmPart, initial string, limits func(map[string]any), number func(string) any) map[string]any {
 	limits(map[string]any{"minLength": number("minLength"), "maxLength": number("maxLength")})
 	if pattern := entry(part.schema, "pattern"); pattern != nil {
-		if _, err := door.Pattern(pattern.Value); err == nil { // what only others understand, Helm checks
+		if _, err := door.Pattern(pattern.Value); err == nil { // Helm checks patterns that only others understand
 			field["regexpValidator"] = pattern.Value
 		}
 	}
@@ -566,7 +566,7 @@ func literalOf(value any) string {
 	return "null"
 }
 
-// label is the title of a value, with those of the objects that it is in below the form's.
+// label is the title of a value, preceded by the titles of the enclosing objects below the form's.
 func label(part helmPart) string {
 	if title := entry(part.schema, "title"); title != nil {
 		return title.Value

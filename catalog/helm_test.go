@@ -40,7 +40,7 @@ const chartSchema = `{
 
 const chartValues = "replicas: 1\nadminPassword: changeme\nmode: fast\nimage: {tag: \"1.0\", pull: {always: true}}\nservice: {port: 80}\nhosts: [a]\n"
 
-// helmFiles are those of a package with a chart.
+// helmFiles returns the files of a package with a chart.
 func helmFiles(more map[string]string) map[string][]byte {
 	files := map[string]string{
 		"manifest.yaml":                    "Format: Helm/1.0\nFullName: org.Pages\n",
@@ -218,7 +218,7 @@ func TestAChartThatIsOnlyNamedIsFetchedAtUpload(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(class), `"Default": "pages-1.2.3.tgz"`)
 
-	// What was fetched cannot be exchanged.
+	// A fetched chart cannot be replaced.
 	files := map[string][]byte{}
 	for _, name := range p.FileNames() {
 		files[name], err = p.File(name)

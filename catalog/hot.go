@@ -16,7 +16,7 @@ const (
 	hotEnvironments = "Resources/HotEnvironments/"
 )
 
-// hotTemplate is what of a Heat template class and form are made of.
+// hotTemplate has the parts of a Heat template from which class and form are made.
 type hotTemplate struct {
 	parameters []hotParameter // in the template's order
 	groups     [][]string     // names of parameters
@@ -33,7 +33,7 @@ type hotParameter struct {
 	rule        hot.Rule
 }
 
-// hotTwice is a name of a section that stands there more than once.
+// hotTwice is a duplicate name in a section.
 type hotTwice struct {
 	section string
 	first   *yaml.Node
@@ -76,8 +76,8 @@ func readTemplate(text []byte) (*hotTemplate, error) {
 	return t, t.readGroups(entry(root, "parameter_groups"))
 }
 
-// pairs are the keys and values of a map, with those that "<<" merges in after its own. Of a key that is there twice the last value counts, as for Heat;
-// its first place and the further one are in again.
+// pairs returns the keys and values of a map, with those that "<<" merges in after its own. Of a duplicate key the last value counts, as for Heat; its
+// first place and the further one are in again.
 func pairs(node *yaml.Node) (all, again [][2]*yaml.Node) {
 	var merged [][2]*yaml.Node
 	places := map[string]int{}
@@ -241,7 +241,7 @@ func (t *hotTemplate) readGroups(groups *yaml.Node) error {
 	return nil
 }
 
-// rules are those of the parameters, by name.
+// rules returns the rules of the parameters, by name.
 func (t *hotTemplate) rules() map[string]hot.Rule {
 	rules := make(map[string]hot.Rule, len(t.parameters))
 	for _, parameter := range t.parameters {

@@ -56,8 +56,8 @@ func registered(node *yaml.Node) (found []hotReference) {
 	return found
 }
 
-// placeOf is where a file lies among Resources/HotFiles that is named in another of them ("" for the template of the package). Folders above that of
-// the template lie in "parent". What lies nowhere is "": addresses, and paths from the root of a machine.
+// placeOf returns the place of a file among Resources/HotFiles that another of them names ("" for the template of the package). Folders above the
+// template's are in "parent". It returns "" for names without a place: addresses, and absolute paths.
 func placeOf(in, name string) string {
 	if strings.Contains(name, "://") || strings.HasPrefix(name, "/") {
 		return ""
@@ -89,8 +89,8 @@ const (
 	maxNested       = 200
 )
 
-// all are the files that the package's template names, those that nested templates and environments name, and so on. Files of no YAML name none.
-// Packages for Murano have files where Heat asks for them, and not where the names lead to: this counts, too, unless it is strict.
+// all returns the files that the package's template names, the files that nested templates and environments name, and so on. Files that are no YAML name
+// none. Packages for Murano have files at Heat's names for them, and not where the names lead to: these count, too, unless it is strict.
 func (t *hotTemplate) all(files contents, strict bool) (found []HotReference) {
 	type source struct {
 		in, place  string
@@ -147,7 +147,7 @@ func rootOf(files contents, name string) *yaml.Node {
 	return document.Content[0]
 }
 
-// files are what Heat is sent, by the names that it asks for: all of Resources/HotFiles by their places, and those that templates name otherwise, such as
+// files returns the files for Heat, by Heat's names for them: all of Resources/HotFiles by their places, and files with other names in templates, such as
 // "./one.sh", by these names.
 func (t *hotTemplate) files(files contents) map[string]string {
 	sent := map[string]string{}
@@ -183,15 +183,15 @@ func (p *Package) HotReferences() ([]HotReference, error) {
 	return template.all(p.files, false), nil
 }
 
-// GatherHotFiles adds the files that a package's Heat template names, and those that these name, to the package's files. read returns a file by its path
-// from the template's folder, and an error of fs.ErrNotExist where there is none. What is not there stays missing.
+// GatherHotFiles adds the files that a package's Heat template names, and the files that these name, to the package's files. read returns a file by its
+// path from the template's folder, or an error of fs.ErrNotExist. Missing files stay missing.
 func GatherHotFiles(files map[string][]byte, read func(name string) ([]byte, error)) error {
 	template, err := readTemplate(files[templateFile])
 	if err != nil {
 		return err
 	}
 	asked := map[string]bool{}
-	for more := true; more; { // each round reads the files that those of the last one name
+	for more := true; more; { // each round reads the files that the last round's files name
 		more = false
 		for _, reference := range template.all(unpacked(files), true) {
 			if !reference.Missing || reference.Place == "" || asked[reference.Place] {

@@ -42,7 +42,7 @@ func (t *hotTemplate) form(m *manifest) string {
 	return quotedYAML(map[string]any{"Version": 2, "Application": application, "Forms": forms})
 }
 
-// plainMember is a name that may stand behind a dot in YAQL.
+// plainMember matches a name that may follow a dot in YAQL.
 var plainMember = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // member is the access to an entry of a map in YAQL. Names with a dash are subtractions behind a dot, and words such as "in" are operators.
@@ -65,7 +65,7 @@ func (p *Package) Judge(definition *ui.Definition) {
 	}
 }
 
-// inGroups are the parameters of each group, and then those that are in none.
+// inGroups returns the parameters of each group, and then the parameters without a group.
 func (t *hotTemplate) inGroups() [][]hotParameter {
 	used := map[string]bool{}
 	var groups [][]hotParameter
@@ -99,7 +99,7 @@ func (p hotParameter) field() map[string]any {
 	switch {
 	case p.secret():
 		field["type"], field["confirmInput"] = "password", false
-		if p.rule.Type == "number" { // what is typed as a password is a text
+		if p.rule.Type == "number" { // a value that is typed as a password is a text
 			value = "int($)"
 			if p.fractional() {
 				value = "float($)"

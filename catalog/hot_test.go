@@ -183,7 +183,7 @@ func packageOf(t *testing.T, text string, more ...entry) *catalog.Package {
 	return p
 }
 
-// taken is what becomes of a value of a parameter in the model.
+// taken returns the value in the model for a value of a parameter.
 func taken(t *testing.T, p *catalog.Package, name string, value any) (any, []muranopl.Problem) {
 	t.Helper()
 	embedded, err := apps.Packages()

@@ -11,17 +11,16 @@ import (
 // ImagesFile lists the images that servers of a package's applications boot from. Only clients read it, as Murano's do.
 const ImagesFile = "images.lst"
 
-// Image is what a package says of an image that should be in Glance.
+// Image is a package's description of an image that should be in Glance.
 type Image struct {
 	Name, DiskFormat, ContainerFormat string
 	URL                               string // where it is; "" for images/<Name> of the package's repository
 	Hash                              string // as written, may be ""
-	// Info is what the property murano_image_info of the image should be: JSON with title and type; "" where nothing is said.
+	// Info is the expected property murano_image_info of the image: JSON with title and type; "" for none.
 	Info string
 }
 
-// Images reads images.lst, and says what is wrong in it, with places; without the file there are none. Images that are not wholly
-// described are left out.
+// Images reads images.lst, and returns its faults, with places; without the file there are none. Incompletely described images are left out.
 func (p *Package) Images() ([]Image, []*Placed) {
 	text, err := p.optional(ImagesFile)
 	if err != nil {
@@ -72,7 +71,7 @@ func (r *imagesReader) image(node *yaml.Node) {
 	texts := map[string]*string{"Name": &image.Name, "DiskFormat": &image.DiskFormat, "ContainerFormat": &image.ContainerFormat,
 		"Url": &image.URL, "Hash": &image.Hash}
 	known := []string{"Name", "DiskFormat", "ContainerFormat", "Url", "Hash", "Meta"}
-	unknown := 0 // what is unknown does no harm, and the image is one nevertheless
+	unknown := 0 // unknown keys do no harm, and the image is still valid
 	before := len(r.problems)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], resolve(node.Content[i+1])

@@ -12,14 +12,14 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// DefaultPage is how many packages are listed where nobody says how many, and MaxPage how many at most: Murano's limit_param_default and api_limit_max.
-// The first is 20 there, which the packages that come with Burano would fill; they fit into this one twice.
+// DefaultPage is the default number of listed packages, and MaxPage the largest: Murano's limit_param_default and api_limit_max. The first is 20 there,
+// which the packages that come with Burano would fill; they fit into this one twice.
 const (
 	DefaultPage = 50
 	MaxPage     = 100
 )
 
-// PageSize is how many packages are listed where a request does not say.
+// PageSize sets the default number of listed packages.
 func PageSize(packages int) Option { return func(s *Service) { s.page = packages } }
 
 // List returns the packages that the parameters of GET /v1/catalog/packages ask for, and the marker of the next page, "" when
@@ -130,8 +130,7 @@ func isTrue(text string) bool {
 	return false
 }
 
-// alternatives reads the values of a filter that may be repeated and may say "in:a,b,\"c,d\"". A badly quoted list is passed
-// over.
+// alternatives reads the values of a filter that may be repeated and may have the form "in:a,b,\"c,d\"". A badly quoted list is ignored.
 func alternatives(values []string) []string {
 	var all []string
 	for _, value := range values {

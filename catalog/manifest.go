@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// manifest is what manifest.yaml says, with Murano's defaults filled in.
+// manifest is the content of manifest.yaml, with Murano's defaults filled in.
 type manifest struct {
 	format       string // as known: "MuranoPL/1.3", "Heat.HOT/1.0"
 	hot          bool
@@ -155,7 +155,7 @@ func (m *manifest) readNames(r *manifestReader) {
 func (m *manifest) readTexts(r *manifestReader) {
 	m.description = r.text("Description")
 	if m.description == "" {
-		m.description = "The description is not provided" // what Murano stores then
+		m.description = "The description is not provided" // Murano's text for this case
 	}
 	m.author = r.text("Author")
 	m.tags = r.list("Tags")
@@ -228,7 +228,7 @@ func (m *manifest) checkLengths() error {
 // manifestReader takes values out of the manifest and keeps the first error.
 type manifestReader struct {
 	values map[string]*yaml.Node
-	at     *yaml.Node // what is looked at
+	at     *yaml.Node // the present node
 	err    error
 }
 
@@ -238,7 +238,7 @@ func (r *manifestReader) fail(err error) {
 	}
 }
 
-// value returns what a key has, nil where there is nothing; faults that follow are there.
+// value returns the value of a key, nil without one; later faults have its place.
 func (r *manifestReader) value(key string) *yaml.Node {
 	node := r.values[key]
 	if node == nil || isNull(node) {

@@ -61,7 +61,7 @@ func TestOneFileOfAPackageIsReadWithoutTheOthers(t *testing.T) {
 		require.Equal(t, "Name: Large\n", string(class))
 	}), uint64(16<<20), "bytes to read a logo of 24 bytes, a form and a class")
 
-	// All who ask at once are given what is read once.
+	// Simultaneous callers share one read.
 	other := upload(t, s, other, catalog.Metadata{}, archive).ID
 	require.Less(t, allocated(func() {
 		var all sync.WaitGroup

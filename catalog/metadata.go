@@ -12,12 +12,12 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Metadata is what an uploader says of a package besides the package itself.
+// Metadata is an uploader's description of a package besides the package itself.
 type Metadata struct {
 	Categories []string // names
 	Tags       []string
 	Public     bool
-	Enabled    *bool // nil means enabled
+	Enabled    *bool // nil is true
 }
 
 // ParseMetadata reads the JSON part of an upload: an object with categories, tags, name, description, is_public and enabled;
@@ -64,7 +64,7 @@ const metadataSchema = `{'$schema': 'http://json-schema.org/draft-04/schema#',
                              'uniqueItems': True}},
      'type': 'object'}`
 
-// checkMetadata says what is wrong in the words of Python's jsonschema, the outermost first.
+// checkMetadata reports faults in the words of Python's jsonschema, the outermost first.
 func checkMetadata(fields map[string]any) error {
 	keys := slices.Sorted(maps.Keys(fields))
 	var unknown []string

@@ -1,12 +1,12 @@
 // Package apps holds the packages that come with Burano, each in a folder of its name as it would be in a zip.
 //
 // io.murano is the core library: Environment, Application, the servers, networks and volumes of resources (resources/Instance.yaml,
-// resources/Volume.yaml), the stacks and notifiers of system. io.murano.applications is the library for groups of servers. com.mirantis.docker
-// and com.example.docker are Murano's Kubernetes applications; object models that were written for Murano's load with them. io.burano.… are
-// applications in containers, whose images are made of Debian's packages (images/applications), and what publishes applications on servers.
+// resources/Volume.yaml), the stacks and notifiers of system. io.murano.applications is the library for groups of servers. com.mirantis.docker and
+// com.example.docker are Murano's Kubernetes applications; object models for Murano load with them. io.burano.… are applications in containers, whose
+// images consist of Debian's packages (images/applications), and classes that publish applications on servers.
 //
-// A method that says "Native: true", or "Native: prompt" when it hardly waits, has its body in Go: in catalog/core, or in orchestrator/native
-// when it needs a cloud.
+// A method with "Native: true", or "Native: prompt" when it hardly waits, has its body in Go: in catalog/core, or in orchestrator/native when it needs a
+// cloud.
 package apps
 
 import (

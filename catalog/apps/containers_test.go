@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/catalog/scenario"
 )
 
-// container is what getContainer of an application returns twice, and what showPassword does, where it is there.
+// container returns the result of an application's getContainer, called twice, and of showPassword if it exists.
 func container(t *testing.T, class, properties string) (container map[string]any, password string) {
 	t.Helper()
 	steps := fmt.Sprintf(`{"load": {"?": {"type": %q, "id": "one"}, "name": "one", %s

@@ -15,8 +15,8 @@ import (
 //go:embed testdata/core-library.txt
 var coreLibrary string
 
-// TestTheCoreLibraryIsComplete: what a package of Murano may call, override, or give by name is there under that name. A method may have more
-// arguments behind those of Murano, which need no value.
+// TestTheCoreLibraryIsComplete checks that every name that a package of Murano may call, override, or give exists. A method may have more arguments behind
+// Murano's, which need no value.
 func TestTheCoreLibraryIsComplete(t *testing.T) {
 	classes := demoClasses(t)
 	var class *muranopl.Class

@@ -160,7 +160,7 @@ func TestEveryDefaultCanBeEvaluated(t *testing.T) {
 	classes := demoClasses(t)
 	for _, p := range withDemo(t) {
 		for _, name := range p.ClassNames() {
-			// What has no default may be missing; a default that cannot be evaluated says so.
+			// A property without a default may be missing; a default that cannot be evaluated is reported.
 			_, problems := muranopl.Load(t.Context(), classes, map[string]any{"?": map[string]any{"id": "x", "type": name}})
 			for _, problem := range problems {
 				require.NotContains(t, problem.Error(), "default", name)

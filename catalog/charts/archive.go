@@ -28,14 +28,13 @@ const (
 // Resources is the folder of a package that its charts are in.
 const Resources = "Resources"
 
-// Files are those of a package.
+// Files are the files of a package.
 type Files interface {
 	File(name string) ([]byte, error) // fails with fs.ErrNotExist
 	FileNames() []string
 }
 
-// Archive makes the archive (.tgz) of a chart that lies in a folder below Resources, or takes the one that is there. The same files give the same
-// bytes.
+// Archive makes the archive (.tgz) of a chart from a folder below Resources, or returns an existing archive. The same files give the same bytes.
 func Archive(files Files, chart string) ([]byte, error) {
 	place := path.Join(Resources, chart)
 	if !strings.HasPrefix(place, Resources+"/") {

@@ -28,8 +28,8 @@ const (
 	schemaFile = "values.schema.json"
 )
 
-// Bounds of what a chart gives by default and checks values with. They are what Helm can keep of a release, with room for comments, and several times
-// the largest published schemas.
+// Bounds of a chart's default values and of its schema. They are Helm's own limits for a release, with room for comments, and several times the largest
+// published schemas.
 var (
 	valuesBounds = door.Bounds{Bytes: maxFile, Written: 4 << 20}
 	schemaBounds = door.Bounds{Bytes: maxFile, Depth: 200}
@@ -41,14 +41,14 @@ type Chart struct {
 	Description               string
 	Keywords                  []string
 	Maintainer                string         // the first's name, "" for none
-	Values                    map[string]any // those of values.yaml, as JSON has them
+	Values                    map[string]any // the content of values.yaml, in JSON's types
 	Schema                    *yaml.Node     // of values.schema.json, in its order; nil where there is none
 	Icon                      []byte         // an image file of the chart, nil for none
 
 	schema *jsonschema.Schema // nil where values cannot be checked here
 }
 
-// metadata is what Chart.yaml says.
+// metadata is the content of Chart.yaml.
 type metadata struct {
 	APIVersion   string       `yaml:"apiVersion"`
 	Name         string       `yaml:"name"`
@@ -64,14 +64,14 @@ type metadata struct {
 	} `yaml:"maintainers"`
 }
 
-// dependency is a part of a chart. What its values give to the chart is known when it is rendered.
+// dependency is a subchart. Its values for the chart are known when it is rendered.
 type dependency struct {
 	Name         string `yaml:"name"`
 	ImportValues []any  `yaml:"import-values"`
 }
 
-// Read reads a chart (.tgz) and checks what can be checked without a cluster: what it says of itself, its values, their schema, the syntax of its
-// templates, and that its parts are there. Errors name the file.
+// Read reads a chart (.tgz) and checks all properties that need no cluster: Chart.yaml, its values, their schema, the syntax of its templates, and that
+// its dependencies are included. Errors name the file.
 func Read(archive []byte) (*Chart, error) {
 	files, err := unpack(archive)
 	if err != nil {
@@ -139,7 +139,7 @@ func readMetadata(files map[string][]byte) (about metadata, err error) {
 	return about, nil
 }
 
-// hasPart tells whether a chart is in the folder charts, as a folder or as an archive.
+// hasPart reports whether a chart is in the folder charts, as a folder or as an archive.
 func hasPart(files map[string][]byte, name string) bool {
 	for file := range files {
 		inside, is := strings.CutPrefix(file, "charts/")
@@ -252,7 +252,7 @@ func (c *Chart) readSchema(text []byte) error {
 	return err
 }
 
-// CheckValues says where values, together with those of the chart, break its schema, without telling what is secret.
+// CheckValues reports where values, together with the chart's own, violate its schema. The error contains no secret.
 func (c *Chart) CheckValues(values map[string]any) error {
 	if c.schema == nil {
 		return nil
@@ -294,7 +294,7 @@ func (c *Chart) CheckValues(values map[string]any) error {
 }
 
 const (
-	// mostProblems are told of values that break a schema.
+	// mostProblems is the number of reported violations of a schema.
 	mostProblems = 20
 	// maxTogether is in bytes, of the values that are checked.
 	maxTogether = 8 << 20
@@ -309,7 +309,7 @@ func short(text string) string {
 	return text
 }
 
-// Over puts values over others. A null stays, since it has Helm take away what the chart has.
+// Over merges values over others. A null stays, since it lets Helm remove the chart's own value.
 func Over(under, over map[string]any) map[string]any { return merged(under, over, false) }
 
 // merged are values over others; with drop a null takes a value away, as Helm has it.

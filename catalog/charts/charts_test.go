@@ -257,7 +257,7 @@ func TestChartsAreFetchedFromWhereTheOperatorAdmitsIt(t *testing.T) {
 	require.ErrorContains(t, err, "is no source of charts")
 }
 
-// closed lets in who says this user and password, by HTTP's basic authentication.
+// closed serves requests with this user and password, by HTTP's basic authentication.
 func closed(user, password string, inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, word, _ := r.BasicAuth(); name != user || word != password {
@@ -281,7 +281,7 @@ func TestChartsAreFetchedFromWhatWantsAPassword(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, remote.Write(tag, image, remote.WithAuth(&authn.Basic{Username: "ann", Password: "right"})))
 
-	told := make(chan string, 1) // what somebody hears to whom the repository sends whoever asks
+	told := make(chan string, 1) // receives the credentials that reach the redirect's target
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		told <- r.Header.Get("Authorization")
 		_, _ = w.Write(packed)

@@ -14,12 +14,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Logins are what a file has of registries and repositories that want a password, in the form of Docker's config.json: {"auths": {HOST: {"auth": …}}}, or with
-// username and password in its place (https://docs.docker.com/reference/cli/docker/login/). It is read at each use, so that a password can be changed while the
-// server runs. Programs that keep passwords for Docker (credsStore, credHelpers) are not asked.
+// Logins are the logins of a file for registries and repositories with a password, in the form of Docker's config.json: {"auths": {HOST: {"auth": …}}}, or
+// with username and password instead (https://docs.docker.com/reference/cli/docker/login/). The file is read at each use, so that a password can be
+// changed while the server runs. Docker's credential stores (credsStore, credHelpers) are not used.
 type Logins struct{ file string }
 
-// NewLogins takes the logins of a file, "" for none. An error says what is wrong with it, and never what its passwords are.
+// NewLogins reads the logins of a file, "" for none. An error names the fault of the file, and never a password.
 func NewLogins(file string) (Logins, error) {
 	l := Logins{file}
 	_, err := l.read()
@@ -45,7 +45,7 @@ func (l Logins) read() (map[string]authn.AuthConfig, error) {
 	var content struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
-	if json.Unmarshal(text, &content) != nil || content.Auths == nil { // its error would show what is there
+	if json.Unmarshal(text, &content) != nil || content.Auths == nil { // its error would contain parts of the file
 		return nil, fmt.Errorf(`%s is not as Docker's config.json is: {"auths": {"registry.example.org": {"username": …, "password": …}}}`, l.file)
 	}
 	logins := map[string]authn.AuthConfig{}
@@ -87,7 +87,7 @@ func (l Logins) of(host string) (authn.AuthConfig, bool, error) {
 	return login, there, nil
 }
 
-// authenticator is what a registry is asked with.
+// authenticator returns the credentials for a registry.
 func (l Logins) authenticator(registry name.Registry) (authn.Authenticator, error) {
 	login, there, err := l.of(registry.RegistryStr())
 	if err != nil || !there {
@@ -105,7 +105,7 @@ func (l Logins) signIn(request *http.Request) error {
 	return err
 }
 
-// refusal says what a host's refusal means where it is about who asks, and is nil for every other answer.
+// refusal explains a host's refusal of the credentials; it is nil for every other answer.
 func (l Logins) refusal(host string, status int) error {
 	if status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return nil
@@ -126,7 +126,7 @@ func (l Logins) refusal(host string, status int) error {
 	return fmt.Errorf("%s refuses the login%s that the operator of this Burano gave (setting chart-credentials; it answers %d): it is wrong, has ended, or may not read this", host, who, status)
 }
 
-// asRefusal is an error of a registry as what it means.
+// asRefusal converts an error of a registry by refusal.
 func (l Logins) asRefusal(registry name.Registry, err error) error {
 	var answer *transport.Error
 	if !errors.As(err, &answer) {

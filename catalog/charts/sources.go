@@ -37,7 +37,7 @@ func (r Reference) String() string {
 
 const schemeOCI = "oci://"
 
-// Check says what is wrong with a reference as it is written.
+// Check reports the fault of a reference's syntax.
 func (r Reference) Check() error {
 	if r.OCI != "" {
 		rest, is := strings.CutPrefix(r.OCI, schemeOCI)
@@ -76,8 +76,8 @@ type Sources struct {
 	children *door.Children
 }
 
-// NewSources admits what is at these addresses, oci://… or https://…, and below, and asks there with the logins of their hosts. The index of a repository
-// is read in children, or in this process where there are none (nil). An error names an address that is none.
+// NewSources admits charts at these addresses, oci://… or https://…, and below, and requests them with the logins of their hosts. The index of a
+// repository is read in children, or in this process without them (nil). An error names an invalid address.
 func NewSources(addresses []string, logins Logins, children *door.Children) (*Sources, error) {
 	s := &Sources{logins: logins, children: children}
 	s.way = way{s, remote.DefaultTransport}
@@ -92,7 +92,7 @@ func NewSources(addresses []string, logins Logins, children *door.Children) (*So
 	return s, nil
 }
 
-// admits tells whether an address is one of those that are admitted, or below one.
+// admits reports whether an address is an admitted one, or below one.
 func (s *Sources) admits(address string) bool {
 	wanted, err := url.Parse(address)
 	if err != nil || wanted.User != nil || strings.Contains(wanted.Path+"/", "/../") {
@@ -105,12 +105,12 @@ func (s *Sources) admits(address string) bool {
 	})
 }
 
-// admitsRedirect tells whether a redirect may be followed: to a host of which something is admitted, and not from https to http.
+// admitsRedirect reports whether a redirect may be followed: to a host with an admitted address, and not from https to http.
 func (s *Sources) admitsRedirect(from, to *url.URL) bool {
 	return (to.Scheme == "https" || from.Scheme == "http") && slices.ContainsFunc(s.admitted, func(one *url.URL) bool { return one.Host == to.Host })
 }
 
-// way is the way to registries and repositories: redirects end at hosts that are not admitted, and answers at a bound.
+// way is the transport to registries and repositories: it refuses redirects to hosts that are not admitted, and limits answers.
 type way struct {
 	sources *Sources
 	under   http.RoundTripper
@@ -128,7 +128,7 @@ func (w way) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// Fetch fetches a chart, as an archive. Who may not be asked, and what is not there, are faults of kind Invalid.
+// Fetch fetches a chart, as an archive. A source that is not admitted, and a missing chart, are faults of kind Invalid.
 func (s *Sources) Fetch(ctx context.Context, reference Reference) ([]byte, error) {
 	if err := reference.Check(); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
@@ -186,7 +186,7 @@ func (s *Sources) fromRegistry(ctx context.Context, reference Reference) ([]byte
 		if one.Size > MaxArchive {
 			return nil, fmt.Errorf("it has %d bytes, more than the %d for which Kubernetes has room", one.Size, MaxArchive)
 		}
-		// Addresses (urls) that the manifest has for the layer are not asked: whoever pushes a chart can write any there.
+		// Addresses (urls) of the layer in the manifest are not used: every user who pushes a chart can write any address there.
 		layer, err := remote.Layer(parsed.Context().Digest(one.Digest.String()), remote.WithContext(ctx), remote.WithAuth(as), remote.WithTransport(s.way))
 		if err != nil {
 			return nil, s.logins.asRefusal(parsed.Context().Registry, err)
@@ -244,7 +244,7 @@ type Wanted struct {
 // Listed is where an index has a chart.
 type Listed struct{ URL, Digest string }
 
-// indexBounds are those of an index.yaml: large repositories have a million values.
+// indexBounds are the bounds of an index.yaml: large repositories have a million values.
 var indexBounds = door.Bounds{Bytes: maxIndex, Values: 4_000_000}
 
 // FindInIndex finds a version of a chart in an index.yaml.

@@ -2,7 +2,7 @@ package check
 
 import "go.yaml.in/yaml/v3"
 
-// block looks for instructions that nothing comes to, and tells whether nothing comes to what follows the block.
+// block looks for unreachable instructions, and reports whether the instructions after the block are unreachable.
 func (w *walker) block(node *yaml.Node) (ends bool) {
 	if w.nodes++; w.nodes > maxNodes {
 		return false
@@ -21,7 +21,7 @@ func (w *walker) block(node *yaml.Node) (ends bool) {
 	return ends
 }
 
-// instruction looks into the blocks of an instruction and tells whether nothing comes after it.
+// instruction looks into the blocks of an instruction and reports whether the code after it is unreachable.
 func (w *walker) instruction(node *yaml.Node) bool {
 	keys := map[string]*yaml.Node{}
 	each(node, func(key string, value *yaml.Node) { keys[key] = value })

@@ -1,4 +1,4 @@
-// Package check finds what is wrong in a package before anybody deploys it: everything that can be seen without running it.
+// Package check finds the faults of a package before it is deployed: all that can be found without running it.
 package check
 
 import (
@@ -54,7 +54,7 @@ type Finding struct {
 	File         string // inside the package
 	Line, Column int    // from 1
 	Message      string
-	// Warning tells that the package works nevertheless.
+	// Warning marks a fault with which the package works nevertheless.
 	Warning bool
 }
 
@@ -106,7 +106,7 @@ type checker struct {
 	ctx      context.Context
 	pkg      *catalog.Package
 	classes  *muranopl.Classes
-	names    map[string]bool // what anything at hand may be called
+	names    map[string]bool // all known names of functions and methods
 	partial  bool            // a package that is required is not at hand
 	findings []Finding
 }
@@ -144,7 +144,7 @@ func (c *checker) all() {
 		text, _ := c.pkg.File(file)
 		c.file(file, text, readable)
 	}
-	if one != nil { // what a manifest names is found as its classes find it
+	if one != nil { // names in the manifest are resolved as its classes resolve them
 		if err := one.CheckMeta(c.ctx, "Package", "", ""); err != nil {
 			line, column := c.pkg.ManifestPlace("Meta", "")
 			c.findings = append(c.findings, wrongMeta("manifest.yaml", line, column, err))
@@ -188,7 +188,7 @@ func (c *checker) unreadable(file string, err error) {
 	c.findings = append(c.findings, Finding{ClassFile, file, line, 1, err.Error(), false})
 }
 
-// yamlLine is how the YAML decoder says where it has failed.
+// yamlLine matches the line in an error of the YAML decoder.
 var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
 
 // file looks through the documents of a class file. Names are resolved as class does; nil when none could be read.
@@ -197,7 +197,7 @@ func (c *checker) file(file string, text []byte, class *muranopl.Class) {
 	for err == nil {
 		var node yaml.Node
 		if decoder.Decode(&node) != nil || len(node.Content) == 0 {
-			return // what is no YAML was found when the class was read
+			return // invalid YAML was reported when the class was read
 		}
 		w := &walker{checker: c, file: file, class: class}
 		w.document(node.Content[0])
@@ -234,7 +234,7 @@ func (c *checker) resources() {
 	}
 }
 
-// chart says that a chart is not at hand. One that is was checked when the package was read.
+// chart reports a chart that is not included. An included one was checked when the package was read.
 func (c *checker) chart() {
 	if reference := c.pkg.ChartReference(); reference != nil {
 		line, column := c.pkg.ManifestPlace("Chart", "")
@@ -246,7 +246,7 @@ func (c *checker) chart() {
 func (c *checker) filesOfTemplate() {
 	references, err := c.pkg.HotReferences()
 	if err != nil {
-		return // which would have kept the package from being read
+		return // which would have prevented reading the package
 	}
 	for _, reference := range references {
 		if !reference.Missing {
@@ -260,7 +260,7 @@ func (c *checker) filesOfTemplate() {
 	}
 }
 
-// images checks the list of images. Without them the package can be deployed once somebody has put them into Glance.
+// images checks the list of images. The package can be deployed without them once they are in Glance.
 func (c *checker) images() {
 	_, problems := c.pkg.Images()
 	for _, problem := range problems {

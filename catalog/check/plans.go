@@ -13,18 +13,18 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// Mistake is what is wrong in a template; the keys of Path lead to it.
+// Mistake is a fault of a template; the keys of Path lead to it.
 type Mistake struct {
 	Path []string
 	Text string
 }
 
-// Plans finds what is wrong in the template of an execution plan, with the files of Resources that read finds. Who runs plans knows.
+// Plans finds the faults in the template of an execution plan, with the files of Resources from read. The package that runs plans implements it.
 type Plans func(template map[string]any, read func(name string) ([]byte, error)) []Mistake
 
 const resourcesFolder = "Resources/"
 
-// isPlan tells whether a file that is no YAML was meant as the template of a plan.
+// isPlan reports whether a file that is no YAML was meant as the template of a plan.
 var isPlan = regexp.MustCompile(`(?m)^FormatVersion:`)
 
 // plans checks the templates of execution plans among the resources.
@@ -79,8 +79,7 @@ func (c *checker) resource(name string) ([]byte, error) {
 	return text, nil
 }
 
-// bound looks at yaml('FILE').bind(dict(…)): each text of the file that begins with $ has to have a value there. What is not written out as a dict
-// is not known.
+// bound checks yaml('FILE').bind(dict(…)): each text of the file that begins with $ must have a value there. It checks only a dict that is written out.
 func (w *walker) bound(at *yaml.Node, n *yaql.Binary) {
 	bind, isCall := n.Right.(*yaql.Call)
 	if !isCall || n.Operator != "." || bind.Name != "bind" || len(bind.Args) != 1 {
@@ -135,10 +134,10 @@ func (w *walker) bound(at *yaml.Node, n *yaql.Binary) {
 	}
 }
 
-// inBraces are names within a text that begins with $; those that have no value are left out of it.
+// inBraces matches names within a text that begins with $; names without a value are left out of it.
 var inBraces = regexp.MustCompile(`\{\w+\}`)
 
-// placeholders lists the names that texts of a document stand for.
+// placeholders lists the names of placeholders in the texts of a document.
 func (w *walker) placeholders(node *yaml.Node, tell func(name string)) {
 	if w.nodes++; w.nodes > maxNodes {
 		return

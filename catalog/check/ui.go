@@ -2,7 +2,7 @@ package check
 
 import "github.com/burano/burano/catalog/ui"
 
-// uiFile checks the dynamic UI definition. Those of Heat templates and Helm charts are generated.
+// uiFile checks the dynamic UI definition. Definitions of Heat templates and Helm charts are generated.
 func (c *checker) uiFile() {
 	text, err := c.pkg.UI()
 	if err != nil || text == nil || c.pkg.HOT() || c.pkg.Helm() {

@@ -19,7 +19,7 @@ type walker struct {
 	file  string
 	class *muranopl.Class
 	own   bool // the document is that of class
-	body  bool // what is looked at is a body
+	body  bool // whether the walk is in a body
 	nodes int  // seen, since aliases can make few nodes many
 }
 
@@ -97,7 +97,7 @@ func (w *walker) meta(at *yaml.Node, target, member, argument string) {
 	}
 }
 
-// wrongMeta makes a finding of what reflection says of metadata.
+// wrongMeta makes a finding from a reflection error of metadata.
 func wrongMeta(file string, line, column int, err error) Finding {
 	var said *muranopl.Exception
 	switch {
@@ -129,7 +129,7 @@ func followed(node *yaml.Node) *yaml.Node {
 // plainText are plain scalars that are never taken for expressions.
 var plainText = regexp.MustCompile(`^[\s\pL\pN_.]*$`)
 
-// variable is what only an expression has.
+// variable matches text that only an expression contains.
 var variable = regexp.MustCompile(`\$[\pL_]*([.\[)]|\s|$)`)
 
 // values looks at each scalar below the node as the language would.

@@ -1,5 +1,5 @@
-// Package core holds the Go bodies of those classes of io.murano that need no cloud: objects' attributes, exceptions, loggers, reports,
-// resources of packages, the collector.
+// Package core holds the Go bodies of the classes of io.murano that need no cloud: objects' attributes, exceptions, loggers, reports, resources of
+// packages, the collector.
 package core
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Host is what the bodies need of what runs them.
+// Host is the environment that the bodies need.
 type Host interface {
-	// Attribute returns what SetAttribute stored with the object and class; false when there is nothing.
+	// Attribute returns the value that SetAttribute stored with the object and class; false without one.
 	Attribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error)
 	// SetAttribute stores a JSON value with the object and class; nil removes it.
 	SetAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
-	// Report tells whoever waits for the deployment; object is nil for the environment as a whole.
+	// Report writes to the deployment's log; object is nil for the environment as a whole.
 	Report(ctx context.Context, object *muranopl.Object, failed bool, text string) error
-	// Home is the region in which environments stand that name none.
+	// Home is the region of environments that name none.
 	Home() string
 	// StackIn is the name of the environment's stack in a region, which is an object of io.murano.CloudRegion.
 	StackIn(region *muranopl.Object) string
 }
 
-// DefaultRegion is what OpenStack's installers call the only region of a cloud.
+// DefaultRegion is the name that OpenStack's installers give the only region of a cloud.
 const DefaultRegion = "RegionOne"
 
 // Methods are the bodies, by class. Loggers write to logger.
@@ -64,7 +64,7 @@ func (c core) stackName(_ context.Context, call muranopl.Call) (any, error) {
 	return c.host.StackIn(call.Object), nil
 }
 
-// ownerOf is the name of the class that an attribute belongs to: the one that was given, else that of the code that asks.
+// ownerOf returns the name of the class of an attribute: the given one, else the class of the calling code.
 func ownerOf(ctx context.Context, call muranopl.Call) (string, error) {
 	caller := muranopl.Caller(ctx)
 	switch owner := call.Args["owner"].(type) {
@@ -186,7 +186,7 @@ func (c core) report(failed bool) muranopl.NativeMethod {
 // propertyOwner is the class whose code made an object of io.murano.system.Resources.
 const propertyOwner = "owner"
 
-// rememberOwner notes whose resources the object stands for, wherever it is used.
+// rememberOwner records the package whose resources the object represents, wherever it is used.
 func rememberOwner(ctx context.Context, call muranopl.Call) (any, error) {
 	caller := muranopl.Caller(ctx)
 	if caller == nil {
@@ -211,7 +211,7 @@ func ResourceOf(ctx context.Context, resources *muranopl.Object, name string) ([
 	return resourceIn(class, name)
 }
 
-// resource is a file in the folder Resources of the package of the class that is asked for, or else of the one that asks.
+// resource returns a file in the folder Resources of the package of the requested class, or else of the calling one.
 func resource(ctx context.Context, call muranopl.Call) ([]byte, error) {
 	if owner, ok := call.Args["owner"].(muranopl.TypeReference); ok {
 		return resourceIn(owner.Class, text(call, "name"))

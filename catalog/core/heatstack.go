@@ -7,8 +7,8 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// localStacks are the stacks of tools without a cloud: what code says of a stack is kept, by its name, and nothing is made of it. To push a
-// stack takes a cloud.
+// localStacks are the stacks of tools without a cloud. They store, by name, the template that code sets, and create nothing. Pushing a stack needs a
+// cloud.
 type localStacks struct {
 	mutex  sync.Mutex
 	stacks map[string]*localStack

@@ -49,7 +49,7 @@ func (l *Local) LoadAttributes(list []any) {
 	}
 }
 
-// Attributes are those of the objects with these ids, in the order in which they were first set, as a model holds them.
+// Attributes returns the attributes of the objects with these ids, in the order in which they were first set, as a model holds them.
 func (l *Local) Attributes(ids map[string]bool) []any {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -15,11 +15,11 @@ var sections = []string{"resources", "outputs"}
 
 // Replacement replaces a part of a template, in one step.
 type Replacement struct {
-	// What goes: the resources and outputs whose names begin with one of Prefixes, and those of these Names.
+	// The removals: the resources and outputs whose names begin with one of Prefixes, and those with these Names.
 	Prefixes, Names []string
-	// With is what comes.
+	// With has the additions.
 	With map[string]any
-	// Aliases are names that With has for resources, by which code knows them, and those that they have in the template.
+	// Aliases map the names of resources in With, by which code knows them, to their names in the template.
 	Aliases map[string]string
 }
 

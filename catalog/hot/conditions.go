@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Decide tells whether a condition holds: the name of one, a function, or a truth. Conditions know parameters only.
+// Decide evaluates a condition: the name of one, a function, or a boolean. Conditions can use parameters only.
 func (s Scope) Decide(condition any) (bool, error) {
 	s = s.bounded()
 	if err := s.step(1); err != nil {
@@ -36,8 +36,8 @@ func (s Scope) Decide(condition any) (bool, error) {
 	return false, wrong("%s is neither true nor false", shown(resolved))
 }
 
-// Chosen is a value with the branches of every "if" that its condition chooses; other functions stay as they are. What has no branch is left
-// out, of its map or list. So nothing that a condition rules out is looked for.
+// Chosen returns a value with the branch of every "if" that its condition chooses; other functions stay as they are. An "if" without a branch is left out
+// of its map or list. So branches that a condition excludes are never evaluated.
 func (s Scope) Chosen(value any) (any, error) {
 	made, _, err := s.bounded().chosen(value)
 	return made, err
@@ -80,7 +80,7 @@ func (s Scope) chosen(value any) (made any, there bool, err error) {
 	return value, true, nil
 }
 
-// branch is what an "if" has for its condition, if anything.
+// branch returns the branch of an "if" for its condition, if there is one.
 func (s Scope) branch(argument any) (value any, there bool, err error) {
 	arguments, _ := argument.([]any)
 	if len(arguments) != 2 && len(arguments) != 3 {

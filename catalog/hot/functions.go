@@ -19,12 +19,12 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Scope is what functions, which are maps of one key that stand for a value, can ask. Values are as JSON has them.
+// Scope is the context of functions, which are maps of one key that represent a value. Values have JSON's types.
 type Scope struct {
 	Parameters map[string]any
 	Conditions map[string]any // as the template defines them
 	Files      map[string]string
-	// Reference is what get_resource gives, and Attribute what get_attr gives; its name is "" for all attributes.
+	// Reference evaluates get_resource, and Attribute get_attr; its name is "" for all attributes.
 	Reference func(resource string) (any, error)
 	Attribute func(resource, name string) (any, error)
 
@@ -52,7 +52,7 @@ func functions() map[string]function {
 	}
 }
 
-// Function tells whether a value is a function, and which: one of Functions, or one that is none here.
+// Function reports whether a value is a function, and which: one of Functions, or an unknown one.
 func Function(value any) (name string, argument any, ok bool) {
 	object, isMap := value.(map[string]any)
 	if !isMap || len(object) != 1 {
@@ -65,7 +65,7 @@ func Function(value any) (name string, argument any, ok bool) {
 	return "", nil, false
 }
 
-// Functions are the names of those that are known, sorted.
+// Functions returns the names of the known functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(functions())) }
 
 // Walk visits a value and all values in it, until one visit fails.
@@ -228,7 +228,7 @@ func replacing(argument any) (template string, params map[string]any, keys []str
 	return template, params, keys, nil
 }
 
-// replacing takes what a text grows by when it has another part.
+// replacing charges the growth of a text by a replacement.
 func (s Scope) replacing(text, old, other string) error {
 	if err := s.step(1 + len(text)>>10); err != nil {
 		return err

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Graph says of each resource which others it needs.
+// Graph maps each resource to the resources that it needs.
 type Graph map[string]map[string]bool
 
-// Needs says whether from needs to, directly or through others.
+// Needs reports whether from needs to, directly or through others.
 func (g Graph) Needs(from, to string) bool {
 	seen := map[string]bool{}
 	var walk func(string) bool
@@ -30,7 +30,7 @@ func (g Graph) Needs(from, to string) bool {
 	return walk(from)
 }
 
-// Add adds a need that nobody wrote down, unless it would make a circle.
+// Add adds a derived need, unless it would make a circle.
 func (g Graph) Add(from, to string) {
 	if from != to && !g.Needs(to, from) {
 		g[from][to] = true

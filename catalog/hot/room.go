@@ -6,14 +6,14 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// Bounds of what the functions of one template, or of one resource, make. Heat's own are of the template and its results (max_template_size, 512 KiB;
-// max_json_body_size, 1 MiB), so that what Heat takes is far below.
+// Bounds of the results of the functions of one template, or of one resource. Heat's own limits are of the template and its results (max_template_size,
+// 512 KiB; max_json_body_size, 1 MiB), so that accepted templates are far below.
 const (
-	maxMade  = 64 << 20 // bytes of all results, those of nested functions in each of them
+	maxMade  = 64 << 20 // bytes of all results, including the results of nested functions
 	maxSteps = 2_000_000
 )
 
-// room is what is left of the bounds. Functions multiply: a list in a list, a text in each place of another, a condition of two conditions.
+// room is the rest of the bounds. Functions multiply: a list in a list, a text in each place of another, a condition of two conditions.
 type room struct{ bytes, steps atomic.Int64 }
 
 // Bounded returns a scope whose evaluations have bounds together. Each evaluation of another scope has bounds of its own.

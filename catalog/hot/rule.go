@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Types are those of parameters.
+// Types returns the types of parameters.
 func Types() []string { return []string{"string", "number", "json", "comma_delimited_list", "boolean"} }
 
 // Rule is the part of a parameter's declaration that decides which values it takes.

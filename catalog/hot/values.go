@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// descend follows a path into maps and lists; what is not there is null, as in Heat.
+// descend follows a path into maps and lists; a missing value is null, as in Heat.
 func descend(value any, path []any) any {
 	for _, step := range path {
 		switch current := value.(type) {
@@ -58,7 +58,7 @@ func Text(value any) string {
 	return string(data)
 }
 
-// Boolean reads a truth the way Heat does.
+// Boolean parses a boolean as Heat does.
 func Boolean(value any) (truth, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(Text(value))) {
 	case "true", "t", "on", "y", "yes", "1":

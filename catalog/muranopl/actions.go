@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Action is a public method, as those who may call it through the API see it.
+// Action is a public method, as callers of the API see it.
 type Action struct {
 	Name        string
 	Static      bool // it is the class's, and needs no object
 	Title       string
 	Description string
 	Help        string
-	Confirm     string // what a caller should know before it runs; "": nothing
-	// Arguments is the JSON schema of its arguments, in the dialect of Schemas. Its formIndex keeps the order of writing where no metadata gives
-	// another one, and required names those that have neither a default nor may be null.
+	Confirm     string // a warning for the caller before it runs; "" for none
+	// Arguments is the JSON schema of its arguments, in the dialect of Schemas. Its formIndex has the order of writing where no metadata gives another
+	// one, and required names arguments that have no default and may not be null.
 	Arguments map[string]any
 }
 
-// Actions lists the public methods, with what their metadata say and the schemas of their arguments.
+// Actions lists the public methods, with their metadata and the schemas of their arguments.
 func (c *Class) Actions(ctx context.Context) []Action {
 	actions := []Action{}
 	for _, m := range c.PublicMethods() {
@@ -73,7 +73,7 @@ func (c *Class) argumentsSchema(ctx context.Context, m *Method) map[string]any {
 	return schema
 }
 
-// takesNull tells whether null is a value that a schema admits.
+// takesNull reports whether a schema admits null.
 func takesNull(schema map[string]any) bool {
 	kinds, several := schema["type"].([]any)
 	return several && slices.Contains(kinds, any("null")) || schema["type"] == nil && schema["enum"] == nil

@@ -47,11 +47,11 @@ func (o *Object) give(declared []*Property, value any) error {
 	return o.put(ctx, declared, plain(value))
 }
 
-// initialisingKey marks what .init runs, there and in all that it calls.
+// initialisingKey marks code of .init, and of all its calls.
 type initialisingKey struct{}
 
-// assign is an assignment to a property in a method of the class in. A property that nobody declares is one of in's own. A declared one
-// is written to by the methods of its object's classes, if its usage lets them; in .init, every one is.
+// assign assigns to a property in a method of the class in. An undeclared property is one of in's own. A declared one can be written by the methods of its
+// object's classes, if its usage permits; .init can write every one.
 func (o *Object) assign(ctx context.Context, in *Class, property string, value any) error {
 	if o == nil {
 		return raised("AttributeError", "null has no property %s", property)
@@ -145,7 +145,7 @@ func (o *Object) put(ctx context.Context, declared []*Property, value any) error
 	return nil
 }
 
-// contractFault says where a value broke its contract, as the fault of whoever gave the value.
+// contractFault reports the place where a value violated its contract, as a fault of the caller.
 func contractFault(err error, format string, args ...any) error {
 	var broken *contractError
 	if !errors.As(err, &broken) {
@@ -173,7 +173,7 @@ func (c *Class) assignStatic(ctx context.Context, property string, value any) er
 	return nil
 }
 
-// static returns the value of a static property: its default until it is set, or what its contract makes of nothing.
+// static returns the value of a static property: its default until it is set, or the result of its contract for no value.
 func (c *Classes) static(ctx context.Context, p *Property) (any, bool) {
 	p.Class.staticMutex.Lock()
 	value, ok := p.Class.statics[p.Name]
@@ -218,9 +218,9 @@ func (c *Class) keepStatic(property string, value any) {
 	c.statics[property] = value
 }
 
-// New makes an object of a class outside of a model, owned by owner: what native code hands to other methods. class is a type as
-// models write it; properties are those of the model. Nothing needs to lead to the object until the instruction that called the native
-// code ends; outside of any, until the end of the run.
+// New makes an object of a class outside of a model, owned by owner, for native code that passes it to other methods. class is a type as models write it;
+// properties are those of the model. The object needs no reference until the instruction that called the native code ends; outside of any, until the end
+// of the run.
 func (i *Interpreter) New(ctx context.Context, class string, owner *Object, properties map[string]any) (*Object, error) {
 	l := newLoader(i.enter(ctx), i.classes)
 	l.member = owner
@@ -248,7 +248,7 @@ func (i *Interpreter) New(ctx context.Context, class string, owner *Object, prop
 	return detached, l.born(ctx)
 }
 
-// bare makes an object with values as they are, without contracts; of properties that the class does not have nothing is kept.
+// bare makes an object with values as they are, without contracts; values for properties that the class does not have are dropped.
 func (i *Interpreter) bare(class *Class, values map[string]any) *Object {
 	o := &Object{id: newID(), class: class, classes: i.classes, interpreter: i, header: map[string]any{}, values: map[string]any{}}
 	for name, value := range values {

@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Call calls a method, public or not, of an object (*Object) or of a class (TypeReference) with arguments by position and by name.
-// What goes wrong comes out as an *Exception, but for the end of the context.
+// Call calls a method, public or not, of an object (*Object) or of a class (TypeReference) with arguments by position and by name. Errors are returned as
+// an *Exception, except the end of the context.
 func (i *Interpreter) Call(ctx context.Context, receiver any, method string, args []any, named map[string]any) (any, error) {
 	value, err := i.callFromGo(i.enter(ctx), receiver, method, args, named)
 	switch {
@@ -51,8 +51,7 @@ func Caller(ctx context.Context) *Method {
 	return nil
 }
 
-// CallPath tells one place of code, and the calls that led to it, from others. It is the same each time that the same packages run the same
-// way; "" when Go calls.
+// CallPath identifies a place of code with the calls that led to it. It is the same each time that the same packages take the same path; "" when Go calls.
 func CallPath(ctx context.Context) string {
 	s := strandOf(ctx)
 	if s == nil {
@@ -65,7 +64,7 @@ func CallPath(ctx context.Context) string {
 	return b.String()
 }
 
-// mismatched says what the mismatch of arguments is to code in MuranoPL.
+// mismatched converts the mismatch of arguments for code in MuranoPL.
 func mismatched(err error) error {
 	if errors.Is(err, errMismatch) {
 		return &yaql.Error{Name: yaql.NoMatchMethod, Message: err.Error(), Err: err}

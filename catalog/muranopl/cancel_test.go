@@ -124,7 +124,7 @@ func await[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-// What grows without end comes to an error, in a time and a memory that do not grow with it.
+// Unlimited growth ends in an error, in bounded time and memory.
 func TestGrowthWithoutEndComesToAnError(t *testing.T) {
 	const class = `
 Namespaces: {=: org.other}

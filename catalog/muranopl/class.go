@@ -12,29 +12,29 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// PropertyUsage says who gives a property its value and whether it is kept with the model.
+// PropertyUsage defines the source of a property's value and whether it is stored with the model.
 type PropertyUsage string
 
 // The usages of properties.
 const (
 	In      PropertyUsage = "In"      // from the model, read only
-	Out     PropertyUsage = "Out"     // written by methods, kept
-	InOut   PropertyUsage = "InOut"   // from the model, written by methods, kept
-	Runtime PropertyUsage = "Runtime" // written by methods, not kept
+	Out     PropertyUsage = "Out"     // written by methods, stored
+	InOut   PropertyUsage = "InOut"   // from the model, written by methods, stored
+	Runtime PropertyUsage = "Runtime" // written by methods, not stored
 	Const   PropertyUsage = "Const"   // from the model when first loaded, read only
-	Config  PropertyUsage = "Config"  // from the operator's class configuration, not kept
-	Static  PropertyUsage = "Static"  // of the class and not of the object, not kept
+	Config  PropertyUsage = "Config"  // from the operator's class configuration, not stored
+	Static  PropertyUsage = "Static"  // of the class and not of the object, not stored
 )
 
-// Writable tells whether methods may write a property of this usage.
+// Writable reports whether methods may write a property of this usage.
 func (u PropertyUsage) Writable() bool {
 	return u == Out || u == InOut || u == Runtime || u == Static || u == Config
 }
 
-// kept tells whether the model holds values of this usage.
+// kept reports whether the model holds values of this usage.
 func (u PropertyUsage) kept() bool { return u == In || u == Out || u == InOut || u == Const }
 
-// MethodUsage says what a method is called on.
+// MethodUsage is the kind of a method's receiver.
 type MethodUsage string
 
 // The usages of methods. A method of usage Action (up to format 1.3) becomes one of usage RuntimeMethod and scope Public.
@@ -44,7 +44,7 @@ const (
 	ExtensionMethod MethodUsage = "Extension" // any value, its first argument
 )
 
-// Scope says from where a method may be called.
+// Scope defines the callers of a method.
 type Scope string
 
 // The scopes of methods.
@@ -53,7 +53,7 @@ const (
 	Public  Scope = "Public"  // also through the API: an action
 )
 
-// ArgumentUsage says how an argument is given.
+// ArgumentUsage is the form of an argument in a call.
 type ArgumentUsage string
 
 // The usages of arguments.
@@ -71,7 +71,7 @@ type Position struct {
 
 func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// Meta is one piece of metadata: an instance of a meta class as written. In Properties expressions stand as their texts.
+// Meta is one piece of metadata: an instance of a meta class as written. In Properties expressions are texts.
 type Meta struct {
 	Class      string
 	Properties map[string]any
@@ -105,9 +105,9 @@ type Method struct {
 	Usage     MethodUsage
 	Scope     Scope
 	Arguments []*Argument
-	// Native tells that the body is in Go; only in embedded packages.
+	// Native marks a body in Go; only in embedded packages.
 	Native bool
-	// Prompt tells that other strands do not run meanwhile, because the body in Go hardly waits: "Native: prompt".
+	// Prompt marks a body in Go that hardly waits, so that other strands do not run meanwhile: "Native: prompt".
 	Prompt bool
 	// Body is the body as written, nil when there is none.
 	Body     *yaml.Node
@@ -115,7 +115,7 @@ type Method struct {
 	Meta     []Meta
 	Position Position
 
-	// What the metadata Synchronize says; read when first wanted.
+	// The metadata Synchronize; read at first use.
 	synchronised sync.Once
 	onThis       bool
 	onArgs       []string
@@ -128,7 +128,7 @@ func (m *Method) of(class *Class) *Method {
 		Body: m.Body, code: m.code, Meta: m.Meta, Position: m.Position}
 }
 
-// HasBody tells whether the method has a body in MuranoPL.
+// HasBody reports whether the method has a body in MuranoPL.
 func (m *Method) HasBody() bool { return m.Body != nil }
 
 // FullName is class and method, as errors name it.
@@ -139,15 +139,15 @@ func (m *Method) FullName() string {
 	return m.Class.Name + "." + m.Name
 }
 
-// Declared is what a class file says of a class by itself. It does not change.
+// Declared is a class file's own declaration of a class. It does not change.
 type Declared struct {
-	// Flaws are what is wrong in its file without making the class unusable; there are none in embedded packages.
+	// Flaws are faults of its file that leave the class usable; there are none in embedded packages.
 	Flaws []Flaw
 	Meta  []Meta
-	// IsMeta tells that instances of the class are metadata and not objects.
+	// IsMeta marks a class whose instances are metadata and not objects.
 	IsMeta bool
-	// Cardinality, Applies and Inherited are those of a meta class: One or Many on one thing, of what kinds (Package, Type, Method,
-	// Property, Argument), and whether descendants have it as well.
+	// Cardinality, Applies and Inherited describe a meta class: One or Many on one target, the kinds of targets (Package, Type, Method, Property,
+	// Argument), and whether descendants have it as well.
 	Cardinality string
 	Applies     []string
 	Inherited   bool
@@ -197,7 +197,7 @@ func (c *Class) Type() string {
 // Lineage is the class and its ancestors, breadth first, each once.
 func (c *Class) Lineage() []*Class { return slices.Clone(c.lineage) }
 
-// Is tells whether the class has that fully qualified name, or an ancestor has.
+// Is reports whether the class or an ancestor has that fully qualified name.
 func (c *Class) Is(name string) bool {
 	return slices.ContainsFunc(c.lineage, func(a *Class) bool { return a.Name == name })
 }
@@ -212,11 +212,11 @@ func (c *Class) IsEmbedded(name string) bool {
 // is not to be changed.
 func (c *Class) Property(name string) []*Property { return c.members().properties[name] }
 
-// PropertyNames lists the properties of the class and its ancestors: those of the farthest ancestor first, in the order of writing. The
-// list is not to be changed.
+// PropertyNames lists the properties of the class and its ancestors: those of the farthest ancestor first, in the order of writing. The list must not be
+// changed.
 func (c *Class) PropertyNames() []string { return c.members().names }
 
-// members are what a class and its ancestors declare, by name.
+// members are the declarations of a class and its ancestors, by name.
 type members struct {
 	properties map[string][]*Property // most derived first
 	names      []string               // of properties
@@ -224,8 +224,8 @@ type members struct {
 }
 
 const (
-	// maxAncestors and maxMembers bound what a class inherits: without them the classes of one package of 5 MB have billions of members together.
-	// The embedded classes have at most nine ancestors and 200 members.
+	// maxAncestors and maxMembers limit the inheritance of a class: without them the classes of one package of 5 MB have billions of members together. The
+	// embedded classes have at most nine ancestors and 200 members.
 	maxAncestors = 128
 	maxMembers   = 4096
 )
@@ -275,8 +275,8 @@ func (c *Class) gather() members {
 	return m
 }
 
-// Method finds a method of the class or of its ancestors: the nearest declaration on each line of descent. Two different ones are
-// ambiguous; (nil, nil) says that there is none.
+// Method finds a method of the class or of its ancestors: the nearest declaration on each line of descent. Two different ones are ambiguous; (nil, nil)
+// means that there is none.
 func (c *Class) Method(name string) (*Method, error) {
 	found := c.nearest(methodName(name))
 	switch len(found) {
@@ -302,7 +302,7 @@ func (c *Class) closest(name string) []*Method {
 		return []*Method{own}
 	}
 	if len(c.Parents) == 1 {
-		return c.Parents[0].nearest(name) // which is known to those above
+		return c.Parents[0].nearest(name) // which the ancestors know
 	}
 	var found []*Method
 	for _, parent := range c.Parents {
@@ -312,7 +312,7 @@ func (c *Class) closest(name string) []*Method {
 			}
 		}
 	}
-	// The nearest first, of those as near that one whose class comes first.
+	// The nearest first; of equally near ones the one whose class comes first.
 	slices.SortStableFunc(found, func(a, b *Method) int { return slices.Index(c.lineage, a.Class) - slices.Index(c.lineage, b.Class) })
 	// A method that another found one overrides is not a rival.
 	return slices.DeleteFunc(slices.Clone(found), func(m *Method) bool {

@@ -106,7 +106,7 @@ func TestWrongClassDocumentsAreRefusedWithTheirPlace(t *testing.T) {
 	}
 }
 
-// TestAClassSurvivesABadContract: whoever uses the contract meets the error, and nobody else.
+// TestAClassSurvivesABadContract checks that only users of the contract get the error.
 func TestAClassSurvivesABadContract(t *testing.T) {
 	source := shop(t).with("org.other.Flawed", `
 Name: org.other.Flawed

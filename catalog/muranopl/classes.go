@@ -17,27 +17,27 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// rootClass is what every class extends in the end.
+// rootClass is the root of all classes.
 const rootClass = "io.murano.Object"
 
-// Classes finds and reads classes, each once. It belongs to one run: what changes in the catalog meanwhile it does not see.
+// Classes finds and reads classes, each once. It belongs to one run: it does not see later changes of the catalog.
 type Classes struct {
 	source  Source
 	configs fs.FS
-	parsed  *Parsed // class files, nil: those that were not read yet
+	parsed  *Parsed // class files; nil for unread ones
 
 	mutex    sync.Mutex
-	packages map[string][]Package // by name: those that were met or fixed; they go before others
+	packages map[string][]Package // by name: used or fixed packages; they have precedence
 	read     map[string]*Class    // by Type
 	names    map[Package]map[string]bool
 	reading  []string         // Types being read, to find circles
-	refused  map[string]error // by Type: classes that inherit too much, as those do that extend them
+	refused  map[string]error // by Type: classes that inherit too much, and their subclasses
 	// siblings are, by Type, classes that no manifest names, each with the class in whose file it was found: such a class is known as soon as
 	// that file was read, as in Murano.
 	siblings map[string]string
 }
 
-// Option is something that NewClasses may be told.
+// Option is an option of NewClasses.
 type Option func(*Classes)
 
 // WithConfigs gives values for properties of usage Config, and defaults for others: files named by class, "<class>-<major>.<minor>.<patch>.json" before
@@ -120,9 +120,8 @@ func (c *Classes) keep(pkg Package) Package {
 	return pkg
 }
 
-// Fix makes versions of packages, by their names, go before all others that a model or a class admits as well: those that an environment
-// was deployed with, in ascending order: of several the highest goes first, as in Murano. Of a version that is no longer there another is
-// taken.
+// Fix gives versions of packages, by their names, precedence over all others that a model or a class admits as well. These are the versions of an
+// environment's deployment, in ascending order: of several the highest goes first, as in Murano. A missing version is replaced by another.
 func (c *Classes) Fix(ctx context.Context, versions map[string][]string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -141,7 +140,7 @@ func (c *Classes) Fix(ctx context.Context, versions map[string][]string) error {
 	return nil
 }
 
-// Versions are those of the packages that a class was read from, by their names, in ascending order: what Fix wants next time.
+// Versions returns the versions of the packages whose classes were read, by their names, in ascending order: the argument of the next Fix.
 func (c *Classes) Versions() map[string][]string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -162,7 +161,7 @@ func (c *Classes) Versions() map[string][]string {
 	return versions
 }
 
-// extensionPrefix stood before the names of classes in Python once; Murano still finds a class that is written with it.
+// extensionPrefix was once the prefix of classes in Python; Murano still finds a class that is written with it.
 const extensionPrefix = "io.murano.extensions."
 
 // visible returns a class that a class of the package names: one of the package itself, else of a required package.
@@ -281,7 +280,7 @@ func (c *Classes) readClass(ctx context.Context, pkg Package, name string) (*Cla
 	return class, nil
 }
 
-// declares tells whether the class is known to be of the package.
+// declares reports whether the class is known to belong to the package.
 func (c *Classes) declares(pkg Package, name string) bool {
 	names := c.names[pkg]
 	if names == nil {
@@ -298,7 +297,7 @@ func (c *Classes) declares(pkg Package, name string) bool {
 	return c.siblings[probe.Type()] != ""
 }
 
-// beside remembers the classes that stand in the file of one that the manifest names.
+// beside records the classes in the file of a class that the manifest names.
 func (c *Classes) beside(pkg Package, name string, others []string) {
 	for _, other := range others {
 		if probe := (Class{Name: other, Package: pkg}); !c.declares(pkg, other) {
@@ -307,7 +306,7 @@ func (c *Classes) beside(pkg Package, name string, others []string) {
 	}
 }
 
-// Resolve returns the class that a name in a document of this class means.
+// Resolve returns the class that a name in a document of this class refers to.
 func (c *Classes) Resolve(ctx context.Context, from *Class, name string) (*Class, error) {
 	if known, ok := from.resolved.Load(name); ok && from.classes == c {
 		return known.(*Class), nil

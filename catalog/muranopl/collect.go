@@ -14,19 +14,19 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// heap knows what an interpreter needs to find objects that nothing leads to any more: where to begin, and which objects something is
-// to be done with at their end. Objects without a destructor that nobody wants to hear of are none of its business.
+// heap has the data with which an interpreter finds unreachable objects: the roots, and the objects whose end needs work. It ignores objects without a
+// destructor and without subscribers.
 type heap struct {
 	mutex      sync.Mutex
 	objects    []*Object        // with a destructor or subscriptions, in the order of their making
-	known      map[*Object]bool // those
+	known      map[*Object]bool // the objects whose end needs work
 	roots      map[*Object]int  // that Go code holds, so many times
 	strands    *strand          // the line of execution that began last, nil for none; each leads to the one before it
 	destroying map[*Object]bool // that are being destroyed
-	marking    atomic.Int32     // collections that look for what is reachable
+	marking    atomic.Int32     // collections that mark reachable objects
 	written    []any            // while they do: values that were stored meanwhile
 
-	names *sync.Map // id → weak.Pointer[Object]; apart, because what cleans it up may not lead to objects
+	names *sync.Map // id → weak.Pointer[Object]; separate, because its cleanup may not lead to objects
 }
 
 // name lets an object be found by its id for as long as it is there.
@@ -148,7 +148,7 @@ func (h *heap) release(births []birth) {
 	}
 }
 
-// holds tells whether a value can lead to objects.
+// holds reports whether a value can lead to objects.
 func holds(value any) bool {
 	switch value.(type) {
 	case *Object, view, []any, map[string]any, *yaql.Dict, *yaql.Set:
@@ -174,7 +174,7 @@ func (s *strand) pins() int {
 	return len(s.pinned)
 }
 
-// unpin lets go of what was pinned since there were so many pins.
+// unpin releases the pins beyond this number.
 func (s *strand) unpin(count int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -298,12 +298,12 @@ func (c *Classes) statics(visit func(any)) {
 	}
 }
 
-// Collect destroys the objects that nothing leads to any more: not the models that were loaded, not variables of methods that run, not
-// static properties. It goes on until a round finds none, and returns how many there were.
+// Collect destroys the unreachable objects. Loaded models, variables of running methods and static properties are roots. It continues until a round finds
+// none, and returns the number of objects.
 //
-// Objects are destroyed before their owners and before who subscribed to their destruction. First the subscribers are told, in the
-// other order; then .destroy of each class of an object is run, of descendants before ancestors. What goes wrong in either is logged
-// and nothing more comes of it, as in Murano. The error is that the context has ended.
+// Objects are destroyed before their owners and before their subscribers. First the subscribers are notified, in the other order. Then .destroy of each
+// class of an object is run, of descendants before ancestors. Errors of both are logged and ignored, as in Murano. The returned error is the end of the
+// context.
 func (i *Interpreter) Collect(ctx context.Context) (int, error) {
 	count := 0
 	for {
@@ -342,7 +342,7 @@ func (i *Interpreter) Finish(ctx context.Context, root *Object) error {
 	return err
 }
 
-// sentence takes from the heap the objects that are to go, with those of their owners that are to go as well.
+// sentence removes the objects that end from the heap, with their owners that end as well.
 func (h *heap) sentence(goes func(*Object) bool) []*Object {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -411,8 +411,8 @@ func (i *Interpreter) destroyAll(ctx context.Context, sentenced []*Object) (int,
 	return count, nil
 }
 
-// destructionRanks orders objects: first those whose owners and subscribers are not among them, then those whose owners and
-// subscribers are of the ranks before. Where they go round in a circle the order is that of the list.
+// destructionRanks orders objects: first those whose owners and subscribers are not among them, then those whose owners and subscribers are of the ranks
+// before. In a circle the order is that of the list.
 func destructionRanks(objects []*Object) [][]*Object {
 	rank := make(map[*Object]int, len(objects))
 	among := make(map[*Object]bool, len(objects))
@@ -427,7 +427,7 @@ func destructionRanks(objects []*Object) [][]*Object {
 		if known, ok := rank[o]; ok {
 			return known
 		}
-		rank[o] = 0 // while it is not known: what leads back to it does not count
+		rank[o] = 0 // while it is unknown: references back to it do not count
 		highest := visit(o.Owner())
 		for _, d := range o.subscriptions() {
 			highest = max(highest, visit(d.subscriber))
@@ -448,7 +448,7 @@ func destructionRanks(objects []*Object) [][]*Object {
 
 // destructionOrder orders objects that were made one after the other for their destruction.
 func destructionOrder(made []*Object) []*Object {
-	before := map[*Object][]*Object{} // what goes before an object, the last made first
+	before := map[*Object][]*Object{} // the objects before an object, the last made first
 	for _, o := range slices.Backward(made) {
 		before[o.Owner()] = append(before[o.Owner()], o)
 		for _, d := range o.subscriptions() {
@@ -474,7 +474,7 @@ func destructionOrder(made []*Object) []*Object {
 	return ordered
 }
 
-// TellSubscribers calls the handlers of those who subscribed to the destruction of an object, once. What goes wrong is logged.
+// TellSubscribers calls the handlers of the subscribers to the destruction of an object, once. Errors are logged.
 func (i *Interpreter) TellSubscribers(ctx context.Context, o *Object) {
 	for _, d := range o.subscriptions() {
 		if d.handler == "" || d.subscriber.Destroyed() || ctx.Err() != nil {
@@ -521,15 +521,15 @@ func (i *Interpreter) Destroy(ctx context.Context, object *Object) error {
 	return errors.Join(failures...)
 }
 
-// destroys tells whether the class or an ancestor has a .destroy.
+// destroys reports whether the class or an ancestor has a .destroy.
 func (c *Class) destroys() bool {
 	return slices.ContainsFunc(c.lineage, func(a *Class) bool { return a.own(".destroy") != nil })
 }
 
-// Destroyed tells whether the object was destroyed.
+// Destroyed reports whether the object was destroyed.
 func (o *Object) Destroyed() bool { return o.destroyed.Load() }
 
-// isDoomed tells whether an object is destroyed or about to be.
+// isDoomed reports whether an object is destroyed or about to be.
 func (i *Interpreter) isDoomed(o *Object) bool {
 	i.heap.mutex.Lock()
 	defer i.heap.mutex.Unlock()

@@ -48,7 +48,7 @@ Methods:
       - trace($.name)
 `
 
-// collectRun is an interpreter over the class Parts; done is what its code traced.
+// collectRun is an interpreter over the class Parts; done returns the traces of its code.
 func collectRun(t *testing.T) (interpreter *muranopl.Interpreter, done func() []string) {
 	t.Helper()
 	source, _ := suiteSource(t, "destruction.yaml", "1.4")

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// Contract says which values are taken, and what is made of them. The zero Contract takes everything.
+// Contract checks and converts values. The zero Contract accepts everything.
 type Contract struct {
 	rule rule
 }
@@ -25,7 +25,7 @@ func (c *Contract) String() string {
 	return c.rule.text()
 }
 
-// Default is what a property or an argument is when nobody says; it may hold expressions.
+// Default is the default of a property or an argument; it may hold expressions.
 type Default struct {
 	value    template
 	position Position
@@ -42,14 +42,14 @@ func (d *classDocument) defaultOf(node *yaml.Node) (*Default, error) {
 	return &Default{value, d.position(node)}, nil
 }
 
-// evaluate evaluates the default as the class says it that declares the property or the method.
+// evaluate evaluates the default in the class that declares the property or the method.
 func (d *Default) evaluate(ctx context.Context, class *Class, this *Object) (any, error) {
 	return fill(ctx, d.value, class.scope(this, this))
 }
 
 // rule is a node of a contract.
 type rule interface {
-	// apply returns what becomes of the value; what is wrong goes to the application. false: nothing comes of it.
+	// apply returns the converted value and reports faults to the application. false: there is no value.
 	apply(a *application, value any) (any, bool)
 	text() string
 }
@@ -64,7 +64,7 @@ type unreadable struct{ err *DocumentError }
 
 func (unreadable) text() string { return "what nobody can tell" }
 
-// either is "$.int() or 5672", and "and": the second one decides where the first one gives what is false, or true.
+// either is "$.int() or 5672", and "and": the second value applies where the first one is false, or true.
 type either struct {
 	first, second rule
 	and           bool
@@ -101,7 +101,7 @@ type step struct {
 	class string // fully qualified, of class() and template()
 	other string // the class to make when a map names none, "" for class
 	spec  string
-	// predicate and message are those of check().
+	// predicate and message are the arguments of check().
 	predicate *yaql.Expression
 	message   string
 	exclude   []string // template()
@@ -144,7 +144,7 @@ func (e entries) text() string {
 	return "a map with " + strings.Join(keys, ", ")
 }
 
-// contract reads a contract. One that is wrong is a flaw of the class, and an exception of whoever uses it.
+// contract reads a contract. A wrong one is a flaw of the class, and an exception when it is used.
 func (d *classDocument) contract(node *yaml.Node) (*Contract, error) {
 	if node == nil {
 		return &Contract{anything{}}, nil

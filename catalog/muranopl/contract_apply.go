@@ -19,16 +19,16 @@ type application struct {
 	label  string // class and property or method, for Problems
 	// subject is whose contract it is in Murano's messages, base the path where it begins to apply.
 	subject, base string
-	// failed counts what was reported.
+	// failed is the number of reported faults.
 	failed int
 	// function is the function of a chain that is being applied.
 	function string
-	// excluded is what template() in the contract of a descendant's property of the same name leaves out, by path.
+	// excluded lists the exclusions by template() in the contract of a descendant's property of the same name, by path.
 	excluded map[string][]string
 }
 
-// apply makes of a value what the contract makes of it, outside of a model that is being loaded. subject is whose contract it is as
-// Murano's messages write it: "a.B.property" or "a.B::method(argument)".
+// apply converts a value by the contract, outside of a model that is being loaded. subject is the owner of the contract in Murano's messages:
+// "a.B.property" or "a.B::method(argument)".
 func (c *Contract) apply(ctx context.Context, classes *Classes, in *Class, this *Object, value any, label, path, subject string) (any, error) {
 	return c.with(application{ctx: ctx, this: this, owner: this, in: in, path: path, label: label, subject: subject}, classes, value)
 }
@@ -176,7 +176,7 @@ func (s *step) check(a *application, c chain, value any) (any, bool) {
 	return a.wants(c, value)
 }
 
-// heatParameter is what the classes of Heat templates have for their parameters. Names that are those of secrets keep values out of errors.
+// heatParameter is the rule of parameters in the classes of Heat templates. Values under names of secrets do not appear in errors.
 func (s *step) heatParameter(a *application, value any) (any, bool) {
 	rule := s.parameter
 	rule.Hidden = rule.Hidden || sensitive.Path(a.path)

@@ -22,7 +22,7 @@ func (s *step) object(a *application, c chain, value any) (any, bool) {
 		}
 		if object = found; object == nil {
 			a.failed++
-			return nil, false // what is wrong with that object is said where it stands
+			return nil, false // faults of that object are reported at its place
 		}
 	case map[string]any:
 		before := len(a.loader.problems)
@@ -40,8 +40,7 @@ func (s *step) object(a *application, c chain, value any) (any, bool) {
 	return object, true
 }
 
-// mismatch says, in our words and in Murano's, why what was given is not of the class, or not of the version of it, that is asked for; "" when
-// it is.
+// mismatch explains, in Burano's words and in Murano's, why a value is not of the class, or not of the version of it, that is required; "" when it is.
 func (s *step) mismatch(object *Object, what string) (wanted, violation string) {
 	violation = fmt.Sprintf("Object of type %s is not compatible with requested type %s", object.class.Name, s.class)
 	if !object.class.Is(s.class) {
@@ -65,7 +64,7 @@ func (s *step) model(a *application, c chain, value any) (any, bool) {
 	if !ok {
 		return a.wants(c, value)
 	}
-	// Whatever form it is written in, it is kept with a header.
+	// Every form is stored with a header.
 	d, has := parseDefinition(given, "")
 	header := make(map[string]any, len(d.header)+3)
 	header["name"], header["metadata"] = nil, nil // which Murano's have, too
@@ -102,7 +101,7 @@ func (s *step) model(a *application, c chain, value any) (any, bool) {
 	return kept, true
 }
 
-// owner is owned() or notOwned(). Who owns what is known when all is loaded.
+// owner is owned() or notOwned(). Owners are known when all is loaded.
 func (s *step) owner(a *application, value any) (any, bool) {
 	object, ok := value.(*Object)
 	if !ok {

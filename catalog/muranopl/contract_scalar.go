@@ -38,7 +38,7 @@ func (s *step) scalar(value any) (any, bool) {
 	return nil, false
 }
 
-// wholeNumber is what Python's int() makes of a value.
+// wholeNumber converts a value as Python's int() does.
 func wholeNumber(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:

@@ -10,13 +10,13 @@ import (
 	"github.com/burano/burano/internal/sensitive"
 )
 
-// violated reports what is wrong.
+// violated reports a fault.
 func (a *application) violated(format string, args ...any) (any, bool) {
 	message := fmt.Sprintf(format, args...)
 	return a.broken(message, message)
 }
 
-// broken reports what is wrong, in our words and in Murano's.
+// broken reports a fault, in Burano's words and in Murano's.
 func (a *application) broken(wanted, violation string) (any, bool) {
 	a.failed++
 	violation = a.place() + violation
@@ -54,12 +54,12 @@ func (a *application) place() string {
 	return "[" + a.subject + steps.String() + "] "
 }
 
-// wants reports that a value is not what a rule wants.
+// wants reports a value that does not match a rule.
 func (a *application) wants(r rule, value any) (any, bool) {
 	return a.broken(fmt.Sprintf("wants %s, found %s%s", r.text(), a.found(value), a.advice(value)), a.violation(r, value))
 }
 
-// violation says in Murano's words that a value is not what a rule wants.
+// violation describes in Murano's words a value that does not match a rule.
 func (a *application) violation(r rule, value any) string {
 	written := yaql.Text(value)
 	switch v := value.(type) {
@@ -121,7 +121,7 @@ func (a *application) advice(value any) string {
 	return ": give a " + name
 }
 
-// found says what was found, unless the name says that it is nobody's business.
+// found describes the value, unless its name is that of a secret.
 func (a *application) found(value any) string {
 	if text, ok := value.(string); ok && sensitive.Path(a.path) {
 		return fmt.Sprintf("a text of %d characters", len([]rune(text)))

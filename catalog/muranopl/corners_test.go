@@ -59,7 +59,7 @@ Properties:
   reference: {Contract: $.class(Part), Meta: {io.murano.metadata.engine.Serialize: {as: reference}}}
 `
 
-// TestCornersOfTheLanguage: what these do was seen at Murano's own engine.
+// TestCornersOfTheLanguage holds behaviour that was observed at Murano's own engine.
 func TestCornersOfTheLanguage(t *testing.T) {
 	configs := fstest.MapFS{"org.corner.Corner.json": {Data: []byte(`{"port": 8080, "given": 3}`)}}
 	source := shop(t).with("org.corner.Corner", corners)

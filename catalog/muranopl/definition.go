@@ -6,7 +6,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// definition is what a map says that an object is made of.
+// definition is the description of an object in a map.
 type definition struct {
 	typeName
 	id, name   string
@@ -19,7 +19,7 @@ type definition struct {
 //	{"?": {"type": "a.B", "id": "1", …}, property: value, …}
 //	{"a.B/1.0@pkg": {property: value, …}, "id": "1", "name": "x"}
 //
-// A map of neither form is one of properties only, of an object of class otherwise; then, and when it names no class, false.
+// A map of neither form has properties only, of an object of class otherwise; then, and when it names no class, it returns false.
 func parseDefinition(model map[string]any, otherwise string) (definition, bool) {
 	switch header := model["?"].(type) {
 	case map[string]any:
@@ -57,8 +57,7 @@ func parseDefinition(model map[string]any, otherwise string) (definition, bool) 
 	return definition{typeName: typeName{class: otherwise}, header: map[string]any{}, properties: without(model, "?")}, false
 }
 
-// modelOf makes a model of what code wrote as one: classes may stand in it as references, and, as keys, by names with a prefix of the
-// document's namespaces.
+// modelOf makes a model from the form that code writes: classes may be references in it, and keys may be names with a prefix of the document's namespaces.
 func (c *Class) modelOf(value any) any {
 	if list, ok := value.([]any); ok {
 		made := make([]any, len(list))
@@ -90,7 +89,7 @@ func (c *Class) modelOf(value any) any {
 	return plainValue(yaql.NewDict(entries...))
 }
 
-// inlineType finds the one key that names a class; beside it only what a header holds may stand.
+// inlineType finds the one key that names a class; beside it only keys of a header are allowed.
 func inlineType(model map[string]any) (string, bool) {
 	found := ""
 	for key, value := range model {
@@ -116,7 +115,7 @@ func without(m map[string]any, key string) map[string]any {
 	return rest
 }
 
-// textOf is a text or a number that stands where a text should, else "".
+// textOf returns a text or a number in the place of a text, else "".
 func textOf(value any) string {
 	switch value.(type) {
 	case string, int64, float64:

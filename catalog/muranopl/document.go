@@ -17,11 +17,11 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// DocumentError says what is wrong in a class file, and where.
+// DocumentError is a fault in a class file, with its place.
 type DocumentError struct {
 	Position Position
 	Message  string
-	// Misnamed tells that the file has no class of the name that the manifest gives. Murano takes such a package, and uses its other classes.
+	// Misnamed marks a file without a class of the name in the manifest. Murano accepts such a package, and uses its other classes.
 	Misnamed bool
 }
 
@@ -37,7 +37,7 @@ func (e *SyntaxError) Error() string { return e.File + " is no YAML: " + e.Err.E
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// Flaw is what is wrong in a class file without making its class unusable. A warning is of no consequence where Murano is used.
+// Flaw is a fault in a class file that leaves its class usable. A warning has no effect in Murano.
 type Flaw struct {
 	DocumentError
 	Warning bool
@@ -59,8 +59,8 @@ const maxNodes = 200_000
 // maxDepth is how deep its lists and maps may be nested.
 const maxDepth = 100
 
-// ReadYAML reads a file with one document as Murano reads YAML: 1.1, dates are texts, keys too. What looks like an expression is a text.
-// An empty file is null.
+// ReadYAML reads a file with one document as Murano reads YAML: 1.1, dates are texts, keys too. A text like an expression is a text. An empty file is
+// null.
 func ReadYAML(file string, text []byte) (any, error) {
 	documents, err := readDocuments(file, text, false)
 	switch {
@@ -82,15 +82,15 @@ type document struct {
 	file  string
 	root  *yaml.Node
 	nodes *int // followed so far
-	// places are where the expressions stand that were read so far.
+	// places are the places of the expressions that were read so far.
 	places places
-	// flaws are what is wrong without making the file unreadable; strict: there are none, each is an error.
+	// flaws are faults that leave the file readable. With strict each is an error instead.
 	flaws *[]Flaw
-	// strict tells that unknown keys are errors; Murano passes over them, so only embedded packages are read that way.
+	// strict makes unknown keys errors; Murano ignores them, so only embedded packages are read strictly.
 	strict bool
 }
 
-// places tell where expressions stand.
+// places map expressions to their places.
 type places map[*yaql.Expression]Position
 
 // readDocuments reads a file.
@@ -135,8 +135,8 @@ func parseDocuments(file string, text []byte) ([]*yaml.Node, error) {
 	}
 }
 
-// deeper returns a node that is nested deeper in another than that, nil when there is none. Aliases are not followed: what they stand for
-// is counted (maxNodes).
+// deeper returns a node that is nested deeper in another than that, nil when there is none. Aliases are not followed: their targets are counted
+// (maxNodes).
 func deeper(node *yaml.Node, levels int) *yaml.Node {
 	if levels < 0 {
 		return node
@@ -155,7 +155,7 @@ func (d document) wrong(node *yaml.Node, format string, args ...any) error {
 	return &DocumentError{Position: d.position(node), Message: fmt.Sprintf(format, args...)}
 }
 
-// flaw notes what is wrong and can be lived with; where the document is read strictly it is an error.
+// flaw records a tolerable fault; where the document is read strictly it is an error.
 func (d document) flaw(flaw Flaw) error {
 	if d.strict {
 		return &flaw.DocumentError
@@ -171,7 +171,7 @@ type field struct {
 	key, value *yaml.Node
 }
 
-// follow returns the node that an alias stands for.
+// follow returns the target of an alias.
 func (d document) follow(node *yaml.Node) (*yaml.Node, error) {
 	if *d.nodes++; *d.nodes > maxNodes {
 		return nil, d.wrong(node, "the file has more than %d nodes", maxNodes)
@@ -185,8 +185,7 @@ func (d document) follow(node *yaml.Node) (*yaml.Node, error) {
 	return node, nil
 }
 
-// fields are the entries of a mapping in order, with those merged in by "<<" after its own. Of a key that is there twice the last value
-// counts, as for PyYAML.
+// fields returns the entries of a mapping in order, with those merged in by "<<" after its own. Of a duplicate key the last value counts, as for PyYAML.
 func (d document) fields(node *yaml.Node) ([]field, error) { return d.fieldsWithin(node, 0) }
 
 func (d document) fieldsWithin(node *yaml.Node, depth int) ([]field, error) {
@@ -290,7 +289,7 @@ func (d document) template(node *yaml.Node) (template, error) {
 	return entries, nil
 }
 
-// value makes a value of a node that may hold no expressions: those that look like one are strings.
+// value converts a node that may hold no expressions: texts like expressions are strings.
 func (d document) value(node *yaml.Node) (any, error) {
 	t, err := d.template(node)
 	if err != nil {
@@ -299,7 +298,7 @@ func (d document) value(node *yaml.Node) (any, error) {
 	return literal(t), nil
 }
 
-// literal is a template as a value, in which expressions stand as their texts.
+// literal returns a template as a value, with expressions as texts.
 func literal(t template) any {
 	switch v := t.(type) {
 	case *yaql.Expression:

@@ -2,7 +2,7 @@ package muranopl
 
 import "github.com/burano/burano/catalog/yaql"
 
-// The ways in which dump() writes an object.
+// The forms in which dump() writes an object.
 const (
 	dumpSerializable = "Serializable" // as models have it
 	dumpMixed        = "Mixed"        // with the class itself as the type
@@ -12,8 +12,8 @@ const (
 // maxDump is how many bytes dump() writes.
 const maxDump = 16 << 20
 
-// dump is the function dump(): objects as models. An object stands as a map in its owner where that is written as well, otherwise where
-// it is met first, and everywhere else as its id.
+// dump is the function dump(): objects as models. An object is a map in its owner where that is written as well, otherwise at its first occurrence, and
+// its id everywhere else.
 func dump(value any, kind string, ignoreUpcasts bool) (any, error) {
 	if kind != dumpSerializable && kind != dumpInline && kind != dumpMixed {
 		return nil, raised("ValueError", "Invalid Serialization Type: it is Serializable, Inline or Mixed, not %q", kind)
@@ -30,7 +30,7 @@ func dump(value any, kind string, ignoreUpcasts bool) (any, error) {
 	return s.save(plainValue(value)), nil
 }
 
-// dumped is what dump() makes of an object that was written.
+// dumped returns the result of dump() for a written object.
 func (p *placed) dumped(kind string, class *Class) any {
 	header := p.model["?"].(map[string]any)
 	if kind == dumpMixed {

@@ -13,9 +13,9 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Exception is an error as code in MuranoPL sees it: what Throw raises, and what errors of native code and of the language become
-// when a method's body meets them. An error of Go that wants other names than those of the table below has a method
-// ExceptionNames() []string, and one with ExceptionExtra() map[string]any says what is in Extra.
+// Exception is an error as code in MuranoPL sees it: a value of Throw, or the conversion of an error of native code or of the language that reaches a
+// method's body. An error of Go with other names than those of the table below has a method ExceptionNames() []string. One with ExceptionExtra()
+// map[string]any supplies Extra.
 type Exception struct {
 	Names   []string // fully qualified; Catch asks for one of them
 	Message string
@@ -45,7 +45,7 @@ func (e *Exception) Error() string {
 
 func (e *Exception) Unwrap() error { return e.Native }
 
-// Traceback is the exception with its stack, and those of its causes, as Murano writes them.
+// Traceback returns the exception with its stack, and the stacks of its causes, as Murano writes them.
 func (e *Exception) Traceback() string { return e.traceback("") }
 
 func (e *Exception) traceback(prefix string) string {
@@ -97,7 +97,7 @@ func refused(kind fault.Kind, name, format string, args ...any) *Exception {
 	return &Exception{Names: []string{name}, Message: fmt.Sprintf(format, args...), Native: fault.New(kind, format, args...)}
 }
 
-// AsException is the exception that an error is to code in MuranoPL. Its names are those that Python's Murano has for such an error:
+// AsException converts an error for code in MuranoPL. Its names are those that Python's Murano has for such an error:
 //
 //	Throw                                  as thrown
 //	an error with ExceptionNames()         these
@@ -192,7 +192,7 @@ func (e *contractError) Unwrap() error { return e.err }
 // name is that of its names by which it was caught.
 func (s *strand) exceptionObject(ctx context.Context, e *Exception, name string) any {
 	class, err := s.frame.interpreter.classes.Class(ctx, "io.murano.Exception", "")
-	if err != nil { // a core library without: what there is to say is in a map
+	if err != nil { // a core library without the class: the content is a map
 		return yaql.NewDict(yaql.Entry{Key: "name", Value: name}, yaql.Entry{Key: "message", Value: e.Message})
 	}
 	values := map[string]any{"name": name, "message": e.Message, "extra": map[string]any{}, "cause": nil, "nativeException": nil}
@@ -227,5 +227,5 @@ func frameMaps(frames []Frame) []any {
 	return made
 }
 
-// Exception is the exception that the object, of class io.murano.Exception, stands for; nil for other objects.
+// Exception returns the exception of an object of class io.murano.Exception; nil for other objects.
 func (o *Object) Exception() *Exception { return o.exception }

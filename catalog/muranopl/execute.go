@@ -116,7 +116,7 @@ func (f forLoop) run(ctx context.Context, s *strand) (outcome, error) {
 	return outcome{}, nil
 }
 
-// iterate lists what Python's for would go through: of a map the keys, of a text the characters.
+// iterate lists the items of Python's for: of a map the keys, of a text the characters.
 func iterate(collection any) ([]any, bool) {
 	switch v := collection.(type) {
 	case []any:
@@ -240,9 +240,8 @@ func (p parallel) run(ctx context.Context, s *strand) (outcome, error) {
 	return outcome{}, nil
 }
 
-// abreast does work number 0 to count-1, at most limit at a time, and returns when all is done: the first error, in the order of the
-// numbers. Each gets its first turn in the order of the numbers too. A panic is the error of its number: it must not end what else the
-// process does.
+// abreast runs work number 0 to count-1, at most limit at a time, and returns when all is done: the first error, in the order of the numbers. Each gets
+// its first turn in the order of the numbers too. A panic is the error of its number, so that it does not end the process.
 func (i *Interpreter) abreast(ctx context.Context, count, limit int, work func(ctx context.Context, n int) error) error {
 	if p := runningOf(ctx); !p.runs(i) {
 		i.turn.take()
@@ -253,7 +252,7 @@ func (i *Interpreter) abreast(ctx context.Context, count, limit int, work func(c
 	var all sync.WaitGroup
 	begun := 0
 	var next func()
-	next = func() { // by whoever has the turn
+	next = func() { // called by the holder of the turn
 		if begun == count {
 			return
 		}

@@ -55,7 +55,7 @@ func aList(value any) (any, bool) {
 	return value, ok
 }
 
-// languageFunctions are those that MuranoPL adds to YAQL for the documents of a class.
+// languageFunctions returns the functions that MuranoPL adds to YAQL for the documents of a class.
 func languageFunctions(c *Class) []*yaql.Function {
 	functions := append(objectFunctions(c), makingFunctions(c)...)
 	functions = append(functions, reflectionFunctions(c)...)
@@ -183,8 +183,8 @@ func (c *Class) cast(object *Object, class, spec any) (any, error) {
 	return nil, raised(dslExceptions+"AmbiguousClassName", "Found more than one version of class %q", full)
 }
 
-// superFunction is super() or psuper(): the object as each of the parents of the class that the expression stands in, or what the
-// second argument is for each of these.
+// superFunction is super() or psuper(): the object as each of the parents of the expression's class, or the value of the second argument for each of
+// these.
 func superFunction(c *Class, name string, arguments int, parallel bool) *yaql.Function {
 	f := &yaql.Function{Name: name, Kind: yaql.AsFunction, Doc: "the object as each of the parents of the class",
 		Params: []yaql.Param{{Name: "object", Type: anObject}}}
@@ -317,7 +317,7 @@ func (c *Class) instantiate(ctx context.Context, model map[string]any, owner *Ob
 	return made, nil
 }
 
-// extensions are the extension methods that the class sees: its own and those of the classes that it imports.
+// extensions returns the extension methods that the class sees: its own and those of its imported classes.
 func extensions(c *Class) []*yaql.Function {
 	var functions []*yaql.Function
 	seen := map[*Method]bool{}

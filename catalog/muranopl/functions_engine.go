@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// engineFunctions are those that Murano's engine adds.
+// engineFunctions returns the functions that Murano's engine adds.
 func engineFunctions(c *Class) []*yaql.Function {
 	functions := []*yaql.Function{
 		{Name: "base64encode", Kind: yaql.AsBoth, Doc: "the text in Base64", Params: []yaql.Param{{Name: "value", Type: aText}},
@@ -69,7 +69,7 @@ func engineFunctions(c *Class) []*yaql.Function {
 	return functions
 }
 
-// oldFunctions are those of formats up to 1.1.
+// oldFunctions returns the functions of formats up to 1.1.
 func oldFunctions() []*yaql.Function {
 	number := func(value any) (any, bool) { n, ok := value.(int64); return n, ok }
 	return []*yaql.Function{
@@ -160,7 +160,7 @@ func bindTemplate(value any, mappings *yaql.Dict) (any, error) {
 	return yaql.NewDict(entries...), nil
 }
 
-// pythonText is what Python's str() makes of a value: agents' plans compare with "True".
+// pythonText converts a value as Python's str() does: agents' plans compare with "True".
 func pythonText(value any) string {
 	switch v := value.(type) {
 	case nil:

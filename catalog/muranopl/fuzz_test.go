@@ -108,7 +108,7 @@ func saved(t *rapid.T, source testSource, text string) string {
 	return string(written)
 }
 
-// withoutAdded takes from kept what given does not have: defaults, actions, versions in types.
+// withoutAdded removes from kept the additions to given: defaults, actions, versions in types.
 func withoutAdded(given, kept any) any {
 	switch g := given.(type) {
 	case map[string]any:
@@ -141,7 +141,7 @@ func withoutAdded(given, kept any) any {
 	return kept
 }
 
-// Whatever stands in the methods of a class, running them ends: with a value, an exception, or the context.
+// Every method of a class ends: with a value, an exception, or the context.
 func FuzzRunningMethodsEnds(f *testing.F) {
 	const head = "Namespaces: {=: org.other, std: io.murano}\nName: Any\nProperties: {p: {Contract: $, Usage: Runtime}, l: {Contract: [$.int()], Usage: InOut}}\nMethods:\n  a:\n    Body:\n"
 	for _, body := range []string{

@@ -9,8 +9,8 @@ import (
 // parametersProperty is the property of classes of Heat templates that has the parameters.
 const parametersProperty = "templateParameters"
 
-// Hidden returns a value of a model in which hide has answered for each value that the class of its object makes a secret: parameters that a Heat template
-// hides. What changes is copied; without such values the value is returned as it is. Of an object whose class cannot be read, all parameters are hidden.
+// Hidden returns a value of a model in which hide has replaced each value that the class of its object makes a secret: parameters that a Heat template
+// hides. Changed parts are copied; without such values the value is returned as it is. Of an object whose class cannot be read, all parameters are hidden.
 func (c *Classes) Hidden(ctx context.Context, value any, hide func(value any) any) any {
 	shown, _ := c.hidden(ctx, value, hide)
 	return shown

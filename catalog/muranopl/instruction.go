@@ -37,7 +37,7 @@ const (
 	continues
 )
 
-// place is where an instruction stands.
+// place is the place of an instruction.
 type place struct{ where Position }
 
 func (p place) position() Position { return p.where }
@@ -251,14 +251,14 @@ func (d *classDocument) instruction(node *yaml.Node) (instruction, error) {
 	return d.macro(node, macro{at}, keys)
 }
 
-// macroKeys are the keys of each block: the first name it, those with a question mark may be left out.
+// macroKeys are the keys of each block: the first names it, keys with a question mark are optional.
 var macroKeys = map[string][]string{
 	"Return": nil, "If": {"Then", "Else?"}, "While": {"Do"}, "For": {"In", "Do"}, "Repeat": {"Do"}, "Break": nil, "Continue": nil,
 	"Match": {"Value", "Default?"}, "Switch": {"Default?"}, "Do": nil, "Parallel": {"Limit?"},
 	"Try": {"Catch?", "Else?", "Finally?"}, "Throw": {"Message?", "Extra?", "Cause?"}, "Rethrow": nil,
 }
 
-// macroName tells which block a map is.
+// macroName returns the kind of block of a map.
 func macroName(keys map[string]*yaml.Node) (string, error) {
 	var names []string
 	for _, name := range sortedKeys(macroKeys) {

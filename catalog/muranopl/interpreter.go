@@ -25,26 +25,26 @@ type Interpreter struct {
 	stored    func(property string, value any)
 	functions []*yaql.Function
 	mocks     *mocks   // nil: methods cannot be replaced
-	bases     sync.Map // *Class → *yaql.Scope, where there are functions beside those of the class
+	bases     sync.Map // *Class → *yaql.Scope, for functions beside those of the class
 	heap      heap
 	meter     *meter // nil: nothing is limited
 }
 
-// InterpreterOption is something that NewInterpreter may be told.
+// InterpreterOption is an option of NewInterpreter.
 type InterpreterOption func(*Interpreter)
 
-// WithLogger says where the objects that the function logger() makes write to; by default nowhere.
+// WithLogger sets the target of objects that the function logger() makes; the default discards.
 func WithLogger(logger *slog.Logger) InterpreterOption {
 	return func(i *Interpreter) { i.logger = logger }
 }
 
-// WithStored has stored called with each value that a property of an object gets, from the model or from code, by any goroutine.
-// Dictionaries come as maps; objects in a value stay what they are.
+// WithStored calls stored with each value that a property of an object gets, from the model or from code, on any goroutine. Dictionaries are passed as
+// maps; objects in a value stay objects.
 func WithStored(stored func(property string, value any)) InterpreterOption {
 	return func(i *Interpreter) { i.stored = stored }
 }
 
-// WithFunctions adds functions to those that expressions may call.
+// WithFunctions adds functions for expressions.
 func WithFunctions(functions ...*yaql.Function) InterpreterOption {
 	return func(i *Interpreter) { i.functions = append(i.functions, functions...) }
 }
@@ -66,11 +66,10 @@ func NewInterpreter(classes *Classes, natives Natives, options ...InterpreterOpt
 	return i
 }
 
-// Classes are those that the interpreter works with.
+// Classes returns the interpreter's classes.
 func (i *Interpreter) Classes() *Classes { return i.classes }
 
-// Load makes the objects of a model and runs their .init: of what is owned first, of ancestors before descendants. The error is one
-// of .init.
+// Load makes the objects of a model and runs their .init: of owned objects first, of ancestors before descendants. The error is one of .init.
 func (i *Interpreter) Load(ctx context.Context, model map[string]any) (*Object, []Problem, error) {
 	root, start, problems := i.Prepare(ctx, model)
 	if len(problems) > 0 {
@@ -91,10 +90,9 @@ func (i *Interpreter) Prepare(ctx context.Context, model map[string]any) (root *
 	return root, l.born, problems
 }
 
-// LoadFormer makes those objects of a model that was there before that present, the root of the model that is there now (nil for none),
-// does not hold any more; what they refer to, their owners too, is the present objects of the same ids. Nothing leads to them: Collect
-// destroys them. They are returned in an order in which they can be destroyed: owned before owners and subscribers, and of what one
-// object owns the last first, because what was added later may stand on what was there.
+// LoadFormer makes the objects of a former model that present, the root of the present model (nil for none), does not hold any more. Their references,
+// also to owners, lead to the present objects of the same ids. They are unreachable: Collect destroys them. They are returned in an order of destruction:
+// owned objects before owners and subscribers. Of the objects of one owner the last comes first, because it may depend on earlier ones.
 func (i *Interpreter) LoadFormer(ctx context.Context, present *Object, model map[string]any) ([]*Object, []Problem, error) {
 	l, problems := loadFormer(i.enter(ctx), i.classes, present, model)
 	if len(problems) > 0 {
@@ -131,9 +129,8 @@ func (i *Interpreter) initialise(ctx context.Context, b birth) error {
 	return nil
 }
 
-// Invoke calls a method of an object with named arguments. A method that nobody wrote a body for returns nil. Calls of the same
-// method of the same object wait for each other, unless one is made within the other. What comes out of a body in MuranoPL as an
-// error is an *Exception, or the context's.
+// Invoke calls a method of an object with named arguments. A method without a body returns nil. Calls of the same method of the same object wait for each
+// other, unless one is made within the other. An error of a body in MuranoPL is an *Exception, or the context's.
 func (i *Interpreter) Invoke(ctx context.Context, object *Object, method string, args map[string]any) (any, error) {
 	if object == nil {
 		return nil, fault.New(fault.Invalid, "method %s was called on nothing: the object that was meant is not there", method)
@@ -148,7 +145,7 @@ func (i *Interpreter) Invoke(ctx context.Context, object *Object, method string,
 	return i.fromGo(ctx, found, object, object, args)
 }
 
-// InvokeAction calls a method the way the API does: it must be public.
+// InvokeAction calls a method as the API does: it must be public.
 func (i *Interpreter) InvokeAction(ctx context.Context, object *Object, method string, args map[string]any) (any, error) {
 	found, err := object.class.Method(method)
 	if err != nil {
@@ -177,8 +174,8 @@ func (i *Interpreter) InvokeStatic(ctx context.Context, class *Class, method str
 	return i.fromGo(ctx, found, nil, TypeReference{class}, args)
 }
 
-// InvokeStaticAction calls a static method the way the API does: it must be public. Errors say what is wrong with the request in
-// Murano's words; those of the body are *Exceptions without a fault in their chain.
+// InvokeStaticAction calls a static method as the API does: it must be public. Errors describe faults of the request in Murano's words; errors of the body
+// are *Exceptions without a fault in their chain.
 func (i *Interpreter) InvokeStaticAction(ctx context.Context, class *Class, method string, args map[string]any) (any, error) {
 	found, err := class.Method(method)
 	switch {
@@ -207,7 +204,7 @@ func (i *Interpreter) InvokeStaticAction(ctx context.Context, class *Class, meth
 	return plainValue(value), err
 }
 
-// variadic is what Go code gives for an argument of usage VarArgs: by its name, which code in MuranoPL cannot do.
+// variadic is Go code's value for an argument of usage VarArgs: by its name, which code in MuranoPL cannot do.
 type variadic []any
 
 func (i *Interpreter) fromGo(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
@@ -226,7 +223,7 @@ func (i *Interpreter) fromGo(ctx context.Context, m *Method, object *Object, rec
 	return plainValue(value), err
 }
 
-// call calls a method with arguments as an expression gives them. receiver is what $ is: the object, or the class of a static method.
+// call calls a method with arguments as an expression gives them. receiver is $: the object, or the class of a static method.
 func (i *Interpreter) call(ctx context.Context, m *Method, object *Object, receiver any, args []any, named map[string]any) (any, error) {
 	if mock := i.mocks.of(m, object); mock != nil && mock.expression == nil && !runsOriginal(ctx, m) {
 		return callMethod(ctx, mock.substitute, mock.name, args, named) // whose arguments may be called otherwise
@@ -311,7 +308,7 @@ func (i *Interpreter) native(ctx context.Context, m *Method, object *Object, arg
 	return result, err
 }
 
-// body runs a body in MuranoPL. The arguments become its variables: nobody else has them.
+// body runs a body in MuranoPL. The arguments become its variables, which no other code has.
 func (i *Interpreter) body(ctx context.Context, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
 	f := &frame{interpreter: i, method: m, depth: 1}
 	from := runningOf(ctx)
@@ -372,7 +369,7 @@ func (mismatch) Is(target error) bool { return target == errMismatch }
 
 func (m mismatch) Unwrap() error { return m.error }
 
-// bind makes of what was given what the method declares.
+// bind converts the given arguments to the declared ones.
 func (i *Interpreter) bind(ctx context.Context, m *Method, object *Object, args []any, named map[string]any) (map[string]any, error) {
 	prepared := make(map[string]any, len(m.Arguments)+1) // and $this in a body
 	taken := 0
@@ -453,7 +450,7 @@ func (i *Interpreter) argument(ctx context.Context, object *Object, m *Method, a
 	if made, ok := quick(a.Contract.rule, value); ok {
 		return made, nil
 	}
-	var owner *Object // objects that are made of maps in arguments have none, but for those of .init
+	var owner *Object // objects from maps in arguments have none, except those of .init
 	if m.Name == ".init" {
 		owner = object
 	}

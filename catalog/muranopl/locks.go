@@ -11,8 +11,8 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// locks are mutual exclusions by (object or class, method, arguments). Whoever holds one may take it again: the context carries what is
-// held, so the goroutines that a method starts with its context count as the method itself. Waiting ends with the context.
+// locks are mutual exclusions by (object or class, method, arguments). A holder may lock again: the context carries the held locks, so the goroutines that
+// a method starts with its context count as the method itself. Waiting ends with the context.
 type locks struct {
 	mutex sync.Mutex
 	held  map[lockKey]lock
@@ -21,10 +21,10 @@ type locks struct {
 type lockKey struct {
 	on     any // *Object, *Class of a static method, nil for neither
 	method string
-	args   string // what tells the arguments apart that calls are synchronised on, "" for none
+	args   string // the arguments that distinguish synchronised calls, "" for none
 }
 
-// lock is held by somebody. Each who waits for it is handed it by the closing of a channel; who asks first is first.
+// lock is a held lock. Each waiter gets it by the closing of a channel, in the order of requests.
 type lock struct{ queue []chan struct{} }
 
 type holding struct {
@@ -105,7 +105,7 @@ func (l *locks) give(key lockKey) {
 	l.pass(key)
 }
 
-// pass hands a lock to whoever has waited longest. The mutex is the caller's.
+// pass gives a lock to the longest waiter. The caller holds the mutex.
 func (l *locks) pass(key lockKey) {
 	one := l.held[key]
 	if len(one.queue) == 0 {
@@ -116,9 +116,9 @@ func (l *locks) pass(key lockKey) {
 	l.held[key] = lock{one.queue[1:]}
 }
 
-// lockOf is what calls of the method exclude each other by; false: by nothing. By default it is the object, or the class of a static
-// method. The metadata io.murano.metadata.engine.Synchronize takes that away (onThis: false) and adds the values of arguments (onArgs):
-// then only calls with equal ones exclude each other.
+// lockOf returns the key by which calls of the method exclude each other; false without one. By default it is the object, or the class of a static method.
+// The metadata io.murano.metadata.engine.Synchronize removes that (onThis: false) and adds the values of arguments (onArgs): then only calls with equal
+// ones exclude each other.
 func (m *Method) lockOf(object *Object, args map[string]any) (lockKey, bool) {
 	m.synchronised.Do(m.readSynchronize)
 	key := lockKey{method: m.FullName()}

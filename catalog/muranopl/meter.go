@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Limits bound what the code that one interpreter runs may cost in all. A zero is no limit.
+// Limits limit the total cost of the code of one interpreter. Zero is no limit.
 type Limits struct {
 	Steps  int64 // instructions, and nodes of expressions that are evaluated
 	Memory int64 // bytes of the values that the code holds at a time, roughly
 }
 
-// WithLimits bounds what the code costs. Beyond Memory an exception is raised, which code may catch when it can do with less; beyond
-// Steps the run is over.
+// WithLimits limits the cost of the code. Beyond Memory an exception is raised, which code may catch when it can do with less; beyond Steps the run is
+// over.
 func WithLimits(limits Limits) InterpreterOption {
 	return func(i *Interpreter) {
 		if limits != (Limits{}) {
@@ -37,15 +37,14 @@ func (stepsExceeded) Is(target error) bool { return target == errSteps }
 
 func (stepsExceeded) ExceptionNames() []string { return []string{"io.burano.StepsExceeded"} }
 
-// callBytes is what a call that is being run takes, its Go stack included.
+// callBytes is the cost of a running call, its Go stack included.
 const callBytes = 8 << 10
 
-// objectBytes is what an object takes beside the values of its properties.
+// objectBytes is the cost of an object beside the values of its properties.
 const objectBytes = 512
 
-// meter accounts for what an interpreter's code costs (yaql.Meter). What the code holds is measured exactly, by looking at everything
-// that can be reached, but only when it may be too much: when what was held at the last measuring and all that was made since come to
-// more than the limit. So measuring costs little against the making.
+// meter accounts for the cost of an interpreter's code (yaql.Meter). It measures the held values exactly, by visiting all reachable ones, but only near
+// the limit: when the last measurement and all later allocations together exceed it. So measuring costs little compared with allocating.
 type meter struct {
 	interpreter *Interpreter
 	limits      Limits
@@ -59,7 +58,7 @@ type meter struct {
 	measuring sync.Mutex
 }
 
-// Spend is told what an evaluation has spent.
+// Spend records the cost of an evaluation.
 func (m *meter) Spend(steps, bytes int) error {
 	if err := m.step(int64(steps)); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (m *meter) Spend(steps, bytes int) error {
 	return m.check()
 }
 
-// Ended is told what an evaluation spent that has ended.
+// Ended records the cost of a finished evaluation.
 func (m *meter) Ended(steps, bytes, told int) error {
 	if told != 0 {
 		m.running.Add(-int64(told))
@@ -121,7 +120,7 @@ func (m *meter) measure() error {
 	defer m.measuring.Unlock()
 	made := m.made.Load()
 	if present := m.present(); present+made <= m.limits.Memory || present <= m.limits.Memory && made < m.limits.Memory/8 {
-		return nil // somebody else measured, or just now it was little enough
+		return nil // another goroutine measured, or a moment ago it was little enough
 	}
 	w := newWeigher()
 	w.interpreter(m.interpreter)

@@ -99,7 +99,7 @@ Methods:
         Do: []
 `
 
-// holder runs methods of Holding under limits, and tells how many bytes were in use at most.
+// holder runs methods of Holding under limits, and returns the maximum of bytes in use.
 func holder(t *testing.T, limits muranopl.Limits) (invoke func(method string) (any, error), most func() uint64) {
 	var mutex sync.Mutex
 	var peak uint64

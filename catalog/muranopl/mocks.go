@@ -14,7 +14,7 @@ type mocks struct {
 	all   []*mock // the latest last
 }
 
-// mock is what stands in for a method: of one object, or of all of a class.
+// mock is the replacement of a method: of one object, or of all of a class.
 type mock struct {
 	object *Object // nil: every one of the class
 	class  *Class
@@ -33,7 +33,7 @@ func (m *mocks) add(one *mock) {
 	m.all = append(m.all, one)
 }
 
-// values visits what stands in for methods, and for which.
+// values visits the replacements, and the objects that they are for.
 func (m *mocks) values(visit func(any)) {
 	if m == nil {
 		return
@@ -49,7 +49,7 @@ func (m *mocks) values(visit func(any)) {
 	}
 }
 
-// of is what stands in for a method, nil for nothing.
+// of returns the replacement of a method, nil for none.
 func (m *mocks) of(method *Method, object *Object) *mock {
 	if m == nil {
 		return nil
@@ -81,7 +81,7 @@ type mockKey struct{}
 
 type originalKey struct{}
 
-// runsOriginal tells that originalMethod() is what calls the method.
+// runsOriginal reports whether originalMethod() is the caller of the method.
 func runsOriginal(ctx context.Context, m *Method) bool {
 	original, _ := ctx.Value(originalKey{}).(*Method)
 	return original == m
