@@ -36,8 +36,8 @@ var changeable = map[string]kind{
 	"categories": kindTexts, "tags": kindTexts, "is_public": kindBool, "enabled": kindBool, "description": kindText, "name": kindText,
 }
 
-// ParseChanges reads the body of PATCH /v1/catalog/packages/{id}: a list of {"op", "path", "value"}, a part of RFC 6902. What is wrong
-// is a fault in Murano's words: of kind Forbidden what is not allowed for the path, else of kind Invalid.
+// ParseChanges reads the body of PATCH /v1/catalog/packages/{id}: a list of {"op", "path", "value"}, a part of RFC 6902. An error is a fault in Murano's
+// words: of kind Forbidden if the path does not allow the change, else of kind Invalid.
 func ParseChanges(body any) ([]Change, error) {
 	operations, ok := body.([]any)
 	if !ok {
@@ -207,7 +207,7 @@ func (c Change) applyTo(list *[]string) error {
 	return nil
 }
 
-// schemaError is what a value is not, in the words of Python's jsonschema, which clients of Murano know.
+// schemaError is a violation in the words of Python's jsonschema, which clients of Murano know.
 type schemaError struct {
 	message string // "'yes' is not of type 'boolean'"
 	rule    string // the keyword of JSON schema: "type"
@@ -222,7 +222,7 @@ const (
 	listSchema = "{'items': {'type': 'string'}, 'minItems': 0, 'type': 'array', 'uniqueItems': True}"
 )
 
-// wrong says why a value is not of the kind; nil when it is.
+// wrong describes why a value is not of the kind; nil when it is.
 func (k kind) wrong(value any) *schemaError {
 	mistyped := func(value any, wanted kind, schema string) *schemaError {
 		return &schemaError{message: fmt.Sprintf("%s is not of type '%s'", python(value), wanted), rule: "type", schema: schema, value: value}

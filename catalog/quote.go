@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// quoteShort quotes what a user wrote for a message, cut to a bearable length.
+// quoteShort quotes a user's text for a message, shortened.
 func quoteShort(text string) string { return "'" + short(text) + "'" }
 
-// short is a user's text without what does not print, cut to a bearable length.
+// short is a user's text without unprintable characters, shortened.
 func short(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// quotedYAML writes maps, lists, texts, numbers, booleans, nulls and expressions as YAML in which every scalar is quoted, so that no
-// text is taken for an expression. It is, letter for letter, what PyYAML writes with default_style='"': clients of Murano get the same.
+// quotedYAML writes maps, lists, texts, numbers, booleans, nulls and expressions as YAML in which every scalar is quoted, so that no text is taken for an
+// expression. It equals, letter for letter, the output of PyYAML with default_style='"': clients of Murano get the same.
 func quotedYAML(value any) string {
 	var w yamlWriter
 	w.node(value, 0, false)
@@ -82,7 +82,7 @@ func (w *yamlWriter) node(value any, indent int, behindDash bool) {
 	}
 }
 
-// below writes the value of a key: lists stand under their key, maps two columns further.
+// below writes the value of a key: lists begin under their key, maps two columns further.
 func (w *yamlWriter) below(value any, indent int) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Record is what the catalog knows of a package besides its files.
+// Record is the catalog's data about a package besides its files.
 type Record struct {
 	ID          string // 32 hexadecimal digits
 	FullName    string
@@ -27,7 +27,7 @@ type Record struct {
 	Facts       *Facts // nil: not known yet
 }
 
-// Facts are what a package's files hold that lists tell.
+// Facts are the facts from a package's files that lists show.
 type Facts struct {
 	UI           bool
 	Logo         bool
@@ -50,7 +50,7 @@ type Category struct {
 	Updated      time.Time
 }
 
-// Scope says which packages a query may see.
+// Scope is the set of packages that a query may see.
 type Scope int
 
 // The scopes of Murano's catalog.
@@ -116,8 +116,8 @@ type PackageStore interface {
 	// ReplaceEmbedded makes the embedded records exactly these, in one transaction; a record that is there already keeps its
 	// time of creation.
 	ReplaceEmbedded(ctx context.Context, records []Record) error
-	// AddPackage stores a package with its zip, in one transaction, unless the owner has a package of that name or one of the
-	// classes already, or, when it is to be public, a public package has. A category that is not there is a fault of kind Invalid.
+	// AddPackage stores a package with its zip, in one transaction, unless the owner has a package of that name or one of the classes already, or, when it
+	// is to be public, a public package has. A missing category is a fault of kind Invalid.
 	AddPackage(ctx context.Context, record Record, archive []byte) error
 	// ReplacePackage is AddPackage in the place of another package, which is removed in the same transaction. A fault of kind NotFound when it is gone.
 	ReplacePackage(ctx context.Context, formerID string, record Record, archive []byte) error
@@ -125,12 +125,11 @@ type PackageStore interface {
 	// Archive returns the zip as it was uploaded.
 	Archive(ctx context.Context, id string) ([]byte, error)
 	DeletePackage(ctx context.Context, id string) error
-	// UpdatePackage changes a package in one transaction: change gets the record as it is and leaves it as it is to be. What can
-	// change are Name, Description, Tags, Categories, Public, Enabled and Updated. When it becomes public, the rules of AddPackage
-	// hold.
+	// UpdatePackage changes a package in one transaction: change gets the present record and sets the new one. It can change Name, Description, Tags,
+	// Categories, Public, Enabled and Updated. When the package becomes public, the rules of AddPackage apply.
 	UpdatePackage(ctx context.Context, id string, change func(*Record) error) (Record, error)
 	Packages(ctx context.Context, query Query) ([]Record, error)
-	// NoteFacts keeps what was found in a package's files, and the parents of its classes by their names.
+	// NoteFacts stores the facts from a package's files, and the parents of its classes by their names.
 	NoteFacts(ctx context.Context, id string, facts Facts, parents map[string][]string) error
 	// Parents returns the parents of the classes of packages, by the packages' ids and the classes' names.
 	Parents(ctx context.Context, ids []string) (map[string]map[string][]string, error)

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxLists is how many lists of packages are remembered; the one that was not used for longest is forgotten first.
+	// maxLists is the number of cached lists of packages; the one that was not used for longest is dropped first.
 	maxLists = 256
 	// maxRecords is how many packages they have together at most.
 	maxRecords = 40000
 )
 
-// Remember makes a store answer the lists of packages that it was asked for before from memory, until something is written. All
-// writes must go through it: it is for a database that only this process uses. What it returns must not be changed.
+// Remember makes a store answer repeated lists of packages from memory, until something is written. All writes must go through it: it is for a database
+// that only this process uses. Its results must not be changed.
 func Remember(store Store) Store {
 	return &remembering{store: store, lists: lists.New(maxLists, maxRecords, func(list []Record) int64 { return int64(len(list)) })}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/catalog"
 )
 
-// shelfStore holds one package, counts how often it is asked for lists, and does what the test says while it is being read.
+// shelfStore holds one package, counts the requests for lists, and runs the test's function while it is being read.
 type shelfStore struct {
 	catalog.Store
 	name    string
@@ -90,7 +90,7 @@ func TestListsAreRememberedUntilSomethingIsWritten(t *testing.T) {
 		require.Equal(t, want, listed(catalog.Query{Project: "a"}))
 	}
 
-	// What is written while a list is read is not hidden by the list.
+	// A write during the read of a list is not hidden by the list.
 	below.reading = func() {
 		below.reading = nil
 		require.NoError(t, store.AddPackage(ctx, catalog.Record{Name: "meanwhile"}, nil))

@@ -22,7 +22,7 @@ import (
 // MaxUpload is the largest package that is accepted, in bytes (Murano's package_size_limit).
 const MaxUpload = 5 << 20
 
-// Service is the catalog as its callers see it: what they may see, put in and take out.
+// Service is the catalog as its callers see it: the packages that they may see, add and remove.
 type Service struct {
 	store    Store
 	embedded map[string]*Package // by id
@@ -38,12 +38,12 @@ type Service struct {
 	children *door.Children // nil: charts are read in this process
 }
 
-// ChartSource is where charts are fetched from that packages only name. What may not be fetched, or is not there, is a fault.
+// ChartSource fetches charts that packages only refer to. A forbidden source, or a missing chart, is a fault.
 type ChartSource interface {
 	Fetch(ctx context.Context, reference charts.Reference) (archive []byte, err error)
 }
 
-// ChartsFrom has charts that packages name fetched when a package is uploaded. The package is kept with its chart from then on.
+// ChartsFrom sets the source of charts that packages refer to, for uploads. The package is stored with its chart from then on.
 func ChartsFrom(source ChartSource) Option { return func(s *Service) { s.charts = source } }
 
 // ReadIn has charts read in child processes, which do ChildWork.
@@ -130,7 +130,7 @@ func randomID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// newRecord merges what the package says over what the uploader says: the manifest wins, tags are united.
+// newRecord merges the package's description over the uploader's: the manifest wins, tags are united.
 func (s *Service) newRecord(p *Package, meta Metadata, owner string) Record {
 	now := s.now().UTC().Truncate(time.Second)
 	tags := p.Tags()
@@ -188,7 +188,7 @@ func (s *Service) Replace(ctx context.Context, caller identity.Caller, id string
 	return s.record(ctx, record.ID)
 }
 
-// admit checks an upload and returns its record and the archive that is kept.
+// admit checks an upload and returns its record and the archive to store.
 func (s *Service) admit(ctx context.Context, caller identity.Caller, meta Metadata, archive []byte) (Record, []byte, error) {
 	if meta.Public && !caller.May("publicize_package") {
 		return Record{}, nil, denied
@@ -253,7 +253,7 @@ func (s *Service) seen(record Record) Record {
 	return record
 }
 
-// denied is Murano's answer to who may not do something at all.
+// denied is Murano's answer to a caller without any right to the call.
 var denied = fault.New(fault.Forbidden, "Access was denied to this resource.")
 
 // TooLargeUpload is the fault for a file beyond MaxUpload, of kind Invalid as Murano answers.
@@ -380,7 +380,7 @@ func (s *Service) Categories(ctx context.Context, query CategoryQuery) ([]Catego
 	return s.store.Categories(ctx, query)
 }
 
-// Category returns a category and those of its packages that the caller may see.
+// Category returns a category and its packages that the caller may see.
 func (s *Service) Category(ctx context.Context, caller identity.Caller, id string) (Category, []Record, error) {
 	category, err := s.store.Category(ctx, id)
 	if err != nil {

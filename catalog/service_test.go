@@ -23,7 +23,7 @@ var (
 	admin = identity.Caller{ProjectID: "admin", Admin: true}
 )
 
-// member is what everybody may by Murano's rules.
+// member is the right of every user by Murano's rules.
 func member(rule string) bool { return rule == "manage_public_package" }
 
 func service(t *testing.T, options ...catalog.Option) *catalog.Service {
@@ -160,8 +160,8 @@ func embeddedTwo(t *testing.T) []*catalog.Package {
 	return packages
 }
 
-// TestAnUploadedPackageOfAnEmbeddedOnesNameHasNoNativeBodies runs the same method in two projects: in the one, the embedded package's
-// body in Go answers; in the other, which has a package of the same name, class and method of its own, nothing does.
+// TestAnUploadedPackageOfAnEmbeddedOnesNameHasNoNativeBodies runs the same method in two projects. In the one, the embedded package's body in Go answers.
+// The other has a package of the same name, class and method of its own, where nothing does.
 func TestAnUploadedPackageOfAnEmbeddedOnesNameIsNotTakenForIt(t *testing.T) {
 	const manifest = "Type: Library\nFullName: io.core\nClasses: {io.core.Thing: Thing.yaml}\n"
 	const class = "Name: io.core.Thing\nMethods:\n  speak:\n    Usage: Action\n    Native: true\n"

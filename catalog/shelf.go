@@ -8,8 +8,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Shelf is packages at hand, without a database: what tools for authors find classes in. Earlier ones go before later ones of the
-// same version.
+// Shelf is packages without a database, in which tools for authors find classes. Earlier ones go before later ones of the same version.
 type Shelf []*Package
 
 var _ muranopl.Source = Shelf{}

@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Source finds packages for the classes of a project's object models: the project's own first, then public ones, then those
-// that came with Burano. Disabled packages are not found.
+// Source finds packages for the classes of a project's object models: the project's own first, then public ones, then the packages that came with Burano.
+// Disabled packages are not found.
 func (s *Service) Source(projectID string) muranopl.Source {
 	return projectSource{service: s, project: projectID}
 }
@@ -60,7 +60,7 @@ func (p projectSource) record(ctx context.Context, query Query, spec, what, name
 	for _, record := range records {
 		version, err := semver.NewVersion(record.Version)
 		if err != nil {
-			continue // only what a manifest admitted is stored
+			continue // only admitted manifests are stored
 		}
 		if wanted.Admits(version) {
 			return record, nil

@@ -20,7 +20,7 @@ func (p *Placed) Error() string { return p.Err.Error() }
 
 func (p *Placed) Unwrap() error { return p.Err }
 
-// yamlLine is how the YAML decoder, and its bounds, say where something is wrong.
+// yamlLine matches the line in an error of the YAML decoder, and of its bounds.
 var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
 
 // placed gives an error about YAML the place that its text names.
@@ -32,7 +32,7 @@ func placed(file string, err error, about error) error {
 	return p
 }
 
-// unmarshalYAML reads a document into its nodes, and refuses what would grow beyond bounds when it is walked through.
+// unmarshalYAML reads a document into its nodes, and refuses one that would exceed the bounds when it is visited.
 func unmarshalYAML(text []byte, document *yaml.Node) error {
 	return door.YAML(text, document, door.Bounds{})
 }

@@ -97,7 +97,7 @@ func refused(kind fault.Kind, name, format string, args ...any) *Exception {
 	return &Exception{Names: []string{name}, Message: fmt.Sprintf(format, args...), Native: fault.New(kind, format, args...)}
 }
 
-// AsException converts an error for code in MuranoPL. Its names are those that Python's Murano has for such an error:
+// AsException converts an error for code in MuranoPL. Its names are those that Python's Murano gives such an error:
 //
 //	Throw                                  as thrown
 //	an error with ExceptionNames()         these

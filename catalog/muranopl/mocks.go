@@ -87,7 +87,7 @@ func runsOriginal(ctx context.Context, m *Method) bool {
 	return original == m
 }
 
-// mocked runs what stands in for a method.
+// mocked runs the replacement of a method.
 func (i *Interpreter) mocked(ctx context.Context, one *mock, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
 	if one.expression == nil { // Go called the method, with all its arguments
 		var list []any
@@ -106,12 +106,12 @@ func (i *Interpreter) mocked(ctx context.Context, one *mock, m *Method, object *
 	return one.expression.In(one.expression.Scope().WithAll(variables)).Call(ctx)
 }
 
-// mockFunctions are those of Murano's test runner:
+// mockFunctions returns the functions of Murano's test runner:
 //
 //	inject(target, method, mockObject, mockName)  calls of the method call mockName of mockObject with the same arguments
 //	inject(target, method, expression)            calls of the method evaluate the expression, with the method's arguments as variables
 //	originalMethod()                              calls, in such an expression, the method itself
-//	withOriginal(t => $x) -> expression           evaluates, in such an expression, with variables of where inject() was called
+//	withOriginal(t => $x) -> expression           evaluates, in such an expression, with variables of the caller of inject()
 //
 // target is an object, or a class or its name for all its objects.
 func mockFunctions() []*yaql.Function {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// namespaces are the prefixes of a class document; "=" is the current namespace. A prefix may stand for nothing (nil): "py:" of the
-// exceptions of Python.
+// namespaces are the prefixes of a class document; "=" is the current namespace. A prefix may have no namespace (nil): "py:" of the exceptions of Python.
 type namespaces map[string]*string
 
 // resolve makes a fully qualified name of one as written: "Name", ":Name", "prefix:Name" or with dots.

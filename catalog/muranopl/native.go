@@ -6,34 +6,33 @@ import (
 	"fmt"
 )
 
-// Call is one call of a native method. It is for the time of the call; what is to last longer takes what it needs out of it.
+// Call is one call of a native method. It is valid during the call; copy the parts that are needed longer.
 type Call struct {
 	// Object is the receiver: an object of the class that declares the method, or of one that descends from it. nil for static and extension
 	// methods; an extension's receiver is its first argument.
 	Object *Object
 	// Method is the declaration; its Class is that of a static method.
 	Method *Method
-	// Args holds a value for each argument that the method declares, by name, after its contract was applied: nil, bool, int64, float64,
-	// string, []any, map[string]any, *Object or TypeReference. What was left out is its default or null; VarArgs are a []any and KwArgs a
-	// map[string]any.
+	// Args holds a value for each argument that the method declares, by name, after its contract was applied: nil, bool, int64, float64, string, []any,
+	// map[string]any, *Object or TypeReference. An omitted argument is its default or null; VarArgs are a []any and KwArgs a map[string]any.
 	Args map[string]any
 	// Interpreter runs the method: Invoke and InvokeStatic call others, New makes objects.
 	Interpreter *Interpreter
 }
 
-// NativeMethod is a method's body in Go. The context ends when the run is cancelled, and the body returns soon after; passed on to the
-// interpreter it also carries the call: methods called with it count as called by this one, in stack traces and for locks.
+// NativeMethod is a method's body in Go. The context ends when the run is cancelled, and the body returns soon after. Passed on to the interpreter it also
+// carries the call: methods called with it count as called by this one, in stack traces and for locks.
 //
-// What it returns is a value as the package's comment lists them, or an int or []string, which are made such values. An error becomes an exception that Catch can name by the table at AsException; an error
-// with a method ExceptionNames() []string says its names itself. An exception that code in MuranoPL threw, below in a call of Invoke, comes
-// out there as an *Exception, and goes on as the same exception when it is returned. When the body panics, the call fails with an error
+// The result is a value of the types in the package's comment, or an int or []string, which are converted. An error becomes an exception that Catch can
+// name by the table at AsException; an error with a method ExceptionNames() []string supplies its own names. An exception of code in MuranoPL that was
+// called by Invoke is an *Exception there, and continues as the same exception when it is returned. When the body panics, the call fails with an error
 // that names class and method.
 //
-// Other code of the interpreter runs while the body does, except for a method that is declared prompt.
+// Other code of the interpreter runs during the body, except for a method that is declared prompt.
 type NativeMethod func(ctx context.Context, call Call) (any, error)
 
-// Natives are the native methods: package's full name → class → method; ".init" and ".destroy" are methods as well. Only classes of
-// embedded packages can have them, in methods that say "Native: true" or "Native: prompt"; a method of any other package without a Body returns null.
+// Natives are the native methods: package's full name → class → method; ".init" and ".destroy" are methods as well. Only classes of embedded packages can
+// have them, in methods with "Native: true" or "Native: prompt"; a method of any other package without a Body returns null.
 type Natives map[string]map[string]map[string]NativeMethod
 
 func (n Natives) find(m *Method) NativeMethod {
@@ -50,8 +49,8 @@ func (n Natives) has(m *Method) bool {
 	return false
 }
 
-// CheckNatives compares the natives with what embedded packages declare, both ways, and lists every difference: a method that says
-// Native and has no body in Go, and a body in Go that no class asks for. It reads every class of the embedded packages.
+// CheckNatives compares the natives with the declarations of embedded packages, in both directions, and lists every difference: a method with Native and
+// without a body in Go, and a body in Go that no class declares. It reads every class of the embedded packages.
 func CheckNatives(ctx context.Context, classes *Classes, packages []Package, natives Natives) error {
 	var wrong []error
 	wanted := map[string]bool{}

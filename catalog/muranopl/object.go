@@ -18,16 +18,16 @@ type Object struct {
 	classes *Classes
 	// interpreter is whose code may be needed when a property is set, nil for none.
 	interpreter *Interpreter
-	exception   *Exception // that an object of io.murano.Exception stands for
+	exception   *Exception // of an object of io.murano.Exception
 
 	mutex  sync.RWMutex
 	name   string
-	header map[string]any // the '?' as it was, without what the engine computes
+	header map[string]any // the '?' as it was, without the values that the engine computes
 	owner  *Object
 	values map[string]any // of declared properties, values of YAQL; absent: not initialised
 	// private are the properties that methods of a class wrote without any class declaring them.
 	private map[*Class]map[string]any
-	// dependencies are who wants to hear of the object's destruction.
+	// dependencies are the subscribers to the object's destruction.
 	dependencies []dependency
 
 	destroyed atomic.Bool
@@ -46,7 +46,7 @@ func (o *Object) Name() string {
 	return o.name
 }
 
-// Owner is the object in whose properties this one stands; nil for the root.
+// Owner is the object whose property holds this one; nil for the root.
 func (o *Object) Owner() *Object {
 	o.mutex.RLock()
 	defer o.mutex.RUnlock()
@@ -164,10 +164,10 @@ func (o *Object) Map(property string) map[string]any { return read[map[string]an
 // List returns a property that is a list, nil when it is anything else.
 func (o *Object) List(property string) []any { return read[[]any](o, property) }
 
-// Objects returns the objects of a property that is a list; what is no object is left out.
+// Objects returns the objects of a property that is a list, without other values.
 func (o *Object) Objects(property string) []*Object { return every[*Object](o.List(property)) }
 
-// Texts returns the strings of a property that is a list; what is no string is left out.
+// Texts returns the strings of a property that is a list, without other values.
 func (o *Object) Texts(property string) []string { return every[string](o.List(property)) }
 
 func read[T any](o *Object, property string) T {
@@ -199,7 +199,7 @@ func (o *Object) store(property string, value any) {
 	o.notify(property, value)
 }
 
-// notify calls the hook of what properties are given.
+// notify calls the hook of WithStored.
 func (o *Object) notify(property string, value any) {
 	if o.interpreter != nil && o.interpreter.stored != nil {
 		o.interpreter.stored(property, plainValue(value))

@@ -6,7 +6,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Package is what the language needs to know of a package.
+// Package is the language's view of a package.
 type Package interface {
 	// FullName is the package's fully qualified name.
 	FullName() string
@@ -14,7 +14,7 @@ type Package interface {
 	Version() *semver.Version
 	// Format is the version of MuranoPL that the package is written in: "1.0" to "1.4".
 	Format() string
-	// Embedded tells whether the package came with Burano; only such a package's classes can have native methods.
+	// Embedded reports whether the package came with Burano; only such a package's classes can have native methods.
 	Embedded() bool
 	// Requires maps the names of required packages to version specs as written in the manifest.
 	Requires() map[string]string

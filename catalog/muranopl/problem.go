@@ -6,13 +6,12 @@ import "strings"
 type Problem struct {
 	// Path leads from the model's root to the place, like "services[0].minionNodes[1].instance.flavor"; "" is the root itself.
 	Path string
-	// Class is whose rule it is: "com.example.Node.flavor" for a property, "com.example.Node" for a whole object, "" when the
-	// class is what is not known.
+	// Class is the owner of the rule: "com.example.Node.flavor" for a property, "com.example.Node" for a whole object, "" when the class itself is
+	// unknown.
 	Class string
-	// Wanted says what is wanted there and, as far as it is known, what was found and what to do.
+	// Wanted describes the required value and, if known, the found one and the remedy.
 	Wanted string
-	// Name and Message are those of the exception that Murano has for it; "" says that it is a contract that was violated, in words of
-	// our own.
+	// Name and Message are those of Murano's exception for it; "" is a violated contract, in Burano's words.
 	Name, Message string
 }
 

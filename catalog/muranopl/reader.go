@@ -23,13 +23,13 @@ func (c *Classes) build(ctx context.Context, pkg Package, name, file string, con
 	return c.complete(ctx, pkg, name, declared)
 }
 
-// declaration is what a class file says of one of its classes. It does not change: each run makes a class of its own of it.
+// declaration is a class file's declaration of one of its classes. It does not change: each run makes a class of its own from it.
 type declaration struct {
 	Declared
 	properties []*Property // without their class, as the methods
 	methods    []*Method
 	others     []string // classes in the same file
-	nodes      int64    // of its document, without what aliases stand for
+	nodes      int64    // of its document, without the targets of aliases
 }
 
 // readDeclaration reads a class of a file; others are there even when it cannot be read.
@@ -188,7 +188,7 @@ func (d document) names(node *yaml.Node) ([]string, error) {
 	return names, nil
 }
 
-// declare reads all that the document says of the class of that name.
+// declare reads the document's declaration of the class of that name.
 func (d *classDocument) declare(name string, embedded bool, to *declaration) (err error) {
 	to.Position, to.namespaces, to.places = d.position(d.root), d.namespaces, d.places
 	if to.extends, err = d.parents(name); err != nil {
@@ -252,7 +252,7 @@ func (c *Classes) complete(ctx context.Context, pkg Package, name string, declar
 
 var metaTargets = []string{"Package", "Type", "Method", "Property", "Argument"}
 
-// metaClass reads what only a meta class has.
+// metaClass reads the keys that only a meta class has.
 func (d *classDocument) metaClass(class *Declared) error {
 	class.Cardinality = "One"
 	if node := d.fields["Cardinality"]; node != nil {

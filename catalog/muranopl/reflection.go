@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// reflected is a part of a class as a value: what typeinfo() leads to.
+// reflected is a part of a class as a value: the results of typeinfo().
 type reflected interface {
 	attribute(ctx context.Context, name string) (any, error)
 	call(ctx context.Context, name string, args []any, named map[string]any) (any, error)
@@ -338,8 +338,8 @@ type attached struct {
 	of, in *Class
 }
 
-// metas gathers the metadata of a class, or of a part of it: of tells what one class of the lineage has. What an ancestor has counts when
-// its meta class is inherited and, where it is of cardinality One, no class on the way to the ancestor has one.
+// metas gathers the metadata of a class, or of a part of it: of returns the metadata of one class of the lineage. An ancestor's counts when its meta class
+// is inherited and, with cardinality One, no class between has one.
 func (c *Class) metas(ctx context.Context, of func(*Class) []Meta) ([]attached, error) {
 	var all []attached
 	seen := map[*Class]bool{}

@@ -25,7 +25,7 @@ func TestMethodsOfOneObjectRunFromManyGoroutines(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				_, err := interpreter.Invoke(t.Context(), object, method, nil)
-				if method != "privateProperties" { // which may read what nothing wrote yet
+				if method != "privateProperties" { // which may read unset properties
 					require.NoError(t, err)
 				}
 			})

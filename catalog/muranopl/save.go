@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Save makes the model of objects again: what Load was given, with the values that methods wrote, defaults, and in each header the
-// public methods as "_actions". An object stands as a map in the first property of its owner that holds it, or, when its owner does
-// not hold it, in the first place that refers to it; everywhere else stands its id.
+// Save makes the model of objects again: the input of Load, with the values that methods wrote, defaults, and in each header the public methods as
+// "_actions". An object is a map in the first property of its owner that holds it, or, when its owner does not hold it, at the first reference to it;
+// everywhere else it is its id.
 func Save(root *Object) map[string]any {
 	if root == nil {
 		return nil
@@ -15,8 +15,8 @@ func Save(root *Object) map[string]any {
 	return (&saver{described: true, actions: true}).save(root).(map[string]any)
 }
 
-// SaveCopy is Save for the ObjectsCopy of a model, which tells later what is to be destroyed: without actions and without what
-// headers held beside Murano's own keys.
+// SaveCopy is Save for the ObjectsCopy of a model, from which a later run finds the objects to destroy: without actions and without the headers' keys
+// beside Murano's own.
 func SaveCopy(root *Object) map[string]any {
 	if root == nil {
 		return nil
@@ -24,8 +24,8 @@ func SaveCopy(root *Object) map[string]any {
 	return (&saver{}).save(root).(map[string]any)
 }
 
-// SaveResult writes a value, such as the result of an action, with the objects in it: those that nobody owns, and what they own, as
-// maps, others as their ids. A value that is an object is always written as a map.
+// SaveResult writes a value, such as the result of an action, with its objects: objects without an owner, and the objects that they own, as maps, others
+// as their ids. A value that is an object is always written as a map.
 func SaveResult(value any) any {
 	return (&saver{described: true, references: true}).save(plainValue(value))
 }
@@ -77,11 +77,11 @@ func ObjectIDs(model any) map[string]bool {
 	return ids
 }
 
-// saver writes objects as Murano does it: owned objects where they stand first, and what is left of references after that.
+// saver writes objects as Murano does: owned objects at their first occurrence, and the remaining references after that.
 type saver struct {
 	described  bool   // headers keep the keys that begin with "_"
 	actions    bool   // headers list the public methods
-	references bool   // objects that somebody owns may stay ids although they are written nowhere
+	references bool   // owned objects may stay ids although they are written nowhere
 	kind       string // of dump(); "" elsewhere
 	cast       view   // the object that dump() writes as one of another class
 
@@ -92,7 +92,7 @@ type saver struct {
 // reference is an object that may have to be written elsewhere.
 type reference struct{ object *Object }
 
-// placed is an object that is being written where it stands.
+// placed is an object that is written at its place.
 type placed struct {
 	object *Object
 	names  []string // of its properties, in their order
@@ -112,7 +112,7 @@ func (s *saver) save(value any) any {
 	return s.finished(value)
 }
 
-// value writes a value that stands in a property of an object.
+// value writes the value of a property of an object.
 func (s *saver) value(value any, in *Object) any {
 	switch v := value.(type) {
 	case *Object:
@@ -145,7 +145,7 @@ func (s *saver) value(value any, in *Object) any {
 	case map[string]any:
 		dict := make(map[string]any, len(v))
 		keys := sortedKeys(v)
-		if len(keys) > 1 && keys[0] == "" { // what has a name stands under it: "" is which of the others counts by default
+		if len(keys) > 1 && keys[0] == "" { // a named value is written under its name: "" is the default among the others
 			keys = append(keys[1:], "")
 		}
 		for _, key := range keys {
@@ -156,7 +156,7 @@ func (s *saver) value(value any, in *Object) any {
 	return value
 }
 
-// placeable tells whether a reference that stands in an object may become a map.
+// placeable reports whether a reference in an object may become a map.
 func (s *saver) placeable(object, in *Object) bool {
 	owner := object.Owner()
 	if !s.references || owner == nil {
@@ -167,7 +167,7 @@ func (s *saver) placeable(object, in *Object) bool {
 	return in == owner && s.written[owner]
 }
 
-// object writes an object where it stands.
+// object writes an object at its place.
 func (s *saver) object(o *Object) *placed {
 	s.written[o] = true
 	class := s.classOf(o)
@@ -197,7 +197,7 @@ func (s *saver) classOf(o *Object) *Class {
 	return o.class
 }
 
-// serializedAsReference tells that the metadata io.murano.metadata.engine.Serialize wants a property written as an id in results.
+// serializedAsReference reports whether the metadata io.murano.metadata.engine.Serialize makes a property an id in results.
 func serializedAsReference(p *Property) bool {
 	return slices.ContainsFunc(p.Meta, func(meta Meta) bool {
 		return meta.Class == "io.murano.metadata.engine.Serialize" && meta.Properties["as"] == "reference"
@@ -232,7 +232,7 @@ func (s *saver) header(o *Object) map[string]any {
 	return header
 }
 
-// savedDependencies are the subscriptions to an object's destruction, of those that will be there the next time.
+// savedDependencies returns the subscriptions to an object's destruction whose subscribers are saved, too.
 func savedDependencies(o *Object) []any {
 	var told []any
 	for _, d := range o.subscriptions() {
@@ -248,7 +248,7 @@ func savedDependencies(o *Object) []any {
 	return told
 }
 
-// action describes a public method for who may call it.
+// action describes a public method for its callers.
 func action(m *Method) map[string]any {
 	described := map[string]any{"name": m.Name, "title": m.Name, "enabled": true}
 	for _, meta := range m.Meta {
@@ -268,7 +268,7 @@ func action(m *Method) map[string]any {
 	return described
 }
 
-// finished puts ids in place of the references that are left, and maps in place of what stood for them.
+// finished replaces the remaining references by ids, and placeholders by maps.
 func (s *saver) finished(value any) any {
 	switch v := value.(type) {
 	case reference:

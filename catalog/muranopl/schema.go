@@ -9,9 +9,9 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// Schemas are JSON schemas (draft 4, with Murano's muranoObject and form keys): under the key "" of what a model gives an object of the
-// class, under the names of its model builders of their arguments; with methods only of these. Model builders are public static methods
-// with the metadata io.murano.metadata.ModelBuilder, enabled.
+// Schemas returns JSON schemas (draft 4, with Murano's muranoObject and form keys). Under the key "" is the schema of an object of the class in a model,
+// under the names of its model builders the schemas of their arguments; with methods only of these. Model builders are public static methods with the
+// metadata io.murano.metadata.ModelBuilder, enabled.
 func (c *Class) Schemas(ctx context.Context, methods ...string) map[string]any {
 	schemas := map[string]any{}
 	for name, schema := range c.builderSchemas(ctx) {
@@ -70,14 +70,13 @@ func (m *Method) buildsModels() bool {
 	return false
 }
 
-// schemaMeta is metadata with how far the class that wrote it is from the one whose schema is made.
+// schemaMeta is metadata with the distance of its class from the class of the schema.
 type schemaMeta struct {
 	Meta
 	distance int
 }
 
-// shown is the metadata that says how things are shown, as far as its classes can be found, the nearest first. from is the class where
-// it is looked for.
+// shown returns the metadata about presentation, if its classes can be found, the nearest first. from is the class where the search begins.
 func (c *Class) shown(ctx context.Context, from *Class, of func(*Class) []Meta) []schemaMeta {
 	all, err := from.metas(ctx, of)
 	if err != nil {
@@ -94,7 +93,7 @@ func (c *Class) shown(ctx context.Context, from *Class, of func(*Class) []Meta) 
 	return metas
 }
 
-// distances are the numbers of steps from the class to each of its ancestors, on the shortest way.
+// distances returns the number of steps from the class to each of its ancestors, on the shortest path.
 func (c *Class) distances() map[string]int {
 	found := map[string]int{c.Name: 0}
 	for level, next := []*Class{c}, 1; len(level) > 0; next++ {
@@ -112,7 +111,7 @@ func (c *Class) distances() map[string]int {
 	return found
 }
 
-// order is where a form shows something that has an index: what ancestors wrote goes before what their descendants wrote.
+// order is the place of an indexed part in a form: ancestors' parts come before their descendants'.
 func (c *Class) order(meta schemaMeta) (int64, bool) {
 	index, ok := meta.Properties["index"].(int64)
 	return (index+1)*int64(len(c.distances())) - int64(meta.distance), ok
@@ -125,7 +124,7 @@ func (c *Class) objectSchema(properties map[string]any, metas []schemaMeta) map[
 	return schema
 }
 
-// sections are the parts of a form: those with an index numbered anew in their order, those without after them.
+// sections returns the parts of a form: indexed parts, renumbered in their order, then the others.
 func (c *Class) sections(metas []schemaMeta) map[string]any {
 	var names []string
 	chosen := map[string]schemaMeta{}
@@ -170,7 +169,7 @@ func (c *Class) sections(metas []schemaMeta) map[string]any {
 	return sections
 }
 
-// describeSchema adds what metadata says; of several of a class the nearest holds.
+// describeSchema adds metadata; of several of a class the nearest counts.
 func (c *Class) describeSchema(schema map[string]any, metas []schemaMeta) {
 	put := func(key string, value any) {
 		if _, has := schema[key]; !has {
@@ -311,8 +310,7 @@ func chainSchema(c chain) map[string]any {
 	return schema
 }
 
-// checkSchema translates the conditions that JSON schema can say: comparisons of $ with a constant, "$ in list", $.matches(…), joined by
-// "and".
+// checkSchema translates the conditions that JSON schema can express: comparisons of $ with a constant, "$ in list", $.matches(…), joined by "and".
 func checkSchema(schema map[string]any, node yaql.Node) {
 	binary, ok := node.(*yaql.Binary)
 	if !ok {

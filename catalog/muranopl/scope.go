@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// expressionLimits are those of Murano; memory is what all values of one expression take together.
+// expressionLimits are Murano's; memory is the total of all values of one expression.
 var expressionLimits = yaql.Limits{Items: 2000, Memory: 4 << 20}
 
 // TypeReference is a class as a value of an expression: ":Name".
@@ -23,7 +23,7 @@ type UninitializedError struct {
 	in       *Class // whose own property it is, nil for one that is declared
 }
 
-// violation says it in Murano's words.
+// violation is the message in Murano's words.
 func (e *UninitializedError) violation() string {
 	class := e.Object.class
 	if e.in != nil {
@@ -36,14 +36,14 @@ func (e *UninitializedError) Error() string {
 	return fmt.Sprintf("property %s of %s has no value yet", e.Property, e.Object)
 }
 
-// uninitialised returns the property that an error says has no value.
+// uninitialised returns the property without a value that an error is about.
 func uninitialised(err error) *UninitializedError {
 	var e *UninitializedError
 	errors.As(err, &e)
 	return e
 }
 
-// view is an object seen as one of its ancestors: what cast() and super() make. Values that are kept hold the object itself.
+// view is an object seen as one of its ancestors: the result of cast() and super(). Stored values hold the object itself.
 type view struct {
 	object *Object
 	class  *Class
@@ -60,7 +60,7 @@ func objectOf(value any) *Object {
 	return nil
 }
 
-// scope is what expressions in the class's document are evaluated in. this may be nil.
+// scope is the scope of expressions in the class's document. this may be nil.
 func (c *Class) scope(this *Object, data any) *yaql.Scope {
 	if object, ok := data.(*Object); ok && object == nil {
 		data = nil
@@ -77,7 +77,7 @@ func (c *Class) baseOf(functions *yaql.Functions) *yaql.Scope {
 	return yaql.NewScope(functions, nil, expressionLimits).Speaking(c.speech())
 }
 
-// functionTable is YAQL's library, the old one for old packages, with what MuranoPL adds.
+// functionTable is YAQL's library, the old one for old packages, with MuranoPL's functions.
 func (c *Class) functionTable() *yaql.Functions {
 	functions := yaql.Standard()
 	if c.oldSyntax() {
@@ -86,7 +86,7 @@ func (c *Class) functionTable() *yaql.Functions {
 	return functions.Extend(languageFunctions(c)...).Extend(extensions(c)...)
 }
 
-// oldSyntax tells that the class is of a package of format 1.0 or 1.1.
+// oldSyntax reports whether the class is of a package of format 1.0 or 1.1.
 func (c *Class) oldSyntax() bool { return slices.Contains([]string{"1.0", "1.1"}, c.Package.Format()) }
 
 func (c *Class) dialect() *yaql.Dialect {
@@ -206,7 +206,7 @@ func (c *Class) classFor(ctx context.Context, class any) (*Class, error) {
 	return nil, raised("TypeError", "a class is wanted, found %s", yaql.TypeName(class))
 }
 
-// kept makes of a value of YAQL what objects hold: lists in place of sets, objects in place of views; maps keep their order.
+// kept converts a value of YAQL for objects: lists in place of sets, objects in place of views; maps keep their order.
 func kept(value any) any {
 	switch v := value.(type) {
 	case view:
@@ -237,7 +237,7 @@ func kept(value any) any {
 	return value
 }
 
-// same tells that kept changed nothing: it gives back what it was given.
+// same reports whether kept returned its argument.
 func same(a, b any) bool {
 	switch x := a.(type) {
 	case []any:
@@ -250,8 +250,8 @@ func same(a, b any) bool {
 	return a == b
 }
 
-// plainValue makes of a value of YAQL what properties and arguments of native methods hold: maps of Go where all keys are texts, lists in
-// place of sets, objects in place of views.
+// plainValue converts a value of YAQL for properties and arguments of native methods: maps of Go where all keys are texts, lists in place of sets, objects
+// in place of views.
 func plainValue(value any) any {
 	switch v := value.(type) {
 	case view:
@@ -287,7 +287,7 @@ func plainValue(value any) any {
 	return value
 }
 
-// plain makes of a value what properties and arguments hold.
+// plain converts a value for properties and arguments.
 func plain(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -348,7 +348,7 @@ func plain(value any) any {
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// HasFunction tells whether expressions of the class know a function of this name, as such or as a method; those for tests are among them.
+// HasFunction reports whether expressions of the class have a function of this name, as such or as a method; functions for tests count.
 func (c *Class) HasFunction(name string) bool {
 	return c.functions().Has(name) || slices.ContainsFunc(mockFunctions(), func(f *yaql.Function) bool { return f.Name == name })
 }

@@ -37,8 +37,7 @@ type strand struct {
 	pinned []any // values that instructions are working with
 }
 
-// begin notes the instruction that is being run. In stack traces stands the expression that was evaluated last, as in Murano, or the
-// block that has not evaluated any.
+// begin records the present instruction. Stack traces show the last evaluated expression, as in Murano, or the block that has not evaluated any.
 func (s *strand) begin(one instruction) {
 	s.here = one
 	switch one.(type) {
@@ -91,7 +90,7 @@ func (s *strand) enter(ctx context.Context) context.Context {
 	return &running{ctx, s.frame.interpreter, s, true}
 }
 
-// running is the context of code that runs: what is asked for most is at hand, however deep calls are.
+// running is the context of running code: it gives fast access to the most used values, at any depth of calls.
 type running struct {
 	context.Context
 	interpreter *Interpreter
@@ -149,8 +148,7 @@ func (f *frame) set(name string, value any) {
 	}
 }
 
-// maxValue is how many values may stand in one, counted as often as they stand there: few instructions can make one that has more than
-// there is time to look at.
+// maxValue is the maximum number of values in one, each occurrence counted: few instructions can make one that has more than there is time to visit.
 const maxValue = 100_000
 
 // fill evaluates the expressions of a template; its value is one of YAQL.
@@ -162,7 +160,7 @@ func (s *strand) fill(ctx context.Context, t template) (any, error) {
 	return value, bounded(value)
 }
 
-// bounded refuses a value in which more than maxValue others stand.
+// bounded refuses a value that contains more than maxValue others.
 func bounded(value any) error {
 	if left := maxValue; !within(value, &left) {
 		return &yaql.Error{Name: yaql.TooMuchMemory, Message: fmt.Sprintf("a value holds more than %d others", maxValue),
@@ -171,7 +169,7 @@ func bounded(value any) error {
 	return nil
 }
 
-// within tells whether a value holds no more than so many values.
+// within reports whether a value contains no more than this number of values.
 func within(value any, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -248,7 +246,7 @@ func (s *strand) stack() []Frame {
 	return frames
 }
 
-// raise makes an exception of what went wrong in this strand. The end of the context stays what it is: nothing catches it.
+// raise makes an exception from an error in this strand. The end of the context stays as it is: nothing catches it.
 func (s *strand) raise(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		if cause := context.Cause(ctx); !errors.Is(err, cause) {

@@ -29,7 +29,7 @@ var suiteNatives = muranopl.Natives{"io.murano": {
 	"io.murano.system.GC":  muranopl.CollectorNatives(),
 }}
 
-// traces collects what the function trace() is called with.
+// traces collects the arguments of the function trace().
 type traces struct {
 	mutex sync.Mutex
 	all   []any
@@ -100,7 +100,7 @@ func libraries() testSource {
 
 var anID = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// result is what a method did, as the golden files have it.
+// result is the result of a method, in the form of the golden files.
 func result(value any, err error) map[string]any {
 	var e *muranopl.Exception
 	switch {
@@ -143,8 +143,8 @@ func jsonable(value any) any {
 	return value
 }
 
-// Each public or private method without arguments of the classes in testdata/suite is run under formats 1.0 and 1.4; what comes out is
-// in the golden file beside.
+// Each public or private method without arguments of the classes in testdata/suite is run under formats 1.0 and 1.4; the results are in the golden file
+// beside.
 func TestEveryConstructOfTheLanguageDoesWhatItsGoldenResultSays(t *testing.T) {
 	files, err := filepath.Glob("testdata/suite/*.yaml")
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// assign gives the place that a node of a target names a value. Lists and maps do not change: what holds one is given a new one.
+// assign assigns a value to the place that a node of a target names. Lists and maps do not change: their holder gets a new one.
 func (s *strand) assign(ctx context.Context, target *yaql.Expression, node yaql.Node, value any) error {
 	switch n := node.(type) {
 	case *yaql.Variable:
@@ -80,7 +80,7 @@ func (s *strand) assignWhole(ctx context.Context, target *yaql.Expression, node 
 	return s.assign(ctx, target, node, value)
 }
 
-// held is what a place holds in which something is to be assigned: an empty map where nothing is yet.
+// held returns the present value of an assignment's place: an empty map if it has none.
 func (s *strand) held(ctx context.Context, target *yaql.Expression, node yaql.Node) (any, error) {
 	left, key := yaql.Node(nil), any(nil)
 	switch n := node.(type) {

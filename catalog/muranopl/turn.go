@@ -9,9 +9,9 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// turn is the right to run code in MuranoPL: one strand of an interpreter has it at a time, as one of Murano's green threads runs at a time.
-// It is given up only where code waits (a native method, sleep(), another call's lock, the strands of Parallel), so what stands between two
-// such places is never interleaved: $x: $x + 1 loses no update. Who asks first is first.
+// turn is the right to run code in MuranoPL: one strand of an interpreter has it at a time, as one of Murano's green threads runs at a time. It is
+// released only where code waits (a native method, sleep(), another call's lock, the strands of Parallel), so the code between two such places is never
+// interleaved: $x: $x + 1 loses no update. Requests are served in order.
 type turn struct {
 	mutex sync.Mutex
 	taken bool
@@ -57,7 +57,7 @@ func (t *turn) give() {
 	close(next)
 }
 
-// waiting does what takes time while other strands run. Code that is called with the context it gives waits for its turn first.
+// waiting runs do while other strands may run. Code that is called with the context of do waits for its turn first.
 func (i *Interpreter) waiting(ctx context.Context, do func(context.Context)) {
 	p := runningOf(ctx)
 	if !p.runs(i) {
@@ -69,7 +69,7 @@ func (i *Interpreter) waiting(ctx context.Context, do func(context.Context)) {
 	do(&running{ctx, i, p.strand, false})
 }
 
-// waiting does what takes time while other strands of the context's interpreter run.
+// waiting runs do while other strands of the context's interpreter may run.
 func waiting(ctx context.Context, do func(context.Context)) {
 	if i := interpreterOf(ctx); i != nil {
 		i.waiting(ctx, do)
@@ -92,5 +92,5 @@ func pause(ctx context.Context, span time.Duration) (err error) {
 	return context.Cause(ctx)
 }
 
-// runs tells whether code of the interpreter runs with the context, and has the turn.
+// runs reports whether code of the interpreter runs with the context, and has the turn.
 func (p *running) runs(i *Interpreter) bool { return p != nil && p.hasTurn && p.interpreter == i }

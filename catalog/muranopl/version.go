@@ -9,7 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Spec says which versions of a package will do: all its comparisons must hold. The zero Spec admits every version.
+// Spec selects versions of a package: all its comparisons must hold. The zero Spec admits every version.
 type Spec []comparison
 
 type comparison struct {
@@ -19,9 +19,8 @@ type comparison struct {
 
 var clause = regexp.MustCompile(`^(==|!=|<=|>=|=|<|>)?\s*(\d+)(?:\.(\d+))?(?:\.(\d+)(.*))?$`)
 
-// ParseSpec reads comparisons joined by commas, such as ">=1.2, <3". A version without an operator must be met exactly; a partial
-// one stands for all versions that begin with it (as Murano's normalisation has it, also for "!=", which admits only what is
-// above). "" and "*" admit everything.
+// ParseSpec reads comparisons joined by commas, such as ">=1.2, <3". A version without an operator must be met exactly. A partial one means all versions
+// that begin with it (as in Murano's normalisation, also for "!=", which admits only versions above). "" and "*" admit everything.
 func ParseSpec(text string) (Spec, error) {
 	var spec Spec
 	for part := range strings.SplitSeq(text, ",") {
@@ -38,7 +37,7 @@ func ParseSpec(text string) (Spec, error) {
 	return spec, nil
 }
 
-// RequirementSpec is the spec that a manifest means: in a requirement "" stands for every version 0.x.
+// RequirementSpec returns the meaning of a spec in a manifest: in a requirement "" means every version 0.x.
 func RequirementSpec(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "==0"
@@ -73,7 +72,7 @@ func parseClause(text string) (Spec, error) {
 		}
 		next = semver.New(major, minor+1, 0, "0", "")
 	}
-	// What a partial version begins lies from first (or, below it, before its pre-releases) to before next.
+	// The versions of a partial one lie from first (or, below it, before its pre-releases) to before next.
 	first, before := semver.New(major, minor, 0, "", ""), semver.New(major, minor, 0, "0", "")
 	switch operator {
 	case ">", "!=":
@@ -88,7 +87,7 @@ func parseClause(text string) (Spec, error) {
 	return Spec{{">=", first}, {"<", next}}, nil
 }
 
-// Admits tells whether a version will do.
+// Admits reports whether a version satisfies the spec.
 func (s Spec) Admits(version *semver.Version) bool {
 	for _, c := range s {
 		order := version.Compare(c.version)

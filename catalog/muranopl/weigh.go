@@ -18,17 +18,17 @@ type weigher struct {
 
 func newWeigher() *weigher { return &weigher{seen: map[any]struct{}{}} }
 
-// Sizes of values in memory, with what Go's maps and interfaces add to them.
+// Sizes of values in memory, with the overhead of Go's maps and interfaces.
 const (
 	slotBytes  = 16 // an interface
-	boxBytes   = 16 // what it leads to: a number, the head of a text or of a list
+	boxBytes   = 16 // its target: a number, the head of a text or of a list
 	entryBytes = 112
 	mapBytes   = 64
 	// sharedText is from which length on it is looked whether a text was counted before.
 	sharedText = 64
 )
 
-// first tells whether something is met for the first time.
+// first reports whether the pointer is new.
 func (w *weigher) first(pointer any) bool {
 	if _, known := w.seen[pointer]; known {
 		return false
@@ -113,7 +113,7 @@ func (w *weigher) objects() {
 	}
 }
 
-// interpreter adds up what an interpreter's code holds at present, while it runs.
+// interpreter adds up the values that an interpreter's code holds at present, while it runs.
 func (w *weigher) interpreter(i *Interpreter) {
 	h := &i.heap
 	h.mutex.Lock()

@@ -9,8 +9,8 @@ import (
 )
 
 // Written reports a *door.Exceeded error when Save, SaveResult or SaveReferences would write more than limit bytes of a value, roughly. A text or a list
-// that several places share counts in each of them, because each of them is written; an object counts once. It takes no longer than the limit allows,
-// so it comes before what is written.
+// in several places counts in each of them, because each of them is written; an object counts once. Its time is bounded by the limit, so call it before
+// writing.
 func Written(value any, limit int64, what string) error {
 	w := &writing{left: limit, seen: map[*Object]bool{}}
 	if w.value(value); w.left < 0 {
@@ -19,7 +19,7 @@ func Written(value any, limit int64, what string) error {
 	return nil
 }
 
-// writing adds up what saver writes.
+// writing adds up the output of saver.
 type writing struct {
 	left int64
 	seen map[*Object]bool

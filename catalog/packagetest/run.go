@@ -15,7 +15,7 @@ import (
 
 const fixture = "io.murano.test.TestFixture"
 
-// Result is what one test came to.
+// Result is the result of one test.
 type Result struct {
 	Name string // class and method
 	Err  error  // nil when it has passed

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// run is what the steps since the last load work on.
+// run is the state of the steps since the last load.
 type run struct {
 	source      muranopl.Source
 	options     []muranopl.Option
@@ -110,7 +110,7 @@ func (r *run) load(ctx context.Context, model map[string]any) error {
 	return err
 }
 
-// receiver is what a call is made on.
+// receiver is the receiver of a call.
 func (r *run) receiver(ctx context.Context, s step) (any, error) {
 	switch {
 	case s.OnClass != "":

@@ -29,7 +29,7 @@ type step struct {
 	Serialize bool `json:"serialize"`
 }
 
-// outcome is what comes of a step: one line.
+// outcome is the result of a step: one line.
 type outcome struct {
 	Result    any     `json:"result"`
 	Exception *raised `json:"exception,omitempty"`
@@ -56,9 +56,9 @@ type raised struct {
 	StackTrace string   `json:"stackTrace"`
 }
 
-// Run reads steps, a JSON object each, and writes a line of JSON for each as it is done: "result" or "exception" ("names", "message",
-// "stackTrace" as Murano writes it), and "traces": the values that the function trace(value) was called with during the step. Each
-// load begins anew. options are those of the classes. The error is that a step cannot be read or written; a step that fails is no error.
+// Run reads steps, a JSON object each, and writes a line of JSON for each as it is done: "result" or "exception" ("names", "message", "stackTrace" as
+// Murano writes it), and "traces": the arguments of the function trace(value) during the step. Each load begins anew. options are those of the classes. It
+// returns an error when a step cannot be read or written; a step that fails is no error.
 func Run(ctx context.Context, source muranopl.Source, steps io.Reader, out io.Writer, options ...muranopl.Option) error {
 	r := newRun(source, options)
 	decoder := json.NewDecoder(steps)

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/internal/database"
 )
 
-// NoteFacts keeps what was found in a package's files. A package that is gone meanwhile has nothing to keep.
+// NoteFacts stores the facts from a package's files, unless the package was deleted meanwhile.
 func (s *Store) NoteFacts(ctx context.Context, id string, facts catalog.Facts, parents map[string][]string) error {
 	err := database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {
 		done := tx.Model(&packageRow{ID: id}).Updates(map[string]any{"has_ui": facts.UI, "has_logo": facts.Logo, "has_supplier_logo": facts.SupplierLogo})

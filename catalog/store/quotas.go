@@ -12,10 +12,10 @@ import (
 // QuotaPackages is the number of packages that a project may have uploaded; quota.Bytes is how much they may take as archives.
 const QuotaPackages = "packages"
 
-// Option is something that New may be told.
+// Option is an option of New.
 type Option func(*Store)
 
-// Quotas are how much a project may have of what is kept here, unless an administrator says otherwise; without them it is unlimited.
+// Quotas sets the default limits of a project's objects in this store, which an administrator can change; by default there are none.
 func Quotas(limits quota.Limits) Option { return func(s *Store) { s.quotas.Defaults = limits } }
 
 func quotas() quota.Table {
@@ -32,7 +32,7 @@ func quotas() quota.Table {
 	}}
 }
 
-// Quotas tells what a project may have and has.
+// Quotas returns the limits and the use of a project.
 func (s *Store) Quotas(ctx context.Context, projectID string) (map[string]quota.Usage, error) {
 	return s.quotas.Usage(database.Reading(s.db.WithContext(ctx)), projectID)
 }

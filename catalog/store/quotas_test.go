@@ -72,7 +72,7 @@ func firstOf(t *testing.T, db *gorm.DB, project string) (id string) {
 	return id
 }
 
-// What was uploaded before there were quotas counts too.
+// Uploads from before quotas existed count too.
 func TestTheBytesOfFormerPackagesAreCounted(t *testing.T) {
 	test := func(t *testing.T, db *gorm.DB, err error) {
 		require.NoError(t, err)

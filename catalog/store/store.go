@@ -42,7 +42,7 @@ func Schema() database.Schema {
 	return database.Schema{Owner: "catalog", Files: files}
 }
 
-// New brings the catalog's tables up to date and returns the store.
+// New migrates the catalog's tables and returns the store.
 func New(ctx context.Context, db *gorm.DB, options ...Option) (*Store, error) {
 	if err := Schema().Migrate(ctx, db); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ type packageRow struct {
 	Updated     int64
 	Bytes       int64 // of the archive
 
-	// What is in the files; nil: not known yet.
+	// Facts of the files; nil: unknown.
 	HasUI           *bool
 	HasLogo         *bool
 	HasSupplierLogo *bool
@@ -216,7 +216,7 @@ func (s *Store) put(ctx context.Context, formerID string, record catalog.Record,
 		if err := s.quotas.Admit(tx, record.OwnerID, quota.Bytes, bytes); err != nil {
 			return err
 		}
-		if record.Public { // no unique key says which classes public packages have
+		if record.Public { // no unique key covers the classes of public packages
 			if err := alone(tx); err != nil {
 				return err
 			}
@@ -362,7 +362,7 @@ func (s *Store) DeletePackage(ctx context.Context, id string) error {
 	return nil
 }
 
-// UpdatePackage changes what of a package can change.
+// UpdatePackage changes the changeable fields of a package.
 func (s *Store) UpdatePackage(ctx context.Context, id string, change func(*catalog.Record) error) (catalog.Record, error) {
 	var record catalog.Record
 	err := database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {

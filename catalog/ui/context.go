@@ -35,7 +35,7 @@ func isBooleanOrNull(value any) (any, bool) {
 	return value, ok || value == nil
 }
 
-// functions are those that forms have besides YAQL's own (murano-dashboard, dynamic_ui/yaql_functions.py).
+// functions returns the functions of forms besides YAQL's own (murano-dashboard, dynamic_ui/yaql_functions.py).
 func (e *evaluation) functions() []*yaql.Function {
 	return []*yaql.Function{
 		{Name: "generateHostname", Kind: yaql.AsBoth, Doc: "the pattern with the number for each #; a name that nothing else has for an empty pattern",
@@ -89,7 +89,7 @@ func (e *evaluation) repeat(i *yaql.Invocation) (any, error) {
 	return list, nil
 }
 
-// ref keeps what a template makes under a name, so that other places of the model can lead to the same object.
+// ref stores the object of a template under a name, so that other places of the model can lead to the same object.
 func (e *evaluation) ref(i *yaql.Invocation) (any, error) {
 	template := i.Args[0].(string)
 	name, _ := i.Args[1].(string)

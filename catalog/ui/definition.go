@@ -32,7 +32,7 @@ type Form struct {
 	Region     *Value       // may be nil
 }
 
-// Field is what the user answers.
+// Field is a question to the user.
 type Field struct {
 	Place
 	Name string
@@ -52,7 +52,7 @@ type Validator struct {
 	Place
 	Expression *yaql.Expression
 	Pattern    *Value // a text, as SplitPattern reads it, or an expression; nil where there is an Expression
-	Message    *Value // what is said when it does not hold; may be nil
+	Message    *Value // the message when it does not hold; may be nil
 }
 
 // SplitPattern takes a regular expression out of "/pattern/flags"; a text without slashes is a pattern without flags.
@@ -65,7 +65,7 @@ func SplitPattern(text string) (pattern, flags string) {
 
 var slashes = regexp.MustCompile(`(?s)^/(.*)/([A-Za-z]*)$`)
 
-// Value is a value of a definition. Kind says which of the others holds it.
+// Value is a value of a definition. Kind selects the field that holds it.
 type Value struct {
 	Place
 	Kind       Kind
@@ -75,7 +75,7 @@ type Value struct {
 	Entries    []Entry // in the file's order
 }
 
-// Kind is what a Value is.
+// Kind is the kind of a Value.
 type Kind int
 
 // The kinds of values.
@@ -125,9 +125,9 @@ type Problem struct {
 	Place
 	File    string
 	Message string
-	// Warning tells that the form can be shown nevertheless.
+	// Warning marks a fault with which the form can still be shown.
 	Warning bool
-	// NoExpression tells that it is about a text that was probably meant to be an expression.
+	// NoExpression marks a text that was probably meant to be an expression.
 	NoExpression bool
 }
 

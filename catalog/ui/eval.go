@@ -21,23 +21,23 @@ const (
 	maxNested = 50
 )
 
-// limits are those that Murano's dashboard gives to expressions of forms.
+// limits are the limits of Murano's dashboard for expressions of forms.
 var limits = yaql.Limits{Items: 10_000, Memory: 1_000_000}
 
-// Input is what a user has filled in.
+// Input is a user's input.
 type Input struct {
-	// Values are those of fields, by form and field, as JSON has them. A field that is left out has its initial value.
+	// Values are the values of fields, by form and field, in JSON's types. An omitted field has its initial value.
 	Values map[string]map[string]any
 	// Name is the application's; asked for where Definition.Named.
 	Name string
 	// Package is the name to show of the package; "" for none. It goes into the model, where dashboards look for it.
 	Package string
-	// Parameters are what the method of Definition.ParametersSource returned; they go before those of the definition.
+	// Parameters are the result of the method of Definition.ParametersSource; they have precedence over the definition's.
 	Parameters map[string]any
 }
 
-// InputError is one thing that is wrong with what was filled in. Without a field it is about the form as a whole; without a form it is
-// about the application, of which the only field is "name".
+// InputError is one fault of the input. Without a field it is about the form as a whole; without a form it is about the application, whose only field is
+// "name".
 type InputError struct {
 	Form    string `json:"form"`
 	Field   string `json:"field"`
@@ -66,13 +66,13 @@ func (d *Definition) Describe(ctx context.Context, parameters map[string]any) ([
 	return result.Forms, err
 }
 
-// Evaluate checks what was filled in and makes the object model of it. What is wrong with the input is in Result.Errors; the error is
-// about the definition, or the context's.
+// Evaluate checks the input and makes the object model from it. Faults of the input are in Result.Errors; the error is about the definition, or the
+// context's.
 func (d *Definition) Evaluate(ctx context.Context, in Input) (Result, error) {
 	return d.evaluate(ctx, in, true)
 }
 
-// applicationName is what the dashboard demands of an application's name.
+// applicationName is the dashboard's rule for an application's name.
 var applicationName = regexp.MustCompile(`^[-\pL\pN_]+$`)
 
 func (d *Definition) evaluate(ctx context.Context, in Input, model bool) (Result, error) {
@@ -109,10 +109,10 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// Named tells whether the application's name is asked for besides the forms: definitions of 2.0 and 2.1 have a field of their own for it.
+// Named reports whether the application's name is asked for besides the forms: definitions of 2.0 and 2.1 have a field of their own for it.
 func (d *Definition) Named() bool { return d.Minor >= 2 }
 
-// raw is a value as expressions see it before it is evaluated: what is in it to be evaluated stays *yaql.Expression.
+// raw is a value as expressions see it before it is evaluated: its expressions stay *yaql.Expression.
 func raw(value *Value) any {
 	switch value.Kind {
 	case Expression:
@@ -162,7 +162,7 @@ func newEvaluation(ctx context.Context, d *Definition, in Input) *evaluation {
 		written := raw(parameter.Value)
 		value, err := e.value(written, e.over(nil))
 		if err != nil {
-			value = written // it needs what is not filled in yet, or whoever uses it is told what is wrong
+			value = written // it needs missing input, or its user gets the error
 		}
 		given[parameter.Name()] = value
 	}
@@ -181,7 +181,7 @@ func (e *evaluation) over(current *yaql.Entry) *yaql.Scope {
 	return e.scope.WithAll(map[string]any{"": data, "forms": data})
 }
 
-// value evaluates what stands in a definition: expressions wherever they are, and those in templates that they lead to.
+// value evaluates a value of a definition: its expressions, and the expressions in templates that they lead to.
 func (e *evaluation) value(written any, scope *yaql.Scope) (any, error) {
 	if e.values++; e.values > maxValues {
 		return nil, fmt.Errorf("the definition makes more than %d values", maxValues)
@@ -222,7 +222,7 @@ func (e *evaluation) value(written any, scope *yaql.Scope) (any, error) {
 	return written, nil
 }
 
-// dashboardKey is where Murano's dashboard keeps what it shows of an object (murano-dashboard, DASHBOARD_ATTRS_KEY).
+// dashboardKey is the key of the data of Murano's dashboard about an object (murano-dashboard, DASHBOARD_ATTRS_KEY).
 const dashboardKey = "_26411a1861294160833743e45d0eaad9"
 
 // application makes the object model.

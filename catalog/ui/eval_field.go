@@ -21,7 +21,7 @@ type FieldView struct {
 	// Type is one of Types, or "object" where the id of an object of one of the Classes is wanted.
 	Type    string   `json:"type"`
 	Classes []string `json:"classes,omitempty"`
-	// Cloud is the kind of what is chosen from in the cloud (/burano/v1/cloud/{kind}); "" for none.
+	// Cloud is the kind of choices from the cloud (/burano/v1/cloud/{kind}); "" for none.
 	Cloud            string            `json:"cloud,omitempty"`
 	Label            string            `json:"label"`
 	Description      string            `json:"description,omitempty"`
@@ -30,7 +30,7 @@ type FieldView struct {
 	EmptyMessage     string            `json:"empty_message,omitempty"` // where there is nothing to choose from
 	Required         bool              `json:"required"`
 	Hidden           bool              `json:"hidden"`
-	Secret           bool              `json:"secret"`            // not to be shown while it is typed, nor kept
+	Secret           bool              `json:"secret"`            // never shown while it is typed, and never stored
 	Confirm          bool              `json:"confirm,omitempty"` // to be typed twice
 	Initial          any               `json:"initial"`
 	MinLength        *int64            `json:"min_length,omitempty"` // characters
@@ -56,7 +56,7 @@ type Pattern struct {
 	Message string `json:"message,omitempty"`
 }
 
-// clouds are the look-ups for the types whose values are chosen from what the cloud has.
+// clouds are the look-ups for the types whose values are chosen from the cloud.
 var clouds = map[string]string{"flavor": "flavors", "image": "images", "keypair": "keypairs", "azone": "availability-zones", "network": "networks"}
 
 // options are the attributes of single types.
@@ -64,19 +64,19 @@ var options = map[string]string{"imageType": "image_type", "requirements": "requ
 	"muranoNetworks": "murano_networks", "allowAuto": "allow_auto", "includeVolumes": "include_volumes", "includeSnapshots": "include_snapshots",
 	"widgetAttrs": "widget_attrs"}
 
-// Texts that are said of values that are wrong, in the words of Django's forms.
+// Messages for wrong values, in the words of Django's forms.
 const (
 	wantedMessage  = "This field is required."
 	invalidMessage = "Enter a valid value."
 )
 
-// secret is what a password is held to where the definition has no validators for it (murano-dashboard, PasswordField).
+// secret is the rule for a password whose definition has no validators (murano-dashboard, PasswordField).
 const (
 	secretMessage = "The password must contain at least one letter, one number and one special character"
 	secretSigns   = `!@#$%^&*()_+|\/.,~?><:{}-`
 )
 
-// form shows a form and checks what was filled in.
+// form shows a form and checks its input.
 func (e *evaluation) form(form *Form) {
 	view := FormView{Name: form.Name, Fields: make([]FieldView, 0, len(form.Fields))}
 	if form.Region != nil {
@@ -96,7 +96,7 @@ func (e *evaluation) form(form *Form) {
 	}
 	e.forms, e.cleaned = append(e.forms, view), append(e.cleaned, current)
 	if len(e.errors) > before {
-		return // what is compared might be missing
+		return // operands might be missing
 	}
 	for _, validator := range form.Validators {
 		holds, err := e.holds(validator, e.over(nil), "")
@@ -118,7 +118,7 @@ func (e *evaluation) later(asked []string) bool {
 	})
 }
 
-// said is the message of a validator, or why it cannot be asked.
+// said is the message of a validator, or the reason why it cannot be evaluated.
 func said(message string, err error) string {
 	switch {
 	case err != nil:
@@ -158,8 +158,8 @@ func (e *evaluation) holds(validator *Validator, scope *yaql.Scope, text string)
 	return found(written, text)
 }
 
-// found looks for a pattern in a text. Patterns that Go's expressions do not know, with look-around or references, are those of
-// regexp2, which may take long and so are given little time.
+// found looks for a pattern in a text. Patterns that Go's expressions do not support, with look-around or references, are regexp2's, which may take long
+// and so get little time.
 func found(written, text string) (bool, error) {
 	pattern, flags := SplitPattern(written)
 	known, options := "", regexp2.None
@@ -205,7 +205,7 @@ func found(written, text string) (bool, error) {
 	return matches, nil
 }
 
-// textOf evaluates what should be a text; nil is "".
+// textOf evaluates a value to a text; nil is "".
 func (e *evaluation) textOf(value *Value, scope *yaql.Scope) (string, error) {
 	if value == nil {
 		return "", nil
@@ -246,13 +246,13 @@ func (f *filling) attribute(name string) any {
 	return value
 }
 
-// early reports whether one of these forms comes later, or has errors, so that what is asked of it may have no value yet.
+// early reports whether one of these forms comes later, or has errors, so that its values may be missing.
 func (f *filling) early(asked []string) bool {
 	others := slices.DeleteFunc(asked, func(name string) bool { return name == f.form.Name })
 	return f.later(others) || slices.ContainsFunc(f.errors, func(one InputError) bool { return slices.Contains(others, one.Form) })
 }
 
-// text is an attribute for people. What reads like an expression and has no value is a text after all.
+// text is an attribute for people. A text like an expression without a value is a text after all.
 func (f *filling) text(name string) string {
 	written := f.field.Attributes[name]
 	text, err := f.textOf(written, f.scope)
@@ -285,7 +285,7 @@ func (f *filling) number(name string) *int64 {
 	}
 }
 
-// fill evaluates the attributes, and checks the value; it returns what expressions see of it.
+// fill evaluates the attributes, and checks the value; it returns the field as expressions see it.
 func (f *filling) fill() any {
 	f.describe()
 	given, there := f.in.Values[f.form.Name][f.field.Name]
@@ -325,7 +325,7 @@ func (f *filling) describe() {
 	case "":
 		view.Type = "object"
 	case "boolean", "floatingip":
-		view.Type, view.Required = "boolean", false // what is not ticked is false
+		view.Type, view.Required = "boolean", false // an unticked box is false
 	case "password":
 		view.Confirm = f.truth("confirmInput", true)
 		if len(f.field.Validators) == 0 {
@@ -390,7 +390,7 @@ func (f *filling) choices() {
 	}
 }
 
-// message is what the definition says in such a case.
+// message is the definition's message for such a case.
 func (f *filling) message(when, otherwise string) string {
 	if message := f.view.Messages[when]; message != "" {
 		return message
@@ -398,7 +398,7 @@ func (f *filling) message(when, otherwise string) string {
 	return otherwise
 }
 
-// normal makes of what JSON or a definition has a value of expressions.
+// normal converts a value of JSON or of a definition for expressions.
 func normal(value any) any {
 	switch value := value.(type) {
 	case int:
@@ -426,7 +426,7 @@ var (
 	wholeText = regexp.MustCompile(`^\s*[+-]?[0-9]{1,18}(\.0*)?\s*$`)
 )
 
-// clean gives a value the form that its type has in expressions, or says what is wrong.
+// clean converts a value to its type's form in expressions, or returns a message.
 func (f *filling) clean(given any) (value any, message string) {
 	switch f.field.Type {
 	case "boolean", "floatingip":
@@ -457,7 +457,7 @@ func (f *filling) clean(given any) (value any, message string) {
 	return text, ""
 }
 
-// textual writes numbers, and what Heat takes as a text for its lists and maps: the defaults of such parameters.
+// textual writes numbers, and Heat's texts for lists and maps: the defaults of such parameters.
 func textual(given any) (string, bool) {
 	switch given := given.(type) {
 	case nil:

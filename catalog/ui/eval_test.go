@@ -40,7 +40,7 @@ func filled(t *testing.T, definition *ui.Definition, in ui.Input) ui.Result {
 	return result
 }
 
-// modelled is the model of what is filled in rightly.
+// modelled is the model of correct input.
 func modelled(t *testing.T, definition *ui.Definition, in ui.Input) map[string]any {
 	t.Helper()
 	result := filled(t, definition, in)
@@ -84,7 +84,7 @@ func at(t *testing.T, value any, path ...any) any {
 	return value
 }
 
-// headers are those of all objects in a model.
+// headers returns the headers of all objects in a model.
 func headers(value any) []map[string]any {
 	var found []map[string]any
 	switch value := value.(type) {
@@ -452,8 +452,8 @@ Forms:
 	require.Contains(t, messages, "{two later initial cannot be evaluated:")
 }
 
-// What Murano's dashboard takes (14.0): of what stands twice the last one, of a form of two keys the first one. It shows no form whose attributes ask for a later
-// one; here they are null until it is filled in.
+// This is the behaviour of Murano's dashboard (14.0): the last of duplicates, and the first form of two keys. It shows no form whose attributes use a
+// later one; here they are null until it is filled in.
 func TestFormsWithWhatStandsTwiceOrComesLaterAreFilledIn(t *testing.T) {
 	definition, problems := ui.Parse("ui.yaml", []byte(`
 Application: {'?': {type: org.test.App}, a: $.one.a, b: $.two.b, gone: $.two.gone}
@@ -590,7 +590,7 @@ func TestAPatternMayNotTakeLong(t *testing.T) {
 	require.Contains(t, result.Errors[0].Message, "takes too long")
 }
 
-// What a user sends is data: it is never evaluated.
+// A user's input is data: it is never evaluated.
 func TestValuesAreNoExpressions(t *testing.T) {
 	definition := parsed(t, "Version: 2\nApplication: {'?': {type: a.B}, value: $.one.it}\nForms: [{one: {fields: [{name: it, type: string}]}}]\n")
 	require.Equal(t, "$.one", modelled(t, definition, ui.Input{Values: values{"one": {"it": "$.one"}}})["value"])

@@ -19,7 +19,7 @@ const latest = 4
 
 var (
 	version = regexp.MustCompile(`^([0-9]+)(\.([0-9]+))?(\.[0-9]+)?$`)
-	// source is what ParametersSource may be: a method, or a class and its method.
+	// source matches ParametersSource: a method, or a class and its method.
 	source = regexp.MustCompile(`^([\pL_][\pL\pN_]*\.)*[\pL_][\pL\pN_]*$`)
 )
 
@@ -39,7 +39,7 @@ type parser struct {
 	file     string
 	problems []*Problem
 	nodes    int  // read so far
-	depth    int  // of the one that is read
+	depth    int  // of the present node
 	endless  bool // too many nodes, or too deep
 }
 
@@ -51,7 +51,7 @@ func (p *parser) wrong(at Place, format string, args ...any) { p.say(at, false, 
 
 func (p *parser) warn(at Place, format string, args ...any) { p.say(at, true, format, args...) }
 
-// yamlLine is how the YAML decoder says where it has failed.
+// yamlLine matches the line in an error of the YAML decoder.
 var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
 
 // documentBounds leave the rest to the parser, whose errors have places.
@@ -213,7 +213,7 @@ func formsOf(value *Value) (names []string) {
 	return names
 }
 
-// mentioned are the forms that an expression asks for: those of $.form and $forms.form.
+// mentioned returns the forms that an expression uses, in $.form and $forms.form.
 func mentioned(expression *yaql.Expression) (names []string) {
 	if expression == nil {
 		return nil
@@ -286,7 +286,7 @@ func (p *parser) validators(list *Value) []*Validator {
 	return all
 }
 
-// condition reads what should hold: an expression, in quotes too, or a map with a regular expression.
+// condition reads a condition: an expression, in quotes too, or a map with a regular expression.
 func (p *parser) condition(validator *Validator, expr *Value) {
 	switch {
 	case expr.Kind == Expression:

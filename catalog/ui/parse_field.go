@@ -9,7 +9,7 @@ import (
 var types = []string{"string", "text", "boolean", "integer", "password", "choice", "clusterip", "databaselist", "image", "flavor", "keypair",
 	"azone", "network", "securitygroup", "volume", "zone", "domain", "floatingip"}
 
-// shape is what an attribute may be, besides an expression.
+// shape is the shape of an attribute, besides an expression.
 type shape int
 
 const (
@@ -24,11 +24,11 @@ const (
 	media   // a map of js and css
 )
 
-// attribute is what a field may have besides name and type.
+// attribute is an attribute of a field besides name and type.
 type attribute struct {
 	name  string
 	shape shape
-	types []string // where it says something; nil for all
+	types []string // where it has an effect; nil for all
 }
 
 var attributes = []attribute{
@@ -166,10 +166,10 @@ func (p *parser) fieldType(field *Field, item *Value) {
 	}
 }
 
-// is says when a value has not the shape that is wanted.
+// is reports a value without the wanted shape.
 func (p *parser) is(value *Value, name string, wanted shape) {
 	if value.Kind == Expression {
-		return // what it gives is seen when it is evaluated
+		return // its value is checked when it is evaluated
 	}
 	switch wanted {
 	case text:

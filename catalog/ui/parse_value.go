@@ -22,9 +22,9 @@ const (
 var (
 	// plain are texts that are never taken for expressions (murano-dashboard, dynamic_ui/yaql_expression.py).
 	plain = regexp.MustCompile(`^[\s\pL\pN_.:]*$`)
-	// date is what YAML 1.1 takes for a date, and so no expression.
+	// date matches a date of YAML 1.1, which is no expression.
 	date = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt\s]|$)`)
-	// variable is what only an expression has.
+	// variable matches text that only an expression contains.
 	variable = regexp.MustCompile(`\$[\pL_]*([.\[)]|\s|$)`)
 )
 
@@ -61,7 +61,7 @@ func (p *parser) value(node *yaml.Node) *Value {
 	return value
 }
 
-// entries reads a map: its own keys, then those that "<<" merges in.
+// entries reads a map: its own keys, then the keys that "<<" merges in.
 func (p *parser) entries(value *Value, node *yaml.Node) {
 	own := map[string]int{} // where the key is among the entries
 	var merged []*Value
@@ -135,5 +135,5 @@ func (p *parser) expression(value *Value, node *yaml.Node) {
 	value.Kind, value.Constant, value.Expression = Expression, nil, expression
 }
 
-// isNull tells that there is nothing.
+// isNull reports whether the value is null.
 func (v *Value) isNull() bool { return v.Kind == Constant && v.Constant == nil }

@@ -30,8 +30,8 @@ func compileBacktracking(pattern string) (*backtracking, error) {
 	return &backtracking{compiled, names}, nil
 }
 
-// numberGroups writes Python's named groups, "(?P<name>…)", as groups without a name, and "(?P=name)" as a reference by number: the library
-// counts groups with a name after those without one, Python counts all in the order in which they begin.
+// numberGroups writes Python's named groups, "(?P<name>…)", as groups without a name, and "(?P=name)" as a reference by number: the library counts groups
+// with a name after groups without one, Python counts all in the order in which they begin.
 func numberGroups(pattern string) (numbered string, names []string) {
 	var b strings.Builder
 	names = []string{""}

@@ -33,7 +33,7 @@ func NewDict(entries ...Entry) *Dict {
 	return d
 }
 
-// put is for a map that nobody else has yet.
+// put adds to a map that is not shared yet.
 func (d *Dict) put(key, value any) {
 	if i, ok := d.place(key); ok {
 		d.entries[i].Value = value
@@ -152,7 +152,7 @@ func NewSet(members ...any) *Set {
 	return s
 }
 
-// put is for a set that nobody else has yet; it tells whether the member is new.
+// put adds to a set that is not shared yet; it reports whether the member is new.
 func (s *Set) put(member any) bool {
 	key := keyOf(member)
 	if _, has := s.index[key]; has {
@@ -166,7 +166,7 @@ func (s *Set) put(member any) bool {
 // Len is the number of members.
 func (s *Set) Len() int { return len(s.members) }
 
-// Has tells whether the value is a member.
+// Has reports whether the value is a member.
 func (s *Set) Has(value any) bool {
 	_, has := s.index[keyOf(value)]
 	return has

@@ -31,7 +31,7 @@ func (l *Lambda) Call(ctx context.Context, args ...any) (any, error) {
 	return value, nil
 }
 
-// Scope is what the lambda was written in, nil for a constant.
+// Scope is the scope of the lambda's definition, nil for a constant.
 func (l *Lambda) Scope() *Scope { return l.scope }
 
 // In is the lambda in another scope.
@@ -39,7 +39,7 @@ func (l *Lambda) In(scope *Scope) *Lambda {
 	return &Lambda{node: l.node, scope: scope, source: l.source}
 }
 
-// run is one evaluation: what it costs so far.
+// run is one evaluation, with its cost so far.
 type run struct {
 	ctx    context.Context
 	limits Limits
@@ -164,7 +164,7 @@ func (r *run) list(seq Seq) ([]any, error) {
 	return list, nil
 }
 
-// finish makes lists of the sequences in a result. What stands in several places is made anew for each, which counts.
+// finish makes lists of the sequences in a result. A sequence in several places is made anew for each, which counts.
 func (r *run) finish(value any) (any, error) {
 	if err := r.step(); err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func (r *run) attribute(receiver any, name string, scope *Scope) (any, error) {
 	return nil, noAttribute(TypeName(receiver), name, len(properties) > 0)
 }
 
-// noAttribute says that a receiver lacks an attribute; known tells whether values of another type have it.
+// noAttribute reports that a receiver lacks an attribute; known is true if values of another type have it.
 func noAttribute(receiver, name string, known bool) error {
 	if known {
 		return failure(NoMatch, "%s has no attribute %s", receiver, name).saying(`No function "#property#%s" matches supplied arguments`, name)
@@ -385,7 +385,7 @@ func (r *run) index(n *Index, scope *Scope) (any, error) {
 	return r.choose("[]", AsOperator, scope.setting.functions.named("[]", AsOperator), target, true, n.Args, scope)
 }
 
-// TypeName says in a word or two what a value is.
+// TypeName names the type of a value in a word or two.
 func TypeName(value any) string {
 	switch enter(value).(type) {
 	case nil:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind says how a function may be written.
+// Kind is the notation of a function's calls.
 type Kind uint8
 
 // The kinds; they may be joined.
@@ -20,14 +20,14 @@ const (
 	AsBoth = AsFunction | AsMethod
 )
 
-// Function is one overload of a function. Among those of a name the first whose parameters take the arguments is called.
+// Function is one overload of a function. Of the overloads of a name the first whose parameters accept the arguments is called.
 type Function struct {
 	Name string
 	Kind Kind
-	// Doc says in a sentence what the function does.
+	// Doc describes the function in a sentence.
 	Doc    string
 	Params []Param
-	// Pairs tells that "key => value" among the arguments is a *Pair of lambdas and not a named argument.
+	// Pairs makes "key => value" among the arguments a *Pair of lambdas and not a named argument.
 	Pairs bool
 	Call  func(*Invocation) (any, error)
 
@@ -45,7 +45,7 @@ type Param struct {
 	Keywords bool // takes all further named arguments, as map[string]any; the last
 }
 
-// Type tells whether a parameter takes a value, and may give it the form that the function wants.
+// Type reports whether a parameter accepts a value, and may convert it for the function.
 type Type func(value any) (any, bool)
 
 // Invocation is one call of a function.
@@ -72,11 +72,11 @@ func (i *Invocation) Context() context.Context { return i.run.ctx }
 // Functions is a table of functions. It does not change.
 type Functions struct {
 	byName map[string]*overloads
-	// lenient tells that every function is a method too and the other way round.
+	// lenient makes every function a method too and the other way round.
 	lenient bool
-	// keyed tells that functions of collections take maps as those of their keys.
+	// keyed lets functions of collections accept maps as lists of their keys.
 	keyed bool
-	// plain tells that numbers, texts and the like have only the operators of the standard library.
+	// plain reports that numbers, texts and the like have only the operators of the standard library.
 	plain bool
 }
 
@@ -127,7 +127,7 @@ func (f *Functions) Lenient() *Functions {
 	return &Functions{byName: f.byName, lenient: true, keyed: f.keyed, plain: f.plain}
 }
 
-// Keyed is the table with functions of collections that take maps as well, as those of their keys.
+// Keyed is the table with functions of collections that accept maps as well, as lists of their keys.
 func (f *Functions) Keyed() *Functions {
 	return &Functions{byName: f.byName, lenient: f.lenient, keyed: true, plain: f.plain}
 }
@@ -149,7 +149,7 @@ func (a *arguments) byKeys() bool {
 	return found
 }
 
-// Has tells whether there is a function of that name.
+// Has reports whether there is a function of that name.
 func (f *Functions) Has(name string) bool { return f.byName[name] != nil }
 
 // All lists the functions by name.
@@ -207,7 +207,7 @@ func (a *argument) lambda() *Lambda {
 	return &Lambda{node: a.node, scope: a.scope}
 }
 
-// arguments are those of one call.
+// arguments are the arguments of one call.
 type arguments struct {
 	positional []argument
 	named      []namedArgument
@@ -230,7 +230,7 @@ func (a *arguments) byName(name string) *argument {
 	return nil
 }
 
-// receiver is what the method was called on, as Python writes it.
+// receiver is the receiver of the method, as Python writes it.
 func (a *arguments) receiver() string {
 	if len(a.positional) == 0 {
 		return "None"
@@ -245,7 +245,7 @@ func (a *arguments) addValue(value any) {
 	a.positional = append(a.positional, argument{value: value, done: true})
 }
 
-// add tells positional arguments from named ones. Where pairs are wanted these stay where they are.
+// add separates positional from named arguments. Where pairs are wanted these stay in their place.
 func (a *arguments) add(nodes []Node, scope *Scope, pairs bool) error {
 	for _, node := range nodes {
 		mapping, isMapping := node.(*Mapping)
@@ -376,7 +376,7 @@ func (p *Param) bindNamed(r *run, f *Function, given *arguments) (map[string]any
 	return rest, true, nil
 }
 
-// describe lists what a call was given, for errors.
+// describe lists the arguments of a call, for errors.
 func describe(given *arguments) string {
 	var parts []string
 	for _, a := range given.positional {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// JSON makes of a value one that encoding/json writes as JSON knows it: texts of dates, spans and what else has no form there, text
-// keys, lists of sets, and numbers with a fraction, also of zero, where they are none of whole ones: 1.0.
+// JSON converts a value for encoding/json: dates, spans and other types without a form in JSON become texts, keys become texts, sets become lists, and
+// floats keep a fraction, also of zero: 1.0.
 func JSON(value any) any {
 	switch v := value.(type) {
 	case nil, bool, int, int64, string, json.Number:

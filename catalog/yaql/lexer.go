@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind says what a token is. A symbol of one character is that character.
+// tokenKind is the kind of a token. A symbol of one character is that character.
 type tokenKind byte
 
 const (
@@ -43,7 +43,7 @@ const (
 // kinds is how many kinds of tokens there are at most.
 const kinds = 128
 
-// role is what node a token most likely makes.
+// role is the most likely node of a token.
 type role byte
 
 const (
@@ -71,22 +71,22 @@ var roleOf = [kinds]role{
 	tokenThinArrow: aBinary, ':': aBinary,
 }
 
-// token is where a token stands in the source, in bytes.
+// token is the place of a token in the source, in bytes.
 type token struct {
 	kind        tokenKind
 	offset, end int32
 }
 
-// tokens are those of a source.
+// tokens are the tokens of a source.
 type tokens struct {
 	source string
 	few    [64]token
-	more   []token      // those that find no room in few
+	more   []token      // tokens that do not fit into few
 	count  [roles]int   // how many there are of a role
 	wrong  *SyntaxError // why they end before the source does
 }
 
-// at is the token of that number. Nobody asks for one after the end.
+// at returns the token of that number, which is not behind the end.
 func (s *tokens) at(number int) token {
 	if number < len(s.few) {
 		return s.few[number]
@@ -108,7 +108,7 @@ func (s *tokens) read() {
 	}
 }
 
-// class says what a token is that begins with a byte.
+// class is the class of a token's first byte.
 type class byte
 
 const (
@@ -228,7 +228,7 @@ func (s *tokens) word(start int) token {
 	return token{kind, int32(start), int32(end)}
 }
 
-// wordKind tells words that mean something from others.
+// wordKind distinguishes keywords from other words.
 func wordKind(word string) tokenKind {
 	switch word {
 	case "true":
@@ -348,8 +348,7 @@ func unquote(quoted string) string {
 	return text.String()
 }
 
-// unescape writes what the escape sequence at the beginning of s stands for and returns its length. An unknown one stands for
-// itself, as in Python.
+// unescape writes the meaning of the escape sequence at the beginning of s and returns its length. An unknown one means itself, as in Python.
 func unescape(text *strings.Builder, s string) int {
 	c := s[1]
 	if at := strings.IndexByte(`\'"abfnrtv`, c); at >= 0 {

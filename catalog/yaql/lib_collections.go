@@ -296,7 +296,7 @@ func collectionFunctions() []*Function {
 // restOfPairs takes pairs only.
 var restOfPairs = Param{Rest: true, Type: isA[*Pair]}
 
-// lazySequence takes what has no items yet.
+// lazySequence accepts sequences whose items are not computed yet.
 func lazySequence(value any) (any, bool) {
 	if _, ok := value.([]any); ok {
 		return nil, false

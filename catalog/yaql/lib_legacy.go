@@ -1,6 +1,6 @@
 package yaql
 
-// legacyFunctions go before those of the same name in old packages and in forms.
+// legacyFunctions have precedence over others of the same name in old packages and in forms.
 func legacyFunctions() []*Function {
 	return []*Function{
 		function("tuple", "a list of the arguments", func(i *Invocation) (any, error) { return arg[[]any](i, 0), nil }, rest(nil)),

@@ -1,6 +1,6 @@
 package yaql
 
-// logicFunctions are those on truth values, the branches, and those that make scopes.
+// logicFunctions are the functions on truth values, the branches, and the functions that make scopes.
 func logicFunctions() []*Function {
 	return []*Function{
 		function("bool", "what the value is where a truth value is wanted", func(i *Invocation) (any, error) { return Truth(i.Args[0]), nil }, need("value", nil)),

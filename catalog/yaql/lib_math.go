@@ -239,7 +239,7 @@ func extreme(name, doc string, wanted int) *Function {
 	}, need("a", nil), need("b", nil))
 }
 
-// incomparable says that two values cannot be compared by an operator.
+// incomparable reports that two values cannot be compared by an operator.
 func incomparable(a, b any, operator string) error {
 	return failure(NoMatch, "%s and %s cannot be compared", TypeName(a), TypeName(b)).saying(`No function "#operator_%s" matches supplied arguments`, operator)
 }

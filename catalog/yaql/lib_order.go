@@ -77,8 +77,8 @@ func thenBy(descending bool) body {
 	}
 }
 
-// groupBy gathers items by key. The aggregator sees a group's values; those of old, which expect the pair of key and values, are
-// known by failing on the values alone.
+// groupBy gathers items by key. The aggregator sees a group's values; old ones, which expect the pair of key and values, are recognised because they fail
+// on the values alone.
 func groupBy(i *Invocation, items []any) (any, error) {
 	places := make(map[any]int)
 	var groups []Entry // of key and []any

@@ -25,8 +25,8 @@ func whole(of func(i *Invocation, items []any) (any, error)) body {
 	}
 }
 
-// lazily makes a sequence of the list that a function gives. Those that are generators in Python's YAQL are made so, because there it can be
-// seen: a sequence has no index, cannot be multiplied, and list() takes its items.
+// lazily makes a sequence from a function's list. Functions that are generators in Python's YAQL are made lazy, because there it is visible: a sequence
+// has no index, cannot be multiplied, and list() takes its items.
 func lazily(call body) body {
 	return func(i *Invocation) (any, error) {
 		value, err := call(i)
@@ -40,7 +40,7 @@ func lazily(call body) body {
 // resequenced makes a function that looks at all items at once and gives others lazily.
 func resequenced(of func(i *Invocation, items []any) (any, error)) body { return lazily(whole(of)) }
 
-// filtered goes through the items for which keep says so; keep may end it by its second result.
+// filtered yields the items for which keep is true; keep may end it by its second result.
 func filtered(keep func(i *Invocation, item any, n int) (kept, end bool, err error)) body {
 	return stream(func(i *Invocation, source Seq, yield func(any, error) bool) {
 		n := 0
@@ -230,7 +230,7 @@ func generateMany(i *Invocation) (any, error) {
 	return made, nil
 }
 
-// merge lays one map over another; maps in both are merged too, down to the level (0: all the way).
+// merge merges one map over another; maps in both are merged too, down to the level (0: all levels).
 func merge(i *Invocation, a, b *Dict, level int64, lists, items *Lambda) (*Dict, error) {
 	made := NewDict(a.all()...)
 	for _, e := range b.all() {
@@ -322,7 +322,7 @@ func sliceWhere(i *Invocation, items []any) (any, error) {
 	return made, nil
 }
 
-// counted refuses a second argument that is negative; what is Python's word for it.
+// counted refuses a negative second argument; what is Python's name for it.
 func counted(call body, what string) body {
 	return func(i *Invocation) (any, error) {
 		if count := arg[int64](i, 1); count < 0 {

@@ -51,7 +51,7 @@ func (l linear) find(r *run, s string, count int) (found [][]int, err error) {
 
 func (l linear) names() []string { return l.compiled.SubexpNames() }
 
-// matched accounts for a match, and ends an evaluation that nobody wants any more.
+// matched accounts for a match, and ends a cancelled evaluation.
 func (r *run) matched(place []int) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -105,8 +105,7 @@ func (r *Regex) matches(of *run, s string) (bool, error) {
 	return found != nil, err
 }
 
-// patterns are the regular expressions that an expression has made so far; those that are written in it are compiled once, however
-// often it is evaluated.
+// patterns are the compiled regular expressions of an expression; constant ones are compiled once for all evaluations.
 type patterns struct {
 	known atomic.Pointer[map[string]*Regex] // a map does not change
 }
@@ -217,7 +216,7 @@ func atMost(count int64) int {
 	return int(count)
 }
 
-// replace puts for each match what with makes of it.
+// replace replaces each match by the result of with.
 func (r *Regex) replace(i *Invocation, s string, count int64, with func([]int) (string, error)) (any, error) {
 	found, err := r.find(i.run, s, atMost(count))
 	if err != nil {
@@ -244,7 +243,7 @@ func (r *Regex) replace(i *Invocation, s string, count int64, with func([]int) (
 // short is the length of texts in bytes below which a replacement takes so little memory that only its result counts.
 const short = 1 << 10
 
-// replacement is a piece of what comes in the place of a match: a text, or a group of the match.
+// replacement is a piece of a match's replacement: a text, or a group of the match.
 type replacement struct {
 	text  string
 	group int // -1 for a text

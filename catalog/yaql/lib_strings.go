@@ -46,7 +46,7 @@ func splitText(i *Invocation, fromRight bool) (any, error) {
 	} else {
 		parts = strings.Fields(s)
 	}
-	if limit < 0 || int64(len(parts)) <= limit || given && int64(len(parts)) == limit+1 { // what is left keeps its white space
+	if limit < 0 || int64(len(parts)) <= limit || given && int64(len(parts)) == limit+1 { // the rest keeps its white space
 		return textList(parts), nil
 	}
 	n := int(limit)

@@ -99,7 +99,7 @@ func date(parts [7]int64, offset time.Duration) (any, error) {
 	return t, nil
 }
 
-// tooLong says that a time span does not fit into 64 bits of nanoseconds.
+// tooLong reports that a time span does not fit into 64 bits of nanoseconds.
 func tooLong() error {
 	return failure(Overflow, "the time span is too long: at most it has 292 years")
 }

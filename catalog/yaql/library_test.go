@@ -19,10 +19,10 @@ type listed struct {
 	kind Kind
 }
 
-// inGrammar are the operators that the evaluator knows by itself, because they decide what of their operands is evaluated.
+// inGrammar are the operators of the evaluator itself, because they decide which of their operands are evaluated.
 var inGrammar = []string{".", "?.", "->", "and", "or", "not", "=", "!=", "=>"}
 
-// The list lies beside the project's root; where it is not, the test says so and passes.
+// The list lies beside the project's root; without it the test logs this and passes.
 func TestEveryFunctionOfTheReferenceIsThere(t *testing.T) {
 	path := filepath.Join(filepath.Dir(projectRoot(t)), "shared", "reference", "yaql-functions.txt")
 	file, err := os.Open(path)

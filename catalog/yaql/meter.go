@@ -7,13 +7,12 @@ import (
 	"unsafe"
 )
 
-// Meter is told what evaluations cost, while they run. It is safe for concurrent use.
+// Meter receives the cost of evaluations while they run. It is safe for concurrent use.
 type Meter interface {
-	// Spend is told the steps that an evaluation took since it last told, and the bytes of the values that it made. An error ends the
-	// evaluation.
+	// Spend gets the steps that an evaluation took since its last report, and the bytes of its new values. An error ends the evaluation.
 	Spend(steps, bytes int) error
-	// Ended is told at the end of an evaluation what it took since it last told, and of how many bytes in all it was told: what it
-	// made is kept by somebody else now, or by nobody.
+	// Ended gets, at the end of an evaluation, its cost since the last report, and the total of reported bytes: its values are now held by others, or
+	// garbage.
 	Ended(steps, bytes, told int) error
 }
 
@@ -21,20 +20,20 @@ type Meter interface {
 type MeterKey struct{}
 
 const (
-	// tellSteps and tellBytes are what an evaluation spends before it tells the meter.
+	// tellSteps and tellBytes are the cost between two reports to the meter.
 	tellSteps, tellBytes = 256, 64 << 10
 	// yieldSteps is how many steps an evaluation takes before it lets others have the processor: some tenths of a millisecond.
 	yieldSteps = 4096
 )
 
-// tell tells the meter what was spent since it was last told.
+// tell reports the cost since the last report to the meter.
 func (r *run) tell() error {
 	steps, bytes := r.steps-r.toldSteps, r.memory-r.toldBytes
 	r.toldSteps, r.toldBytes = r.steps, r.memory
 	return r.meter.Spend(steps, bytes)
 }
 
-// pause is called once in a while: it ends an evaluation that nobody wants any more, and lets others have the processor.
+// pause is called once in a while: it ends a cancelled evaluation, and yields the processor.
 func (r *run) pause() error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -48,7 +47,7 @@ func (r *run) pause() error {
 	return r.tell()
 }
 
-// ended tells the meter that the evaluation ended with err.
+// ended reports to the meter that the evaluation ended with err.
 func (r *run) ended(err error) error {
 	if r.meter == nil {
 		return err
@@ -59,7 +58,7 @@ func (r *run) ended(err error) error {
 	return err
 }
 
-// longText is from which length on a text is worth a look at who shares its memory.
+// longText is the length from which on a text is checked for shared memory.
 const longText = 1 << 10
 
 // apart copies texts that are small parts of a long argument, so that keeping a part does not keep the whole.

@@ -88,7 +88,7 @@ func (r *run) overloaded(operator string, scope *Scope, operands ...any) (any, e
 	return r.chooseAmong(operator, AsOperator, scope.setting.functions.named(operator, AsOperator), &given, nil, nil, scope)
 }
 
-// quick does what the table of functions would do where that is known without looking.
+// quick evaluates common operators without the table of functions.
 func (r *run) quick(operator string, operands []any) (any, bool) {
 	if len(operands) != 2 {
 		return nil, false

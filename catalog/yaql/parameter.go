@@ -58,7 +58,7 @@ func iterable(value any) (any, bool) {
 	return nil, false
 }
 
-// isSequence tells whether a value's items are still to be made.
+// isSequence reports whether a value's items are still to be computed.
 func isSequence(value any) bool {
 	switch value.(type) {
 	case Seq, *ordering:
@@ -86,7 +86,7 @@ func sequence(items []any) Seq {
 	}
 }
 
-// absent is the default of parameters that tell "left out" from null.
+// absent is the default of parameters that distinguish a missing argument from null.
 type absent struct{}
 
 // The forms of parameters.
@@ -143,7 +143,7 @@ func (i *Invocation) number(n int) float64 {
 
 func (i *Invocation) lambda(n int) *Lambda { return arg[*Lambda](i, n) }
 
-// call evaluates a lambda that was given; what it returns is truth where only that counts.
+// call evaluates a given lambda; its result is a boolean where only that counts.
 func (i *Invocation) call(l *Lambda, args ...any) (any, error) {
 	value, err := i.run.apply(l, args...)
 	return enter(value), err

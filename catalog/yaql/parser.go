@@ -19,7 +19,7 @@ func (e *Expression) String() string { return e.source }
 // Root is the parsed form.
 func (e *Expression) Root() Node { return e.root }
 
-// SyntaxError says what is wrong with a text that is no expression.
+// SyntaxError is a fault of a text that is no expression.
 type SyntaxError struct {
 	Source  string
 	Offset  int // in bytes
@@ -44,8 +44,8 @@ const (
 // Parse parses an expression. The error is a *SyntaxError.
 func Parse(source string) (*Expression, error) { return parsed(source, false) }
 
-// ParseLegacy is Parse in the grammar of YAQL 0.2, which has tuples: 1 => 2 => 3 is a list of three. Murano's own engines, also those of old packages and of
-// forms, do not have it.
+// ParseLegacy is Parse in the grammar of YAQL 0.2, which has tuples: 1 => 2 => 3 is a list of three. Murano's own engines, also the engines of old
+// packages and of forms, do not have it.
 func ParseLegacy(source string) (*Expression, error) { return parsed(source, true) }
 
 func parsed(source string, tuples bool) (*Expression, error) {
@@ -96,7 +96,7 @@ const (
 	bindType
 )
 
-// bindings are how strongly tokens bind, 0 for those that are no operators between two operands.
+// bindings are the strengths with which tokens bind, 0 for tokens that are no operators between two operands.
 var bindings = [kinds]int8{
 	tokenThinArrow: bindArrow,
 	tokenOr:        bindOr,
@@ -120,7 +120,7 @@ type parser struct {
 	depth  int
 	tuples bool // there are some
 
-	// Where nodes lie: those of a kind side by side, since allocating them one by one takes more time than all the rest.
+	// The memory of nodes: nodes of a kind side by side, since allocating them one by one takes more time than all the rest.
 	literals  slab[Literal]
 	keywords  slab[Keyword]
 	variables slab[Variable]
@@ -167,7 +167,7 @@ func (p *parser) take() token {
 // text is a token as it is written.
 func (p *parser) text(t token) string { return p.source[t.offset:t.end] }
 
-// unexpected says that the next token is not what was wanted.
+// unexpected reports that the next token is not the wanted one.
 func (p *parser) unexpected(wanted string) *SyntaxError {
 	if p.token.kind == tokenWrong {
 		return p.wrong
@@ -183,7 +183,7 @@ func (p *parser) misplaced(t token, wanted string) *SyntaxError {
 	return misused(t, fmt.Sprintf("expected %s, found %s", wanted, found))
 }
 
-// misused says what is wrong about a token where it stands.
+// misused reports a fault of a token at its place.
 func misused(t token, message string) *SyntaxError {
 	return &SyntaxError{Offset: int(t.offset), Message: message}
 }
@@ -253,7 +253,7 @@ func (p *parser) expression(weakest int) (Node, *SyntaxError) {
 	}
 }
 
-// called tells whether the next token, a parenthesis, is that of a call of the value before it; nothing stands between them.
+// called reports whether the next token, a parenthesis, begins a call of the value directly before it.
 func (p *parser) called(left Node) bool {
 	if p.end != p.token.offset {
 		return false

@@ -197,7 +197,7 @@ func TestAnErrorSaysWhereItIs(t *testing.T) {
 	require.EqualError(t, err, `there is no method nothing (at column 15 of "1 + $.select($.nothing(2)).sum()")`)
 }
 
-// What yaql 2.0.0 of Debian says, of lists as tuples and of maps as FrozenDict.
+// The messages of Debian's yaql 2.0.0, with lists as tuples and maps as FrozenDict.
 func TestErrorsAreKnownByPythonsNamesAndMessages(t *testing.T) {
 	for source, wanted := range map[string][2]string{
 		"[1,2].single()":            {"StopIteration", "Collection contains more than one item"},
@@ -278,7 +278,7 @@ func TestListsAreTextsAsPythonsTuplesAre(t *testing.T) {
 	}
 }
 
-// What python3-yaql 2.0 gives for the same.
+// The results of python3-yaql 2.0 for the same.
 func TestEdgesAreWherePythonHasThem(t *testing.T) {
 	for source, wanted := range map[string]any{
 		"[1, 2, 3].delete(-2)": "1, 2, 3", "[1, 2, 3].delete(-1, 3)": "3", "[1, 2, 3].delete(1, -1)": "1", "[1, 2, 3].delete(true)": "1, 3",
@@ -383,7 +383,7 @@ func TestTrueIsOne(t *testing.T) {
 	}
 }
 
-// What Python's re does with patterns that Go's expressions do not know.
+// The behaviour of Python's re for patterns that Go's expressions do not support.
 func TestPatternsMayLookAroundAndReferBack(t *testing.T) {
 	for source, wanted := range map[string]any{
 		"'foobar' =~ 'foo(?=bar)'":                                                 true,

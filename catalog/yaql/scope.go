@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Limits bound what one evaluation may cost. A zero means the default.
+// Limits limit the cost of one evaluation. Zero is the default.
 type Limits struct {
 	Items  int // of any one sequence; default 10,000
 	Memory int // bytes of all values made, roughly; default 16 MiB
@@ -28,17 +28,16 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Dialect is how a host takes part in the language; each function may be nil. Those that return a bool say false when the matter is
-// none of theirs.
+// Dialect is a host's part in the language; each function may be nil. Functions that return a bool return false for values that are not the host's.
 type Dialect struct {
 	// Attribute reads receiver.name.
 	Attribute func(ctx context.Context, receiver any, name string) (any, bool, error)
 	// Method calls receiver.name(args, named).
 	Method func(ctx context.Context, receiver any, name string, args []any, named map[string]any) (any, bool, error)
-	// Owns tells that methods of the receiver are the host's: Method is asked before the table of functions.
+	// Owns reports whether methods of the receiver are the host's: Method is tried before the table of functions.
 	Owns func(receiver any) bool
-	// Responds tells whether Method knows that method of a receiver that is the host's; nil: whatever its name. Of other methods the
-	// arguments are not evaluated before it is known which function takes them.
+	// Responds reports whether Method knows that method of a receiver of the host; nil: every name. For other methods the arguments are not evaluated
+	// before the overload is chosen.
 	Responds func(receiver any, name string) bool
 	// Index reads receiver[args].
 	Index func(ctx context.Context, receiver any, args []any) (any, bool, error)
@@ -48,7 +47,7 @@ type Dialect struct {
 	Is func(ctx context.Context, value, class any) (bool, error)
 }
 
-// Scope is what an expression is evaluated in: data, variables, functions. It does not change; With and Define make new ones.
+// Scope is the environment of an expression: data, variables, functions. It does not change; With and Define make new ones.
 type Scope struct {
 	outer   *Scope
 	setting *setting
@@ -63,7 +62,7 @@ type Scope struct {
 	nearest *Scope
 }
 
-// setting is what a scope has in common with those that are made of it.
+// setting is the part of a scope that derived scopes share.
 type setting struct {
 	functions *Functions
 	dialect   *Dialect
@@ -122,7 +121,7 @@ func (s *Scope) Assign(name string, value any) *Scope {
 
 func (s *Scope) within() *Scope { return &Scope{outer: s, setting: s.setting, nearest: s.nearest} }
 
-// Define makes a scope with one more function, which goes before those of the same name.
+// Define makes a scope with one more function, which has precedence over others of the same name.
 func (s *Scope) Define(function *Function) *Scope {
 	inner := s.within()
 	inner.defined, inner.nearest = function, inner
@@ -211,7 +210,7 @@ func (s *Scope) candidates(name string, kind Kind) []*Function {
 
 // Error is why an expression has no value.
 type Error struct {
-	// Name is the name that Murano's exceptions have, without a module: what "Catch: With" in a class names.
+	// Name is the name of Murano's exception, without a module, as "Catch: With" in a class has it.
 	Name    string
 	Message string
 	Said    string // the message in Python's words; "" where there are none
@@ -249,7 +248,7 @@ const (
 	TooMuchMemory = "MemoryQuotaExceededException"
 )
 
-// saying adds what Python's YAQL says.
+// saying adds the message of Python's YAQL.
 func (e *Error) saying(format string, args ...any) *Error {
 	e.Said = fmt.Sprintf(format, args...)
 	return e

@@ -1,7 +1,7 @@
 package yaql
 
-// maxWritten is how many bytes a value may have when it is written out or compared: what stands in several places counts in each of them. A list of
-// 10,000 references to one text is small in memory, and forty lists, each with the next one twice, would be written without end.
+// maxWritten is the maximum size in bytes of a value that is written out or compared: a part in several places counts in each of them. A list of 10,000
+// references to one text is small in memory, and forty lists, each with the next one twice, would be written without end.
 const maxWritten = 16 << 20
 
 // Size is about how many bytes a value has when it is written out; more than the limit for a larger one.

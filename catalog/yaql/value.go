@@ -16,7 +16,7 @@ type Seq = iter.Seq2[any, error]
 // Entry is a key and its value.
 type Entry struct{ Key, Value any }
 
-// Pair is "key => value" as a value: what functions that take pairs are given.
+// Pair is "key => value" as a value: an argument of functions with pairs.
 type Pair struct{ Key, Value any }
 
 // enter makes of data, as JSON or YAML decoders or Go code give it, a value of the language; only the outermost level is looked at.
@@ -50,8 +50,8 @@ func enter(value any) any {
 	return value
 }
 
-// Plain makes of a value what encoding/json would make of its JSON, but with int64: maps with string keys only become
-// map[string]any, sets become lists. Values of other types stay as they are.
+// Plain converts a value as encoding/json would read its JSON, but with int64: maps with string keys only become map[string]any, sets become lists. Values
+// of other types stay as they are.
 func Plain(value any) any {
 	switch v := enter(value).(type) {
 	case []any:
@@ -83,7 +83,7 @@ func Plain(value any) any {
 	}
 }
 
-// Truth is what Python takes a value for where a truth value is wanted.
+// Truth is Python's truth value of a value.
 func Truth(value any) bool {
 	switch v := enter(value).(type) {
 	case nil:
@@ -187,7 +187,7 @@ func inPython(value any) string {
 	return b.String()
 }
 
-// typeInPython is what Python calls the type of a value.
+// typeInPython is Python's name of the type of a value.
 func typeInPython(value any) string {
 	switch enter(value).(type) {
 	case nil:
@@ -214,7 +214,7 @@ func typeInPython(value any) string {
 	return "object"
 }
 
-// classInPython is what Python writes for the type of a value.
+// classInPython is Python's notation for the type of a value.
 func classInPython(value any) string {
 	name := typeInPython(value)
 	if name == "FrozenDict" {
@@ -275,7 +275,7 @@ func writeText(b *strings.Builder, value any) {
 	}
 }
 
-// floatText writes a float the way Python does: always with a point or an exponent.
+// floatText writes a float as Python does: always with a point or an exponent.
 func floatText(f float64) string {
 	switch {
 	case math.IsInf(f, 1):

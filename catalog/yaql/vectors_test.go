@@ -26,7 +26,7 @@ type vector struct {
 	Raises           string
 }
 
-// The recorded evaluations lie beside the project's root; where they are not, the test says so and passes.
+// The recorded evaluations lie beside the project's root; without them the test logs this and passes.
 func TestExpressionsGiveWhatTheReferenceGives(t *testing.T) {
 	vectors := readVectors(t)
 	pending := pendingVectors(t)
@@ -96,7 +96,7 @@ func pendingVectors(t *testing.T) []string {
 	return strings.Fields(string(text))
 }
 
-// check tells what is wrong, "" when nothing is.
+// check returns the difference, "" for none.
 func (v vector) check(t *testing.T) string {
 	functions := Standard()
 	if v.Engine != "standard" {
@@ -128,7 +128,7 @@ func (v vector) check(t *testing.T) string {
 	return ""
 }
 
-// functions are those that the recording defined for its tests.
+// functions returns the functions that the recording defined for its tests.
 func (v vector) functions() []*Function {
 	takes := func(t Type) func(*Invocation) (any, error) {
 		return func(i *Invocation) (any, error) { return i.Args[0], nil }
@@ -229,7 +229,7 @@ func recorded(t *testing.T, value any) any {
 	return value
 }
 
-// same compares a recorded value with what came out: sets were recorded as lists without an order.
+// same compares a recorded value with the result: sets were recorded as lists without an order.
 func same(wanted, got any) bool {
 	switch g := enter(got).(type) {
 	case *Set:
@@ -253,7 +253,7 @@ func same(wanted, got any) bool {
 	return Equal(wanted, got)
 }
 
-// What the reference gives for tuples (python-yaql 2.0, legacy.YaqlFactory).
+// The reference's results for tuples (python-yaql 2.0, legacy.YaqlFactory).
 func TestTuplesOfTheOldGrammarAreLists(t *testing.T) {
 	two, three := []any{int64(1), int64(2)}, []any{int64(1), int64(2), int64(3)}
 	for text, wanted := range map[string]any{
