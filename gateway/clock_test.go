@@ -20,8 +20,8 @@ import (
 // clockVariable lets a test set the machine's clock. `make test-clock` sets it, in a guest that has one of its own.
 const clockVariable = "BURANO_CLOCK"
 
-// TestAGatewayServesOnWhenTheClockJumps sets the clock of the machine, which is that of the daemon, of HAProxy, of etcd and of clients, an hour and a year
-// forward and back. What clients think the time is goes on steadily.
+// TestAGatewayServesOnWhenTheClockJumps sets the clock of the machine, which the daemon, HAProxy, etcd and clients share, an hour and a year forward and
+// back. The clients' own notion of time is steady.
 func TestAGatewayServesOnWhenTheClockJumps(t *testing.T) {
 	if os.Getenv(clockVariable) == "" {
 		t.Skip("`make test-clock` runs this: it sets the clock")
@@ -121,7 +121,7 @@ func TestAGatewayServesOnWhenTheClockJumps(t *testing.T) {
 			return err
 		})
 		require.Less(t, time.Since(since), time.Minute)
-		if i == 2 { // a daemon that starts while the clock is wrong takes over what is there
+		if i == 2 { // a daemon that starts while the clock is wrong takes the present state over
 			stop()
 			stop = n.run(t)
 		}
@@ -130,7 +130,7 @@ func TestAGatewayServesOnWhenTheClockJumps(t *testing.T) {
 	unharmed(t, load)
 }
 
-// greet opens a TLS session with a port as a client does that trusts its certificate, and whose clock says now.
+// greet opens a TLS session with a port as a client that trusts its certificate and has the time now.
 func greet(port uint16, now time.Time) error {
 	trusted := x509.NewCertPool()
 	config := &tls.Config{ServerName: "this-host-has-no-certificate.invalid", RootCAs: trusted, Time: func() time.Time { return now }}

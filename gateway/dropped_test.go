@@ -33,10 +33,10 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// TestNothingIsDroppedWhileRoutesChange has clients use routes that nobody changes, and one whose backends are replaced as pods are, while everything
-// else changes at random: sites, paths, pools, ports, weights, certificates, and the daemon itself. No request fails and none gets another's answer; in the
-// end what is left of the changes is served. BURANO_GATEWAY_CHANGES is how many changes there are, which `make soak` sets to 1,000; from that
-// number on there are 1,000 requests a second, 50 transfers and 50 WebSockets at a time.
+// TestNothingIsDroppedWhileRoutesChange lets clients use routes that are not changed, and one whose backends are replaced like pods, while everything else
+// changes at random: sites, paths, pools, ports, weights, certificates, and the daemon itself. No request fails and none gets another's answer; in the end
+// the resulting routes are served. BURANO_GATEWAY_CHANGES is the number of changes, which `make soak` sets to 1,000; from that number on there are 1,000
+// requests a second, 50 transfers and 50 WebSockets at a time.
 func TestNothingIsDroppedWhileRoutesChange(t *testing.T) {
 	changes, rate, long, takes := 40, 200, 5, 2*time.Second
 	if text := os.Getenv("BURANO_GATEWAY_CHANGES"); text != "" {
@@ -112,7 +112,7 @@ const (
 	transferred = "that was all"
 )
 
-// changingWorld is what a gateway serves. What clients use is kept; spare is for the changes.
+// changingWorld is the set of served routes. Routes of clients stay; spare is for the changes.
 type changingWorld struct {
 	node             *node
 	stop             func()
@@ -326,7 +326,7 @@ func (w *changingWorld) move(t *testing.T) {
 	w.moving = next
 }
 
-// await waits longer than the other tests of this package: beside all those clients a change may take its time.
+// await waits longer than the other tests of this package: beside all these clients a change may take its time.
 func await(t *testing.T, what string, try func() error) {
 	t.Helper()
 	err := wait.Every(time.Millisecond).For(2*time.Minute).Until(t.Context(), func(context.Context) error {
@@ -338,7 +338,7 @@ func await(t *testing.T, what string, try func() error) {
 	require.NoError(t, err, what)
 }
 
-// converges waits until what is left of the changes is served.
+// converges waits until the resulting routes are served.
 func (w *changingWorld) converges(t *testing.T) {
 	t.Helper()
 	of := func(pool string) (names []string) {
@@ -372,17 +372,17 @@ func (w *changingWorld) converges(t *testing.T) {
 	}
 }
 
-// use is a way to ask for something.
+// use is one kind of request.
 type use struct {
 	name string
 	port uint16
 	tls  bool
 	host string
 	path string
-	from []string // who may answer: names, or the beginning of a name with a dash
+	from []string // the allowed responders: names, or the beginning of a name with a dash
 }
 
-// uses are those of the routes that are kept.
+// uses returns the requests to the unchanged routes.
 func (w *changingWorld) uses() []use {
 	kept := []string{"kept-"}
 	return []use{
@@ -393,9 +393,9 @@ func (w *changingWorld) uses() []use {
 	}
 }
 
-// clients count what fails. They repeat nothing: a request without an answer has failed. A kept connection is left only when an answer says so
-// (Connection: close, RFC 9112 section 9.6), and one without HTTP's rules after as long as a transfer takes: with a worker of HAProxy that a reload has
-// replaced it ends at the 50th reload after that.
+// clients count failures. They repeat nothing: a request without an answer has failed. A persistent connection is closed only when an answer requests it
+// (Connection: close, RFC 9112 section 9.6). One without HTTP's rules is closed after the duration of a transfer: with a worker of HAProxy that a reload
+// has replaced it ends at the 50th reload after that.
 type clients struct {
 	trusted *x509.CertPool
 	stop    context.CancelFunc
@@ -409,7 +409,7 @@ type clients struct {
 	slowest time.Duration
 }
 
-// start has clients send so many requests a second, half on new and half on kept connections, and as many transfers and WebSockets at a time as long says.
+// start lets clients send rate requests a second, half on new and half on persistent connections, with long transfers and WebSockets at a time.
 func (c *clients) start(t *testing.T, w *changingWorld, rate, long int) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop, c.asked = stop, make(map[string]int)
@@ -478,7 +478,7 @@ func (c *clients) repeat(ctx context.Context, kind string, pause time.Duration, 
 	})
 }
 
-// end stops the clients and waits for what is under way.
+// end stops the clients and waits for requests in progress.
 func (c *clients) end() {
 	c.stop()
 	c.group.Wait()
@@ -523,7 +523,7 @@ func (c *clients) once(one use) error {
 	return err
 }
 
-// request asks and reads the answer; last says that the gateway wants no more on this connection.
+// request sends a request and reads the answer; last is true when the gateway closes the connection.
 func request(connection net.Conn, reader *bufio.Reader, one use, kept string) (last bool, err error) {
 	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
 		return false, err

@@ -100,7 +100,7 @@ func TestRoutesChangeOnWhenTheLeaderOfEtcdIsLost(t *testing.T) {
 	unharmed(t, load)
 }
 
-// awayVariable says how long etcd is away. `make soak` sets it to a minute, and has the leader of etcd lost more often.
+// awayVariable sets how long etcd is down. `make soak` sets it to a minute, and loses the leader of etcd more often.
 const awayVariable = "BURANO_ETCD_AWAY"
 
 func TestTrafficGoesOnWhileEtcdIsAway(t *testing.T) {
@@ -123,7 +123,7 @@ func TestTrafficGoesOnWhileEtcdIsAway(t *testing.T) {
 	n.server.Stop()
 	gone := time.Now()
 	n.says(t, "lost etcd", 1)
-	stop() // the daemon starts again meanwhile, and finds nobody to ask
+	stop() // the daemon restarts meanwhile, without etcd
 	n.run(t)
 	await(t, "etcd is away long enough", func() error {
 		if passed := time.Since(gone); passed < away {
@@ -158,7 +158,7 @@ func TestAnHAProxyThatWasKilledComesBackWithTheRoutesOfNow(t *testing.T) {
 	answers(t, port, "b")
 }
 
-// TestAnHAProxyThatEndsBeforeItsFileFollowsHasTheServersOfNow has nothing else tell the daemon to look: etcd is silent, and resyncs are far away.
+// TestAnHAProxyThatEndsBeforeItsFileFollowsHasTheServersOfNow excludes other triggers of the daemon: etcd is silent, and resyncs are far away.
 func TestAnHAProxyThatEndsBeforeItsFileFollowsHasTheServersOfNow(t *testing.T) {
 	n := newNode(t)
 	n.resync, n.writeAfter = time.Hour, time.Hour

@@ -1,7 +1,7 @@
-// Package gateway is the daemon of a gateway node: it watches the routes in etcd and has HAProxy serve them and the firewall admit them.
+// Package gateway is the daemon of a gateway node: it watches the routes in etcd, lets HAProxy serve them and the firewall admit them.
 //
-// What is closed is closed in the firewall first, what is opened is opened there last, when HAProxy really listens. Without etcd
-// everything stays as it is; when the daemon ends, HAProxy and the firewall go on.
+// A port is closed in the firewall first, and opened there last, when HAProxy really listens. Without etcd everything stays as it is; when the daemon
+// ends, HAProxy and the firewall continue.
 package gateway
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// Config says where routes come from and what serves them.
+// Config has the source of routes and the servers for them.
 type Config struct {
 	Etcd *clientv3.Client
 	// Name is that of this node; without it there are no certificates.
@@ -40,10 +40,10 @@ type Config struct {
 	Open     []uint16       // ports of the node itself that the firewall lets in from everywhere
 	Firewall Firewall       // nil: the nftables table of this node
 	Metrics  netip.AddrPort // where its metrics are; invalid: nowhere
-	// StatusSocket is where it tells how it is (see AskStatus); "": nowhere.
+	// StatusSocket is the socket for its status (see AskStatus); "": none.
 	StatusSocket string
 	Coalesce     time.Duration // how long changes are gathered before they are applied; 5 ms
-	Resync       time.Duration // how often everything is compared with what is wanted, changed or not; 10 s
+	Resync       time.Duration // interval of the comparison of everything with the desired state, changed or not; 10 s
 	Logger       *slog.Logger
 }
 
@@ -53,7 +53,7 @@ type Firewall interface {
 	Guard(ctx context.Context) error
 	// Publish admits exactly these ports.
 	Publish(ctx context.Context, ports []uint16) error
-	// Refresh makes good what somebody else changed.
+	// Refresh repairs changes of others.
 	Refresh(ctx context.Context) error
 }
 
@@ -114,13 +114,13 @@ type gateway struct {
 	web     *follow.Folder[route.Part]
 	sealed  *follow.Folder[certificate]
 	known   *knowledge
-	wake    func()            // has the loop apply what has changed
+	wake    func()            // lets the loop apply changes
 	all     atomic.Bool       // it is to apply everything
 	done    bool              // everything that was known is applied
 	open    []uint16          // ports that the firewall admits, as far as we know
 	started bool              // something was applied
-	refused map[uint16]string // what was logged about ports that cannot be served
-	trouble string            // what was last logged as failing
+	refused map[uint16]string // the logged reasons of ports that cannot be served
+	trouble string            // the last logged failure
 }
 
 // watch follows the routes in etcd until the context ends, and has changes applied; wait returns when it is over.
@@ -141,7 +141,7 @@ func (g *gateway) again() {
 	g.wake()
 }
 
-// loop applies what is known of etcd: what has changed, where that is enough, or everything.
+// loop applies the state of etcd: the changes, where that is enough, or everything.
 func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 	loop.Run(ctx, loop.Config{Changed: changed, Coalesce: g.config.Coalesce, Resync: g.config.Resync}, func(ctx context.Context, resync bool) bool {
 		at := route.Applied{Routes: g.routes.Revision(), HTTP: g.web.Revision(), Certificates: g.sealed.Revision()}
@@ -154,12 +154,12 @@ func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 		routes, known := g.routes.Values()
 		web, webKnown := g.wanted()
 		if !known || !webKnown {
-			return true // nothing was read from etcd yet: what is there serves on
+			return true // nothing was read from etcd yet: the present state stays
 		}
 		if resync || !g.started {
 			g.tellKey(ctx)
 		}
-		// A daemon that is asked to stop brings to its end what it has begun: a reload that nobody waits for may leave HAProxy with servers of before.
+		// A stopping daemon finishes a begun change: a reload that is not waited for may leave HAProxy with former servers.
 		complete, err := g.apply(context.WithoutCancel(ctx), routes, web, at, resync)
 		if ctx.Err() == nil {
 			g.report(err)
@@ -169,7 +169,7 @@ func (g *gateway) loop(ctx context.Context, changed <-chan struct{}) {
 	})
 }
 
-// changed applies what has changed in etcd, if that is backends alone, as most of the time. It is not done when everything has to be looked at.
+// changed applies changes in etcd that concern backends alone, as most do. done is false when everything has to be compared.
 func (g *gateway) changed() (done bool) {
 	start := time.Now()
 	routes, moreRoutes := g.routes.Changed()
@@ -195,7 +195,7 @@ func (g *gateway) changed() (done bool) {
 	return done
 }
 
-// apply brings firewall and HAProxy to the routes, as they are at some revisions of etcd. It is complete when nothing is left to be tried again.
+// apply applies routes of some revisions of etcd to firewall and HAProxy. It is complete when nothing has to be tried again.
 func (g *gateway) apply(ctx context.Context, routes []route.Route, web haproxy.Web, at route.Applied, refresh bool) (complete bool, err error) {
 	winners, _ := route.Contest(routes)
 	wanted := make(map[uint16]bool, len(winners)+len(web.Listeners))
@@ -258,7 +258,7 @@ func (g *gateway) admit(ctx context.Context, ports []uint16) error {
 	return nil
 }
 
-// logRefused logs what cannot be served once, and once that it can be again. One reload that fails refuses thousands of ports: a reason is one line.
+// logRefused logs refusals once, and their end once. One reload that fails refuses thousands of ports: a reason is one line.
 func (g *gateway) logRefused(refused map[uint16]error) {
 	why := map[string][]uint16{}
 	for _, port := range slices.Sorted(maps.Keys(refused)) {

@@ -37,7 +37,7 @@ import (
 	"github.com/burano/burano/gateway/seal"
 )
 
-// rememberedFirewall only remembers what it was given, so that the test does not close the machine it runs on. The real one has its own tests.
+// rememberedFirewall only records its input, so that the test does not close its own machine. The real one has its own tests.
 type rememberedFirewall struct {
 	mutex   sync.Mutex
 	open    []uint16
@@ -179,7 +179,7 @@ func TestAGatewayIsClosedBeforeEtcdAnswers(t *testing.T) {
 
 func TestARouteIsServedMomentsAfterItIsWritten(t *testing.T) {
 	n := newNode(t)
-	n.resync = time.Hour // so that changes are what has them served
+	n.resync = time.Hour // so that changes trigger the work
 	a, b := haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b")
 	port, other := haproxytest.FreePort(t), haproxytest.FreePort(t)
 	n.run(t)
@@ -512,7 +512,7 @@ func TestAHostIsServedByTLSMomentsAfterItsCertificateIsSealed(t *testing.T) {
 	haproxytest.Wait(t, "the host's certificate", func() error { return ask(trusted) })
 	t.Logf("the certificate is shown %s after it was written", time.Since(start).Round(time.Millisecond))
 
-	// The daemon has the same key when it starts again, and what is served goes on.
+	// The daemon has the same key when it starts again, and served routes stay.
 	stop()
 	require.NoError(t, ask(trusted))
 	n.run(t)

@@ -1,8 +1,8 @@
-// Package firewall keeps the nftables table of a gateway: from outside the cluster's networks only published ports, SSH and
-// replies to the node's own connections come in.
+// Package firewall manages the nftables table of a gateway: from outside the cluster's networks it admits only published ports, SSH and replies to the
+// node's own connections.
 //
-// The table is our own, with one chain at the input hook: what is forwarded, and the tables of Calico and kube-proxy, are
-// not touched by it. Every change is one nft transaction.
+// The table is Burano's own, with one chain at the input hook: forwarded packets, and the tables of Calico and kube-proxy, are not affected. Every change
+// is one nft transaction.
 package firewall
 
 import (
@@ -20,7 +20,7 @@ import (
 // Table is the name of the table, of family inet.
 const Table = "burano-gateway"
 
-// Config says whom to let in.
+// Config has the admitted ranges.
 type Config struct {
 	Internal []netip.Prefix // the cluster's networks (pods, services, nodes): everything from there is let in
 	AllowSSH []netip.Prefix // where SSH comes from; empty: anywhere
@@ -47,8 +47,8 @@ func New(c Config) (*Firewall, error) {
 	return &Firewall{config: c}, nil
 }
 
-// Guard closes the node where there is no table: after the node has started, nothing is published before anybody knows what is. A table that
-// is there stays, and serves on.
+// Guard closes a node without a table: after the node has started, nothing is published before the routes are known. An existing table stays, and
+// continues to serve.
 func (f *Firewall) Guard(ctx context.Context) error {
 	if f.run(ctx, fmt.Sprintf("list table inet %s\n", Table)) == nil {
 		return nil
@@ -67,7 +67,7 @@ func (f *Firewall) Publish(ctx context.Context, ports []uint16) error {
 			f.published = ports
 			return nil
 		}
-		// Somebody removed the table, or flushed the ruleset: make it anew.
+		// The table was removed, or the ruleset flushed: make it anew.
 	}
 	if err := f.run(ctx, f.Ruleset(ports)); err != nil {
 		return fmt.Errorf("keep the nftables table %s: %w", Table, err)
@@ -76,7 +76,7 @@ func (f *Firewall) Publish(ctx context.Context, ports []uint16) error {
 	return nil
 }
 
-// Refresh makes the table anew as it is wanted, should somebody have removed it. It does nothing before the first Publish.
+// Refresh makes the table anew should it have been removed. It does nothing before the first Publish.
 func (f *Firewall) Refresh(ctx context.Context) error {
 	if !f.installed {
 		return nil
@@ -114,7 +114,7 @@ func (f *Firewall) Ruleset(published []uint16) string {
 	}
 	b.WriteString("\t}\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n")
 	b.WriteString("\t\tct state established,related accept\n\t\tiifname \"lo\" accept\n\t\tmeta l4proto { icmp, ipv6-icmp } accept\n")
-	// What answers a node that asks for an address of IPv6 is no reply: it was asked for by multicast.
+	// The answer to a node that requests an address of IPv6 is no reply: the request was a multicast.
 	b.WriteString("\t\tip6 saddr fe80::/10 udp sport 547 udp dport 546 accept\n")
 	for _, rule := range from(f.config.Internal) {
 		fmt.Fprintf(&b, "\t\t%saccept\n", rule)
@@ -152,7 +152,7 @@ func from(prefixes []netip.Prefix) []string {
 	return rules
 }
 
-// disjoint leaves out what lies in another prefix: nft refuses intervals that overlap.
+// disjoint removes prefixes that lie in another one: nft refuses intervals that overlap.
 func disjoint(prefixes []netip.Prefix) []netip.Prefix {
 	sorted := slices.SortedFunc(slices.Values(prefixes), func(a, b netip.Prefix) int {
 		return cmp.Or(cmp.Compare(a.Bits(), b.Bits()), a.Addr().Compare(b.Addr()))

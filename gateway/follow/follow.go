@@ -36,7 +36,7 @@ type Folder[T any] struct {
 	bad     map[string]string // keys that decode refused, and why, so that each is logged once
 }
 
-// New follows nothing yet. What decode refuses is logged and left out; tell is called after a change, from another goroutine.
+// New follows nothing yet. Values that decode refuses are logged and left out; tell is called after a change, from another goroutine.
 func New[T any](etcd *clientv3.Client, prefix string, decode func(key string, value []byte) (T, error), tell func(), logger *slog.Logger) *Folder[T] {
 	return &Folder[T]{
 		etcd: etcd, prefix: prefix, decode: decode, tell: tell, logger: logger, probe: 2 * time.Second,
@@ -44,8 +44,8 @@ func New[T any](etcd *clientv3.Client, prefix string, decode func(key string, va
 	}
 }
 
-// Changed gives the values that are others, or new, since it was asked last. whole says that this is not all: keys went, or everything was read anew.
-// A picture that is asked for afterwards has at least these.
+// Changed returns the values that have changed, or are new, since its last call. whole means that this is not all: keys went, or everything was read anew.
+// A picture that is taken afterwards has at least these.
 func (f *Folder[T]) Changed() (list []T, whole bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -74,7 +74,7 @@ func (f *Folder[T]) Revision() int64 {
 	return f.at
 }
 
-// Answers says whether etcd answered when it was asked last.
+// Answers reports whether etcd answered the last request.
 func (f *Folder[T]) Answers() bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -143,7 +143,7 @@ func (f *Folder[T]) follow(ctx context.Context, connected func()) error {
 		select {
 		case news, more = <-watch:
 		case <-probe.C:
-			// The client takes broken watches up again by itself, silently and for ever. Somebody should know.
+			// The client silently resumes broken watches by itself, for ever. This makes it visible.
 			if err := f.alive(ctx); err != nil {
 				return err
 			}

@@ -44,20 +44,20 @@ func (a *admin) end(server string) error {
 	return nil
 }
 
-// ours tells whether a section has servers that come from routes.
+// ours reports whether a section has servers that come from routes.
 func ours(section string) bool {
 	_, port := traffic.Port(section)
 	return port || strings.HasPrefix(section, poolPrefix)
 }
 
-// snapshot is what a worker says of itself.
+// snapshot is a worker's report about itself.
 type snapshot struct {
 	worker    int64 // its process
 	listeners map[string]listener
 	down      []outage
 }
 
-// The first words of what the answers to the commands of look are made of, as HAProxy's management guide has them. An empty line ends each.
+// The first words of the parts of the answers to the commands of look, from HAProxy's management guide. An empty line ends each.
 const (
 	processLine  = "Pid: "
 	backendsHead = "# name"
@@ -123,8 +123,8 @@ func (found *snapshot) add(fields []string) error {
 	return nil
 }
 
-// maintenance are the bits of srv_admin_state with which a server is out of service: forced, inherited, by DNS.
-// (The bit 0x04 only remembers that the configuration said "disabled".)
+// maintenance are the bits of srv_admin_state of a server that is out of service: forced, inherited, by DNS. (The bit 0x04 only records that the
+// configuration had "disabled".)
 const maintenance = 0x01 | 0x02 | 0x20 | 0x40
 
 func runningServer(fields []string) (server, error) {
@@ -168,7 +168,7 @@ func (a *admin) apply(list []change, checks checks) error {
 	return errors.Join(problems...)
 }
 
-// change does one. Draining is a weight of zero: it is the one way to say it that the configuration file knows as well.
+// change makes one change. Draining is a weight of zero, which the configuration file can express as well.
 func (a *admin) change(c change, checks checks) error {
 	name := c.Section + "/" + c.Server.Name
 	if c.Server.State == leaving {
@@ -181,8 +181,8 @@ func (a *admin) change(c change, checks checks) error {
 	if !c.New {
 		return a.commands("set server "+name+weight, "set server "+name+" state ready")
 	}
-	// It begins out of service, and without checks. Of default-server it takes nothing. The word "enabled" is to be left alone: HAProxy 2.6 does not count such
-	// a server among those in service, but counts it out when it goes, until a section seems to have none.
+	// It begins out of service, and without checks. It takes nothing from default-server. The word "enabled" is not used: HAProxy 2.6 does not count such
+	// a server among the servers in service, but subtracts it when it goes, until a section seems to have none.
 	list := []string{"add server " + name + " " + c.Server.Address.String() + weight + c.Protocol + checks.ofNew(), "enable server " + name}
 	if checks.enabled() {
 		list = append(list, "enable health "+name)
@@ -216,7 +216,7 @@ func (a *admin) commands(list ...string) error {
 	return nil
 }
 
-// refused is the error of an answer by which HAProxy does not do what it was asked for: it begins with a number up to 3, as those of syslog.
+// refused is the error of an answer that refuses a command: it begins with a number up to 3, a severity of syslog.
 func refused(answer string) error {
 	for _, severity := range []string{"[0]:", "[1]:", "[2]:", "[3]:"} {
 		if problem, failed := strings.CutPrefix(strings.TrimSpace(answer), severity); failed {

@@ -10,9 +10,9 @@ import (
 	"github.com/haproxytech/client-native/v6/models"
 )
 
-// A listener with affinity remembers which server each client has (https://docs.haproxy.org/2.6/configuration.html#4.2-stick-table). A client that is not
-// remembered gets its server by its address, on a consistent hash of the servers' ids, which follow from their addresses: so all gateways choose the same
-// one, and a reload, which forgets clients, leaves nearly all of them where they are.
+// A listener with affinity remembers the server of each client (https://docs.haproxy.org/2.6/configuration.html#4.2-stick-table). An unknown client gets
+// its server by its address, on a consistent hash of the servers' ids, which follow from their addresses: so all gateways choose the same one, and a
+// reload, which forgets clients, moves hardly any of them.
 
 // affine has a backend keep clients on their servers.
 func affine(backend *models.Backend, affinity time.Duration) {

@@ -67,7 +67,7 @@ func TestAClientKeepsItsServer(t *testing.T) {
 	require.True(t, done)
 	require.Equal(t, first, whose(t, port))
 
-	// Nor does a reload, after which HAProxy remembers nobody, where there is no newcomer.
+	// A reload, after which HAProxy remembers no client, moves none either unless there is a new server.
 	r.Backends = r.Backends[:2]
 	_, done = p.Change([]route.Route{r}, nil)
 	require.True(t, done)
@@ -82,7 +82,7 @@ func TestAClientKeepsItsServer(t *testing.T) {
 	apply(t, q, same)
 	require.Equal(t, first, whose(t, there))
 
-	// One that drains gets nobody any more, not even its clients.
+	// A draining server gets no clients any more, not even its own.
 	r.Backends[0].Ready, r.Backends[0].Draining = false, true
 	_, done = p.Change([]route.Route{r}, nil)
 	require.True(t, done)

@@ -12,12 +12,12 @@ import (
 // defaultsName is the name of our defaults section; by it a configuration file is recognised as ours.
 const defaultsName = "burano"
 
-// portsName is the name of the section with what the frontends of ports have beside that.
+// portsName is the name of the section with additional defaults for the frontends of ports.
 const portsName = "burano-ports"
 
-// base is the configuration without any listener. Why its values are what they are:
+// base is the configuration without any listener. The reasons for its values:
 //
-//   - timeout connect 500ms and redispatch on every retry: a pod that died is noticed by the client as half a second at most;
+//   - timeout connect 500ms and redispatch on every retry: a client notices a dead pod as half a second at most;
 //   - checks every 500 ms, two failures and it is out, one success and it is in again; with many servers they are less often (see checksOf), but for
 //     the second one after a failure;
 //   - client and server may be silent for an hour: the gateways carry any TCP protocol, database sessions too. Keep-alives find dead peers
@@ -27,10 +27,10 @@ const portsName = "burano-ports"
 //   - hard-stop-after: a worker replaced by a reload stays until its last connection ends, for an hour at most, and for mworker-max-reloads
 //     further reloads: each costs memory;
 //   - expose-fd listeners: the next worker takes the listening sockets over, so that a reload loses no connection;
-//   - idle-close-on-response, in frontends for HTTP: a replaced worker answers the next request of a kept connection, and says in the answer that it is
-//     the last. Without it, connections that just have no request end with the reload, and a request that is on its way with them;
-//   - no strict-limits: HAProxy counts a file for each server that is checked, open or not. Where a machine allows fewer files than that sum, it would
-//     refuse every further listener; so it takes what it gets;
+//   - idle-close-on-response, in frontends for HTTP: a replaced worker answers the next request of a persistent connection, and marks the answer as
+//     the last. Without it, idle connections end with the reload, and a request that is in flight with them;
+//   - no strict-limits: HAProxy counts a file for each checked server, open or not. Where a machine allows fewer files than that sum, it would
+//     refuse every further listener; so it takes all that it gets;
 //   - log from notice up: servers that come and go, not every connection.
 func base(c Config) []byte {
 	return fmt.Appendf(nil, `# _version=1
@@ -81,8 +81,8 @@ defaults %s from %s
 // mostChecks is how many servers a gateway checks in a second, at most: 1,000 cost about a tenth of a processor.
 const mostChecks = 1000
 
-// checkLeast and checkMost are how long after a check of a server the next one comes. Where there are so many servers that it would be longer, none is
-// checked: Kubernetes takes the pods of a node that is gone out after 40 seconds by itself, and HAProxy keeps a file descriptor for each check.
+// checkLeast and checkMost limit the pause between two checks of a server. With so many servers that it would be longer, none is checked: Kubernetes
+// removes the pods of a lost node after 40 seconds by itself, and HAProxy holds a file descriptor for each check.
 const (
 	checkLeast = 500 * time.Millisecond
 	checkMost  = 16 * time.Second
@@ -91,8 +91,8 @@ const (
 // checks is how often each server is checked. A server that fails is noticed by requests, too: they go to another one.
 type checks time.Duration
 
-// checksOf is how often where there are so many servers. Those that run keep to what they came with, until a reload: with each doubling the newcomers are
-// checked half as often, so that all together have at most a few times as many checks as after it.
+// checksOf returns the interval for a number of servers. Running servers keep theirs until a reload. With each doubling the new ones are checked half as
+// often, so that all together have at most a few times as many checks as after it.
 func checksOf(servers int) checks {
 	every := checkLeast
 	for time.Duration(servers)*time.Second > mostChecks*every && every <= checkMost {
@@ -101,7 +101,7 @@ func checksOf(servers int) checks {
 	return checks(every)
 }
 
-// enabled says whether servers are checked at all.
+// enabled reports whether servers are checked at all.
 func (c checks) enabled() bool { return time.Duration(c) <= checkMost }
 
 // words are for the servers of a whole configuration.

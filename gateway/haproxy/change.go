@@ -13,16 +13,16 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// settled is what is served when nothing is left to be done: then one change needs no look at the others.
+// settled is the served state when no work is left: then one change needs no look at the others.
 type settled struct {
 	listeners map[string]listener
 	pools     map[string][]string // by the name of a pool, the sections that its backends are in
 	servers   int                 // of all listeners
 }
 
-// Change has HAProxy send what comes for these routes and pools to the backends that they have now. What it costs does not grow with the number of
-// the others. changed is how many servers were changed. Without done, Apply is to be called: the last Apply left something to be done, more than backends
-// have changed of one of these, there are so many more or fewer servers that they are to be checked more or less often, or HAProxy has started anew.
+// Change sends the connections of these routes and pools to their present backends. Its cost does not grow with the number of the others. changed is the
+// number of changed servers. When done is false, call Apply: the last Apply left some work, more than backends have changed of one of these, the number of
+// servers calls for another interval of checks, or HAProxy has restarted.
 //
 // Servers are in effect at once. The file follows within Config.WriteAfter; Apply and Close write it at once.
 func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, done bool) {
@@ -70,7 +70,7 @@ func (p *Proxy) Change(routes []route.Route, pools []route.Pool) (changed int, d
 	list := difference(p.seen, wanted)
 	err := p.admin.apply(list, checks)
 	p.changed(p.seen, list, err)
-	if err != nil { // Apply finds out what runs, and tells if it fails again
+	if err != nil { // Apply finds out the running state, and reports it if it fails again
 		p.settled = nil
 		return 0, false
 	}
@@ -127,7 +127,7 @@ func (p *Proxy) put(content text, writes int) error {
 	if _, err := pending.WriteString(content.String()); err != nil {
 		return err
 	}
-	if err := pending.Sync(); err != nil { // which is what takes long
+	if err := pending.Sync(); err != nil { // the slow part
 		return err
 	}
 	p.mutex.Lock()
@@ -153,7 +153,7 @@ func (p *Proxy) Close() error {
 	return p.write()
 }
 
-// place is where a server stands.
+// place is the place of a server.
 type place struct{ section, name string }
 
 // Servers that are out of service are tried to be removed so often, and so many at a time, which takes about a hundredth of a processor: connections to some

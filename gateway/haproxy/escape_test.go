@@ -19,10 +19,10 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// written is what users write of requests: it reaches HAProxy's configuration and its maps.
+// written are users' texts about requests: they reach HAProxy's configuration and its maps.
 type written struct{ host, path, name, value, method, parameter, query string }
 
-// web serves what is written in every place where it may stand.
+// web serves the texts in every place where they may occur.
 func (w written) web(port uint16) haproxy.Web {
 	pool := route.Pool{Namespace: "default", Service: "a", Port: "http", Backends: []route.Backend{{Address: "127.0.0.1", Port: 1, Ready: true}}}
 	headers := &route.Headers{Set: []route.Pair{{Name: w.name, Value: w.value}}, Add: []route.Pair{{Name: w.name, Value: w.value}}, Remove: []string{w.name}}
@@ -45,8 +45,8 @@ func (w written) web(port uint16) haproxy.Web {
 	}}
 }
 
-// FuzzWhatUsersWriteStaysWhereItIs holds that no text of a user begins another line, word or quotation in the configuration or in a map: what is written
-// of any text that is taken has the form of what is written of a harmless one.
+// FuzzWhatUsersWriteStaysWhereItIs checks that no text of a user begins another line, word or quotation in the configuration or in a map: the output for
+// every accepted text has the form of the output for a harmless one.
 func FuzzWhatUsersWriteStaysWhereItIs(f *testing.F) {
 	harmless := written{host: "a.org", path: "/a", name: "a", value: "a", method: "GET", parameter: "a", query: "a"}
 	for _, evil := range []string{"\n", " ", `"`, `'`, `\`, "#", "%[src]", "%{+Q}o", "${HOME}", "}", "a b", "a\nbind :1", "a\x00", "*", "é"} {
@@ -89,7 +89,7 @@ func FuzzWhatUsersWriteStaysWhereItIs(f *testing.F) {
 	})
 }
 
-// line is what a line of the configuration may be that comes from a route. All begin with the words of one directive, and none has room for another.
+// line matches the lines of the configuration that come from a route. All begin with the words of one directive, and none has room for another.
 var line = regexp.MustCompile(`^(` + strings.Join([]string{
 	``,
 	`frontend port-8000 from burano-ports`,
@@ -105,7 +105,7 @@ var line = regexp.MustCompile(`^(` + strings.Join([]string{
 	`  server [0-9a-f.:]+-[0-9]+ [0-9a-f.:\[\]]+:[0-9]+ check( weight 0)?( send-proxy-v2)?`,
 }, `|`) + `)$`)
 
-// FuzzRoutesWriteNothingElse holds that no value of a route in etcd writes anything into the configuration but what a route has.
+// FuzzRoutesWriteNothingElse checks that no value of a route in etcd writes anything into the configuration but the parts of a route.
 func FuzzRoutesWriteNothingElse(f *testing.F) {
 	value := `{"version":1,"namespace":"default","service":"web","port":"http","gatewayPort":8000,"protocol":"TCP","sources":["10.0.0.0/8","fd00::/8"],"idleSeconds":60,` +
 		`"connections":10,"connectionsPerClient":2,"acceptProxy":true,"sendProxy":true,"backends":[{"address":"10.0.0.1","port":80,"node":"n","ready":true},{"address":"fd00::1","port":80,"draining":true}]}`
@@ -132,7 +132,7 @@ func FuzzRoutesWriteNothingElse(f *testing.F) {
 	})
 }
 
-// form is how many words each line has of what is written for HAProxy, and what it has of characters with a meaning.
+// form returns the number of words in each line written for HAProxy, and its special characters.
 func form(t testing.TB, web haproxy.Web) (lines []string) {
 	contents := contents(t, nil, web)
 	require.Greater(t, len(contents), 1, "there are maps")
@@ -163,7 +163,7 @@ func configuration(t testing.TB, routes []route.Route, web haproxy.Web) string {
 	return string(contents(t, routes, web)[configurationFile])
 }
 
-// contents is what is written for HAProxy, by the names of files.
+// contents returns the files written for HAProxy, by their names.
 func contents(t testing.TB, routes []route.Route, web haproxy.Web) map[string][]byte {
 	directory, err := os.MkdirTemp("", "haproxy-") // the path of a socket is short
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// FromNothing says where what is served after a history of changes differs from a plan from nothing for these routes and this web: in the memory of p, in
+// FromNothing reports where the state after a history of changes differs from a plan from nothing for these routes and this web: in the memory of p, in
 // the running HAProxy, or in its file, which is written for that.
 func (p *Proxy) FromNothing(ctx context.Context, routes []route.Route, web Web) error {
 	if err := p.write(); err != nil {
@@ -93,7 +93,7 @@ func inService(all []server) (list []server) {
 	return list
 }
 
-// Present is how many servers the running HAProxy has, those included that are about to be removed.
+// Present returns the number of servers of the running HAProxy, including servers that are about to be removed.
 func (p *Proxy) Present() (int, error) {
 	found, err := p.admin.look()
 	return servers(found.listeners), err

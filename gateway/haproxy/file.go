@@ -19,14 +19,14 @@ import (
 	"github.com/haproxytech/client-native/v6/models"
 )
 
-// file is HAProxy's configuration file, which is ours alone. It is replaced as a whole: where more changes than servers, HAProxy
-// checks what is new of it, and then it is renamed into place. Beside it lies the last one that HAProxy really ran with.
+// file is HAProxy's configuration file, which belongs to Burano alone. It is replaced as a whole: where more than servers changes, HAProxy checks its new
+// parts, and then it is renamed into place. Beside it lies the last one that HAProxy really ran with.
 type file struct {
 	config Config
 	client configuration.Configuration // renders sections; its own file has the base alone
 	web    webFiles
 
-	present  text // what is in the file, or will be soon
+	present  text // the file's content, now or soon
 	is       map[string]listener
 	skeleton [sha256.Size]byte // of it
 	good     [sha256.Size]byte // of the last good one
@@ -35,7 +35,7 @@ type file struct {
 	writes   int               // how often another one took its place, or was read
 }
 
-// openFile opens the configuration file, and makes it ours first if it is not: a file of others is kept beside it.
+// openFile opens the configuration file, and replaces a file of others first, of which it keeps a copy beside it.
 func openFile(ctx context.Context, c Config) (*file, error) {
 	f := &file{config: c, web: webFiles{directory: filepath.Join(filepath.Dir(c.ConfigFile), "burano"), binary: c.Binary}}
 	if err := os.MkdirAll(filepath.Dir(c.ConfigFile), 0o755); err != nil {
@@ -61,7 +61,7 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 	if err := f.load(); err != nil {
 		return nil, err
 	}
-	// Those sections of a file that an earlier Burano wrote are brought to what they are now.
+	// Sections of a file that an earlier Burano wrote are converted to their present form.
 	checks := checksOf(servers(f.is))
 	shared, err := f.render(checks, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func openFile(ctx context.Context, c Config) (*file, error) {
 	return f, nil
 }
 
-// openBase opens what sections are rendered with.
+// openBase opens the base with which sections are rendered.
 func (f *file) openBase(ctx context.Context) error {
 	path := f.config.ConfigFile + ".base"
 	if err := writeAtomically(path, base(f.config), 0o644); err != nil {
@@ -114,10 +114,10 @@ func (f *file) load() error {
 	return nil
 }
 
-// renderAtOnce is how many listeners are rendered at once: what renders them uses much memory.
+// renderAtOnce is the number of listeners that are rendered at once: rendering uses much memory.
 const renderAtOnce = 100
 
-// render gives the head, where servers are checked so often, the section that all have, and those of the listeners, without servers.
+// render returns the head, with this interval of checks, the common section, and the sections of the listeners, without servers.
 func (f *file) render(checks checks, listeners []listener) (text, error) {
 	all := text{sections: make(map[string]string)}
 	for first := true; first || len(listeners) > 0; first = false {
@@ -158,8 +158,7 @@ func (f *file) renderSome(listeners []listener) (rendered text, err error) {
 	return readText(parsed.String()), nil
 }
 
-// commit puts a configuration into place. Where more is new of it than what its servers do, HAProxy checks fresh first: the part that is,
-// or all of it.
+// commit puts a configuration into place. Where more of it is new than servers, HAProxy checks fresh first: its new part, or all of it.
 func (f *file) commit(ctx context.Context, next text, listeners map[string]listener, fresh *text) error {
 	content := []byte(next.String())
 	skeleton := f.skeleton
@@ -192,7 +191,7 @@ func (f *file) check(ctx context.Context, content []byte) error {
 	return nil
 }
 
-// write brings the file from the listeners that it has to those wanted. Without a difference nothing is written.
+// write changes the file from its listeners to the wanted ones. Without a difference nothing is written.
 func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	var fresh, changed []listener
 	next := f.present.clone()
@@ -246,7 +245,7 @@ func (f *file) write(ctx context.Context, wanted map[string]listener) error {
 	case !f.checked:
 		return f.commit(ctx, next, wanted, &next)
 	}
-	// Sections do not depend on those of other listeners: what is as it was has been checked before.
+	// Sections do not depend on other listeners: unchanged ones were checked before.
 	for _, l := range changed {
 		rendered.sections[backendKey(l.Section)] = next.sections[backendKey(l.Section)]
 	}
@@ -373,5 +372,5 @@ func (f *file) restore() error {
 	return f.load()
 }
 
-// proven says whether HAProxy is known to have run with the present file, servers aside.
+// proven reports whether HAProxy is known to have run with the present file, servers aside.
 func (f *file) proven() bool { return f.skeleton == f.good }

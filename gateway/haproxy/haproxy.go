@@ -1,10 +1,9 @@
-// Package haproxy makes a running HAProxy serve routes: servers come, drain and go at run time through the admin socket within
-// milliseconds; only a listener that appears or goes needs a new configuration, which is checked first and then taken over by
-// a seamless reload.
+// Package haproxy makes a running HAProxy serve routes: servers come, drain and go at run time through the admin socket within milliseconds; only a
+// listener that appears or goes needs a new configuration, which is checked first and then loaded by a seamless reload.
 //
-// The truth is what the running process and its configuration file say: a restart of Burano or of HAProxy loses nothing. Of thousands of servers it is
-// not asked at each change, but when another process answers, when a change failed, and now and then (see [Proxy.EndDead]). The file follows
-// every change at run time: at once, or where servers alone have changed within a second (see [Proxy.Change]).
+// The truth is the state of the running process and its configuration file: a restart of Burano or of HAProxy loses nothing. With thousands of servers it
+// is not queried at each change, but when another process answers, when a change failed, and now and then (see [Proxy.EndDead]). The file follows every
+// change at run time: at once, or where servers alone have changed within a second (see [Proxy.Change]).
 package haproxy
 
 import (
@@ -27,10 +26,10 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// Config says where HAProxy is. The zero value fits a gateway node with Debian's package.
+// Config has HAProxy's paths. The zero value fits a gateway node with Debian's package.
 type Config struct {
 	ConfigFile     string                      // configuration file, ours alone; /etc/haproxy/haproxy.cfg
-	Socket         string                      // admin socket that HAProxy is told to open; /run/haproxy-admin.sock
+	Socket         string                      // admin socket that HAProxy opens; /run/haproxy-admin.sock
 	Binary         string                      // /usr/sbin/haproxy
 	User, Group    string                      // whom the workers run as; haproxy
 	Bind           netip.Addr                  // address of the listeners; 0.0.0.0
@@ -90,10 +89,10 @@ type Proxy struct {
 	next   time.Time         // before, no reload is begun
 	late   time.Time         // until when HAProxy may follow a reload that was asked for more than once, with the file of then
 	bad    map[string]string // certificates that HAProxy does not take, and why, as logged
-	// What the worker said when it was asked last, with what was changed since; nil: nothing is known.
+	// The worker's last report, with later changes; nil: unknown.
 	seen map[string]listener
 	by   int64 // that worker
-	// Servers of it that are to be removed when no connection to them lasts any more, and what begins that.
+	// Its servers that are removed after their last connection, and the wake-up for that.
 	leaving  map[place]bool
 	removing *time.Timer
 	looked   time.Time // when it was asked for all
@@ -113,14 +112,14 @@ type failure struct {
 	until  time.Time
 }
 
-// Outcome is what came of a change.
+// Outcome is the result of a change.
 type Outcome struct {
 	Serving  []uint16         // wanted ports that HAProxy listens on now, ascending
 	Refused  map[uint16]error // wanted ports that it does not listen on, and why; worth another try later
 	Changed  int              // servers changed at run time
 	Reloaded bool
 	Waiting  bool          // a reload is due in a moment, or may still come
-	Due      time.Duration // until that reload can be begun; 0: at once, or nobody knows
+	Due      time.Duration // until that reload can be begun; 0: at once, or unknown
 }
 
 // Open takes over the configuration file, writing a first one when there is none of ours. HAProxy need not run yet.
@@ -141,9 +140,9 @@ func Open(ctx context.Context, c Config) (*Proxy, error) {
 	return &Proxy{config: c, file: f, admin: a, plain: rules{}.sum()}, nil
 }
 
-// Apply makes HAProxy serve exactly these routes and this web, whose gateway ports differ from each other. Changes of servers are in effect
-// before a reload is begun, and when the reload fails too. An error means that something is not as wanted and that Apply should be
-// called again; the outcome says what is served all the same.
+// Apply makes HAProxy serve exactly these routes and this web, whose gateway ports differ from each other. Changes of servers are in effect before a
+// reload is begun, and when the reload fails too. After an error the state differs from the desired one, and Apply should be called again; the outcome has
+// the served state nevertheless.
 func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outcome, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -184,12 +183,12 @@ func (p *Proxy) Apply(ctx context.Context, routes []route.Route, web Web) (Outco
 	outcome.Waiting = outcome.Waiting || time.Now().Before(p.late)
 	err := errors.Join(changeErr, layoutErr, pagesErr)
 	if err == nil && !outcome.Waiting && len(outcome.Refused) == 0 {
-		p.settled = &settled{listeners: maps.Clone(wanted), pools: pools, servers: all} // wanted is what the file has
+		p.settled = &settled{listeners: maps.Clone(wanted), pools: pools, servers: all} // wanted equals the file
 	}
 	return outcome, err
 }
 
-// difference lists what to do at run time so that what runs is as wanted.
+// difference lists the changes at run time from the running to the wanted state.
 func difference(running, wanted map[string]listener) (list []change) {
 	for section, want := range wanted {
 		if is, runs := running[section]; runs {
@@ -200,7 +199,7 @@ func difference(running, wanted map[string]listener) (list []change) {
 	return list
 }
 
-// running is what the worker that answers serves.
+// running returns the served state of the worker that answers.
 func (p *Proxy) running() (map[string]listener, error) {
 	if worker := p.admin.worker(); p.seen == nil || worker == 0 || worker != p.by {
 		if _, err := p.look(); err != nil {
@@ -210,7 +209,7 @@ func (p *Proxy) running() (map[string]listener, error) {
 	return p.seen, nil
 }
 
-// changed is what runs after changes. When one of them failed, it is asked for anew next time.
+// changed returns the running state after changes. When one of them failed, it is queried anew next time.
 func (p *Proxy) changed(running map[string]listener, list []change, err error) map[string]listener {
 	if err != nil {
 		p.seen = nil
@@ -230,7 +229,7 @@ func (p *Proxy) changed(running map[string]listener, list []change, err error) m
 	return running
 }
 
-// ports are those on which HAProxy is to listen.
+// ports returns the ports on which HAProxy must listen.
 func ports(routes []route.Route, web Web) (list []uint16) {
 	for _, r := range routes {
 		list = append(list, r.GatewayPort)
@@ -241,9 +240,9 @@ func ports(routes []route.Route, web Web) (list []uint16) {
 	return list
 }
 
-// EndDead ends the connections to servers that have not answered for a while, which TCP would keep. It is done here and not by HAProxy's
-// "on-marked-down shutdown-sessions": that also ends those of a server that is taken out while its pod goes on, and after the first failed checks.
-// It is when HAProxy is asked anew for all of its servers, less often the more there are.
+// EndDead ends the connections to servers that have not answered for a while, which TCP would keep. HAProxy's "on-marked-down shutdown-sessions" is not
+// used: it also ends the connections of a server that is removed while its pod goes on, and after the first failed checks. At this time HAProxy is queried
+// for all of its servers, less often the more there are.
 func (p *Proxy) EndDead() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -266,7 +265,7 @@ func (p *Proxy) EndDead() error {
 // lookPause is, for each server, how long it takes from one look at all of them until the next: a hundred times as long as the look.
 const lookPause = time.Millisecond
 
-// look asks the worker that answers what it serves.
+// look queries the worker that answers for its served state.
 func (p *Proxy) look() (down []outage, err error) {
 	p.seen = nil
 	found, err := p.admin.look()
@@ -287,8 +286,8 @@ func (p *Proxy) look() (down []outage, err error) {
 	return found.down, nil
 }
 
-// plan gives the listeners and pools wanted, and of each pool, by its name, the sections that its backends are in.
-// A port of a new listener that somebody else on this node holds is refused.
+// plan returns the wanted listeners and pools, and for each pool, by its name, the sections with its backends. It refuses a port of a new listener that
+// another process on this node holds.
 func (p *Proxy) plan(
 	ctx context.Context, routes []route.Route, web Web, running map[string]listener, refused map[uint16]error,
 ) (wanted map[string]listener, sections map[string][]string) {
@@ -330,7 +329,7 @@ func (p *Proxy) plan(
 	return wanted, sections
 }
 
-// listener is how a route stands in HAProxy, without its servers.
+// listener is the form of a route in HAProxy, without its servers.
 func (p *Proxy) listener(r route.Route) listener {
 	demanded, sum := rulesOf(r), p.plain
 	if !demanded.none() {
@@ -339,8 +338,8 @@ func (p *Proxy) listener(r route.Route) listener {
 	return listener{Section: traffic.Section(r.GatewayPort), Port: r.GatewayPort, About: about(r, sum), Rules: demanded}
 }
 
-// available tells whether HAProxy will be able to listen on a port. A check of the configuration does not find that out, and one port that
-// is taken would make the whole reload fail.
+// available reports whether HAProxy will be able to listen on a port. A check of the configuration does not find that out, and one occupied port would
+// make the whole reload fail.
 func (p *Proxy) available(ctx context.Context, port uint16) error {
 	var config net.ListenConfig
 	for _, address := range []netip.Addr{p.config.Bind, p.config.Bind6} {
@@ -362,7 +361,7 @@ func (p *Proxy) available(ctx context.Context, port uint16) error {
 	return nil
 }
 
-// install writes the file and, when the listeners differ from what runs, or servers could not be changed at run time, has HAProxy take it over.
+// install writes the file and, when the listeners differ from the running ones, or servers could not be changed at run time, lets HAProxy load it.
 func (p *Proxy) install(ctx context.Context, wanted, running map[string]listener, down, unchanged bool, outcome *Outcome) error {
 	if p.failed.err != nil && time.Now().Before(p.failed.until) && sameLayout(p.failed.wanted, wanted) {
 		p.keepInStep(ctx, wanted, running)
@@ -396,8 +395,8 @@ func (p *Proxy) remember(wanted map[string]listener, err error) {
 	p.failed = failure{wanted: wanted, err: err, until: time.Now().Add(p.config.RetryAfter)}
 }
 
-// keepInStep writes the servers of those listeners that run, while the listeners themselves must stay as they are: should HAProxy restart
-// now, it starts with the servers of now.
+// keepInStep writes the servers of running listeners, while the listeners themselves must stay as they are: should HAProxy restart now, it starts with the
+// present servers.
 func (p *Proxy) keepInStep(ctx context.Context, wanted, running map[string]listener) {
 	written := maps.Clone(p.file.is)
 	for section, was := range p.file.is {
@@ -475,7 +474,7 @@ func (p *Proxy) reload(ctx context.Context, wanted map[string]listener) error {
 // size is how much of a configuration listeners and their servers are.
 func size(all map[string]listener) int { return len(all) + servers(all) }
 
-// sameLayout compares what cannot change without a reload: which listeners there are.
+// sameLayout compares the parts that cannot change without a reload: the set of listeners.
 func sameLayout(a, b map[string]listener) bool {
 	return maps.EqualFunc(a, b, func(a, b listener) bool { return true })
 }

@@ -122,7 +122,7 @@ func TestServersChangeAtRunTimeWithoutAReloadAndWithoutAFailedRequest(t *testing
 
 	outcome = apply(t, p, web(port, a.Draining(), b.Ready(), c.Ready()))
 	require.False(t, outcome.Reloaded)
-	load.WaitFor(t, 20) // requests that were under way
+	load.WaitFor(t, 20) // requests in progress
 	hits := a.Hits.Load()
 	load.WaitFor(t, 100)
 	require.Equal(t, hits, a.Hits.Load(), "a draining backend gets nothing new")
@@ -249,7 +249,7 @@ func TestAnyNumberOfBackendsComesWithoutAReload(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-// present waits until the running HAProxy has so many servers, those that are about to be removed among them.
+// present waits until the running HAProxy has this number of servers, including servers that are about to be removed.
 func present(t *testing.T, p *haproxy.Proxy, wanted int) {
 	t.Helper()
 	haproxytest.Wait(t, "servers that are removed", func() error {
@@ -299,7 +299,7 @@ func TestAServerStaysUntilItsLastConnectionEnds(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// TestServersThatComeAndGoLeaveNothingBehind has two backends replaced many times under load, with requests over connections that are kept, too.
+// TestServersThatComeAndGoLeaveNothingBehind replaces two backends many times under load, with requests over persistent connections, too.
 func TestServersThatComeAndGoLeaveNothingBehind(t *testing.T) {
 	process := haproxytest.New(t)
 	backends := []*haproxytest.Backend{haproxytest.NewBackend(t, "a"), haproxytest.NewBackend(t, "b"), haproxytest.NewBackend(t, "c")}
@@ -346,7 +346,7 @@ func TestARestartAdoptsWhatIsThere(t *testing.T) {
 	require.False(t, outcome.Reloaded)
 	require.Zero(t, outcome.Changed)
 
-	process.Stop() // HAProxy itself restarts: the file knows what was done at run time
+	process.Stop() // HAProxy itself restarts: the file has the changes at run time
 	require.NoError(t, process.Reload(t.Context()))
 	haproxytest.Wait(t, "HAProxy", func() error {
 		answer, err := haproxytest.Get(t.Context(), port)
@@ -651,7 +651,7 @@ func TestConnectionsToAServerThatIsDownEnd(t *testing.T) {
 			if err != nil {
 				return
 			}
-			accepted <- connection // kept, and silent
+			accepted <- connection // open, and silent
 		}
 	}()
 	port := haproxytest.FreePort(t)
@@ -732,7 +732,7 @@ func TestTheConfigurationOfAFormerReleaseIsTakenOverWithoutALostConnection(t *te
 	p := open(t, config)
 	_, err = p.Apply(t.Context(), []route.Route{web(port, a.Ready())}, haproxy.Web{})
 	require.ErrorContains(t, err, "no memory")
-	broken = false // the file of before is back, without what is new
+	broken = false // the former file is back, without the new part
 	require.True(t, apply(t, p, web(port, a.Ready())).Reloaded)
 	require.False(t, apply(t, p, web(port, a.Ready())).Reloaded)
 	load.WaitFor(t, 50)
@@ -795,7 +795,7 @@ func TestPlacesOfAFormerReleaseGo(t *testing.T) {
 	load.Stop() // HAProxy was stopped
 }
 
-// TestWhatAServerCannotBeToldAtRunTimeIsReadByAReload has a server in the way that is not known of.
+// TestWhatAServerCannotBeToldAtRunTimeIsReadByAReload puts an unknown server in the way.
 func TestWhatAServerCannotBeToldAtRunTimeIsReadByAReload(t *testing.T) {
 	process := haproxytest.New(t)
 	config := process.Config()

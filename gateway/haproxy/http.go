@@ -13,24 +13,24 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// Web is what is served by host name and path.
+// Web is the state that is served by host name and path.
 type Web struct {
 	route.HTTP
 	Certificates []Certificate
 	Default      *Certificate // for hosts that have none; nil: one that is made here
 }
 
-// Certificate is by what some hosts show who they are.
+// Certificate is the certificate of some hosts.
 type Certificate struct {
 	Name  string   // for people: whose it is
 	Hosts []string // names, or *.example.com
-	PEM   []byte   // the certificate, those up to its authority, and the private key
+	PEM   []byte   // the certificate, the chain up to its authority, and the private key
 }
 
 // A pool is a backend of its own: paths of several hosts lead to it, which change at run time.
 const poolPrefix = "http-"
 
-// poolSection is what the backend of a pool is called. Names of Kubernetes together may be longer than HAProxy's lines like them.
+// poolSection is the name of a pool's backend. Names of Kubernetes together may be too long for HAProxy's lines.
 func poolSection(name string) string {
 	return fmt.Sprintf("%s%.8x", poolPrefix, sha256.Sum256([]byte(name)))
 }
@@ -55,7 +55,7 @@ const (
 	keptAlive       = time.Minute      // a connection without a request
 )
 
-// portListener is how a port for HTTP stands in HAProxy. Its requests to pods differ from those of clients: they say from where they came.
+// portListener is the form of a port for HTTP in HAProxy. Its requests to pods differ from the clients': they name their origin.
 func portListener(l route.Listener, sites []route.Site, files webFiles) listener {
 	wanted := listener{Section: traffic.Section(l.Port), Port: l.Port, HTTP: true, TLS: l.TLS, Passes: l.Passes, Names: l.Passes && l.Names}
 	wanted.Requests = requestRules(files, !l.NoIngress, setsOf(sites, l.Port))
@@ -77,25 +77,25 @@ func portListener(l route.Listener, sites []route.Site, files webFiles) listener
 	if wanted.Log {
 		said = append(said, requestFormat()...)
 	}
-	if l.AcceptProxy || l.Compress { // that of others is what it was
+	if l.AcceptProxy || l.Compress { // others stay unchanged
 		said = fmt.Append(said, l.AcceptProxy, l.Compress)
 	}
 	wanted.About = fmt.Sprintf("%s rules:%.6x", about, sha256.Sum256(said))
 	return wanted
 }
 
-// Variables of a request. Where it goes stands in maps, which change at run time: an entry is the host and the path, and its value the section of the
-// pool, with a mark behind it when plain requests are redirected.
+// Variables of a request. Destinations are in maps, which change at run time: an entry is the host and the path, and its value the section of the pool,
+// followed by a mark when plain requests are redirected.
 const (
 	found       = "{ var(txn.found) -m found }"
 	redirecting = "redirect"
 )
 
-// requestRules find the pool of a request. A host by its name comes before *.example.com, and that before any; what a host has nothing for
-// is looked up in the next. Of one host an exact path comes first, and then the longest one that the path asked for is below: entries of
-// these end with a slash, and so does what is looked up, so that /shop is not found in /shopping.
+// requestRules find the pool of a request. An exact host name comes before *.example.com, and that before any. When a host has no match, the next one is
+// looked up. Within one host an exact path comes first, and then the longest one above the requested path: entries of these end with a slash, and so does
+// the looked-up path, so that /shop is not found in /shopping.
 //
-// That is how Ingresses mean it; sets are what Gateway API adds.
+// This is the meaning of Ingresses; sets are the additions of Gateway API.
 func requestRules(files webFiles, ingresses bool, sets []set) models.HTTPRequestRules {
 	var rules models.HTTPRequestRules
 	set := func(name, expression, condition, test string) {
@@ -122,7 +122,7 @@ func requestRules(files webFiles, ingresses bool, sets []set) models.HTTPRequest
 		Type: models.HTTPRequestRuleTypeRedirect, RedirType: models.HTTPRequestRuleRedirTypePrefix, RedirValue: "https://%[var(txn.host)]", RedirCode: &permanent,
 		Cond: "if", CondTest: "!{ ssl_fc } { var(txn.found),field(2,:) -m str " + redirecting + " }",
 	})
-	// What clients say of it is not believed.
+	// The same headers from clients are not trusted.
 	rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeDelDashHeader, HdrName: "Forwarded"})
 	for _, header := range [][2]string{
 		{"X-Forwarded-For", "%[src]"}, {"X-Forwarded-Host", "%[req.hdr(host)]"}, {"X-Forwarded-Port", "%[dst_port]"},

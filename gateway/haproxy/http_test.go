@@ -38,7 +38,7 @@ func pair(t *testing.T, host string, bits int) []byte {
 	return slices.Concat(haproxytest.Certificate(t, host, bits))
 }
 
-// echo is a backend that tells what it is asked, and upgrades connections.
+// echo is a backend that returns its requests, and upgrades connections.
 func echo(t *testing.T, name string) route.Pool {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +179,7 @@ func TestRequestsGoWhereTheirHostAndPathSay(t *testing.T) {
 	require.Equal(t, 2, response.ProtoMajor)
 	require.Equal(t, "a /x for=127.0.0.1 proto=https host=safe.org forwarded=", body)
 
-	// Hosts and paths change without a reload; what a path no longer names goes on.
+	// Hosts and paths change without a reload; requests to a former destination continue.
 	h.Sites = append(h.Sites, site("two", route.Path{Host: "new.org", Path: "/", Pool: c.Name()}))
 	h.Sites[0].Paths[0].Pool = b.Name()
 	h.Sites[0].Paths = h.Sites[0].Paths[:7]
@@ -277,7 +277,7 @@ func TestCertificatesChangeAtRunTimeAndAreReadByNobodyElse(t *testing.T) {
 	require.Zero(t, other[unknown], "%v", other)
 	require.Equal(t, "renewed", shown("example.com"))
 
-	// One that HAProxy does not take, and one that is none, keep nobody from being served.
+	// A certificate that HAProxy rejects, and an invalid one, block no others.
 	weak := haproxy.Certificate{Name: "default/weak", Hosts: []string{"weak.org"}, PEM: pair(t, "weak", 1024)}
 	broken := haproxy.Certificate{Name: "default/broken", Hosts: []string{"broken.org"}, PEM: []byte("no certificate\n\nshow env\n")}
 	l.serve(t, h, renewed, weak, broken)
@@ -422,7 +422,7 @@ func TestAKeptConnectionIsAnsweredOnceMoreAfterAReload(t *testing.T) {
 	require.True(t, ask().Close, "the former worker says that it takes no more")
 }
 
-// TestWhatPassesValidationIsNoOtherConfiguration has HAProxy read what anybody may write: it takes it, and finds each path again.
+// TestWhatPassesValidationIsNoOtherConfiguration lets HAProxy read users' texts: it accepts them, and finds each path again.
 func TestWhatPassesValidationIsNoOtherConfiguration(t *testing.T) {
 	l := newWebLab(t)
 	b := echo(t, "b")

@@ -7,7 +7,7 @@ import (
 	"github.com/haproxytech/client-native/v6/models"
 )
 
-// compressed are the types of what is compressed where that is wanted: texts. Pictures and archives are so already.
+// compressed are the types that are compressed on demand: texts. Pictures and archives are compressed already.
 var compressed = []string{"text/html", "text/plain", "text/css", "text/csv", "text/xml", "text/javascript", "application/javascript", "application/json", "application/xml",
 	"application/wasm", "image/svg+xml"}
 
@@ -17,7 +17,7 @@ var logged = []struct {
 	most          int64
 }{{"host", "req.hdr(host)", 253}, {"agent", "req.hdr(user-agent)", 256}, {"referer", "req.hdr(referer),field(1,?)", 512}}
 
-// captures keep what the log says of a request until it is answered.
+// captures store the logged parts of a request until it is answered.
 func captures() (rules models.HTTPRequestRules) {
 	for _, one := range logged {
 		rules = append(rules, &models.HTTPRequestRule{Type: models.HTTPRequestRuleTypeCapture, CaptureSample: one.sample, CaptureLen: one.most})
@@ -25,12 +25,12 @@ func captures() (rules models.HTTPRequestRules) {
 	return rules
 }
 
-// longest is what a line of the log may be. HAProxy cuts longer ones, so that they would be no JSON. What clients say is at most a request line of 1,024 bytes
-// (tune.http.logurilen) and what is captured, and is twice as long when all of it is escaped.
+// longest is the maximum length of a line of the log. HAProxy cuts longer ones, so that they would be no JSON. Clients' texts are at most a request line
+// of 1,024 bytes (tune.http.logurilen) and the captures, and are twice as long when all of it is escaped.
 const longest = 8192
 
-// requestFormat is how a request is written to the log: as JSON, https://docs.haproxy.org/2.6/configuration.html#8.2.4. What clients say is escaped, and bytes that
-// are no UTF-8 are left out. So is what stands behind the ? of an address, tokens and names of people among it.
+// requestFormat is the format of a request in the log: JSON, https://docs.haproxy.org/2.6/configuration.html#8.2.4. Clients' texts are escaped, and bytes
+// that are no UTF-8 are left out. So is the part behind the ? of an address, which may contain tokens and names of people.
 func requestFormat() string {
 	said := func(sample string) string { return `"%[` + sample + `,json(utf8s)]"` }
 	var headers strings.Builder
@@ -42,7 +42,7 @@ func requestFormat() string {
 		`"status":%ST,"bytes":%B,"milliseconds":%Ta,"queue":%Tw,"connect":%Tc,"response":%Tr,"pool":"%b","server":"%s","end":"%tsc"}'`
 }
 
-// frontend makes a frontend, with a log of its own where it has a format for one: that of the daemon's base has what is worth notice alone.
+// frontend makes a frontend, with a log of its own where it has a format for one: the base's log has notices alone.
 func (f *file) frontend(frontend *models.Frontend, id string) error {
 	if err := f.client.CreateFrontend(frontend, id, 0); err != nil || frontend.LogFormat == "" {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// pages answers requests for /text with a text that is worth a compression, for some others with what is not to be compressed, and the rest with the client.
+// pages answers requests for /text with a text that is worth compressing, some others with data that must not be compressed, and the rest with the client.
 func pages(t *testing.T) route.Pool {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,7 @@ func TestRequestsAreLoggedAsJSONWhateverTheySay(t *testing.T) {
 	l.ask(t, "http://a.org/text?a=%22b", "User-Agent="+evil, "Referer=http://b.org/?token=secret")
 	l.ask(t, "https://a.org/else?token=secret")
 	l.ask(t, "http://nobody.org/")
-	// All of what clients say is as long as it is logged at most, and has to be escaped.
+	// All texts of clients have their maximum logged length, and have to be escaped.
 	quotes := func(count int) string { return strings.Repeat(`"`, count) }
 	from(t, l.plain, "127.0.0.7", "GET /"+quotes(3000)+" HTTP/1.1\r\nHost: a.org"+quotes(1000)+"\r\nUser-Agent: "+quotes(1000)+"\r\nReferer: "+quotes(1000)+"\r\nConnection: close\r\n\r\n")
 	from(t, l.plain, "127.0.0.7", "G\"ET /\"},{ HTTP/1.1\"\r\n\"\r\n\r\n")
@@ -118,7 +118,7 @@ func TestRequestsAreLoggedAsJSONWhateverTheySay(t *testing.T) {
 		return nil
 	})
 	require.Len(t, lines, 5)
-	// Threads of HAProxy write them, whoever comes first.
+	// Threads of HAProxy write them, in any order.
 	of := func(field string, value any) map[string]any {
 		t.Helper()
 		at := slices.IndexFunc(lines, func(one map[string]any) bool { return one[field] == value })

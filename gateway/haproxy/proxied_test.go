@@ -19,7 +19,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// told is a backend that wants the PROXY protocol, version 2, and answers each connection with its name and whose it is said to be.
+// told is a backend that expects the PROXY protocol, version 2, and answers each connection with its name and the client in the header.
 func told(t *testing.T, name string) route.Backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func proxied(connection io.Reader) (client netip.Addr, err error) {
 	return netip.AddrFrom4([4]byte(rest[:4])), nil
 }
 
-// from is what a port answers somebody with an address who says something first.
+// from returns a port's answer to a client with an address that sends a text first.
 func from(t *testing.T, port uint16, local, says string) string {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}

@@ -18,12 +18,12 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// What Gateway API adds: paths of one port, with what requests must have besides (see set), backends with filters (see target), shares of requests by
-// weight (see split), and TLS sessions that are passed through (see passing). Hosts, paths and weights stand in maps and change at run time; another
-// combination of conditions, or of filters, needs a reload. What users write of headers reaches the configuration in hexadecimal or in base64 only.
+// The additions of Gateway API are paths of one port with conditions for requests (see set), backends with filters (see target), shares of requests by
+// weight (see split), and TLS sessions that are passed through (see passing). Hosts, paths and weights are in maps and change at run time; another
+// combination of conditions, or of filters, needs a reload. Users' texts for headers reach the configuration in hexadecimal or in base64 only.
 
-// set is the paths of a port that have the same conditions. Requests that meet them are looked up among these paths, and go where the best entry of all
-// sets leads: entries tell how good they are (see score).
+// set is the paths of a port that have the same conditions. Requests that meet them are looked up among these paths, and go to the best entry of all sets:
+// entries contain their rank (see score).
 type set struct {
 	match route.Match
 	key   string // begins the keys of its entries
@@ -38,7 +38,7 @@ func matchKey(port uint16, m *route.Match) string {
 	return key + "|"
 }
 
-// setsOf are the sets of a port with conditions, what has more of them first, as Gateway API ranks matches, and then those without.
+// setsOf returns the sets of a port with conditions, those with more of them first, as Gateway API ranks matches, and then the set without.
 func setsOf(sites []route.Site, port uint16) []set {
 	var sets []set
 	seen := make(map[string]bool)
@@ -69,8 +69,8 @@ func byAge(sites []route.Site) []route.Site {
 	})
 }
 
-// score tells how good an entry is: a host by its name before a longer *.example.com and that before any, an exact path before a longer one, and of the
-// same host and path one with conditions.
+// score is the rank of an entry: an exact host name before a longer *.example.com and that before any, an exact path before a longer one, and for the same
+// host and path one with conditions.
 func score(p route.Path) int {
 	const (
 		named = 300 // more than any wildcard has bytes
@@ -96,7 +96,7 @@ func score(p route.Path) int {
 	return score
 }
 
-// entry is the value of a path in a map: the section, what plain requests get, how good it is, and among how many shares of a split it chooses.
+// entry is the value of a path in a map: the section, the treatment of plain requests, its rank, and the number of shares of a split.
 func entry(section string, p route.Path, shares int) string {
 	plain := "-"
 	if p.Redirect {
@@ -109,7 +109,7 @@ func entry(section string, p route.Path, shares int) string {
 	return value
 }
 
-// deepest is how many labels stand for the asterisk of a wildcard at most.
+// deepest is the maximum number of labels for the asterisk of a wildcard.
 const deepest = 4
 
 type ruleList struct{ rules models.HTTPRequestRules }
@@ -195,7 +195,7 @@ func literal(text string) string {
 	return "%[str(" + base64.StdEncoding.EncodeToString([]byte(text)) + "),b64dec]"
 }
 
-// target is a backend of HAProxy: a pool, with what becomes of requests on their way there. Without either it is the pool as Ingresses use it.
+// target is a backend of HAProxy: a pool, with the changes to requests for it. Without changes it is the pool as Ingresses use it.
 type target struct {
 	pool    string
 	filters *route.Filters
@@ -210,7 +210,7 @@ func (t target) section() string {
 	return fmt.Sprintf("%s%.12x", poolPrefix, sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%t", t.pool, said, t.raw)))
 }
 
-// targetsOf are those that paths and sessions lead to, other than pools as they are.
+// targetsOf returns the targets of paths and sessions, other than plain pools.
 func targetsOf(sites []route.Site) map[string]target {
 	targets := make(map[string]target)
 	add := func(list []route.Target, raw bool) {
@@ -239,7 +239,7 @@ func (t target) listener() listener {
 	return listener{Section: t.section(), About: about, HTTP: !t.raw, Filters: t.filters}
 }
 
-// splitPrefix begins what stands in maps for several targets. It is no section.
+// splitPrefix begins the map values of several targets. It is no section.
 const (
 	splitPrefix = "split-"
 	maxShares   = 1000
@@ -267,7 +267,7 @@ func shares(targets []route.Target, section func(route.Target) string) []string 
 		passed += one.Weight
 		upTo := (passed*count + sum/2) / sum
 		if one.Weight > 0 && len(dealt) == upTo && upTo < count {
-			upTo++ // nobody goes without
+			upTo++ // no request is without a target
 		}
 		for len(dealt) < upTo {
 			dealt = append(dealt, section(one))
@@ -276,7 +276,7 @@ func shares(targets []route.Target, section func(route.Target) string) []string 
 	return dealt
 }
 
-// lead gives the value that leads to targets, with the entries of a split where there are several. It is empty when there is nobody.
+// lead returns the value that leads to targets, with the entries of a split for several. It is empty without targets.
 func (p *pages) lead(targets []route.Target, raw bool, wanted map[string]listener) (section string, count int) {
 	dealt := shares(targets, func(one route.Target) string { return target{pool: one.Pool, filters: one.Filters, raw: raw}.section() })
 	for _, one := range dealt {
@@ -298,7 +298,7 @@ func (p *pages) lead(targets []route.Target, raw bool, wanted map[string]listene
 	return name, len(dealt)
 }
 
-// rules enters what sites have of Gateway API.
+// rules enters the parts of Gateway API in sites.
 func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 	enter := func(entries map[string]string, key, value string) {
 		if _, taken := entries[key]; !taken && !strings.HasPrefix(value, ":") {
@@ -339,7 +339,7 @@ func (p *pages) rules(h route.HTTP, wanted map[string]listener) {
 	}
 }
 
-// filterRules are what becomes of requests in the backend of a target, and of answers.
+// filterRules are the changes to requests in the backend of a target, and to answers.
 func filterRules(f *route.Filters) (requests models.HTTPRequestRules, responses models.HTTPResponseRules) {
 	var l ruleList
 	add := func(rule models.HTTPRequestRule) { l.rules = append(l.rules, &rule) }
@@ -407,7 +407,7 @@ func (f *file) filters(section string, filters *route.Filters, id string) error 
 // A port that passes TLS sessions through looks at the name of the server that a client asks for, which is not sealed. Names that are opened go on
 // to a frontend of the same HAProxy that does it, with the client's address in front (PROXY protocol). Sessions of others are refused.
 
-// helloPatience is how long a client may take to say the name of the server.
+// helloPatience is the time limit for a client to send the name of the server.
 const helloPatience = 5 * time.Second
 
 const insidePrefix = "inside-"

@@ -20,7 +20,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// ruleLab is a webLab whose ports are those of Gateways. Its third listener passes TLS sessions through.
+// ruleLab is a webLab whose ports belong to Gateways. Its third listener passes TLS sessions through.
 type ruleLab struct{ *webLab }
 
 func (l ruleLab) serve(t require.TestingT, h route.HTTP, certificates ...haproxy.Certificate) haproxy.Outcome {
@@ -248,7 +248,8 @@ func TestTLSSessionsPassThroughByTheNameOfTheServer(t *testing.T) {
 	require.NoError(t, anonymous.Close())
 }
 
-// TestTLSSessionsForNamesThatNobodyHasAreRefused has a port pass sessions of one name through and open those of another, which change at run time.
+// TestTLSSessionsForNamesThatNobodyHasAreRefused has a port that passes sessions of one name through and opens sessions of another, which change at run
+// time.
 func TestTLSSessionsForNamesThatNobodyHasAreRefused(t *testing.T) {
 	l := newWebLab(t)
 	pod := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "pod") }))
@@ -312,7 +313,7 @@ func TestTLSSessionsForNamesThatNobodyHasAreRefused(t *testing.T) {
 	require.Error(t, dials("a.pods.org"), "nobody else opens what leads to nobody")
 }
 
-// TestWhatUsersWriteOfRoutesIsNoOtherConfiguration holds that a value that is valid does what it says, and that HAProxy takes every valid one.
+// TestWhatUsersWriteOfRoutesIsNoOtherConfiguration checks that a valid value has its effect, and that HAProxy accepts every valid one.
 func TestWhatUsersWriteOfRoutesIsNoOtherConfiguration(t *testing.T) {
 	l := ruleLab{newWebLab(t)}
 	b := echo(t, "b")

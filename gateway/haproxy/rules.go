@@ -13,14 +13,14 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// rules are what a listener demands of clients, and tells of them. They change with a reload.
+// rules are a listener's requirements of clients, and its information about them. They change with a reload.
 type rules struct {
 	Sources           []netip.Prefix // from where they may come; empty: from anywhere
-	Idle              time.Duration  // how long connections may be silent; 0: as the defaults say
-	Connections       int            // open at a time; 0: as the defaults say
+	Idle              time.Duration  // how long connections may be silent; 0: the default
+	Connections       int            // open at a time; 0: the default
 	ClientConnections int            // of them of one client; 0: any
-	AcceptProxy       bool           // clients say by the PROXY protocol whose connection it is; sources and limits are about who connects all the same
-	SendProxy         bool           // servers are told so
+	AcceptProxy       bool           // clients name the connection's origin by the PROXY protocol; sources and limits apply to the direct client nevertheless
+	SendProxy         bool           // servers get the origin
 	Affinity          time.Duration  // how long a client keeps its server; 0: connections are spread
 }
 
@@ -28,17 +28,17 @@ func rulesOf(r route.Route) rules {
 	return rules{Sources: r.Sources, Idle: r.Idle, Connections: r.Connections, ClientConnections: r.ClientConnections, AcceptProxy: r.AcceptProxy, SendProxy: r.SendProxy, Affinity: r.Affinity}
 }
 
-// share is how many connections one listener, or one client, may have of those that a gateway carries, so that there is room for others.
+// share is the maximum number of a gateway's connections for one listener, or one client, so that there is room for others.
 func share(all int) int { return all - all/8 }
 
-// about describes a listener for people who read the configuration. It tells different rules apart by their sum, as the rules themselves
-// would not always fit into a line.
+// about describes a listener for readers of the configuration. It distinguishes rules by their sum, as the rules themselves would not always fit into a
+// line.
 func about(r route.Route, sum string) string { return r.String() + " rules:" + sum }
 
-// sum tells rules apart.
+// sum identifies the rules.
 func (r rules) sum() string {
 	text := fmt.Sprint(r.Sources, r.Idle, r.Connections, r.ClientConnections, portsName)
-	if r.AcceptProxy || r.SendProxy { // that of others is what it was, so that an upgrade reloads nothing
+	if r.AcceptProxy || r.SendProxy { // others are unchanged, so that an upgrade reloads nothing
 		text += fmt.Sprint(r.AcceptProxy, r.SendProxy)
 	}
 	if r.Affinity > 0 {
@@ -47,7 +47,7 @@ func (r rules) sum() string {
 	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(text)))
 }
 
-// none says that a route demands nothing, as most do.
+// none reports that a route has no rules, as most.
 func (r rules) none() bool {
 	return len(r.Sources) == 0 && r.Idle == 0 && r.Connections == 0 && r.ClientConnections == 0 && !r.AcceptProxy && !r.SendProxy && r.Affinity == 0
 }
@@ -55,7 +55,7 @@ func (r rules) none() bool {
 const (
 	aclSources     = "sources" // clients that may come
 	sectionClients = "clients" // the section with the table of all clients
-	// perLine is how many networks stand in one line: HAProxy takes 64 words, and 2,048 bytes.
+	// perLine is the number of networks in one line: HAProxy takes 64 words, and 2,048 bytes.
 	perLine = 32
 	// Clients that have connections are remembered anyway, others until the room is needed.
 	clientsKept  = 100_000

@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// state is what a server does.
+// state is the state of a server.
 type state int
 
 const (
@@ -34,12 +34,13 @@ type server struct {
 	State   state
 }
 
-// serverName is what HAProxy calls the server with an address: it takes letters, digits, dots, colons, hyphens and underscores.
+// serverName is HAProxy's name of the server with an address, of letters, digits, dots, colons, hyphens and underscores.
 func serverName(address netip.AddrPort) string {
 	return fmt.Sprintf("%s-%d", address.Addr(), address.Port())
 }
 
-// compareServers orders those of a section by address. Of two with the same one, which a former release may have left, that in service comes first.
+// compareServers orders the servers of a section by address. Of two with the same one, which a former release may have left, the one in service comes
+// first.
 func compareServers(a, b server) int {
 	return cmp.Or(a.Address.Compare(b.Address), int(b.State-a.State), strings.Compare(a.Name, b.Name))
 }
@@ -48,22 +49,22 @@ func compareServers(a, b server) int {
 type listener struct {
 	Section string
 	Port    uint16   // 0 of a pool
-	About   string   // whose it is, and what tells its rules from others (see about)
+	About   string   // its owner, and the sum of its rules (see about)
 	Servers []server // in the order of compareServers
 
-	// What follows is not known of what is written or runs.
+	// The following fields are unknown for written or running listeners.
 	Rules    rules
 	HTTP     bool // it speaks HTTP; a port sends requests to pools then
 	TLS      bool
 	Passes   bool                    // TLS sessions of some names are passed through
-	Names    bool                    // the map of names has those that are opened, too, and others are refused
+	Names    bool                    // the map of names contains opened names, too, and others are refused
 	Requests models.HTTPRequestRules // of a port
 	Log      bool                    // its requests are written to the log
 	Compress bool
 	Filters  *route.Filters // of a pool
 }
 
-// protocol is what a server of the listener is told of how to ask it.
+// protocol is the word for a server of the listener that selects its protocol.
 func (l listener) protocol() string {
 	if l.Filters != nil && l.Filters.H2C {
 		return http2
@@ -82,10 +83,10 @@ func servers(all map[string]listener) (sum int) {
 	return sum
 }
 
-// serversOf says how HAProxy is to treat backends: ready ones take connections; those on their way out only when
-// nobody else is left, as kube-proxy does it too; the others are not there.
+// serversOf returns the servers for backends. Ready ones take connections; terminating ones only when no other is left, as with kube-proxy; the others are
+// left out.
 //
-// With affinity those on their way out are not there either while others are ready: HAProxy sends its clients to a server that drains. Their connections last.
+// With affinity, terminating ones are left out, too, while others are ready: HAProxy sends its clients to a server that drains. Their connections last.
 func serversOf(backends []route.Backend, affinity time.Duration) []server {
 	anyReady := slices.ContainsFunc(backends, func(b route.Backend) bool { return b.Ready })
 	list := make([]server, 0, len(backends))
@@ -110,7 +111,7 @@ func serversOf(backends []route.Backend, affinity time.Duration) []server {
 	return list
 }
 
-// change is what makes a server of a section what is wanted.
+// change is a change of a server of a section to the desired one.
 type change struct {
 	Section  string
 	Server   server
@@ -122,8 +123,8 @@ func (c change) String() string {
 	return fmt.Sprintf("%s, %s: %s", c.Section, c.Server.Address, c.Server.State)
 }
 
-// changes lists what to do at run time to come from the servers that a section has to those of the listener wanted. Newcomers come first and leavers last, so
-// that at no instant there are fewer servers than before or after.
+// changes lists the changes at run time from the servers of a section to the servers of the wanted listener. New servers come first and departing ones
+// last, so that at no instant there are fewer servers than before or after.
 func changes(are []server, wanted listener) (list []change) {
 	var ids map[netip.AddrPort]string
 	if wanted.Rules.Affinity > 0 {
@@ -161,7 +162,7 @@ func changes(are []server, wanted listener) (list []change) {
 	return list
 }
 
-// changed are the servers of a section after a change of one of them. Those given are not to be used any more.
+// changed returns the servers of a section after a change of one of them. The argument must not be used any more.
 func changed(are []server, c change) []server {
 	if !c.New {
 		are = without(are, c.Server.Name)
@@ -170,7 +171,7 @@ func changed(are []server, c change) []server {
 	return slices.Insert(are, at, c.Server)
 }
 
-// without are the servers of a section without one. Those given are not to be used any more.
+// without returns the servers of a section without one. The argument must not be used any more.
 func without(are []server, name string) []server {
 	return slices.DeleteFunc(are, func(s server) bool { return s.Name == name })
 }

@@ -30,7 +30,7 @@ func TestServersFollowAnyHistoryOfBackends(t *testing.T) {
 				Ready: ready, Draining: !ready && rapid.Bool().Draw(t, "draining"),
 			}
 		}), 0, 25, func(b route.Backend) string { return b.Address })
-		// What a former release left: places, some of them twice for the same address.
+		// A former release left places, some of them twice for the same address.
 		var now []server
 		for range rapid.IntRange(0, 8).Draw(t, "places") {
 			address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, rapid.ByteRange(1, 5).Draw(t, "address")}), 80)

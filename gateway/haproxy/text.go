@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// text is a configuration as it is written: what is there of thousands of listeners is changed without being read and understood anew.
+// text is a configuration as it is written: it is changed without parsing its thousands of listeners anew.
 type text struct {
 	head     string            // global and defaults, with comments
 	sections map[string]string // by their first two words, such as "frontend port-80"
@@ -23,7 +23,7 @@ const (
 	serverIndent = "  server "
 )
 
-// sectionKinds are the words that begin a section behind the head; those that Burano does not write, people may have written.
+// sectionKinds are the words that begin a section behind the head; people may have written sections that Burano does not write.
 var sectionKinds = []string{
 	"frontend", "backend", "listen", "cache", "fcgi-app", "http-errors", "log-forward", "mailers", "peers", "program", "resolvers", "ring", "userlist",
 }
@@ -80,8 +80,8 @@ func (t text) String() string {
 	return b.String()
 }
 
-// skeleton tells configurations apart by what does not change without a reload: all but servers, how often they are checked, and descriptions. Whether
-// the servers of a section are told whose connections are belongs to it: those that run keep to what they came with.
+// skeleton identifies configurations by the parts that need a reload: all but servers, the interval of their checks, and descriptions. Whether the servers
+// of a section get the origin of connections belongs to it: running ones do not change this.
 func (t text) skeleton() [sha256.Size]byte {
 	sum := sha256.New()
 	told := false
@@ -126,7 +126,7 @@ func (t text) listeners() map[string]listener {
 	return found
 }
 
-// readServer reads a server as it stands in the configuration. Former releases had some that were disabled, free places, which are none.
+// readServer reads a server from the configuration. Former releases had disabled ones, free places, which are no servers.
 func readServer(line string) (s server, is bool) {
 	words := strings.Fields(line)
 	if len(words) < 3 || words[0] != "server" || slices.Contains(words[3:], "disabled") {
@@ -143,7 +143,7 @@ func readServer(line string) (s server, is bool) {
 	return s, true
 }
 
-// readAddress reads an address with its port. Former releases wrote those of IPv6 without brackets.
+// readAddress reads an address with its port. Former releases wrote IPv6 addresses without brackets.
 func readAddress(word string) (netip.AddrPort, error) {
 	if address, err := netip.ParseAddrPort(word); err == nil {
 		return address, nil
@@ -160,7 +160,7 @@ func readAddress(word string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(address, uint16(port)), err
 }
 
-// serverLine is how a server stands in the configuration.
+// serverLine is the form of a server in the configuration.
 func serverLine(s server, checks checks, id, protocol string) string {
 	line := serverIndent + s.Name + " " + s.Address.String() + id + checks.word()
 	if s.State == draining {
@@ -169,7 +169,7 @@ func serverLine(s server, checks checks, id, protocol string) string {
 	return line + protocol + "\n"
 }
 
-// What a server is told of how to ask it.
+// Words of a server that select its protocol.
 const (
 	http2     = " proto h2"
 	sendProxy = " send-proxy-v2"
@@ -185,7 +185,7 @@ func (t text) place(l listener, checks checks) {
 			continue
 		}
 		affinity = affinity || isIdentified(line)
-		for _, one := range []string{http2, sendProxy} { // which is not known of what was read
+		for _, one := range []string{http2, sendProxy} { // which is unknown for a read server
 			if strings.Contains(line, one) {
 				protocol = one
 			}

@@ -28,8 +28,8 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// webFiles are the maps and certificates that HAProxy reads when it starts or reloads. They are always as is wanted; a running HAProxy is told about
-// changes (see follow).
+// webFiles are the maps and certificates that HAProxy reads when it starts or reloads. They always have the desired state; a running HAProxy is notified
+// of changes (see follow).
 type webFiles struct {
 	directory string
 	binary    string // HAProxy
@@ -47,20 +47,20 @@ func (w webFiles) unknown() string         { return filepath.Join(w.directory, "
 // pages are maps and certificates as they are wanted.
 type pages struct {
 	exact, below map[string]string // of Ingresses
-	// Of Gateway API: paths, server names of TLS sessions, and the shares of what goes to several targets.
+	// Of Gateway API: paths, server names of TLS sessions, and the shares of several targets.
 	ruleExact, ruleBelow, names, splits map[string]string
 	dealt                               map[string][]string // the sections that a split leads to
 	certificates                        []listed
 	bad                                 map[string]string // certificates that HAProxy does not take, and why
 }
 
-// mapFile is a map and what is to be in it.
+// mapFile is a map and its desired content.
 type mapFile struct {
 	path    string
 	entries map[string]string
 }
 
-// maps are in the order in which new entries are added: what others refer to comes first.
+// maps are in the order in which new entries are added: targets of references come first.
 func (w webFiles) maps(p pages) []mapFile {
 	return []mapFile{
 		{w.splits(), p.splits}, {w.exact(), p.exact}, {w.below(), p.below}, {w.ruleExact(), p.ruleExact}, {w.ruleBelow(), p.ruleBelow}, {w.names(), p.names},
@@ -75,7 +75,7 @@ type listed struct {
 
 func (l listed) line() string { return strings.Join(append([]string{l.file}, l.hosts...), " ") }
 
-// write brings the files to what is wanted.
+// write updates the files to the desired state.
 func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener) (pages, error) {
 	p := pages{
 		exact: map[string]string{}, below: map[string]string{}, ruleExact: map[string]string{}, ruleBelow: map[string]string{}, names: map[string]string{},
@@ -116,7 +116,7 @@ func (w webFiles) write(ctx context.Context, web Web, wanted map[string]listener
 			p.bad[certificate.Name] = refused.Error()
 			continue
 		}
-		if err != nil { // which says nothing of the certificate: the list stays as it is
+		if err != nil { // which is no verdict about the certificate: the list stays unchanged
 			return p, fmt.Errorf("keep the certificate %s: %w", certificate.Name, err)
 		}
 		p.certificates = append(p.certificates, l)
@@ -202,8 +202,8 @@ func (w webFiles) list(certificates []listed) error {
 	return err
 }
 
-// The certificate for hosts that have none does not depend on the gateway's clock, which may be wrong when it is made: it began before there was a
-// gateway, and has no end that is known (RFC 5280, 4.1.2.5).
+// The certificate for hosts without one does not depend on the gateway's clock, which may be wrong when it is made: it began before there was a gateway,
+// and has no known end (RFC 5280, 4.1.2.5).
 var (
 	unknownBegins = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 	unknownEnds   = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
@@ -212,10 +212,10 @@ var (
 // nameOfUnknown is whose the certificate is that is made here.
 const nameOfUnknown = "this-host-has-no-certificate.invalid"
 
-// unknownHosts writes the certificate for hosts that have none. Where none is given, or HAProxy does not take it, which bad says then, it is one that
-// signs itself. Such a one that has not begun yet, or has ended, is made anew.
+// unknownHosts writes the certificate for hosts without one. Where none is given, or HAProxy rejects it, which bad reports then, it is self-signed. A
+// self-signed one that has not begun yet, or has ended, is made anew.
 func (w webFiles) unknownHosts(ctx context.Context, given *Certificate, bad map[string]string) error {
-	present, _ := os.ReadFile(w.unknown()) // what cannot be read is written anew
+	present, _ := os.ReadFile(w.unknown()) // an unreadable one is written anew
 	if given != nil {
 		if bytes.Equal(present, given.PEM) {
 			return nil
@@ -256,8 +256,8 @@ func (w webFiles) unknownHosts(ctx context.Context, given *Certificate, bad map[
 	return writeAtomically(w.unknown(), content, 0o600)
 }
 
-// follow tells the running HAProxy of maps and certificates as they are wanted; what it cannot be told needs a reload. It takes no entry whose
-// pool does not run yet: until then the request goes where it went.
+// follow updates the maps and certificates of the running HAProxy; changes that are impossible at run time need a reload. It skips entries whose pool does
+// not run yet: until then the request keeps its target.
 func (p *Proxy) follow(ctx context.Context, wanted pages, running, listeners map[string]listener, outcome *Outcome) error {
 	err := errors.Join(p.admin.certificates(p.file.web, wanted.certificates), p.admin.maps(p.file.web, wanted, running))
 	if err == nil || outcome.Waiting || !sameLayout(running, listeners) {
@@ -271,7 +271,7 @@ func (p *Proxy) follow(ctx context.Context, wanted pages, running, listeners map
 	return nil
 }
 
-// tell logs certificates that cannot be used once, and once that they can be again.
+// tell logs certificates that cannot be used once, and their recovery once.
 func (p *Proxy) tell(bad map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
 		if p.bad[name] != bad[name] {
@@ -286,7 +286,7 @@ func (p *Proxy) tell(bad map[string]string) {
 	p.bad = bad
 }
 
-// command asks for a change; HAProxy's answer tells by a number in front when it does not do it.
+// command requests a change; HAProxy's answer begins with a number when it refuses.
 func (a *admin) command(text string) (string, error) {
 	answer, err := a.client.ExecuteRaw(text)
 	if err != nil {
@@ -295,10 +295,10 @@ func (a *admin) command(text string) (string, error) {
 	return strings.TrimSpace(answer), refused(answer)
 }
 
-// payload limits what is sent at once: a command has to fit into one of HAProxy's buffers.
+// payload limits the size of one message: a command has to fit into one of HAProxy's buffers.
 const payload = 8 << 10
 
-// maps brings the maps of the running worker to what is wanted: first what is new, in all of them, and then without what is left over.
+// maps updates the maps of the running worker: it first adds new entries, in all of them, and then removes obsolete ones.
 func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) error {
 	var leftovers []string
 	for _, one := range files.maps(wanted) {
@@ -360,7 +360,7 @@ func (a *admin) maps(files webFiles, wanted pages, running map[string]listener) 
 	return nil
 }
 
-// runs tells whether what a value leads to runs.
+// runs reports whether the target of a value runs.
 func (p pages) runs(value string, running map[string]listener) bool {
 	section, _, _ := strings.Cut(value, ":")
 	for _, one := range p.dealt[section] {
@@ -379,8 +379,8 @@ func (p pages) runs(value string, running map[string]listener) bool {
 	return there || len(p.dealt[section]) > 0
 }
 
-// certificates brings the certificates of the running worker to those wanted. A new one stands beside the former one of its hosts until that
-// goes, so that at no instant they have none.
+// certificates updates the certificates of the running worker. A new one is listed beside the former one of its hosts until that is removed, so that at no
+// instant they have none.
 func (a *admin) certificates(files webFiles, wanted []listed) error {
 	answer, err := a.command("show ssl crt-list " + files.certificateList())
 	if err != nil {
@@ -427,7 +427,7 @@ func (a *admin) renewUnknown(files webFiles) error {
 		return err
 	}
 	shown, err := a.command("show ssl cert " + files.unknown())
-	if err != nil || strings.Contains(shown, fmt.Sprintf("%X", sha1.Sum(pair.Leaf.Raw))) { // by which HAProxy tells certificates apart to people
+	if err != nil || strings.Contains(shown, fmt.Sprintf("%X", sha1.Sum(pair.Leaf.Raw))) { // HAProxy's identification of certificates for people
 		return err
 	}
 	return a.inTurn(setCertificate(files.unknown(), content)...)

@@ -66,7 +66,7 @@ func (p *Process) Config() haproxy.Config {
 	}
 }
 
-// Log is what HAProxy has written.
+// Log returns HAProxy's output.
 func (p *Process) Log() (string, error) {
 	content, err := os.ReadFile(p.log)
 	return string(content), err
@@ -94,7 +94,7 @@ func (p *Process) start() error {
 	}
 	command := exec.Command(words[0], words[1:]...)
 	command.Stdout, command.Stderr = log, log
-	// Should the test's process die, HAProxy goes too. The signal is tied to the starting thread, which is therefore kept.
+	// Should the test's process die, HAProxy goes too. The signal is tied to the starting thread, which therefore stays.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	started := make(chan error, 1)
 	ended := make(chan struct{})
@@ -115,7 +115,7 @@ func (p *Process) start() error {
 	return nil
 }
 
-// gone tells whether the master has ended by itself.
+// gone reports whether the master has ended by itself.
 func (p *Process) gone() bool {
 	select {
 	case <-p.ended:
@@ -215,7 +215,7 @@ func (p *Process) workers() (pids []int) {
 	return pids
 }
 
-// alive tells whether an HAProxy of this number still has its files open (an ended one that waits to be collected has not).
+// alive reports whether an HAProxy of this number still has its files open (an ended one that waits to be collected has not).
 func alive(pid int) bool {
 	target, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil && filepath.Base(target) == "haproxy"
@@ -224,8 +224,8 @@ func alive(pid int) bool {
 // given are the ports that FreePort has given away.
 var given sync.Map
 
-// FreePort finds a TCP port on loopback that nobody listens on, a different one each time. It is below those that outgoing connections get: one of these
-// may take it before HAProxy listens.
+// FreePort finds an unused TCP port on loopback, a different one each time. It is below the range of outgoing connections: one of these may take it before
+// HAProxy listens.
 func FreePort(t testing.TB) uint16 {
 	t.Helper()
 	for range 1000 {

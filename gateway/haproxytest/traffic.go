@@ -46,7 +46,7 @@ func NewBackend(t testing.TB, name string) *Backend {
 	return b
 }
 
-// Stop finishes the requests under way and then ends the server, as a pod does after SIGTERM.
+// Stop finishes the requests in progress and then ends the server, as a pod does after SIGTERM.
 func (b *Backend) Stop(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -59,7 +59,7 @@ func (b *Backend) Ready() route.Backend {
 	return route.Backend{Address: b.Address.Addr().String(), Port: b.Address.Port(), Node: "node-of-" + b.Name, Ready: true}
 }
 
-// Draining is the server as a backend of a route that is on its way out.
+// Draining is the server as a terminating backend of a route.
 func (b *Backend) Draining() route.Backend {
 	d := b.Ready()
 	d.Ready, d.Draining = false, true
@@ -166,7 +166,7 @@ func (l *Load) WaitFor(t testing.TB, more int) {
 	})
 }
 
-// Stop ends the load and returns what failed, and the longest that an answer took.
+// Stop ends the load and returns the failures, and the longest time of an answer.
 func (l *Load) Stop() (total int, failed []error, worst time.Duration) {
 	l.stop()
 	l.group.Wait()

@@ -1,5 +1,4 @@
-// Package loop reconciles: it brings something to what is wanted each time that changes, after a failure, and now and then to make good what
-// others changed.
+// Package loop reconciles: it establishes a desired state each time that it changes, after a failure, and now and then to repair changes of others.
 package loop
 
 import (
@@ -15,14 +14,14 @@ const (
 	LongestPause = 5 * time.Second
 )
 
-// Config says when a Loop reconciles.
+// Config has the triggers of a Loop.
 type Config struct {
-	Changed  <-chan struct{} // receives when what is wanted has changed; several changes may be one receipt
+	Changed  <-chan struct{} // receives when the desired state has changed; several changes may be one receipt
 	Coalesce time.Duration   // how long changes are gathered
 	Resync   time.Duration   // how often it reconciles though nothing is known to have changed
 }
 
-// Waker returns what tells a loop of a change by its channel, which has room for one.
+// Waker returns a function that notifies a loop by its channel, which has room for one.
 func Waker(changed chan<- struct{}) func() {
 	return func() {
 		select {
@@ -32,8 +31,8 @@ func Waker(changed chan<- struct{}) func() {
 	}
 }
 
-// Run calls reconcile until the context ends. resync says that others may have changed what is there. Until reconcile returns true, which
-// says that nothing is left to be done, it is called again after growing pauses.
+// Run calls reconcile until the context ends. With resync others may have changed the present state. Until reconcile returns true (no work is left) it is
+// called again after growing pauses.
 func Run(ctx context.Context, config Config, reconcile func(ctx context.Context, resync bool) (complete bool)) {
 	ticker := time.NewTicker(config.Resync)
 	defer ticker.Stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/gateway/loop"
 )
 
-// looped runs a loop for some time and says when it reconciled, since its start; a minus is a resync.
+// looped runs a loop for some time and returns the times of its calls, since its start; a minus is a resync.
 func looped(t *testing.T, during time.Duration, changes []time.Duration, complete func(try int) bool) []time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), during)

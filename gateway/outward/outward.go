@@ -1,5 +1,5 @@
-// Package outward lets nodes that have no way out reach some hosts through a master: it is a proxy for HTTP, by CONNECT and by whole URLs, over TLS, for clients
-// that show a certificate.
+// Package outward lets nodes without access to the outside reach some hosts through a master: it is a proxy for HTTP, by CONNECT and by whole URLs, over
+// TLS, for clients that show a certificate.
 package outward
 
 import (
@@ -24,21 +24,22 @@ const (
 	headerPatience = 30 * time.Second
 )
 
-// Config says who reaches what.
+// Config has the allowed clients and hosts.
 type Config struct {
 	Listener net.Listener // of TCP; closed when Run returns
 	// TLS has the certificate that is shown, and the authorities of clients' certificates.
 	TLS *tls.Config
 	// Client is the common name of the certificates that clients show.
 	Client string
-	// Hosts are those that clients reach: names, domains with a dot in front for all names below them, and addresses, each with a port (host:443) or for all ports.
+	// Hosts are the allowed destinations: names, domains with a dot in front for all names below them, and addresses, each with a port (host:443) or for
+	// all ports.
 	Hosts []string
 	// Closed are addresses that no client reaches, whatever name they have.
 	Closed []netip.Prefix
 	Logger *slog.Logger
 }
 
-// Own are the addresses that name the machine itself, or what only it may ask, such as the cloud's metadata.
+// Own returns the addresses of the machine itself, and of services for it only, such as the cloud's metadata.
 func Own() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
@@ -105,7 +106,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.plain.ServeHTTP(w, r)
 }
 
-// admits tells whether a host and port are among hosts.
+// admits reports whether a host and port are among hosts.
 func admits(hosts []string, hostPort string) bool {
 	name, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -165,7 +166,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request, host string) {
 	<-back
 }
 
-// pass copies until the end, and says that it is the end.
+// pass copies until the end, and forwards the end.
 func pass(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, able := to.(interface{ CloseWrite() error }); err == nil && able {

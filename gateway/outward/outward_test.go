@@ -133,7 +133,7 @@ func TestClientsWithACertificateReachTheHostsAndNoOthers(t *testing.T) {
 		require.Error(t, err)
 	}
 
-	// Who asks directly learns what this is; and a tunnel ends with the proxy.
+	// A direct request gets an explanation; and a tunnel ends with the proxy.
 	direct, err := (&tls.Dialer{Config: &tls.Config{RootCAs: own.pool(), ServerName: "master.test", Certificates: []tls.Certificate{own.issue(t, "nodes")}, MinVersion: tls.VersionTLS12}}).
 		DialContext(t.Context(), "tcp", listener.Addr().String())
 	require.NoError(t, err)

@@ -13,37 +13,37 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// Annotations of a Service that say what the gateways do with it.
+// Annotations of a Service for the gateways.
 const (
 	// AnnotationPublish is "true" to publish a Service that would not be, or "false" not to publish one that would.
 	AnnotationPublish = "burano.io/publish"
-	// AnnotationPort moves ports on the gateways: a number ("8080") for a Service with one published port, or for any Service
-	// the names or numbers of its ports and where they go ("http=8080,https=8443"). Ports that are not named stay.
-	// As long as it cannot be understood the Service is not published: its port could be anybody's.
+	// AnnotationPort moves ports on the gateways: a number ("8080") for a Service with one published port, or for any Service the names or numbers of its
+	// ports and their targets ("http=8080,https=8443"). Ports that are not named stay. With an invalid value the Service is not published: its port could
+	// be any.
 	AnnotationPort = "burano.io/gateway-port"
 	// AnnotationInternal lists names or numbers of ports that are never published ("metrics,9090").
 	AnnotationInternal = "burano.io/internal-ports"
 	// AnnotationIdle is how long connections may be silent ("90s", "10m", "6h"), at most a week. Without it an hour.
 	AnnotationIdle = "burano.io/idle-timeout"
-	// AnnotationConnections is how many connections each gateway lets be open of a port at a time, AnnotationClientConnections how many of
-	// them one client (address) may have. Without them one port, and one client, may have seven eighths of what a gateway carries.
+	// AnnotationConnections is the maximum number of open connections of a port on each gateway, AnnotationClientConnections the maximum for one client
+	// (address). Without them one port, and one client, may have seven eighths of a gateway's connections.
 	AnnotationConnections       = "burano.io/max-connections"
 	AnnotationClientConnections = "burano.io/max-connections-per-client"
-	// AnnotationProxy has the PROXY protocol say whose connections are: "send" tells the pods, "accept" believes a balancer in front of the gateways, which
-	// must say so then, and "accept,send" does both.
+	// AnnotationProxy passes the origin of connections on by the PROXY protocol. "send" sends it to the pods. "accept" trusts a balancer in front of the
+	// gateways, which must send it then. "accept,send" does both.
 	AnnotationProxy = "burano.io/proxy-protocol"
 )
 
-// Annotations of an IngressClass of ours, besides "accept" of [AnnotationProxy]. They count for all ports of the gateways that tell requests apart, since these
-// are shared: those of Ingresses and those of Gateways.
+// Annotations of an IngressClass of the gateways, besides "accept" of [AnnotationProxy]. They apply to all HTTP ports of the gateways, since Ingresses and
+// Gateways share them.
 const (
 	// AnnotationAccessLog is "json" to have each request written to HAProxy's log.
 	AnnotationAccessLog = "burano.io/access-log"
-	// AnnotationCompression is "gzip" to have texts compressed for who takes that.
+	// AnnotationCompression is "gzip" to compress texts for clients that accept it.
 	AnnotationCompression = "burano.io/compression"
 )
 
-// optionsOf reads the annotations of our classes; what is wrong is not heeded.
+// optionsOf reads the annotations of the gateways' classes; invalid ones are ignored.
 func optionsOf(classes []*networking.IngressClass) (o route.HTTPOptions, complaints []Complaint) {
 	for _, class := range classes {
 		if class.Spec.Controller != Controller {
@@ -91,14 +91,14 @@ func truth(annotations map[string]string, name string) (wish, error) {
 	return unsaid, fmt.Errorf("the annotation %s must be \"true\" or \"false\", not %q; it is not heeded", name, text)
 }
 
-// limits are what a Service's annotations say of its connections.
+// limits are a Service's annotations about connections.
 type limits struct {
 	idle                           time.Duration
 	connections, clientConnections int
 	acceptProxy, sendProxy         bool
 }
 
-// limitsOf reads the annotations about connections; one that is wrong is not heeded.
+// limitsOf reads the annotations about connections; an invalid one is ignored.
 func limitsOf(annotations map[string]string) (l limits, problems []error) {
 	if text, said := annotations[AnnotationIdle]; said {
 		idle, err := time.ParseDuration(strings.TrimSpace(text))
@@ -136,7 +136,7 @@ func limitsOf(annotations map[string]string) (l limits, problems []error) {
 	return l, problems
 }
 
-// internalPorts gives the names (see portName) of the ports to leave out, and what was named but is not there.
+// internalPorts returns the names (see portName) of the ports to leave out, and the names without a port.
 func internalPorts(annotations map[string]string, ports []core.ServicePort) (internal map[string]bool, unknown []string) {
 	internal = make(map[string]bool)
 	for item := range strings.SplitSeq(annotations[AnnotationInternal], ",") {

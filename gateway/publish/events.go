@@ -16,27 +16,27 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// component is who the Events are from.
+// component is the source of the Events.
 const component = "burano-publish"
 
-// complainer makes Events of Services and Ingresses out of complaints, one of each: its name says what it is about, so that not even a restart
-// repeats it. A complaint that was mended and comes up again counts one more on its Event.
+// complainer makes Events of Services and Ingresses from complaints, one of each: its name is derived from its content, so that not even a restart repeats
+// it. A resolved complaint that comes up again counts one more on its Event.
 type complainer struct {
 	client  kubernetes.Interface
 	logger  *slog.Logger
 	now     func() time.Time
 	current map[Complaint]int32 // complaints that hold, and how often they came up
-	past    map[Complaint]int32 // the same of those that hold no more
+	past    map[Complaint]int32 // resolved complaints
 }
 
 func newComplainer(client kubernetes.Interface, logger *slog.Logger, now func() time.Time) *complainer {
 	return &complainer{client: client, logger: logger, now: now, current: make(map[Complaint]int32), past: make(map[Complaint]int32)}
 }
 
-// maxPast limits what is remembered of former complaints; a count that begins anew does no harm.
+// maxPast limits the number of former complaints in memory; a count that begins anew does no harm.
 const maxPast = 1000
 
-// report makes Events of what is new. It returns an error when some could not be made; they are made the next time.
+// report makes Events of new complaints. It returns an error when some could not be made; they are made the next time.
 func (c *complainer) report(ctx context.Context, complaints []Complaint) error {
 	current := make(map[Complaint]int32, len(complaints))
 	var failed error
@@ -72,7 +72,7 @@ func (c *complainer) create(ctx context.Context, complaint Complaint, count int3
 	if complaint.Kind != "" {
 		version, kind = networking.SchemeGroupVersion.String(), complaint.Kind
 	}
-	namespace := cmp.Or(complaint.Namespace, meta.NamespaceDefault) // what has none has its Events there
+	namespace := cmp.Or(complaint.Namespace, meta.NamespaceDefault) // the Events of objects without one are there
 	_, err := c.client.CoreV1().Events(namespace).Create(ctx, &core.Event{
 		ObjectMeta: meta.ObjectMeta{Name: eventName(complaint), Namespace: namespace},
 		InvolvedObject: core.ObjectReference{

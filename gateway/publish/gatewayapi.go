@@ -14,10 +14,10 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// What Gateway API says becomes sites, as Ingresses do. All Gateways and Ingresses share the ports of the gateways, and their addresses: of two routes
-// that want the same requests on a port the older one gets them.
+// Objects of Gateway API become sites, as Ingresses do. All Gateways and Ingresses share the ports of the gateways, and their addresses: of two routes for
+// the same requests on a port the older one gets them.
 
-// GatewayAPI is what Kubernetes says of Gateways.
+// GatewayAPI is the state of Gateway API's objects in Kubernetes.
 type GatewayAPI struct {
 	Classes    []*api.GatewayClass
 	Gateways   []*api.Gateway
@@ -27,7 +27,7 @@ type GatewayAPI struct {
 	Namespaces []*core.Namespace
 }
 
-// features are what the class says that it supports, in order.
+// features are the features that the class claims, in order.
 var features = []api.FeatureName{
 	"Gateway", "GatewayAddressEmpty", "GatewayPort8080", "GatewayStaticAddresses", "HTTPRoute", "HTTPRoute303RedirectStatusCode", "HTTPRoute307RedirectStatusCode",
 	"HTTPRoute308RedirectStatusCode", "HTTPRouteBackendProtocolH2C", "HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendRequestHeaderModification",
@@ -51,7 +51,7 @@ func (l *listenerState) host() string { return string(deref(l.Hostname)) }
 func (l *listenerState) tls() bool    { return l.Protocol != api.HTTPProtocolType }
 func (l *listenerState) passes() bool { return l.Protocol == api.TLSProtocolType }
 
-// serves tells whether gateways can serve the listener, if it gets its port.
+// serves reports whether gateways can serve the listener, if it gets its port.
 func (l *listenerState) serves() bool {
 	for condition, problem := range l.problems {
 		if problem.reason != string(api.ListenerReasonInvalidRouteKinds) || condition != string(api.ListenerConditionResolvedRefs) {
@@ -75,13 +75,13 @@ type gatewayState struct {
 	on        []string // by these gateways alone
 }
 
-// serves tells whether gateways can serve listeners of it.
+// serves reports whether gateways can serve listeners of it.
 func (g *gatewayState) serves() bool { return g.problem.reason == "" && (!g.bound || len(g.on) > 0) }
 
 // verdict is why a condition is not as one wants it; the zero value is of one that is.
 type verdict struct{ reason, message string }
 
-// routeState is what routes of any kind have in common.
+// routeState is the common part of routes of any kind.
 type routeState struct {
 	kind       string
 	object     meta.Object
@@ -97,7 +97,7 @@ type parentVerdict struct {
 	accepted, resolved verdict
 }
 
-// gatewayBuilder adds to what the Ingresses want.
+// gatewayBuilder adds to the sites of Ingresses.
 type gatewayBuilder struct {
 	*builder
 	api        GatewayAPI

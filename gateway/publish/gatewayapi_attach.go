@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// granted tells whether objects of a kind may refer to an object.
+// granted reports whether objects of a kind may refer to an object.
 func (b *gatewayBuilder) granted(kind, namespace, toKind string, to types.NamespacedName) bool {
 	if namespace == to.Namespace {
 		return true
@@ -33,7 +33,7 @@ func (b *gatewayBuilder) granted(kind, namespace, toKind string, to types.Namesp
 	return false
 }
 
-// attach says on which listeners a route is served, with which hosts, for each of its parents that is ours.
+// attach determines the listeners and hosts of a route, for each of its parents of the gateways' class.
 func (b *gatewayBuilder) attach(r *routeState, refused verdict, resolved verdict, serve func(l *listenerState, hosts, gateways []string)) {
 	for _, parent := range r.parents {
 		if parent.Group != nil && *parent.Group != api.GroupName || parent.Kind != nil && *parent.Kind != route.KindGateway {
@@ -112,7 +112,7 @@ func common(listener string, route []api.Hostname) (hosts []string) {
 	return hosts
 }
 
-// below tells whether all hosts of one name are those of a wildcard, too.
+// below reports whether all hosts of one name are hosts of a wildcard, too.
 func below(host, wildcard string) bool {
 	suffix, wild := strings.CutPrefix(wildcard, "*")
 	return wild && len(host) > len(suffix) && strings.HasSuffix(host, suffix)

@@ -78,7 +78,7 @@ func (b *gatewayBuilder) gateway(gateway *api.Gateway) {
 	}
 }
 
-// mixed tells whether a listener is one of several for the protocol TLS on a port, of which some are to open sessions and others are not.
+// mixed reports whether a listener is one of several for the protocol TLS on a port, of which some open sessions and others do not.
 func mixed(one api.Listener, all []api.Listener) bool {
 	mode := func(l api.Listener) api.TLSModeType {
 		if l.TLS == nil {

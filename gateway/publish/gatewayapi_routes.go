@@ -24,7 +24,7 @@ func (b *gatewayBuilder) httpRoute(object *api.HTTPRoute) {
 		}
 		_ = b.targets(r, rule, &api.Listener{}, 0, &resolved)
 	}
-	// What it becomes is tried with a port that is always good: a rule that cannot be served makes the route one that is not.
+	// The result is tried with a port that is always good: a rule that cannot be served makes the route unserved.
 	try := &listenerState{Listener: api.Listener{Port: 1, Protocol: api.HTTPProtocolType}}
 	if err := b.valid(r, site, b.paths(r, object, try, []string{""}, nil)); err != nil && refused.reason == "" {
 		refused = verdict{string(api.RouteReasonUnsupportedValue), err.Error()}
@@ -53,7 +53,7 @@ func (b *gatewayBuilder) valid(r *routeState, site route.Site, paths []route.Pat
 	return route.Part{Site: &site}.Validate()
 }
 
-// unsupported says what of a rule gateways cannot do.
+// unsupported names the unsupported part of a rule.
 func unsupported(rule api.HTTPRouteRule) error {
 	if rule.Retry != nil || rule.SessionPersistence != nil {
 		return fmt.Errorf("retry and sessionPersistence are not supported")
@@ -97,7 +97,7 @@ func unsupported(rule api.HTTPRouteRule) error {
 	return nil
 }
 
-// paths are what a route has on a listener.
+// paths returns the paths of a route on a listener.
 func (b *gatewayBuilder) paths(r *routeState, object *api.HTTPRoute, l *listenerState, hosts, gateways []string) (paths []route.Path) {
 	for _, rule := range object.Spec.Rules {
 		matches := rule.Matches
@@ -123,7 +123,7 @@ func (b *gatewayBuilder) paths(r *routeState, object *api.HTTPRoute, l *listener
 func matchOf(match api.HTTPRouteMatch) *route.Match {
 	m := &route.Match{Method: string(deref(match.Method))}
 	for _, header := range match.Headers {
-		// Names mean the same in any case; of those that are there twice the first counts.
+		// Names are case-insensitive; of duplicates the first counts.
 		name := strings.ToLower(string(header.Name))
 		if !slices.ContainsFunc(m.Headers, func(p route.Pair) bool { return p.Name == name }) {
 			m.Headers = append(m.Headers, route.Pair{Name: name, Value: header.Value})
@@ -177,7 +177,7 @@ func (b *gatewayBuilder) targets(r *routeState, rule api.HTTPRouteRule, l *api.L
 	return targets
 }
 
-// failing answers requests with 500, as Gateway API asks for what leads to a backend that is none.
+// failing answers requests with 500, as Gateway API requires for missing backends.
 func failing(weight int) route.Target {
 	return route.Target{Weight: weight, Filters: &route.Filters{Status: 500}}
 }
@@ -288,7 +288,7 @@ func (b *gatewayBuilder) tlsRoute(object *api.TLSRoute) {
 	r := &routeState{kind: route.KindTLSRoute, object: object, generation: object.Generation, parents: object.Spec.ParentRefs, hostnames: object.Spec.Hostnames, status: object.Status.RouteStatus}
 	site := route.Site{Namespace: object.Namespace, Kind: r.kind, Name: object.Name, Since: object.CreationTimestamp.UTC()}
 	var refused, resolved verdict
-	// Sessions that lead to a backend that is none are refused: they lead to a pool that has nobody.
+	// Sessions to a missing backend are refused: they lead to an empty pool.
 	nobody := route.Pool{Namespace: object.Namespace, Service: nobodyService, Port: "0"}
 	b.pools[nobody.Name()] = nobody
 	var targets []route.Target

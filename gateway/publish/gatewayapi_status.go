@@ -14,7 +14,7 @@ import (
 	api "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// conditions brings conditions to what is wanted; those that are so keep the time of their change.
+// conditions updates conditions; unchanged ones keep the time of their change.
 type conditions struct {
 	list       []meta.Condition
 	generation int64
@@ -36,7 +36,7 @@ func (c *conditions) verdict(kind string, v verdict) {
 	c.set(kind, v.reason == "", cmp.Or(v.reason, kind), v.message)
 }
 
-// ClassStatus is what the status of a class is to say, if it is ours.
+// ClassStatus is the desired status of a class, if it belongs to the gateways.
 func ClassStatus(class *api.GatewayClass, now time.Time) (status api.GatewayClassStatus, ours bool) {
 	status = *class.Status.DeepCopy()
 	if class.Spec.ControllerName != Controller {
@@ -55,7 +55,7 @@ func ClassStatus(class *api.GatewayClass, now time.Time) (status api.GatewayClas
 	return status, true
 }
 
-// gatewayStatus is what the status of a Gateway is to say, of the addresses of the gateways and who has ports that were wanted.
+// gatewayStatus is the desired status of a Gateway, with the addresses of the gateways and the owners of contested ports.
 func (s *Sites) gatewayStatus(g *gatewayState, addresses []string, now time.Time) api.GatewayStatus {
 	status := *g.Status.DeepCopy()
 	former := status.Listeners
@@ -136,7 +136,7 @@ func (s *Sites) gatewayStatus(g *gatewayState, addresses []string, now time.Time
 	return status
 }
 
-// routeStatus is what the status of a route is to say: what other controllers say of it stays.
+// routeStatus is the desired status of a route: other controllers' entries stay.
 func (r *routeState) routeStatus(now time.Time) api.RouteStatus {
 	status := api.RouteStatus{Parents: []api.RouteParentStatus{}}
 	former := make(map[string][]meta.Condition)

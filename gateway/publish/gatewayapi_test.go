@@ -204,7 +204,7 @@ func TestARouteThatIsTooLongForEtcdIsNotServed(t *testing.T) {
 	require.NotEmpty(t, siteOf(publish.SitesOf(w), route.KindHTTPRoute, "long"))
 }
 
-// TestWhatIsWrittenOfGatewaysIsValid holds that what reaches etcd is valid, and does not depend on the order of what Kubernetes says.
+// TestWhatIsWrittenOfGatewaysIsValid checks that values in etcd are valid, and do not depend on the order of Kubernetes' objects.
 func TestWhatIsWrittenOfGatewaysIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.SampledFrom([]string{"", "/", "/x", "a.org", "*.a.org", "X-A", "a"}), rapid.String())
@@ -370,7 +370,7 @@ spec:
 			return slices.Equal(is, said(edge.Status.Conditions, edge.Generation)) && len(edge.Status.Addresses) == addresses
 		}
 	}
-	// There, no port is somebody else's.
+	// There, no port belongs to another owner.
 	eventually("an address that is nobody's says so", named(`[{"type":"IPAddress","value":"192.0.2.1"}]`, 0, "Accepted=True/Accepted", "Programmed=False/AddressNotUsable"))
 	eventually("an address of a gateway is taken", named(`[{"type":"IPAddress","value":"203.0.113.1"}]`, 1, "Accepted=True/ListenersNotValid", "Programmed=True/Programmed"))
 	eventually("without one it has all", named(`null`, 1, "Accepted=True/ListenersNotValid", "Programmed=True/Programmed"))

@@ -22,7 +22,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// gatewayClient watches what there is of Gateway API and writes statuses. Its own client of the module would be larger than all of this program's others.
+// gatewayClient watches the objects of Gateway API and writes statuses. The module's own client would be larger than all of this program's others.
 type gatewayClient struct {
 	rest       rest.Interface
 	parameters runtime.ParameterCodec
@@ -87,7 +87,7 @@ func (c *gatewayClient) synced() []cache.InformerSynced {
 	return all
 }
 
-// world is what Kubernetes says, nil as long as it is not known.
+// world is the state in Kubernetes, nil while it is unknown.
 func (c *gatewayClient) world() *GatewayAPI {
 	for _, synced := range c.synced() {
 		if !synced() {
@@ -100,7 +100,7 @@ func (c *gatewayClient) world() *GatewayAPI {
 	}
 }
 
-// write brings the statuses of what is ours to what is wanted.
+// write updates the statuses of the gateways' objects.
 func (c *gatewayClient) write(ctx context.Context, sites *Sites, gateways []route.Gateway) error {
 	var failed []error
 	put := func(resource string, object interface {
@@ -112,7 +112,7 @@ func (c *gatewayClient) write(ctx context.Context, sites *Sites, gateways []rout
 		}
 		err := c.rest.Put().NamespaceIfScoped(object.GetNamespace(), object.GetNamespace() != "").Resource(resource).Name(object.GetName()).SubResource("status").
 			VersionedParams(&meta.UpdateOptions{FieldManager: component}, c.parameters).Body(object).Do(ctx).Error()
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // who changed it wakes us
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // its change wakes us
 			failed = append(failed, fmt.Errorf("write the status of %s %s/%s: %w", resource, object.GetNamespace(), object.GetName(), err))
 		}
 	}

@@ -23,17 +23,17 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// Controller is what IngressClasses say whose Ingresses are for the gateways.
+// Controller is the controller of IngressClasses for the gateways.
 const Controller = "burano.io/gateway"
 
-// AnnotationRedirect is "false" so that an Ingress answers plain requests for hosts that have a certificate, which it redirects to HTTPS otherwise, or
-// "true" to redirect those for all of its hosts.
+// AnnotationRedirect is "false" to answer plain requests for hosts with a certificate, which are redirected to HTTPS by default, or "true" to redirect
+// requests for all hosts of the Ingress.
 const AnnotationRedirect = "burano.io/ssl-redirect"
 
 // Reasons of complaints about an Ingress.
 const (
 	ReasonPathConflict = "HostPathConflict"   // another Ingress has the host and path, or a certificate for the host
-	ReasonPath         = "HostOrPathInvalid"  // gateways cannot tell requests by it
+	ReasonPath         = "HostOrPathInvalid"  // gateways cannot match requests by it
 	ReasonBackend      = "BackendNotFound"    // the Service, or its port, is not there or cannot be a backend
 	ReasonCertificate  = "InvalidCertificate" // a Secret holds no certificate that gateways can show
 	kindIngress        = "Ingress"            // of a complaint
@@ -42,7 +42,7 @@ const (
 	annotationDefault  = "ingressclass.kubernetes.io/is-default-class"
 )
 
-// World is what Kubernetes says that sites depend on.
+// World is the state of Kubernetes on which sites depend.
 type World struct {
 	Ingresses      []*networking.Ingress
 	Classes        []*networking.IngressClass
@@ -53,21 +53,21 @@ type World struct {
 	Gateways       []route.Gateway
 }
 
-// Sites is what the gateways are to serve by host name and path.
+// Sites is the desired state of the gateways by host name and path.
 type Sites struct {
 	route.HTTP
-	Certificates map[types.NamespacedName][]byte // PEM: the certificate, those above it, its key
+	Certificates map[types.NamespacedName][]byte // PEM: the certificate, its chain, its key
 	Complaints   []Complaint
 	wanted       []route.Listener // ports that Ingresses and Gateways want, and since when
 	ours         []*networking.Ingress
 	gateways     []*gatewayState
 	routes       []*routeState
-	partial      bool                   // what Gateway API says is not known
-	conflicts    map[uint16]route.Route // who has a port that is wanted
+	partial      bool                   // the state of Gateway API is unknown
+	conflicts    map[uint16]route.Route // the owner of a contested port
 }
 
-// SitesOf says what Ingresses and Gateways of a class with our [Controller] have gateways serve. Of two that want the same path of a host the older one gets it. It is
-// a function of its arguments alone, whatever their order.
+// SitesOf returns the sites for Ingresses and Gateways of a class with our [Controller]. Of two with the same path of a host the older one gets it. It is
+// a function of its arguments alone, independent of their order.
 func SitesOf(w World) Sites {
 	s := Sites{Certificates: make(map[types.NamespacedName][]byte), partial: w.GatewayAPI == nil}
 	s.ours = oursOf(w.Ingresses, w.Classes)
@@ -168,12 +168,12 @@ func oursOf(ingresses []*networking.Ingress, classes []*networking.IngressClass)
 	return ours
 }
 
-// uses says whether gateways serve an Ingress on a listener.
+// uses reports whether gateways serve an Ingress on a listener.
 func uses(ingress *networking.Ingress, l route.Listener) bool {
 	return !l.NoIngress && (!l.TLS || len(ingress.Spec.TLS) > 0)
 }
 
-// assignPorts takes in which ports the Ingresses got, and who has the others.
+// assignPorts records the ports that the Ingresses got, and the owners of the others.
 func (s *Sites) assignPorts(won []route.Listener, conflicts map[uint16]route.Route) {
 	s.Listeners, s.conflicts = won, conflicts
 	s.HTTP.Sites = slices.DeleteFunc(s.HTTP.Sites, func(site route.Site) bool {
@@ -203,15 +203,15 @@ func ingressComplaint(ingress *networking.Ingress, reason, format string, argume
 	return Complaint{Kind: kindIngress, Namespace: ingress.Namespace, Name: ingress.Name, UID: ingress.UID, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// builder collects what Ingresses say, the oldest first.
+// builder collects the rules of Ingresses, the oldest first.
 type builder struct {
 	*Sites
 	services  map[types.NamespacedName]*core.Service
 	slices    map[types.NamespacedName][]*discovery.EndpointSlice
 	secrets   map[types.NamespacedName]*core.Secret
 	pools     map[string]route.Pool
-	paths     map[string]*networking.Ingress // who has a path of a host
-	certified map[string]*networking.Ingress // who has the certificate of a host
+	paths     map[string]*networking.Ingress // the owner of a path of a host
+	certified map[string]*networking.Ingress // the owner of the certificate of a host
 }
 
 func (b *builder) complain(ingress *networking.Ingress, reason, format string, arguments ...any) {
@@ -255,7 +255,7 @@ func (b *builder) add(ingress *networking.Ingress) {
 	b.HTTP.Sites = append(b.HTTP.Sites, site)
 }
 
-// fallbacks have the default backend of an Ingress take what its hosts have no other path for; one without rules takes what no host takes.
+// fallbacks give the default backend of an Ingress the requests for unmatched paths of its hosts; without rules it gets requests that no host matches.
 func (b *builder) fallbacks(ingress *networking.Ingress, site *route.Site) {
 	if ingress.Spec.DefaultBackend == nil {
 		return
@@ -283,7 +283,7 @@ func (b *builder) fallbacks(ingress *networking.Ingress, site *route.Site) {
 	}
 }
 
-// claim gives a path to an Ingress, or says who has it.
+// claim gives a path to an Ingress, or returns its holder.
 func (b *builder) claim(ingress *networking.Ingress, p route.Path) (holder *networking.Ingress) {
 	key := p.Key()
 	if p.Exact {
@@ -296,7 +296,7 @@ func (b *builder) claim(ingress *networking.Ingress, p route.Path) (holder *netw
 	return nil
 }
 
-// certificates says which hosts have a valid one.
+// certificates determines the hosts with a valid one.
 func (b *builder) certificates(ingress *networking.Ingress, site *route.Site) (safe func(host string) bool) {
 	valid := map[string]bool{}
 	for _, section := range ingress.Spec.TLS {
@@ -367,7 +367,7 @@ func (b *builder) byDefault(ingress *networking.Ingress, site *route.Site, secre
 	}
 }
 
-// uncertified complains of hosts that Ingresses want TLS for without saying by which certificate, where none is shown for hosts without one.
+// uncertified complains of hosts for which Ingresses request TLS without a certificate, where none is shown for hosts without one.
 func (b *builder) uncertified() {
 	if slices.ContainsFunc(b.HTTP.Sites, func(s route.Site) bool { return s.Default != "" }) {
 		return
@@ -406,10 +406,10 @@ func (b *builder) certificate(name types.NamespacedName) ([]byte, error) {
 	return append(content, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
 }
 
-// unspoken are the protocols of ports that gateways cannot ask pods of Ingresses by. Other names than these say nothing of how to ask.
+// unspoken are the protocols of ports that gateways do not use with pods of Ingresses. Other names than these do not name a protocol.
 var unspoken = map[string]bool{"kubernetes.io/h2c": true, "kubernetes.io/wss": true, "https": true, "grpc": true, "grpcs": true}
 
-// pool gives the name of a backend's pool; one whose Service is not there has nobody in it. "" is a backend that cannot be one.
+// pool returns the name of a backend's pool; one of a missing Service is empty. "" is an invalid backend.
 func (b *builder) pool(ingress *networking.Ingress, backend networking.IngressBackend) string {
 	if backend.Service == nil {
 		b.complain(ingress, ReasonBackend, "a path is not served: gateways send requests to Services, and not to other resources.")

@@ -193,7 +193,8 @@ func TestCertificatesOfHosts(t *testing.T) {
 	}
 }
 
-// TestSitesAreValidWhateverIsWritten holds that what reaches etcd is valid, does not depend on the order of what Kubernetes says, and gives no path of a host twice.
+// TestSitesAreValidWhateverIsWritten checks that values in etcd are valid, do not depend on the order of Kubernetes' objects, and have no path of a host
+// twice.
 func TestSitesAreValidWhateverIsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		host := rapid.OneOf(rapid.SampledFrom([]string{"", "a.org", "*.a.org", "b.org"}), rapid.String())

@@ -27,8 +27,8 @@ const (
 	farewell = 3 * time.Second
 )
 
-// Lead is Run for one of several publishers, of which one leads and the others stand by. Each asks an API server of its own; one whose API server
-// is not ready does not lead. name tells who leads. It returns nil when the context ends.
+// Lead is Run for one of several publishers, of which one leads and the others wait. Each uses an API server of its own; one whose API server is not ready
+// does not lead. name identifies the leader. It returns nil when the context ends.
 func Lead(ctx context.Context, c Config, name string) error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

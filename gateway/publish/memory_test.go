@@ -82,7 +82,7 @@ func someSlice(name string, service, endpoints int, ready bool) *discovery.Endpo
 	return slice
 }
 
-// BenchmarkAServiceOf5000Changes is what a change of the endpoints of one Service costs until etcd has it, without Kubernetes' part.
+// BenchmarkAServiceOf5000Changes measures a change of the endpoints of one Service until etcd has it, without Kubernetes' part.
 func BenchmarkAServiceOf5000Changes(b *testing.B) {
 	var services []*core.Service
 	var endpoints []*discovery.EndpointSlice

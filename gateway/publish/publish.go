@@ -28,24 +28,24 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// Config says where Services come from and where routes go.
+// Config has the source of Services and the destination of routes.
 //
 // In Kubernetes the publisher needs: get, list, watch on services, on endpointslices.discovery.k8s.io, on ingresses.networking.k8s.io, on
-// ingressclasses.networking.k8s.io and on secrets, of which it asks for those of type kubernetes.io/tls only; patch on services/status and on
-// ingresses.networking.k8s.io/status; create and patch on events. Without the rights that are about Ingresses it publishes Services all the same. Of
-// gateway.networking.k8s.io it reads gatewayclasses, gateways, httproutes, tlsroutes and referencegrants, as it does namespaces, and updates the
-// statuses of the first four; without these kinds, or rights, it publishes Services and Ingresses.
+// ingressclasses.networking.k8s.io and on secrets, of which it requests only the type kubernetes.io/tls; patch on services/status and on
+// ingresses.networking.k8s.io/status; create and patch on events. Without the rights for Ingresses it still publishes Services. Of
+// gateway.networking.k8s.io it reads gatewayclasses, gateways, httproutes, tlsroutes and referencegrants, as it does namespaces, and updates the statuses
+// of the first four; without these kinds, or rights, it publishes Services and Ingresses.
 type Config struct {
 	Kubernetes *rest.Config
 	Etcd       *clientv3.Client
 	Logger     *slog.Logger
 	Coalesce   time.Duration // how long changes are gathered before they are written; 10 ms
-	Resync     time.Duration // how often etcd is read again, should somebody have changed routes there; 30 s
+	Resync     time.Duration // interval of reading etcd again, should routes there have been changed by others; 30 s
 	// Guard gives conditions that every write depends on, such as that this publisher still leads. Nil: none.
 	Guard func() []clientv3.Cmp
 }
 
-// writeTimeout is for one look at all, with what is written then.
+// writeTimeout is the time limit of one pass over everything, with its writes.
 const writeTimeout = 10 * time.Second
 
 // Run publishes until the context ends, which is its only reason to return nil. When Kubernetes or etcd is not there it goes on trying;
@@ -108,7 +108,7 @@ func Run(ctx context.Context, c Config) error {
 	for _, informer := range p.gatewayAPI.informers() {
 		followed.Go(func() { informer.RunWithContext(ctx) })
 	}
-	// Ingresses wait for what they depend on, and Services do not wait for Ingresses.
+	// Ingresses wait for their dependencies, and Services do not wait for Ingresses.
 	followed.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), p.ingresses.HasSynced, p.classes.HasSynced, p.secrets.HasSynced) {
 			p.wake()
@@ -141,9 +141,9 @@ type publisher struct {
 	gateways   *follow.Folder[route.Gateway]
 	keys       *follow.Folder[route.PublicKey]
 	changed    chan struct{}
-	wake       func() // has the loop look at what is to be published
+	wake       func() // lets the loop reconcile
 	memory     memory
-	state      string // what was last logged about how it goes
+	state      string // the last logged state
 }
 
 // watch has changes wake the loop, and failures logged.
@@ -163,7 +163,7 @@ func (p *publisher) watch(what string, informer cache.SharedIndexInformer) error
 	})
 }
 
-// loop writes what changed.
+// loop writes changes.
 func (p *publisher) loop(ctx context.Context) {
 	p.wake()
 	loop.Run(ctx, loop.Config{Changed: p.changed, Coalesce: p.config.Coalesce, Resync: p.config.Resync}, func(ctx context.Context, resync bool) bool {
@@ -178,7 +178,7 @@ func (p *publisher) loop(ctx context.Context) {
 	})
 }
 
-// publish brings etcd, Events and statuses to what Kubernetes says now. Complaints and statuses wait behind the routes.
+// publish applies the present state of Kubernetes to etcd, Events and statuses. Complaints and statuses wait behind the routes.
 func (p *publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -223,7 +223,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	return err
 }
 
-// sites is what Ingresses have the gateways serve, nil as long as it is not known. A port that they have stays theirs as long as one of them wants it.
+// sites returns the sites of Ingresses, nil while they are unknown. Their port stays theirs as long as one of them wants it.
 func (p *publisher) sites(services []*core.Service, endpoints []*discovery.EndpointSlice, held map[uint16]route.Listener) *Sites {
 	gateways, known := p.gateways.Values()
 	if !known || !p.ingresses.HasSynced() || !p.classes.HasSynced() || !p.secrets.HasSynced() {
@@ -244,7 +244,7 @@ func (p *publisher) sites(services []*core.Service, endpoints []*discovery.Endpo
 	return &sites
 }
 
-// keep has Gateways keep their ports, as long as it is not known what they want.
+// keep lets Gateways keep their ports while their listeners are unknown.
 func (s *Sites) keep(held map[uint16]route.Listener) {
 	for _, l := range sorted(held) {
 		switch i := slices.IndexFunc(s.wanted, func(w route.Listener) bool { return w.Port == l.Port }); {
@@ -264,7 +264,7 @@ func sorted(listeners map[uint16]route.Listener) []route.Listener {
 	return list
 }
 
-// objects lists what an informer knows.
+// objects lists the objects of an informer.
 func objects[T any](informer cache.SharedIndexInformer) []T {
 	stored := informer.GetStore().List()
 	list := make([]T, 0, len(stored))

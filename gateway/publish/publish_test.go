@@ -105,7 +105,7 @@ func TestPublishing(t *testing.T) {
 	awaitEvents(t, admin, "zebra", publish.ReasonConflict, 2)
 	annotate(t, admin, "zebra", publish.AnnotationPublish, "false")
 
-	// Somebody spoils the routes: they are made good.
+	// Invalid routes in etcd are repaired.
 	_, err = etcd.Put(t.Context(), route.RoutesPrefix+"80", "spoilt")
 	require.NoError(t, err)
 	_, err = etcd.Delete(t.Context(), route.RoutesPrefix+"7000")
@@ -216,7 +216,7 @@ func TestStatusesOfLoadBalancers(t *testing.T) {
 	says("web", "")
 	says("zebra", "Published", "203.0.113.9")
 
-	// Those of others, by class and by who wrote the address, stay as they are.
+	// Services of others, by class and by the writer of the address, stay as they are.
 	foreign, class := balancer("foreign", 82), "example.com/other"
 	foreign.Spec.LoadBalancerClass = &class
 	taken := balancer("taken", 83)
@@ -236,7 +236,7 @@ func TestStatusesOfLoadBalancers(t *testing.T) {
 	says("foreign", "", "198.51.100.7")
 	says("taken", "", "198.51.100.7")
 
-	// It becomes another type, and gets no address from anybody.
+	// It becomes another type, and gets no address.
 	_, err = services.Patch(t.Context(), "zebra", types.MergePatchType, []byte(`{"spec":{"type":"ClusterIP"}}`), meta.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { addresses, _ := status("zebra"); return len(addresses) == 0 }, 20*time.Second, 10*time.Millisecond)
@@ -540,7 +540,7 @@ func (a *apiServer) start(t *testing.T) {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+file("server.key"), "--service-account-signing-key-file="+file("server.key"),
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none")
 	command.Stdout, command.Stderr = log, log
-	// Should the test's process die, the server goes too. The signal is tied to the starting thread, which is therefore kept.
+	// Should the test's process die, the server goes too. The signal is tied to the starting thread, which therefore stays.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error, 1)
 	a.ended = make(chan struct{})

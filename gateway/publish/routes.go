@@ -1,8 +1,8 @@
 // Package publish turns Services, Ingresses and EndpointSlices of Kubernetes into routes in etcd, from which the gateways serve them.
 //
-// What is published: in the namespace default every Service with a selector (of any type, but not headless, not ExternalName,
-// and not kubernetes itself); in other namespaces those of type LoadBalancer. One of a class other than [Class] is somebody else's. The annotations of a Service decide otherwise:
-// see [AnnotationPublish] and those after it. A port stands on the gateways under its own number, only TCP.
+// It publishes, in the namespace default, every Service with a selector (of any type, but not headless, not ExternalName, and not kubernetes itself); in
+// other namespaces Services of type LoadBalancer. One of a class other than [Class] belongs to others. The annotations of a Service decide otherwise: see
+// [AnnotationPublish] and the following ones. A port has its own number on the gateways, only TCP.
 package publish
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// Class is the class of those Services of type LoadBalancer that are for the gateways; those without a class are, too.
+// Class is the class of Services of type LoadBalancer for the gateways; Services without a class are for them, too.
 const Class = "burano.io/gateway"
 
-// Reasons of complaints, as they stand in the Events of a Service.
+// Reasons of complaints, as in the Events of a Service.
 const (
 	ReasonConflict   = "GatewayPortConflict"      // another Service holds the port
 	ReasonReserved   = "GatewayPortReserved"      // the nodes need the port themselves
@@ -33,7 +33,7 @@ const (
 	ReasonKind       = "NotPublishable"           // asked for, but not possible for such a Service
 	ReasonProtocol   = "ProtocolNotPublished"     // a port is not TCP
 	ReasonSources    = "InvalidSourceRange"       // loadBalancerSourceRanges cannot be understood
-	ReasonUnheeded   = "FieldNotHeeded"           // the ports are served, but not as a field says
+	ReasonUnheeded   = "FieldNotHeeded"           // the ports are served, but a field is ignored
 )
 
 // Complaint is something that the owner of a Service, or of an Ingress, should know.
@@ -42,30 +42,30 @@ type Complaint struct {
 	Namespace, Name string
 	UID             types.UID
 	Reason          string
-	Message         string // what, why and what to do
+	Message         string // the fault, its reason and the remedy
 }
 
-// Routes says what the gateways are to serve, in the order of gateway ports, and what their owners should know of Services. published are
-// those Services that are published already: releases that knew no classes published Services of other ones, which stay. It is a function
-// of its arguments alone, whatever their order.
+// Routes returns the desired routes, in the order of gateway ports, and complaints for the owners of Services. published are the Services that are
+// published already: releases that knew no classes published Services of other ones, which stay. It is a function of its arguments alone, independent of
+// their order.
 func Routes(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool) ([]route.Route, []Complaint) {
 	shared := share(services, endpointSlices, published, nil, nil)
 	return shared.routes, shared.complaints
 }
 
-// shared is who got the ports of the gateways.
+// shared is the assignment of the gateways' ports.
 type shared struct {
 	routes     []route.Route
-	listeners  []route.Listener       // of those that Ingresses want
-	conflicts  map[uint16]route.Route // who has the others
+	listeners  []route.Listener       // of the listeners that Ingresses want
+	conflicts  map[uint16]route.Route // the owners of the others
 	complaints []Complaint
 	memory     memory
 }
 
-// memory is what came of each Service, so that a change of one costs little where there are thousands.
+// memory has the result of each Service, so that a change of one costs little with thousands.
 type memory map[types.NamespacedName]worked
 
-// worked is what a Service asks for, as long as it and its slices are the same objects: informers never change one.
+// worked is the request of a Service, as long as it and its slices are the same objects: informers never change one.
 type worked struct {
 	service    *core.Service
 	slices     []*discovery.EndpointSlice
@@ -82,8 +82,8 @@ func (w worked) holds(service *core.Service, endpointSlices []*discovery.Endpoin
 // web is the protocol of ports that Ingresses want, where ports are given away.
 const web = "HTTP"
 
-// share gives each port of the gateways away: to a Service, or to all Ingresses, which are as old as the port is wanted. It remembers, for the next time, what
-// came of each Service.
+// share assigns each port of the gateways: to a Service, or to all Ingresses, which are as old as their request for the port. It stores the result of each
+// Service for the next time.
 func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, published map[types.NamespacedName]bool, wanted []route.Listener, before memory) shared {
 	ordered := slices.SortedFunc(slices.Values(services), func(a, b *core.Service) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -130,7 +130,7 @@ func share(services []*core.Service, endpointSlices []*discovery.EndpointSlice, 
 	return given
 }
 
-// work finds out what a Service asks for.
+// work computes the request of a Service.
 func work(service *core.Service, endpointSlices []*discovery.EndpointSlice, published bool) worked {
 	w := worked{service: service, slices: endpointSlices, published: published}
 	complain := func(reason, format string, arguments ...any) {
@@ -182,7 +182,7 @@ func complaint(service *core.Service, reason, format string, arguments ...any) C
 	return Complaint{Namespace: service.Namespace, Name: service.Name, UID: service.UID, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// claim is a port of a Service and where on the gateways it is to stand.
+// claim is a port of a Service and its port on the gateways.
 type claim struct {
 	port        core.ServicePort
 	gatewayPort uint16
@@ -237,7 +237,7 @@ func claimsOf(service *core.Service, published bool, complain func(reason, forma
 	return claims
 }
 
-// never says why a Service can by no means be published, or "".
+// never returns the reason why a Service cannot be published at all, or "".
 func never(service *core.Service) string {
 	switch {
 	case service.Namespace == core.NamespaceDefault && service.Name == "kubernetes":
@@ -250,7 +250,7 @@ func never(service *core.Service) string {
 	return ""
 }
 
-// byDefault says whether a Service without the annotation is published.
+// byDefault reports whether a Service without the annotation is published.
 func byDefault(service *core.Service) bool {
 	if service.Namespace == core.NamespaceDefault {
 		return len(service.Spec.Selector) > 0
@@ -258,7 +258,7 @@ func byDefault(service *core.Service) bool {
 	return service.Spec.Type == core.ServiceTypeLoadBalancer
 }
 
-// othersClass says whether a Service is for another load balancer than the gateways.
+// othersClass reports whether a Service is for another load balancer than the gateways.
 func othersClass(service *core.Service) bool {
 	class := service.Spec.LoadBalancerClass
 	return service.Spec.Type == core.ServiceTypeLoadBalancer && class != nil && *class != Class
@@ -280,7 +280,7 @@ func sourcesOf(service *core.Service) ([]netip.Prefix, error) {
 	return sources, nil
 }
 
-// unheeded says which fields of a Service that is published mean nothing to gateways.
+// unheeded lists the fields of a published Service that gateways ignore.
 func unheeded(service *core.Service, endpointSlices []*discovery.EndpointSlice) (texts []string) {
 	if address := service.Spec.LoadBalancerIP; address != "" { //nolint:staticcheck // it is deprecated, and written all the same
 		texts = append(texts, fmt.Sprintf("loadBalancerIP %s is not heeded: the Service has the addresses of the gateways.", address))
@@ -312,14 +312,14 @@ func affinityOf(service *core.Service) time.Duration {
 	return min(time.Duration(max(seconds, 1))*time.Second, route.MaxAffinity)
 }
 
-// backends collects the endpoints behind a port. An endpoint that is ready takes connections; one that terminates but still
-// serves drains; the others are left out. The same address may stand in several slices for a while: ready wins.
+// backends collects the endpoints behind a port. A ready endpoint takes connections; one that terminates but still serves drains; the others are left out.
+// The same address may be in several slices for a while: ready wins.
 func backends(service *core.Service, port core.ServicePort, endpointSlices []*discovery.EndpointSlice) []route.Backend {
 	family := discovery.AddressTypeIPv4
 	if len(service.Spec.IPFamilies) > 0 && service.Spec.IPFamilies[0] == core.IPv6Protocol {
 		family = discovery.AddressTypeIPv6
 	}
-	// Who lists endpoints himself lists them of the version that they have, and gateways reach both.
+	// Users who list endpoints themselves list them in any version, and gateways reach both.
 	listed := func(s *discovery.EndpointSlice) bool { return s.AddressType == family }
 	if len(service.Spec.Selector) == 0 && !slices.ContainsFunc(endpointSlices, listed) {
 		family = map[discovery.AddressType]discovery.AddressType{discovery.AddressTypeIPv4: discovery.AddressTypeIPv6, discovery.AddressTypeIPv6: discovery.AddressTypeIPv4}[family]
@@ -371,7 +371,7 @@ func backend(e discovery.Endpoint, port uint16) (route.Backend, netip.AddrPort, 
 	if len(e.Addresses) == 0 {
 		return route.Backend{}, netip.AddrPort{}, false
 	}
-	// Further addresses of one endpoint are the same backend; Kubernetes says to use the first.
+	// Further addresses of one endpoint are the same backend; Kubernetes requires the first.
 	address, err := netip.ParseAddr(e.Addresses[0])
 	if err != nil || address.Zone() != "" {
 		return route.Backend{}, netip.AddrPort{}, false
