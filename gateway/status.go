@@ -29,7 +29,7 @@ const SealKey = "/etc/burano/gateway-seal.key"
 // Status is how a gateway is.
 type Status struct {
 	Etcd    bool      `json:"etcd"`              // answers; without it everything stays as it is
-	Trouble string    `json:"trouble,omitempty"` // why the routes could not be applied fully, or HAProxy does not tell what it counts
+	Trouble string    `json:"trouble,omitempty"` // the reason why the routes could not be applied fully, or HAProxy does not return its counters
 	Applied time.Time `json:"applied,omitzero"`  // when the routes were last applied fully
 	Ports   []Port    `json:"ports"`
 	// Reached is up to which changes in etcd everything is served.
@@ -41,14 +41,14 @@ type Port struct {
 	Number  uint16 `json:"port"`
 	Service string `json:"service"` // namespace/service:port; "Ingresses" of a port that sends requests on by host and path
 	Problem string `json:"problem,omitempty"`
-	// Listener is what HAProxy counts; nil when it does not listen.
+	// Listener has HAProxy's counters; nil when it does not listen.
 	Listener *traffic.Listener `json:"listener,omitempty"`
 }
 
 // ingresses is whose a port for HTTP is.
 const ingresses = "Ingresses"
 
-// knowledge is what the daemon knows of itself.
+// knowledge is the daemon's knowledge of its own state.
 type knowledge struct {
 	socket string // of HAProxy
 	etcd   func() bool
@@ -72,7 +72,7 @@ func newKnowledge(socket string, etcd func() bool) *knowledge {
 	}
 }
 
-// note takes in what came of applying routes.
+// note records the result of applying routes.
 func (k *knowledge) note(routes []route.Route, web []route.Listener, outcome haproxy.Outcome, err error) {
 	if outcome.Reloaded {
 		k.reloads.Inc()
@@ -108,7 +108,7 @@ func (k *knowledge) reached(at route.Applied) {
 	k.at = at
 }
 
-// status asks HAProxy what it counts, and adds what is known. The error is HAProxy's, and among the trouble.
+// status queries HAProxy's counters, and adds the known state. The error is HAProxy's, and part of the trouble.
 func (k *knowledge) status() (Status, error) {
 	listeners, err := k.listeners()
 	k.mutex.Lock()
@@ -153,7 +153,7 @@ func (k *knowledge) listeners() (map[uint16]traffic.Listener, error) {
 	return byPort, nil
 }
 
-// What HAProxy counts of a port, and what is known of the whole.
+// HAProxy's counters of a port, and the state of the whole.
 var (
 	perPort = []string{"port", "service"}
 	up      = prometheus.NewDesc("burano_gateway_haproxy_up", "1 when HAProxy tells what it counts.", nil, nil)
@@ -175,10 +175,10 @@ var (
 	}
 )
 
-// Describe says nothing: which ports there are is found at each collection.
+// Describe describes nothing: the ports are found at each collection.
 func (k *knowledge) Describe(chan<- *prometheus.Desc) {}
 
-// Collect asks HAProxy what it counts.
+// Collect queries HAProxy's counters.
 func (k *knowledge) Collect(metrics chan<- prometheus.Metric) {
 	truth := func(desc *prometheus.Desc, is bool, labels ...string) {
 		value := 0.0

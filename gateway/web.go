@@ -33,7 +33,7 @@ func (g *gateway) unseal(key string, value []byte) (certificate, error) {
 	return certificate{namespace: sealed.Namespace, secret: sealed.Secret, pem: content}, nil
 }
 
-// wanted is what etcd says of hosts and paths; known is false as long as it was never read.
+// wanted returns the hosts and paths in etcd; known is false as long as it was never read.
 func (g *gateway) wanted() (web haproxy.Web, known bool) {
 	parts, known := g.web.Values()
 	certificates, opened := g.sealed.Values()
@@ -66,7 +66,7 @@ func (g *gateway) wanted() (web haproxy.Web, known bool) {
 	return web, true
 }
 
-// tellPatience is for one try; what is served does not wait for etcd.
+// tellPatience is the limit of one try; serving does not wait for etcd.
 const tellPatience = 2 * time.Second
 
 // tellKey says in etcd to what certificates for this gateway are sealed.

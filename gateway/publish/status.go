@@ -24,16 +24,16 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// Published is the condition of a Service of type LoadBalancer that says whether the gateways serve all of its ports, and else why not.
+// Published is the condition of a Service of type LoadBalancer: whether the gateways serve all of its ports, with the reason if not.
 const Published = "burano.io/Published"
 
-// Reasons of the condition; others are those of complaints.
+// Reasons of the condition; others are the reasons of complaints.
 const (
 	reasonPublished  = "Published"
 	reasonNoGateways = "NoGateways"
 )
 
-// Status is what the status of a Service of type LoadBalancer is to say. The zero value is of one that is not for the gateways.
+// Status is the desired status of a Service of type LoadBalancer. The zero value is for a Service that is not for the gateways.
 type Status struct {
 	Addresses []string // of the gateways, when these serve any of its ports
 	Published meta.ConditionStatus
@@ -44,7 +44,7 @@ type Status struct {
 // maxMessage is how long the message of a condition may be.
 const maxMessage = 32768
 
-// StatusOf says what a Service's status is to be, of the routes and the complaints of [Routes].
+// StatusOf returns the desired status of a Service from the routes and the complaints of [Routes].
 func StatusOf(service *core.Service, routes []route.Route, complaints []Complaint, gateways []route.Gateway) Status {
 	var served bool
 	for _, r := range routes {
@@ -80,7 +80,7 @@ func StatusOf(service *core.Service, routes []route.Route, complaints []Complain
 	return status
 }
 
-// reasonOf is the reason of the condition of a Service that is served, though not as all of its fields say.
+// reasonOf is the reason of the condition of a served Service with ignored fields.
 func reasonOf(unheeded []string) string {
 	if len(unheeded) == 0 {
 		return ""
@@ -101,13 +101,13 @@ func addressesOf(gateways []route.Gateway) []string {
 	return slices.Compact(addresses)
 }
 
-// statuses writes what Services say of the gateways. It leaves addresses alone that another controller wrote.
+// statuses writes the gateways' part of Services' statuses. It does not change addresses of other controllers.
 type statuses struct {
 	client kubernetes.Interface
 	now    func() time.Time
 }
 
-// write brings the statuses of the Services to what is wanted. It returns an error when some could not be written.
+// write updates the statuses of the Services. It returns an error when some could not be written.
 func (s *statuses) write(ctx context.Context, services []*core.Service, routes []route.Route, complaints []Complaint, gateways []route.Gateway) error {
 	ofService := make(map[types.NamespacedName][]route.Route)
 	for _, r := range routes {
@@ -161,13 +161,12 @@ func (s *statuses) one(ctx context.Context, service *core.Service, wanted Status
 	_, err := s.client.CoreV1().Services(service.Namespace).ApplyStatus(ctx, applycore.Service(service.Name, service.Namespace).WithUID(service.UID).WithStatus(status),
 		meta.ApplyOptions{FieldManager: component, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it has gone, and perhaps another one come, which the informer tells
+		return nil // it was deleted, and perhaps another one created, which the informer reports
 	}
 	return err
 }
 
-// writeIngresses brings the statuses of Ingresses to what is wanted: those of ours have the addresses of the gateways, and say which port does not
-// serve them.
+// writeIngresses updates the statuses of Ingresses: the gateways' Ingresses have the addresses of the gateways, and the ports that do not serve them.
 func (s *statuses) writeIngresses(ctx context.Context, ingresses []*networking.Ingress, sites *Sites, gateways []route.Gateway) error {
 	var failed []error
 	for _, ingress := range ingresses {
@@ -198,7 +197,7 @@ func (s *statuses) writeIngresses(ctx context.Context, ingresses []*networking.I
 	return errors.Join(failed...)
 }
 
-// statusOf is what the status of an Ingress is to say.
+// statusOf is the desired status of an Ingress.
 func (s *Sites) statusOf(ingress *networking.Ingress, gateways []route.Gateway) (wanted []networking.IngressLoadBalancerIngress) {
 	if !slices.ContainsFunc(s.HTTP.Sites, func(site route.Site) bool {
 		return site.Namespace == ingress.Namespace && site.Ingress == ingress.Name && len(site.Paths) > 0
@@ -232,7 +231,7 @@ func (s *Sites) statusOf(ingress *networking.Ingress, gateways []route.Gateway) 
 // portTaken is the error of a port of the gateways that a Service has.
 const portTaken = "burano.io/" + ReasonConflict
 
-// ours says whether the addresses in a status are from here.
+// ours reports whether the publisher wrote the addresses in a status.
 func ours(object meta.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry meta.ManagedFieldsEntry) bool {
 		return entry.Manager == component && entry.Subresource == "status" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:loadBalancer"`)

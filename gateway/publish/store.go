@@ -48,11 +48,11 @@ func transactions(keys []string, wanted map[string]string) iter.Seq[[]string] {
 	}
 }
 
-// prefixes are what the store holds.
+// prefixes are the store's prefixes.
 var prefixes = []string{route.RoutesPrefix, route.HTTPPrefix, route.CertificatesPrefix}
 
-// store is the routes and certificates in etcd. It remembers what it read and wrote, so that only what changed is written; somebody else's write is
-// noticed by the conditions of the transaction.
+// store is the routes and certificates in etcd. It remembers its reads and writes, so that it writes only changes; it notices writes of others by the
+// conditions of the transaction.
 type store struct {
 	etcd   *clientv3.Client
 	guard  func() []clientv3.Cmp
@@ -76,7 +76,7 @@ type known struct {
 
 var errOverwritten = errors.New("somebody else changed the routes at the same time, or leads now")
 
-// holds is what etcd has.
+// holds returns the content of etcd.
 func (s *store) holds(ctx context.Context) (services map[types.NamespacedName]bool, listeners map[uint16]route.Listener, err error) {
 	if s.known == nil {
 		if err := s.read(ctx); err != nil {
@@ -103,8 +103,8 @@ func servicesOf(routes []route.Route) map[types.NamespacedName]bool {
 	return served
 }
 
-// write makes etcd hold exactly these routes, sites and certificates. Without sites (nil) what there is of them stays, and so do certificates
-// without keys (nil) of gateways, to which they are sealed. It is called after holds.
+// write makes etcd hold exactly these routes, sites and certificates. Without sites (nil) the present ones stay, and so do certificates without keys (nil)
+// of gateways, for which they are sealed. It is called after holds.
 func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, keys []route.PublicKey) error {
 	wanted := make(map[string]string, len(routes))
 	before := s.encoded
@@ -174,7 +174,7 @@ func (s *store) write(ctx context.Context, routes []route.Route, sites *Sites, k
 	return nil
 }
 
-// keepKinds has the sites of Gateway API stay, with what they refer to.
+// keepKinds keeps the sites of Gateway API, with their references.
 func (s *store) keepKinds(stay func(prefix string)) {
 	for key, has := range s.known {
 		if !strings.HasPrefix(key, route.KindsPrefix) {
@@ -198,7 +198,7 @@ func (s *store) keepKinds(stay func(prefix string)) {
 	}
 }
 
-// seal closes each certificate for each gateway. What is in etcd already is not closed anew.
+// seal seals each certificate for each gateway. Certificates in etcd are not sealed anew.
 func (s *store) seal(wanted map[string]string, certificates map[types.NamespacedName][]byte, keys []route.PublicKey) error {
 	for _, gateway := range keys {
 		for name, content := range certificates {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// GatewaysPrefix is where the gateways of the cluster are, one key each, written by who deploys the cluster.
+// GatewaysPrefix has the gateways of the cluster, one key each, written by the deployer of the cluster.
 const GatewaysPrefix = Prefix + "gateways/"
 
 // Gateway is a node that serves routes.
@@ -32,7 +32,7 @@ func EncodeGateway(g Gateway) ([]byte, error) {
 	return json.Marshal(gatewayDocument{Version: Version, Address: g.Address})
 }
 
-// DecodeGateway reads a gateway's key and value back. What is none is an error that names the key.
+// DecodeGateway reads a gateway's key and value back. An invalid one is an error that names the key.
 func DecodeGateway(key string, value []byte) (Gateway, error) {
 	name, ours := strings.CutPrefix(key, GatewaysPrefix)
 	if !ours || name == "" {

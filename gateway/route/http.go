@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// HTTPPrefix is where everything is that gateways serve by host name and path: one key for each port that they listen on, for each
-// Ingress, Gateway and route of Gateway API, and for each port of a Service that these name.
+// HTTPPrefix has everything that gateways serve by host name and path: one key for each port of theirs, for each Ingress, Gateway and route of Gateway
+// API, and for each port of a Service that these name.
 const HTTPPrefix = Prefix + "routes/http/"
 
 // ListenersPrefix is where the ports are.
@@ -33,7 +33,7 @@ const (
 	HTTPSPort = 443
 )
 
-// Limits of what is asked for: an entry of a map in HAProxy has room for both.
+// Limits of hosts and paths: an entry of a map in HAProxy has room for both.
 const (
 	MaxHost = 253
 	MaxPath = 1024
@@ -46,30 +46,31 @@ type HTTP struct {
 	Pools     []Pool
 }
 
-// Listener is a port on which gateways tell requests apart by host name and path.
+// Listener is a port on which gateways distinguish requests by host name and path.
 type Listener struct {
 	Port  uint16    `json:"port"`
 	TLS   bool      `json:"tls,omitempty"`
 	Since time.Time `json:"since"` // the port was given to it; a younger Service does not get it
-	// Passes says that TLS sessions of some server names are passed through, and the others opened.
+	// Passes means that TLS sessions of some server names are passed through, and the others opened.
 	Passes bool `json:"passes,omitempty"`
-	// Names says that sites tell which names are opened there, and that sessions of all others are refused. Publishers of former releases do not tell.
+	// Names means that sites list the names that are opened there, and that sessions of all others are refused. Publishers of former releases have no such
+	// list.
 	Names bool `json:"names,omitempty"`
-	// NoIngress says that paths without a port are not served here.
+	// NoIngress means that paths without a port are not served here.
 	NoIngress bool `json:"noIngress,omitempty"`
 	// Gateways are the only ones that listen; none: all.
 	Gateways []string `json:"gateways,omitempty"`
 	HTTPOptions
 }
 
-// HTTPOptions are what ports for HTTP do besides. A gateway of an earlier release does none of it.
+// HTTPOptions are further options of ports for HTTP. A gateway of an earlier release ignores them.
 type HTTPOptions struct {
 	AcceptProxy bool `json:"acceptProxy,omitempty"` // as that of a [Route]
 	AccessLog   bool `json:"accessLog,omitempty"`   // each request is written to the log, in JSON
-	Compress    bool `json:"compress,omitempty"`    // texts are compressed for who takes that
+	Compress    bool `json:"compress,omitempty"`    // texts are compressed for clients that accept it
 }
 
-// Site is what an Ingress, a Gateway or a route has gateways serve. No other one has the same path of the same host with the same match.
+// Site is the gateways' configuration for an Ingress, a Gateway or a route. No other one has the same path of the same host with the same match.
 type Site struct {
 	Namespace    string        `json:"namespace"`
 	Ingress      string        `json:"ingress,omitempty"` // its name, or
@@ -89,11 +90,11 @@ type Site struct {
 type Path struct {
 	Host     string `json:"host,omitempty"` // www.example.com, *.example.com (one label more), or empty: any
 	Path     string `json:"path"`
-	Exact    bool   `json:"exact,omitempty"`    // else what is below it, too
+	Exact    bool   `json:"exact,omitempty"`    // else also the paths below it
 	Pool     string `json:"pool,omitempty"`     // see Pool.Name
 	Redirect bool   `json:"redirect,omitempty"` // requests without TLS are sent to HTTPS
 
-	// Port is the only one where the path is served, by Gateway API: *.example.com is any number of labels more then. Without it, those of Ingresses.
+	// Port is the only one where the path is served, by Gateway API: then *.example.com covers any number of labels. Without it, those of Ingresses.
 	Port    uint16   `json:"port,omitempty"`
 	Match   *Match   `json:"match,omitempty"`
 	Targets []Target `json:"targets,omitempty"` // instead of Pool
@@ -101,8 +102,7 @@ type Path struct {
 	Gateways []string `json:"gateways,omitempty"`
 }
 
-// Key is the host, * for any, with the path; of a path that takes what is below it, that ends with one slash. Of paths of one kind that mean the same
-// it is the same.
+// Key is the host, * for any, with the path; a path with its subpaths ends with one slash. Equivalent paths of one kind have the same key.
 func (p Path) Key() string {
 	host := cmp.Or(p.Host, "*")
 	if p.Exact {
@@ -111,7 +111,7 @@ func (p Path) Key() string {
 	return host + strings.TrimRight(p.Path, "/") + "/"
 }
 
-// Certificate says by which Secret (of type kubernetes.io/tls) a host shows who it is.
+// Certificate names the Secret (of type kubernetes.io/tls) of a host's certificate.
 type Certificate struct {
 	Host      string `json:"host"`
 	Secret    string `json:"secret"`
@@ -120,7 +120,7 @@ type Certificate struct {
 	Gateways []string `json:"gateways,omitempty"`
 }
 
-// Pool is who answers behind a port of a Service.
+// Pool is the backends of a port of a Service.
 type Pool struct {
 	Namespace string    `json:"namespace"`
 	Service   string    `json:"service"`
@@ -141,7 +141,7 @@ type Part struct {
 	Pool     *Pool     `json:"pool,omitempty"`
 }
 
-// For is what one gateway serves of it.
+// For is the part of it for one gateway.
 func (h HTTP) For(gateway string) HTTP {
 	elsewhere := func(gateways []string) bool { return len(gateways) > 0 && !slices.Contains(gateways, gateway) }
 	own := HTTP{Pools: h.Pools}
@@ -214,7 +214,7 @@ var (
 	poolForm = regexp.MustCompile(`^[a-z0-9.-]+/[a-z0-9.-]+/[a-z0-9.-]+$`)
 )
 
-// ValidHost says what is wrong with a host, or nil. Empty is any host.
+// ValidHost returns the fault of a host, or nil. Empty is any host.
 func ValidHost(host string) error {
 	if host != "" && (len(host) > MaxHost || !hostForm.MatchString(host)) {
 		return fmt.Errorf("%q is not a host name like www.example.com or *.example.com", host)
@@ -222,7 +222,7 @@ func ValidHost(host string) error {
 	return nil
 }
 
-// ValidPath says what is wrong with a path, or nil.
+// ValidPath returns the fault of a path, or nil.
 func ValidPath(path string) error {
 	if len(path) > MaxPath || !pathForm.MatchString(path) {
 		return fmt.Errorf("%.100q is not the path of a URL: it begins with /, has the characters of RFC 3986 and at most %d of them", path, MaxPath)
@@ -230,7 +230,7 @@ func ValidPath(path string) error {
 	return nil
 }
 
-// Validate says what is wrong with a part, or nil.
+// Validate returns the fault of a part, or nil.
 func (p Part) Validate() error {
 	var problems []error
 	check := func(ok bool, format string, arguments ...any) {
@@ -305,7 +305,7 @@ func EncodePart(p Part) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// DecodePart reads a key and its value back. What is none, or contradicts its key, is an error that names the key.
+// DecodePart reads a key and its value back. An invalid one, or one that contradicts its key, is an error that names the key.
 func DecodePart(key string, value []byte) (Part, error) {
 	var p Part
 	if err := decodeVersion(key, value); err != nil {

@@ -5,11 +5,10 @@ import "slices"
 // APIServerPort is where masters answer the Kubernetes API.
 const APIServerPort = 6443
 
-// MetricsPort is where gateways tell their metrics inside the cluster. It is kube-proxy's, which gateways do not run.
+// MetricsPort is the port of a gateway's metrics inside the cluster. It is kube-proxy's, which gateways do not run.
 const MetricsPort = 10249
 
-// reserved says which ports the nodes themselves need, and for what. A route on one of them would take it away from the node
-// or open it to the world.
+// reserved returns the purpose of a port that the nodes themselves need. A route on it would take it from the node or open it to the world.
 func reserved(port uint16) string {
 	switch port {
 	case 22:
@@ -44,7 +43,7 @@ func reserved(port uint16) string {
 	return ""
 }
 
-// Reserved says whether a port belongs to the nodes themselves, and what it is for.
+// Reserved reports whether a port belongs to the nodes themselves, and its purpose.
 func Reserved(port uint16) (purpose string, yes bool) {
 	purpose = reserved(port)
 	return purpose, purpose != ""

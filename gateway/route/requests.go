@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Kinds of what sites are about, beside Ingresses, which have none.
+// Kinds of the sources of sites, beside Ingresses, which have none.
 const (
 	KindGateway   = "Gateway"
 	KindHTTPRoute = "HTTPRoute"
 	KindTLSRoute  = "TLSRoute"
 )
 
-// Limits of what stands in HAProxy's configuration, whose lines have 2,048 bytes.
+// Limits of values in HAProxy's configuration, whose lines have 2,048 bytes.
 const (
 	MaxMatchValue  = 512
 	MaxHeaderValue = 1024
@@ -24,7 +24,7 @@ const (
 	MaxWeight      = 1_000_000
 )
 
-// Match is what requests for a path must have besides.
+// Match is the further conditions of requests for a path.
 type Match struct {
 	Method  string `json:"method,omitempty"`
 	Headers []Pair `json:"headers,omitempty"`
@@ -40,19 +40,19 @@ type Pair struct {
 // Target is where a share of the requests goes.
 type Target struct {
 	Pool    string   `json:"pool,omitempty"` // see Pool.Name; "" when the filters answer
-	Weight  int      `json:"weight"`         // in relation to those of the other targets
+	Weight  int      `json:"weight"`         // in relation to the other targets
 	Filters *Filters `json:"filters,omitempty"`
 }
 
-// Filters is what becomes of a request on its way.
+// Filters are the changes to a request.
 type Filters struct {
 	Request  *Headers      `json:"request,omitempty"`
 	Response *Headers      `json:"response,omitempty"`
-	Host     string        `json:"host,omitempty"` // instead of what the client said
+	Host     string        `json:"host,omitempty"` // instead of the client's
 	Rewrite  *Rewrite      `json:"rewrite,omitempty"`
 	Redirect *Redirect     `json:"redirect,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"` // until the backend answers; 0: an hour
-	Status   int           `json:"status,omitempty"`  // answered instead of asking anybody
+	Status   int           `json:"status,omitempty"`  // answered without a backend
 	H2C      bool          `json:"h2c,omitempty"`     // the backend is asked by HTTP/2 without TLS
 }
 
@@ -78,7 +78,7 @@ type Redirect struct {
 	Code   int    `json:"code"`
 }
 
-// Session is where TLS sessions go, unopened, by the name of the server that the client says.
+// Session is the destination of TLS sessions, unopened, by the client's name of the server.
 type Session struct {
 	Port    uint16   `json:"port"`
 	Host    string   `json:"host,omitempty"` // as in Path
@@ -87,7 +87,7 @@ type Session struct {
 	Gateways []string `json:"gateways,omitempty"`
 }
 
-// Opened are TLS sessions that a gateway opens itself, by the name of the server that the client says.
+// Opened are TLS sessions that a gateway opens itself, by the client's name of the server.
 type Opened struct {
 	Port     uint16   `json:"port"`
 	Host     string   `json:"host,omitempty"`     // as in Path
@@ -119,7 +119,7 @@ func validPairs(what string, form *regexp.Regexp, longest int, pairs []Pair) err
 	return nil
 }
 
-// Validate says what is wrong with a match, or nil.
+// Validate returns the fault of a match, or nil.
 func (m Match) Validate() error {
 	if m.Method != "" && !methodForm.MatchString(m.Method) {
 		return fmt.Errorf("%.100q is not a method of HTTP", m.Method)
@@ -150,7 +150,7 @@ func (h *Headers) validate() error {
 	return nil
 }
 
-// Validate says what is wrong with filters, or nil.
+// Validate returns the fault of filters, or nil.
 func (f Filters) Validate() error {
 	for _, headers := range []*Headers{f.Request, f.Response} {
 		if err := headers.validate(); err != nil {
@@ -193,7 +193,7 @@ func validName(host string) error {
 	return ValidHost(host)
 }
 
-// Answers tells whether a gateway answers by itself.
+// Answers reports whether a gateway answers by itself.
 func (f *Filters) Answers() bool { return f != nil && (f.Redirect != nil || f.Status != 0) }
 
 func validTargets(targets []Target, filters bool) error {
@@ -224,7 +224,7 @@ func validTargets(targets []Target, filters bool) error {
 	return nil
 }
 
-// validate says what is wrong with what a path has of Gateway API.
+// validate returns the fault of a path's fields of Gateway API.
 func (p Path) validate() error {
 	if p.Port == 0 {
 		if p.Match != nil || len(p.Targets) > 0 {

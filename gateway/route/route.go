@@ -1,16 +1,16 @@
-// Package route is the agreement between those who publish and those who serve: a route is one port of the gateways and
-// the backends behind it, kept as one key in etcd.
+// Package route is the agreement between publishers and gateways: a route is one port of the gateways and the backends behind it, stored as one key in
+// etcd.
 //
 // The layout under [Prefix]:
 //
 //	/burano/v1/routes/tcp/<gateway port>                    one JSON document, see [Encode]
-//	/burano/v1/routes/http/…                                what is served by host name and path, see [EncodePart]
+//	/burano/v1/routes/http/…                                sites by host name and path, see [EncodePart]
 //	/burano/v1/gateways/<name of the node>                  one JSON document, see [EncodeGateway]
-//	/burano/v1/keys/<gateway>                               to what certificates for it are sealed, see [EncodeKey]
+//	/burano/v1/keys/<gateway>                               the public key for its certificates, see [EncodeKey]
 //	/burano/v1/certificates/<gateway>/<namespace>/<secret>  a certificate with its key, sealed, see [EncodeSealed]
 //
-// The gateway port is the key, so that two services can never hold the same port at the same time. Other kinds of routes
-// (UDP) get folders of their own beside "tcp"; readers leave alone what they do not know.
+// The gateway port is the key, so that two services can never hold the same port at the same time. Other kinds of routes (UDP) get folders of their own
+// beside "tcp"; readers ignore unknown keys.
 package route
 
 import (
@@ -26,8 +26,7 @@ import (
 	"time"
 )
 
-// Prefix is what everything of the gateways begins with in etcd. The publisher may read and write below it, a gateway
-// may read, and write what is below KeysPrefix.
+// Prefix begins all keys of the gateways in etcd. The publisher may read and write below it; a gateway may read, and write below KeysPrefix.
 const Prefix = "/burano/v1/"
 
 // RoutesPrefix is where TCP routes are.
@@ -47,23 +46,23 @@ const (
 	MaxAffinity    = 24 * time.Hour // that of Kubernetes
 )
 
-// Route is one port of the gateways and who answers behind it.
+// Route is one port of the gateways and its backends.
 type Route struct {
 	Namespace   string    // of the Kubernetes Service
 	Service     string    // name of the Kubernetes Service
 	Port        string    // of the Service: its name, or its number when it has none
 	GatewayPort uint16    // where the gateways listen
 	Protocol    string    // "TCP"
-	Backends    []Backend // who answers; may be empty
-	// Sources is from where clients may connect; empty: from anywhere. A gateway of an earlier release lets everybody in.
+	Backends    []Backend // may be empty
+	// Sources are the allowed ranges of clients; empty: all. A gateway of an earlier release admits all clients.
 	Sources []netip.Prefix
 	// Idle is how long a connection may be silent, in whole seconds; 0: as long as gateways let it by themselves.
 	Idle time.Duration
 	// Connections is how many connections each gateway lets be open at a time, ClientConnections how many of them may be of one address;
 	// 0: as many as gateways let by themselves.
 	Connections, ClientConnections int
-	// AcceptProxy says that who connects is a balancer, which says by the PROXY protocol (version 1 or 2) whose connection it is, SendProxy that the
-	// backends are told so (version 2): https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt. A gateway of an earlier release does neither.
+	// AcceptProxy means that the client is a balancer, which names the origin of a connection by the PROXY protocol (version 1 or 2). SendProxy means that
+	// the backends get the origin (version 2): https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt. A gateway of an earlier release does neither.
 	AcceptProxy, SendProxy bool
 	// Affinity is how long after a connection the next one of the same client goes to the same backend, in whole seconds; 0: wherever there is room. A
 	// gateway of an earlier release spreads connections all the same.
@@ -77,7 +76,7 @@ type Backend struct {
 	Port     uint16 `json:"port"`
 	Node     string `json:"node,omitempty"`     // Kubernetes node it runs on, may be empty
 	Ready    bool   `json:"ready"`              // takes new connections
-	Draining bool   `json:"draining,omitempty"` // on its way out: keeps the connections it has
+	Draining bool   `json:"draining,omitempty"` // terminating: keeps its connections
 }
 
 // document is a Route as it is written.
@@ -105,14 +104,14 @@ func Key(r Route) string { return RoutesPrefix + strconv.Itoa(int(r.GatewayPort)
 // String names the route as people do: namespace/service:port.
 func (r Route) String() string { return r.Namespace + "/" + r.Service + ":" + r.Port }
 
-// Equal says whether two routes are the same, down to the order of their backends.
+// Equal reports whether two routes are the same, down to the order of their backends.
 func (r Route) Equal(other Route) bool {
 	return r.Namespace == other.Namespace && r.Service == other.Service && r.Port == other.Port && r.GatewayPort == other.GatewayPort && r.Protocol == other.Protocol &&
 		slices.Equal(r.Sources, other.Sources) && r.Idle == other.Idle && r.Connections == other.Connections && r.ClientConnections == other.ClientConnections &&
 		r.AcceptProxy == other.AcceptProxy && r.SendProxy == other.SendProxy && r.Affinity == other.Affinity && r.Since.Equal(other.Since) && slices.Equal(r.Backends, other.Backends)
 }
 
-// Validate says what is wrong with a route, or nil.
+// Validate returns the fault of a route, or nil.
 func (r Route) Validate() error {
 	var problems []error
 	for _, part := range [][2]string{{"namespace", r.Namespace}, {"service", r.Service}, {"port", r.Port}} {
@@ -190,8 +189,8 @@ func Encode(r Route) ([]byte, error) {
 	return value, nil
 }
 
-// Decode reads a key and its value back. What is not a route (another folder's key, another version, a value that
-// contradicts its key) is an error that names the key; a reader logs it and goes on with the others.
+// Decode reads a key and its value back. Any other value (another folder's key, another version, a value that contradicts its key) is an error that names
+// the key; a reader logs it and continues with the others.
 func Decode(key string, value []byte) (Route, error) {
 	number, ok := strings.CutPrefix(key, RoutesPrefix)
 	if !ok {

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// KeysPrefix is where gateways say to what certificates for them are sealed.
+	// KeysPrefix has the public keys of gateways for the sealing of certificates.
 	KeysPrefix = Prefix + "keys/"
 	// CertificatesPrefix is where certificates are, sealed for one gateway each.
 	CertificatesPrefix = Prefix + "certificates/"
 )
 
-// PublicKey is what certificates for a gateway are sealed to. Its private half is in that gateway's file system only.
+// PublicKey is the key for which a gateway's certificates are sealed. Its private half is in that gateway's file system only.
 type PublicKey struct {
 	Gateway string   // name of its node
 	Public  [32]byte // X25519
@@ -57,7 +57,7 @@ func DecodeKey(key string, value []byte) (PublicKey, error) {
 // Sealed is a certificate with its private key for one gateway.
 type Sealed struct {
 	Gateway, Namespace, Secret string
-	// Digest tells what is in the box, and for which key, from another box; it does not tell what it is.
+	// Digest identifies the content and the key of a box; it does not reveal the content.
 	Digest string
 	Box    []byte // see package seal
 }

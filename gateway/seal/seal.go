@@ -1,5 +1,5 @@
-// Package seal closes what only one gateway may read: boxes of NaCl (X25519, XSalsa20 and Poly1305), from anybody, for who holds the private key.
-// Members of etcd are on nodes of every role, and their files show what is stored; a certificate's private key is only there in a box.
+// Package seal seals data for one gateway: boxes of NaCl (X25519, XSalsa20 and Poly1305), from any sender, for the holder of the private key. Members of
+// etcd are on nodes of every role, and their files show all stored data; a certificate's private key is only there in a box.
 package seal
 
 import (
@@ -43,7 +43,7 @@ func write(path string, content []byte) error {
 	return renameio.WriteFile(path, content, 0o600, renameio.WithTempDir(filepath.Dir(path)))
 }
 
-// Public is what boxes for the key are closed with.
+// Public is the key for sealing.
 func (k Key) Public() [32]byte { return k.public }
 
 // Close puts content into a box.

@@ -1,4 +1,4 @@
-// Package traffic reads what the HAProxy of a gateway counts: connections, bytes and errors of each listener and of the servers behind it.
+// Package traffic reads the counters of a gateway's HAProxy: connections, bytes and errors of each listener and of the servers behind it.
 package traffic
 
 import (
@@ -17,7 +17,7 @@ import (
 // Socket is where HAProxy's admin socket is on a gateway.
 const Socket = "/run/haproxy-admin.sock"
 
-// Section is what the frontend and the backend of a published port are called in HAProxy's configuration.
+// Section is the name of the frontend and the backend of a published port in HAProxy's configuration.
 func Section(port uint16) string { return sectionPrefix + strconv.Itoa(int(port)) }
 
 const sectionPrefix = "port-"
@@ -32,20 +32,20 @@ func Port(section string) (port uint16, ok bool) {
 	return uint16(parsed), err == nil
 }
 
-// Counters are what HAProxy counts of a listener or a server. All but Connections and ConnectionsPerSecond grow, and begin at zero when
-// HAProxy takes a new configuration over.
+// Counters are HAProxy's counters of a listener or a server. All but Connections and ConnectionsPerSecond grow, and begin at zero when HAProxy loads a new
+// configuration.
 type Counters struct {
 	Connections          int64 `json:"connections"`            // open now
 	ConnectionsPerSecond int64 `json:"connections_per_second"` // in the last second
 	ConnectionsTotal     int64 `json:"connections_total"`
 	BytesIn              int64 `json:"bytes_in"`  // from clients
 	BytesOut             int64 `json:"bytes_out"` // to clients
-	// Errors, by what failed.
+	// Errors, by the failed step.
 	ConnectionErrors int64 `json:"connection_errors"` // no connection to a server came about
-	ResponseErrors   int64 `json:"response_errors"`   // a server ended an answer, or what it said was no answer
-	RequestErrors    int64 `json:"request_errors"`    // what a client said was no request; of a server 0
+	ResponseErrors   int64 `json:"response_errors"`   // a server ended an answer, or sent an invalid one
+	RequestErrors    int64 `json:"request_errors"`    // a client sent an invalid request; of a server 0
 	Denied           int64 `json:"denied"`            // by a rule
-	// Retries are connections to a server that were tried again, Redispatches those of them that went to another one.
+	// Retries are connections to a server that were tried again, Redispatches the ones among them that went to another server.
 	Retries      int64 `json:"retries"`
 	Redispatches int64 `json:"redispatches"`
 }
@@ -66,7 +66,7 @@ const (
 	Unchecked = "unchecked" // HAProxy does not know yet
 )
 
-// Server is somebody who answers behind a listener.
+// Server is a server behind a listener.
 type Server struct {
 	Address string `json:"address"` // host:port
 	State   string `json:"state"`
@@ -106,7 +106,7 @@ func read(from io.Reader) ([]Listener, error) {
 	}
 	_, _ = buffered.Discard(2)
 	table := csv.NewReader(buffered)
-	table.FieldsPerRecord = -1 // an empty line ends the table, and versions differ in what follows the last name
+	table.FieldsPerRecord = -1 // an empty line ends the table, and versions differ in the columns behind the last name
 	table.ReuseRecord = true
 	header, err := table.Read()
 	if err != nil {
@@ -154,10 +154,10 @@ func (l *Listener) add(record row) error {
 		return err
 	}
 	switch record.text("svname") {
-	case "FRONTEND": // counts what clients do
+	case "FRONTEND": // counts the clients' side
 		counted.ConnectionErrors, counted.ResponseErrors, counted.Retries, counted.Redispatches = l.ConnectionErrors, l.ResponseErrors, l.Retries, l.Redispatches
 		l.Counters = counted
-	case "BACKEND": // counts what became of it behind, also where there was no server to try
+	case "BACKEND": // counts the servers' side, also where there was no server to try
 		l.ConnectionErrors, l.ResponseErrors, l.Retries, l.Redispatches = counted.ConnectionErrors, counted.ResponseErrors, counted.Retries, counted.Redispatches
 		l.Queued, err = record.number("qcur")
 	default:
@@ -213,7 +213,7 @@ func (r row) counters() (c Counters, err error) {
 
 // state is "" of a server that is out of service.
 func (r row) state() string {
-	status, _, _ := strings.Cut(r.text("status"), " ") // "UP 1/2" is on its way down
+	status, _, _ := strings.Cut(r.text("status"), " ") // "UP 1/2" is about to be down
 	switch {
 	case status == "MAINT":
 		return ""

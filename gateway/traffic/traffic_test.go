@@ -75,7 +75,7 @@ func TestWhatPassesThroughARealHAProxyIsCounted(t *testing.T) {
 	}
 	require.Equal(t, found.ConnectionsTotal, sum)
 
-	// A server that is on its way out, and one that does not answer any more.
+	// A terminating server, and one that does not answer any more.
 	web.Backends = []route.Backend{one.Draining(), two.Ready()}
 	apply()
 	two.Stop(t)

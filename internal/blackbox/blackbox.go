@@ -1,5 +1,5 @@
-// Package blackbox notes what a server runs for its tenants in a file that is mapped into memory, so that the next start knows what ran when the
-// server died. A note costs a copy in memory: the kernel keeps it when the process is killed. A power failure loses notes, which no tenant causes.
+// Package blackbox records a server's work for its tenants in a file that is mapped into memory, so that the next start knows the work that ran when the
+// server died. A record costs a copy in memory: the kernel keeps it when the process is killed. A power failure loses records, but no tenant causes one.
 package blackbox
 
 import (
@@ -24,9 +24,9 @@ type Work struct {
 	Kind    string `json:"kind"`
 	Project string `json:"project,omitempty"` // "" while it is unknown who asks
 	What    string `json:"what"`              // for people: a route, a kind of task with its environment
-	// Key is the same for the same work: of a request its project, route and content, of a task its id. "" is work of which nothing can be kept.
+	// Key is the same for the same work: of a request its project, route and content, of a task its id. "" is work without a lasting record.
 	Key string `json:"key,omitempty"`
-	// Of a task: its fencing number, and whether the database says that it runs alone.
+	// Of a task: its fencing number, and whether the database marks it as running alone.
 	Fence uint64 `json:"fence,omitempty"`
 	Alone bool   `json:"alone,omitempty"`
 }
@@ -51,7 +51,7 @@ type Box struct {
 	survived chan string
 }
 
-// Open maps the file, and returns what ran when the process that used it before died: nothing after a stop. more reports that this was not all.
+// Open maps the file, and returns the work that ran when the process that used it before died: nothing after a stop. more reports that this was not all.
 func Open(path string) (box *Box, ran []Work, more bool, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -86,7 +86,7 @@ func Open(path string) (box *Box, ran []Work, more bool, err error) {
 	return box, ran, more, nil
 }
 
-// Close says that the process stops by itself.
+// Close records that the process stops by itself.
 func (b *Box) Close() error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -133,7 +133,7 @@ func (b *Box) countOver() {
 	}
 }
 
-// Change changes what is noted.
+// Change changes the record.
 func (n *Note) Change(change func(work *Work)) {
 	if n == nil {
 		return
@@ -144,7 +144,7 @@ func (n *Note) Change(change func(work *Work)) {
 	n.write()
 }
 
-// Work is what is noted.
+// Work returns the recorded work.
 func (n *Note) Work() Work {
 	if n == nil {
 		return Work{}

@@ -20,12 +20,12 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// pauses are those between the tries of what failed because PostgreSQL was away, or others were in the way.
+// pauses are the pauses between tries while PostgreSQL is unavailable, or other transactions conflict.
 var pauses = wait.Policy{First: 20 * time.Millisecond, Most: time.Second, Jitter: 0.5}
 
-// Ledger is a table in which each transaction over PostgreSQL enters itself, so that one whose commit got no answer is not done twice: the
-// number that a database gives a transaction may be given again after a crash. The table has the columns id (a text, the primary key) and
-// written (a time in seconds). It is safe for concurrent use.
+// Ledger is a table in which each transaction over PostgreSQL enters itself, so that one whose commit got no answer is not done twice: the number that a
+// database gives a transaction may be given again after a crash. The table has the columns id (a text, the primary key) and written (a time in seconds).
+// It is safe for concurrent use.
 type Ledger struct {
 	table string
 
@@ -39,7 +39,7 @@ func NewLedger(table string) *Ledger { return &Ledger{table: table} }
 // sweptAtOnce is how many entries that are not needed any more a transaction removes.
 const sweptAtOnce = 16
 
-// Sweep removes what servers have left that ended in the middle of a transaction.
+// Sweep removes entries of servers that ended in the middle of a transaction.
 func (l *Ledger) Sweep(db *gorm.DB) error {
 	if db.Name() != Postgres {
 		return nil // nothing is entered
@@ -47,7 +47,7 @@ func (l *Ledger) Sweep(db *gorm.DB) error {
 	return db.Exec("DELETE FROM "+l.table+" WHERE written < ?", time.Now().Add(-24*time.Hour).Unix()).Error
 }
 
-// enter enters a transaction; done says that it is in the ledger already, and so was committed.
+// enter enters a transaction; done means that it is in the ledger already, and so was committed.
 func (l *Ledger) enter(tx *gorm.DB, id string, old []string) (done bool, err error) {
 	entered := tx.Exec("WITH answered AS (DELETE FROM "+l.table+" WHERE id IN ?) INSERT INTO "+l.table+" (id, written) VALUES (?, ?) ON CONFLICT DO NOTHING",
 		append(old, ""), id, time.Now().Unix())
@@ -71,9 +71,9 @@ func (l *Ledger) put(ids ...string) {
 
 var errDone = errors.New("an earlier try was committed")
 
-// Transaction runs do in a transaction, and over PostgreSQL again when the database ended it for another one's sake or was away, as in a
-// restart or a fail-over: for the time that OpenPostgres was given, or until the context of db ends. So do must use tx only and bear to be
-// run again. Without a ledger (nil) it is not run again after a commit whose answer was lost.
+// Transaction runs do in a transaction. Over PostgreSQL it runs it again when the database ended it because of a conflict or was unavailable, as in a
+// restart or a fail-over: for the patience of OpenPostgres, or until the context of db ends. So do must use tx only and be repeatable. Without a ledger
+// (nil) it is not run again after a commit whose answer was lost.
 func Transaction(db *gorm.DB, ledger *Ledger, do func(tx *gorm.DB) error) error {
 	pool, ok := db.Statement.ConnPool.(patientPool)
 	if !ok {
@@ -116,8 +116,8 @@ func Transaction(db *gorm.DB, ledger *Ledger, do func(tx *gorm.DB) error) error 
 	return err
 }
 
-// IsTransient tells whether err says that a statement or a transaction failed for what others did at the same time, or because PostgreSQL
-// is away: tried again it may go well.
+// IsTransient reports whether a statement or a transaction failed because of concurrent ones, or because PostgreSQL is unavailable: another try may
+// succeed.
 func IsTransient(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -155,8 +155,8 @@ func (c patientConnector) Connect(ctx context.Context) (connection driver.Conn, 
 	return connection, err
 }
 
-// wholeAnswers is a connection that reads the answer to a question to its end before it gives any of it, so that one that is cut off is an
-// error of the question, which can be asked again, and not of whoever has begun to read.
+// wholeAnswers is a connection that reads the answer to a query to its end before it returns any of it. So an interruption is an error of the query, which
+// can be repeated, and not of the reader of its rows.
 type wholeAnswers struct{ *stdlib.Conn }
 
 // QueryContext implements driver.QueryerContext.
@@ -196,13 +196,13 @@ func (r *wholeAnswer) Next(row []driver.Value) error {
 // Close implements driver.Rows.
 func (r *wholeAnswer) Close() error { return nil }
 
-// patientPool tries again what changes nothing outside of transactions and was cut off: reading, and beginning a transaction.
+// patientPool repeats interrupted calls that change nothing outside of transactions: reading, and beginning a transaction.
 type patientPool struct {
 	*sql.DB
 	patience time.Duration
 }
 
-// GetDBConn is gorm's way to the handle below.
+// GetDBConn returns the handle below to gorm.
 func (p patientPool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 
 // QueryContext implements gorm.ConnPool.

@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/internal/database/databasetest"
 )
 
-// onEachDatabase runs the test with a way to open the same database several times.
+// onEachDatabase runs the test with a function that opens the same database several times.
 func onEachDatabase(t *testing.T, test func(t *testing.T, open func() *gorm.DB)) {
 	t.Run("SQLite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "burano.db")

@@ -11,11 +11,11 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// listenAgain says how a connection that was lost is made again.
+// listenAgain is the policy for reconnecting.
 var listenAgain = wait.Policy{First: 100 * time.Millisecond, Most: 10 * time.Second, Jitter: 0.5}
 
-// Listen calls heard with what others send to the channel by pg_notify, over a connection of its own, until ctx ends. What is sent while
-// the connection is being made again is not heard. SQLite has one server, which has nobody to listen to.
+// Listen calls heard with the messages of others to the channel by pg_notify, over a connection of its own, until ctx ends. Messages during a reconnection
+// are lost. SQLite has one server, so there it does nothing.
 func Listen(ctx context.Context, db *gorm.DB, channel string, heard func(payload string)) error {
 	if db.Name() != Postgres {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Answers tells whether the database answers.
+// Answers reports whether the database answers.
 func Answers(ctx context.Context, db *gorm.DB) error {
 	handle, err := db.DB()
 	if err != nil {
@@ -22,8 +22,8 @@ func Answers(ctx context.Context, db *gorm.DB) error {
 	return nil
 }
 
-// Observe tells done of each statement: its operation (create, query, update, delete, row, raw), how long it took, and whether it
-// failed. A row that is not there, or is there already, is no failure.
+// Observe calls done for each statement with its operation (create, query, update, delete, row, raw), its duration, and whether it failed. A missing or
+// duplicate row is no failure.
 func Observe(db *gorm.DB, done func(operation string, took time.Duration, failed bool)) error {
 	const began = "burano:began"
 	before := func(tx *gorm.DB) { tx.InstanceSet(began, time.Now()) }

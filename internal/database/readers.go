@@ -11,14 +11,14 @@ import (
 // minReaders is how many connections to SQLite may read at the same time, at least; more where there are more processors.
 const minReaders = 4
 
-// writer is the one connection that writes to SQLite, with those beside it that read. In WAL mode neither waits for the other
+// writer is the one connection that writes to SQLite, with the reading ones beside it. In WAL mode neither waits for the other
 // (https://www.sqlite.org/wal.html#concurrency).
 type writer struct {
 	*sql.DB
 	readers *sql.DB
 }
 
-// GetDBConn is gorm's way to the handle below.
+// GetDBConn returns the handle below to gorm.
 func (w writer) GetDBConn() (*sql.DB, error) { return w.DB, nil }
 
 // withReaders gives the handle, which has the one connection to the file of dsn, connections beside it that read.
@@ -32,7 +32,7 @@ func withReaders(db *gorm.DB, handle *sql.DB, dsn string) error {
 	return nil
 }
 
-// Reading returns the handle for statements that only read, outside of a transaction: they see what was committed and wait for no writer.
+// Reading returns the handle for statements that only read, outside of a transaction: they see committed data and wait for no writer.
 func Reading(db *gorm.DB) *gorm.DB {
 	pool, ok := db.Statement.ConnPool.(writer)
 	if !ok {

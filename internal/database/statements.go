@@ -11,8 +11,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// maxStatements is how many statements a connection to SQLite keeps prepared; the one that was not used for longest goes first. A list in a
-// statement makes another one of each length.
+// maxStatements is the number of prepared statements of a connection to SQLite; the one that was not used for longest goes first. A list in a statement
+// makes another one of each length.
 const maxStatements = 256
 
 // openSQLite returns a handle of so many connections.
@@ -44,7 +44,7 @@ func (p preparing) Connect(ctx context.Context) (driver.Conn, error) {
 	return &preparedConnection{sqliteConnection: made.(sqliteConnection), kept: kept}, nil
 }
 
-// What database/sql uses of SQLite's driver.
+// The parts of SQLite's driver that database/sql uses.
 type (
 	sqliteConnection interface {
 		driver.Conn
@@ -120,7 +120,7 @@ func (c *preparedConnection) Close() error {
 	return errors.Join(append(errs, c.sqliteConnection.Close())...)
 }
 
-// keepable tells whether a statement comes again: what changes tables and settings does not.
+// keepable reports whether a statement is likely to be repeated: changes of tables and settings are not.
 func keepable(query string) bool {
 	verb, _, _ := strings.Cut(query, " ")
 	switch verb {
@@ -130,7 +130,7 @@ func keepable(query string) bool {
 	return false
 }
 
-// take returns the statement of a text, which is the caller's until it is kept again or closed.
+// take returns the statement of a text, which belongs to the caller until it is returned or closed.
 func (c *preparedConnection) take(ctx context.Context, query string) (sqliteStatement, error) {
 	if statement, there := c.kept.Peek(query); there {
 		c.kept.Remove(query)

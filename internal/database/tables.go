@@ -23,7 +23,7 @@ type Column struct {
 	Type string // in lower case, as the database calls it
 }
 
-// IsText tells a column of texts.
+// IsText reports whether the column holds texts.
 func (c Column) IsText() bool {
 	return c.Type == "text" || strings.HasPrefix(c.Type, "varchar") || strings.HasPrefix(c.Type, "character varying")
 }
@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// Tables describes all tables of the database, each after those that its rows refer to.
+// Tables describes all tables of the database, each after the tables that its rows refer to.
 func Tables(ctx context.Context, db *gorm.DB) ([]Table, error) {
 	var columns []struct{ TableName, ColumnName, Type string }
 	var references []struct{ TableName, Refers string }

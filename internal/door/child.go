@@ -13,7 +13,7 @@ import (
 // maxStack is how many bytes of stack the work of a child has. Go's own limit is 1 GB (runtime/debug.SetMaxStack), and a stack that grows is copied.
 const maxStack = 64 << 20
 
-// Work is what a child does with its input. An error is one of the input.
+// Work is the work of a child on its input. An error is a fault of the input.
 type Work func(input []byte) (result []byte, err error)
 
 // IsChild reports whether arguments of a program, without its name, make it a child.

@@ -21,7 +21,7 @@ const (
 type Expression struct {
 	*regexp.Regexp
 	instructions int
-	behind       func() *regexp.Regexp // the expression after any character; nil where what comes before a match does not matter
+	behind       func() *regexp.Regexp // the expression after any character; nil when the text before a match does not matter
 }
 
 // Pattern compiles a regular expression of a stranger. A pattern of more than 4 KiB, or of more than 4,000 instructions when its repetitions are

@@ -36,7 +36,7 @@ func TestATextHasABoundByThePattern(t *testing.T) {
 	}
 }
 
-// TestMatchesAreThoseOfGo compares All with what Go finds.
+// TestMatchesAreThoseOfGo compares All with Go's matches.
 func TestMatchesAreThoseOfGo(t *testing.T) {
 	texts := []string{"", "a", "aaa", "ab ab\nba", "x1 y22\n\nz", "äöü aö\xffa", "\xff\xfe", "a,b,,c", "foo bar_baz", "aXbXc"}
 	for _, pattern := range []string{"", "a", "a*", "a*?", "^", "$", "^a", "(?m)^", "(?m)^.", "(?m)$", `\b`, `\B`, `\bb?`, `\w+\b`, "(a)|(b)", "(a|ab)(c|b)?", ".", "(?s).", `\A.`, `.\z`, "ö", `[^,]*`,

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Written reports an *Exceeded error when a value of maps, lists, texts and numbers has more than limit bytes as JSON, roughly: what stands in several
-// places counts in each of them. It stops at the limit, so that it takes no longer than the limit allows. Depth is bounded by the same number as
-// Bounds.Depth; a deeper value is an error, too.
+// Written reports an *Exceeded error when a value of maps, lists, texts and numbers has more than limit bytes as JSON, roughly: a part in several places
+// counts in each of them. Its time is bounded by the limit. Depth is bounded by the same number as Bounds.Depth; a deeper value is an error, too.
 func Written(value any, limit int64, what string) error {
 	_, err := Size(value, limit, what)
 	return err
@@ -26,7 +25,7 @@ func Size(value any, limit int64, what string) (int64, error) {
 // maxWrittenDepth keeps a value that contains itself from being followed without end.
 const maxWrittenDepth = 10_000
 
-// spend takes a value's bytes from those that are left, and reports whether they were enough.
+// spend subtracts a value's bytes from the rest, and reports whether they were enough.
 func spend(value any, left *int64, depth int) bool {
 	if depth > maxWrittenDepth {
 		return false
@@ -63,7 +62,7 @@ func spend(value any, left *int64, depth int) bool {
 	return *left >= 0
 }
 
-// spendOther is spend for values of other types. It makes no interface of what it meets, which would cost more than to write it.
+// spendOther is spend for values of other types. It converts no value to an interface, which would cost more than writing it.
 func spendOther(value reflect.Value, left *int64, depth int) bool {
 	if depth > maxWrittenDepth || *left < 0 {
 		return false

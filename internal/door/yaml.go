@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds are those of one document. A zero field has a default: 16 MiB, 100 levels, 100,000 values, 64 MiB written out.
+// Bounds are the bounds of one document. A zero field has a default: 16 MiB, 100 levels, 100,000 values, 64 MiB written out.
 type Bounds struct {
 	Bytes   int64 // of the text
 	Depth   int   // of nested lists and maps
@@ -74,7 +74,7 @@ type YAMLDecoder struct {
 	counted measured // of all documents so far
 }
 
-// NewYAML returns a decoder of a text's documents. The bounds are those of all documents together.
+// NewYAML returns a decoder of a text's documents. The bounds apply to all documents together.
 func NewYAML(text []byte, bounds Bounds) (*YAMLDecoder, error) {
 	bounds = bounds.filled()
 	if int64(len(text)) > bounds.Bytes {

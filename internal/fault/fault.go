@@ -8,13 +8,13 @@ import (
 	"fmt"
 )
 
-// Kind says what was wrong with a request.
+// Kind is the kind of a request's fault.
 type Kind int
 
 // The kinds, with the HTTP status each one becomes.
 const (
-	Invalid      Kind = iota + 1 // 400: what was sent cannot be used
-	Unauthorized                 // 401: who is calling is not known
+	Invalid      Kind = iota + 1 // 400: the request's content cannot be used
+	Unauthorized                 // 401: the caller is unknown
 	Forbidden                    // 403: this caller, or this state, does not allow it
 	NotFound                     // 404: there is no such thing
 	Conflict                     // 409: it is there already
@@ -22,7 +22,7 @@ const (
 	TooMany                      // 429: more at the same time than a limit admits
 )
 
-// Error is a fault. Its message says what is wrong, where, and what to do about it.
+// Error is a fault. Its message names the fault, its place, and the remedy.
 type Error struct {
 	Kind    Kind
 	Message string
@@ -33,7 +33,7 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes a fault; format and args are those of fmt.Errorf, so %w keeps a cause.
+// New makes a fault; format and args are those of fmt.Errorf, so %w wraps a cause.
 func New(kind Kind, format string, args ...any) error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Kind: kind, Message: wrapped.Error(), Err: errors.Unwrap(wrapped)}

@@ -1,4 +1,4 @@
-// Package identity says who is calling: what Keystone says about a token.
+// Package identity is the identity of callers: Keystone's data about a token.
 package identity
 
 import (
@@ -31,8 +31,7 @@ type Credential struct {
 	Restricted bool // made without --unrestricted, so that it may make no trusts
 }
 
-// Proof is what somebody signs in with: user, domain and password; or an application credential's id, or its name with user and domain,
-// and its secret.
+// Proof is the credentials of a sign-in: user, domain and password; or an application credential's id, or its name with user and domain, and its secret.
 type Proof struct {
 	User, Domain, Password               string
 	CredentialID, CredentialName, Secret string
@@ -49,8 +48,7 @@ func (c Caller) Under(policy func(rule string) bool) Caller {
 	return c
 }
 
-// May tells whether the policy's rule of this name lets the caller through. Without a policy, as in tests of what lies below it,
-// only administrators may.
+// May reports whether the policy's rule of this name permits the caller. Without a policy, as in tests of lower layers, only administrators may.
 func (c Caller) May(rule string) bool {
 	if c.policy == nil {
 		return c.Admin

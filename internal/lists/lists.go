@@ -1,4 +1,4 @@
-// Package lists remembers what was read from a database until something of it is written.
+// Package lists caches data of a database until something of it is written.
 package lists
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Cache remembers values by their keys; those that were not used for longest are forgotten first. What it returns must not be changed. It
-// is safe for concurrent use; a nil Cache remembers nothing.
+// Cache holds values by their keys; those that were not used for longest are dropped first. Its results must not be changed. It is safe for concurrent
+// use; a nil Cache holds nothing.
 type Cache[V any] struct {
 	limit int64
 	weigh func(V) int64
@@ -16,7 +16,7 @@ type Cache[V any] struct {
 	mutex   sync.Mutex
 	began   int64 // how many writes
 	writing int   // how many of them have not ended
-	held    int64 // what all that is known weighs
+	held    int64 // the total weight
 	known   *simplelru.LRU[string, weighed[V]]
 }
 
@@ -37,7 +37,7 @@ func New[V any](count int, limit int64, weigh func(V) int64) *Cache[V] {
 	return c
 }
 
-// Read returns the remembered value, or else the one that read returns.
+// Read returns the cached value, or else the result of read.
 func (c *Cache[V]) Read(key string, read func() (V, error)) (V, error) {
 	if c == nil {
 		return read()
@@ -56,7 +56,7 @@ func (c *Cache[V]) Read(key string, read func() (V, error)) (V, error) {
 	weight := c.weigh(value)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.began == before && weight <= c.limit/4 && !c.known.Contains(key) { // what was read may be older than what was written meanwhile
+	if c.began == before && weight <= c.limit/4 && !c.known.Contains(key) { // the value may be older than a write meanwhile
 		c.known.Add(key, weighed[V]{value, weight})
 		for c.held += weight; c.held > c.limit; {
 			c.known.RemoveOldest()

@@ -23,9 +23,9 @@ func TestNothingIsRememberedWhileSomethingIsWritten(t *testing.T) {
 	got(1, 1)
 
 	done := cache.Writing()
-	got(1, 2) // what is written cannot be seen yet
+	got(1, 2) // the write is not visible yet
 	stored = 2
-	got(2, 3) // and now it can, before the writer says so
+	got(2, 3) // and now it is, before the writer reports it
 	done()
 	got(2, 4)
 	got(2, 4)

@@ -1,4 +1,4 @@
-// Package quota bounds how much of something a project may have: by defaults for all, and by what an administrator says of one.
+// Package quota limits a project's use of resources: by defaults for all, and by an administrator's limits for one.
 package quota
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Unlimited is the limit of what has none.
+// Unlimited is the limit of an unlimited resource.
 const Unlimited = -1
 
 // Limits are how much a project may have, by resource. A resource that is not among them is unlimited.
@@ -24,10 +24,10 @@ type Limits map[string]int64
 type Usage struct {
 	Limit   int64 `json:"limit"` // Unlimited for none
 	Used    int64 `json:"used"`
-	Default bool  `json:"default"` // nobody has said anything else of this project
+	Default bool  `json:"default"` // this project has no limit of its own
 }
 
-// Count tells in a transaction how much of a resource a project has.
+// Count returns a project's use of a resource, in a transaction.
 type Count func(tx *gorm.DB, project string) (int64, error)
 
 // Table bounds the resources of one owner of tables. The zero limits of Defaults admit nothing; without Defaults all is unlimited.
@@ -43,7 +43,7 @@ type row struct {
 	Most      int64
 }
 
-// Resources lists what is bounded, sorted.
+// Resources lists the limited resources, sorted.
 func (t Table) Resources() []string { return slices.Sorted(maps.Keys(t.Counts)) }
 
 // Admit refuses that a project gets more of a resource than it may have: Forbidden, or TooLarge for bytes. It must be called in the
@@ -106,10 +106,10 @@ func (t Table) of(db *gorm.DB, project string) (limits Limits, own map[string]bo
 	return limits, own, nil
 }
 
-// keptPrefix begins the resources of rows that say how much a project may have, at least, because it had nearly as much before there was a default.
+// keptPrefix begins the resources of rows with a project's minimum limit, because it had nearly as much before there was a default.
 const keptPrefix = "kept/"
 
-// Usage tells what a project may have and has.
+// Usage returns the limits and the use of a project.
 func (t Table) Usage(db *gorm.DB, project string) (map[string]Usage, error) {
 	limits, own, err := t.of(db, project)
 	if err != nil {
@@ -130,7 +130,7 @@ func (t Table) Usage(db *gorm.DB, project string) (map[string]Usage, error) {
 	return all, nil
 }
 
-// Set gives a project limits of its own; others of its own stay. What it has already, it keeps.
+// Set gives a project limits of its own; its other limits stay. It keeps its present objects.
 func (t Table) Set(tx *gorm.DB, project string, limits Limits) error {
 	for resource, most := range limits {
 		err := tx.Table(t.Name).Clauses(clause.OnConflict{UpdateAll: true, Columns: []clause.Column{{Name: "project_id"}, {Name: "resource"}}}).
@@ -142,7 +142,7 @@ func (t Table) Set(tx *gorm.DB, project string, limits Limits) error {
 	return nil
 }
 
-// Clear takes a project's own limits away: the defaults hold again, and what it may keep from before there were any.
+// Clear removes a project's own limits: the defaults apply again, with its minimum from before there were any.
 func (t Table) Clear(tx *gorm.DB, project string) error {
 	if err := tx.Table(t.Name).Where("project_id = ? AND resource NOT LIKE ?", project, keptPrefix+"%").Delete(&row{}).Error; err != nil {
 		return fmt.Errorf("clear the quotas of project %s: %w", project, err)

@@ -11,10 +11,10 @@ import (
 // Header carries the id, in requests and in answers (OpenStack API guideline).
 const Header = "X-Openstack-Request-Id"
 
-// form is what OpenStack's middleware takes from a caller (oslo.middleware, request_id).
+// form is the form of ids that OpenStack's middleware accepts from a caller (oslo.middleware, request_id).
 var form = regexp.MustCompile(`^req-[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
 
-// Valid tells whether id is "req-" and a UUID, which OpenStack's services take over.
+// Valid reports whether id is "req-" and a UUID, which OpenStack's services adopt.
 func Valid(id string) bool { return form.MatchString(id) }
 
 // New returns an id that nothing else has.

@@ -1,5 +1,6 @@
-// Package scratch gives out room for temporary files, which is reserved before anything is written: so much in all, half of it for one project, and no more
-// than the disk has. Whoever has tenants' files on the server's disk for a while gets their room here, so that none of them fills the disk of the database.
+// Package scratch gives out room for temporary files, which is reserved before anything is written. It has a total, half of it for one project, and no
+// more than the disk has. All code that stores tenants' files on the server's disk for a while reserves room here, so that none of them fills the disk of
+// the database.
 package scratch
 
 import (
@@ -20,7 +21,7 @@ import (
 const (
 	// patience is how long a reservation waits for others to end.
 	patience = 5 * time.Minute
-	// kept is how many bytes of the disk stay free, for the database and its log.
+	// kept is the number of bytes of the disk that stay free, for the database and its log.
 	kept = 512 << 20
 	// shares is how many projects with all that they may have fit.
 	shares = 2
@@ -102,7 +103,7 @@ func (b *Budget) lacks(project string, bytes int64) error {
 		return fmt.Errorf("it needs %s for temporary files, and the project has %s of the %s that it may have: wait until what it does has ended", inWords(bytes), inWords(b.taken[project]), inWords(b.Share()))
 	case b.all+bytes > b.limit:
 		return fmt.Errorf("it needs %s for temporary files, and %s of the server's %s are taken: let the setting scratch-space be larger, or wait", inWords(bytes), inWords(b.all), inWords(b.limit))
-	case free-b.all-bytes < kept: // what is reserved may not be written yet
+	case free-b.all-bytes < kept: // reserved room may not be written yet
 		return fmt.Errorf("it needs %s for temporary files, and the disk of %s has %s free, of which %s are reserved and %s stay free: make room there", inWords(bytes), b.folder, inWords(free), inWords(b.all), inWords(kept))
 	}
 	return nil
@@ -111,7 +112,7 @@ func (b *Budget) lacks(project string, bytes int64) error {
 // inWords rounds up to MiB.
 func inWords(bytes int64) string { return fmt.Sprintf("%d MiB", (bytes+1<<20-1)>>20) }
 
-// Room is what was reserved. It is not for use by several goroutines at once.
+// Room is a reservation. It is not for use by several goroutines at once.
 type Room struct {
 	budget   *Budget
 	project  string

@@ -1,5 +1,4 @@
-// Package sensitive says which names are those of secrets: of a property, an argument, a key of a map. It is the one rule for what is masked
-// in answers, reports and logs.
+// Package sensitive recognises names of secrets: of a property, an argument, a key of a map. It is the one rule for masking in answers, reports and logs.
 package sensitive
 
 import (
@@ -17,8 +16,8 @@ const SealedPrefix = "burano-sealed:"
 // words are what names of secrets have in them, as in Murano.
 var words = []string{"pass", "token", "secret", "private", "trustid", "credential"}
 
-// Name says whether what has this name is a secret: by Murano's words, or because it ends in "key", such as apiKey, where it is more than
-// that and does not say public.
+// Name reports whether a value of this name is a secret: by Murano's words, or because the name ends in "key", such as apiKey, has more than that and does
+// not contain public.
 func Name(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasSuffix(name, "key") && name != "key" && !strings.Contains(name, "public") {
@@ -27,14 +26,14 @@ func Name(name string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// Path says the same of a path of names and indexes such as users[0].password, when one of its names is a secret's.
+// Path reports the same of a path of names and indexes such as users[0].password, when one of its names is a secret's.
 func Path(path string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }), Name)
 }
 
-// Texts calls found for each text of a JSON value that is a secret, and gives a copy with its answers in their places. A value that stands
-// under a secret's name is one, and so are the items of a list there; what is in a map goes by the map's own keys. The value of a pair {name,
-// value}, as Kubernetes lists variables, goes by that name, and a line of a text in YAML that gives a name a value by that one.
+// Texts calls found for each text of a JSON value that is a secret, and returns a copy with the results in their places. A value under a secret's name is
+// one, and so are the items of a list there; values of a map are judged by the map's own keys. The value of a pair {name, value}, as Kubernetes lists
+// variables, is judged by that name, and a line of a text in YAML that gives a name a value by that one.
 func Texts(name string, value any, found func(text string) string) any {
 	return texts(Name(name), value, found)
 }

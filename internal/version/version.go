@@ -1,4 +1,4 @@
-// Package version says which Burano this is.
+// Package version is the version of this Burano.
 package version
 
 import (
@@ -14,8 +14,8 @@ const Version = "0.1.0-dev"
 // commit is the revision that the program was built from; the Makefile sets it with -ldflags "-X …/internal/version.commit=…".
 var commit string
 
-// Commit is the revision that the program was built from, with "-dirty" at its end when files were changed since. It is what the Makefile
-// says, or what the Go command noted, or "unknown".
+// Commit is the revision that the program was built from, with "-dirty" at its end when files were changed since. It comes from the Makefile, or from the
+// Go command, or is "unknown".
 func Commit() string {
 	if commit != "" {
 		return commit

@@ -1,5 +1,4 @@
-// Package wait is the one way to wait for a condition and to try something again: with a limit, growing pauses, and an error that keeps why
-// the last try failed.
+// Package wait waits for conditions and repeats actions: with a limit, growing pauses, and an error that contains the last try's.
 package wait
 
 import (
@@ -10,15 +9,15 @@ import (
 	"time"
 )
 
-// Policy says how often something is tried, and for how long.
+// Policy is the frequency and duration of tries.
 type Policy struct {
-	// Patience is how long it is tried in all; 0 means until the context ends.
+	// Patience is the total time of tries; 0 means until the context ends.
 	Patience time.Duration
 	// First is the pause after the first try.
 	First time.Duration
 	// Most is the longest pause; 0 means that all are as long as the first.
 	Most time.Duration
-	// Growth is how many times as long as the one before each pause is; 0 means twice.
+	// Growth is the factor from each pause to the next; 0 means twice.
 	Growth float64
 	// Jitter is the part of a pause, from 0 to 1, by which chance may shorten it, so that many who wait for one thing do not ask at once.
 	Jitter float64
@@ -33,7 +32,7 @@ func (p Policy) For(patience time.Duration) Policy {
 	return p
 }
 
-// Again marks the reason why something is not done yet: it is tried again. A nil reason says that nothing is known of it.
+// Again marks the reason why the work is not done yet: it is tried again. A nil reason is unknown.
 func Again(reason error) error { return &again{reason: reason} }
 
 // After is Again, but not before this much time has passed.
@@ -105,7 +104,7 @@ func (p Policy) Until(ctx context.Context, try func(context.Context) error) erro
 			if patient.Err() == nil {
 				return err
 			}
-			// The try was cut off: what it says is the end of its context, unless nothing else is known.
+			// The try was interrupted: its error is the end of its context, unless nothing else is known.
 			if expired.Last == nil || !endOf(err) {
 				expired.Last = err
 			}
@@ -120,7 +119,7 @@ func (p Policy) Until(ctx context.Context, try func(context.Context) error) erro
 	}
 }
 
-// ended says whose time was over. The error of a context that a try has returned says nothing beyond that.
+// ended reports whose time was over. The error of a context that a try has returned adds nothing to that.
 func (p Policy) ended(ctx context.Context, expired *Expired) error {
 	if ctx.Err() != nil {
 		expired.Cause = context.Cause(ctx)

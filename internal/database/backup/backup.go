@@ -1,7 +1,7 @@
 // Package backup writes a whole database into one file, and a file into a new database of either kind.
 //
-// The file is a zip: manifest.json says what it is, and tables/NAME.jsonl has the rows of a table, a JSON array on each line with the values
-// in the order of the manifest's columns. Bytes are {"base64": …}. Nothing of it belongs to one kind of database.
+// The file is a zip: manifest.json describes it, and tables/NAME.jsonl has the rows of a table, a JSON array on each line with the values in the order of
+// the manifest's columns. Bytes are {"base64": …}. Nothing of it is specific to one kind of database.
 package backup
 
 import (
@@ -34,14 +34,14 @@ const (
 	folder       = "tables/"
 )
 
-// Manifest says what a backup holds.
+// Manifest describes a backup.
 type Manifest struct {
 	Format   int              `json:"format"`
 	Program  string           `json:"program"` // the version that wrote it
 	Created  time.Time        `json:"created"`
 	Versions map[string]int64 `json:"versions"` // of each owner's tables
 	Keys     []string         `json:"keys"`     // ids of the keys that its sealed values need
-	Tables   []Table          `json:"tables"`   // each after those that its rows refer to
+	Tables   []Table          `json:"tables"`   // each after the tables that its rows refer to
 }
 
 // Table is one table of a backup.
@@ -52,7 +52,7 @@ type Table struct {
 	SHA256  string   `json:"sha256"` // of its lines
 }
 
-// Source is what a backup is made of.
+// Source is the source of a backup.
 type Source struct {
 	DB      *gorm.DB
 	Schemas []database.Schema // the database has their versions
@@ -166,13 +166,13 @@ func (s Source) writeTable(ctx context.Context, from *sql.Conn, archive *zip.Wri
 	return written, nil
 }
 
-// raw is how bytes, and texts that are no UTF-8, stand in a line.
+// raw is the form of bytes, and of texts that are no UTF-8, in a line.
 type raw struct {
 	Base64 string `json:"base64"`
 	Text   bool   `json:"text,omitempty"`
 }
 
-// portable is a value as it stands in a line.
+// portable is the form of a value in a line.
 func portable(value any) any {
 	switch v := value.(type) {
 	case []byte:

@@ -47,8 +47,8 @@ func Open(path string) (*Archive, error) {
 // Close closes the file.
 func (a *Archive) Close() error { return a.files.Close() }
 
-// Load fills an empty database: the tables are made as they were when the backup was written, filled in one transaction, and then
-// brought up to date. did is called for each table.
+// Load fills an empty database: it creates the tables in the version of the backup, fills them in one transaction, and then migrates them. did is called
+// for each table.
 func (a *Archive) Load(ctx context.Context, db *gorm.DB, schemas []database.Schema, did func(Table)) error {
 	for _, schema := range schemas {
 		if err := schema.MigrateTo(ctx, db, a.Manifest.Versions[schema.Owner]); err != nil {

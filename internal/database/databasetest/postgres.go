@@ -57,7 +57,7 @@ func Start(t testing.TB) *Server {
 	})
 }
 
-// begin starts a server on what fill writes into the folder data; secret is a file of the password.
+// begin starts a server on a folder data that fill has filled; secret is a file with the password.
 func begin(t testing.TB, bin string, fill func(s *Server, data, secret string) *exec.Cmd) *Server {
 	t.Helper()
 	// The folder is not the test's own: the server runs as another user when the test runs as root, which it refuses to be.
@@ -128,7 +128,7 @@ func (s *Server) stop(how syscall.Signal) {
 	_ = s.now.Wait()
 }
 
-// Crash ends the server as a crash does, and starts it again. What was committed is there.
+// Crash ends the server as a crash does, and starts it again. Committed transactions stay.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.stop(syscall.SIGQUIT)

@@ -36,7 +36,7 @@ func StartPair(t testing.TB) *Pair {
 	return &Pair{URL: address(primary.port, standby.port) + "?sslmode=disable&target_session_attrs=read-write", primary: primary, standby: standby}
 }
 
-// FailOver ends the primary as a crash does, and once nobody has taken writes for the time away, has the standby take them.
+// FailOver ends the primary as a crash does, and promotes the standby after a time away without writes.
 func (p *Pair) FailOver(away time.Duration) {
 	p.primary.t.Helper()
 	p.primary.Stop()
