@@ -23,15 +23,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ApplicationOptions say which container image to build of Debian's packages, and where.
+// ApplicationOptions select the container image to build from Debian's packages, and its target.
 type ApplicationOptions struct {
-	// Source is a folder with container.yaml and what an element has: "packages", "files", "install". A word without a slash that is
-	// no folder is one of Applications.
+	// Source is a folder with container.yaml and the files of an element: "packages", "files", "install". A word without a slash that is no folder is one
+	// of Applications.
 	Source string
 	// Name is the image's, with its tag; by default the one of container.yaml.
 	Name string
-	// CacheDir keeps the Debian systems; by default the folder "burano/applications" in the user's cache folder. Removing it is the way to
-	// newer packages.
+	// CacheDir caches the Debian systems; by default the folder "burano/applications" in the user's cache folder. Remove it to get newer packages.
 	CacheDir string
 	// Out is the file to write, an archive as `docker save` makes it; by default the name's last part with ".tar".
 	Out string
@@ -39,14 +38,14 @@ type ApplicationOptions struct {
 	Progress io.Writer
 }
 
-// ApplicationResult is what BuildApplication has made.
+// ApplicationResult is the result of BuildApplication.
 type ApplicationResult struct {
 	Image, Name string
 	Size        int64 // of the file, in bytes
 	Duration    time.Duration
 }
 
-// recipe is container.yaml: how the image is called, and what runs in it.
+// recipe is container.yaml: the image's name and program.
 type recipe struct {
 	Name       string            `yaml:"name"`
 	EntryPoint []string          `yaml:"entryPoint"`
@@ -224,7 +223,7 @@ func applicationSource(source string) (folder string, remove func(), err error) 
 	return filepath.Join(parent, source), remove, nil
 }
 
-// unfold writes a folder of the program's to a disk. What begins as a script can be executed: a program's files have no modes.
+// unfold writes an embedded folder to a disk. Files that begin as scripts become executable: embedded files have no modes.
 func unfold(to, from string) error {
 	return fs.WalkDir(applications, from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

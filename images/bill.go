@@ -16,8 +16,8 @@ import (
 
 const billFile = "bill.spdx.json"
 
-// bill is a software bill of materials in SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3/), with what it says of a package: name, version,
-// where it comes from. The Debian packages carry their licences on the disk; which licence a package has is not asserted.
+// bill is a software bill of materials in SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3/), with the name, version and origin of each package. The Debian
+// packages carry their licences on the disk; the licence of a package is not asserted.
 type bill struct {
 	Version           string         `json:"spdxVersion"`
 	License           string         `json:"dataLicense"`
@@ -68,7 +68,7 @@ type billRelation struct {
 
 const noAssertion = "NOASSERTION"
 
-// newBill names what a disk is made of: its Debian packages, and the Go modules that the programs say they were linked from.
+// newBill lists the parts of a disk: its Debian packages, and the Go modules recorded in its programs.
 func newBill(manifest Manifest, programs []piece) (bill, error) {
 	modules, err := linkedModules(programs)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *bill) addModules(modules []linkedModule) {
 	}
 }
 
-// notInIDs is what an SPDX identifier may not have.
+// notInIDs matches characters that an SPDX identifier may not have.
 var notInIDs = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
 type linkedModule struct{ path, version string }
@@ -151,7 +151,7 @@ func linkedModules(programs []piece) ([]linkedModule, error) {
 	return sorted(modules), nil
 }
 
-// modulesOf are the modules that a program says it was linked from.
+// modulesOf returns the modules recorded in a program.
 func modulesOf(program string) ([]linkedModule, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options say what to build, and where.
+// Options select the build's source, form and target.
 type Options struct {
 	// Source is the folder with "modules", "elements", "optional" and "machine": the folder of this package.
 	Source string
 	// Format is the form to make; the zero value is Tar.
 	Format Format
-	// CacheDir keeps the pieces; by default the folder "burano/image" in the user's cache folder. Removing it is the way to
-	// newer Debian packages.
+	// CacheDir caches the pieces; by default the folder "burano/image" in the user's cache folder. Remove it to get newer Debian packages.
 	CacheDir string
 	// Out is the file to write; a tar's manifest goes beside it, with the extension ".json" in the place of ".tar". Beside a disk go manifest, bill
 	// of materials, the list of its files, and checksums, with ".json", ".spdx.json", ".files" and ".sha256" after its name.
@@ -28,13 +27,13 @@ type Options struct {
 	Kubernetes string
 	// With are the names of elements that an image has only when it is asked for them (Optional).
 	With []string
-	// Prebuilt has programs fetched that are else compiled; nil means none.
+	// Prebuilt fetches programs that are otherwise compiled; nil compiles all.
 	Prebuilt *Prebuilt
 	// Progress is written one line as each step begins, ends, and now and then in between; nil is silence.
 	Progress io.Writer
 }
 
-// Format is a form of the image: one content, with what a machine needs more than a system container in the forms that are disks.
+// Format is a form of the image: one content, with the additions for machines in the forms that are disks.
 type Format string
 
 const (
@@ -45,17 +44,17 @@ const (
 	Raw   Format = "raw"
 )
 
-// Result is what Build has made.
+// Result is the result of Build.
 type Result struct {
 	Image    string
 	Manifest Manifest
-	// Made counts the steps that had something to do, Kept those whose result was there.
+	// Made is the number of steps with work, Kept of steps with a cached result.
 	Made, Kept int
 	Duration   time.Duration
 }
 
-// Build makes the node image, or makes sure that it is as Options.Source says. It needs root, Go, and Debian's mmdebstrap.
-// An error names the step and carries the end of its output.
+// Build makes the node image, or makes sure that it matches Options.Source. It needs root, Go, and Debian's mmdebstrap. An error names the step and
+// contains the end of its output.
 func Build(ctx context.Context, options Options) (Result, error) {
 	began := time.Now()
 	builder, err := newBuilder(ctx, options)
@@ -65,7 +64,7 @@ func Build(ctx context.Context, options Options) (Result, error) {
 	defer builder.cache.close()
 	manifest, err := builder.build(ctx)
 	if err != nil && ctx.Err() != nil {
-		// What the programs said when they were stopped explains nothing.
+		// The programs' output at an interruption explains nothing.
 		return Result{}, fmt.Errorf("build the node image: interrupted, the finished pieces are kept: %w", context.Cause(ctx))
 	}
 	if err != nil {
@@ -75,7 +74,7 @@ func Build(ctx context.Context, options Options) (Result, error) {
 	return Result{Image: options.Out, Manifest: manifest, Made: made, Kept: kept, Duration: time.Since(began)}, nil
 }
 
-// builder holds what the steps of one build share.
+// builder holds the shared state of the steps of one build.
 type builder struct {
 	source    string
 	out       string
@@ -85,7 +84,7 @@ type builder struct {
 	toolchain toolchain
 	prebuilt  *prebuilt // nil when all is compiled
 	modules   []module
-	// elements are those of every form, machine those that a disk has more.
+	// elements belong to every form, machine to disks only.
 	elements, machine []element
 }
 

@@ -21,7 +21,7 @@ import (
 // of parts give the same hash.
 type key struct{ hash hash.Hash }
 
-// newKey starts with the version of the way in which pieces are made: raise it when the code changes what comes out.
+// newKey starts with the version of the build code: raise it when the code changes its output.
 func newKey() key {
 	k := key{sha256.New()}
 	k.add("recipe 1")
@@ -34,7 +34,7 @@ func (k key) add(parts ...string) {
 	}
 }
 
-// addTree adds the names, modes and contents of the files below a folder for which want is true; nil means all.
+// addTree adds the names, modes and contents of the files below a folder for which want is true; nil is all.
 func (k key) addTree(folder string, want func(name string) bool) error {
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || (want != nil && !want(entry.Name())) {
@@ -76,7 +76,7 @@ type cache struct {
 	now    func() time.Time
 }
 
-// shortKey is enough of a hash to tell pieces of one name apart.
+// shortKey is enough of a hash to distinguish pieces of one name.
 const shortKey = 24
 
 func openCache(ctx context.Context, folder string, progress *progress) (*cache, error) {
@@ -114,7 +114,7 @@ func acquire(ctx context.Context, lock *os.File, progress *progress) error {
 	}
 }
 
-// clear removes what an interrupted build has left.
+// clear removes the remains of an interrupted build.
 func (c *cache) clear() error {
 	left, err := filepath.Glob(filepath.Join(c.folder, "making-*"))
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *cache) piece(p *progress, name, key, doing string, work func(folder str
 	step := p.step(name)
 	if found, ok := c.find(name, key); ok {
 		step.keep()
-		// So that sweep knows what is in use.
+		// So that sweep knows the pieces in use.
 		now := c.now()
 		return found, os.Chtimes(found.folder, now, now)
 	}
@@ -173,7 +173,7 @@ func (c *cache) piece(p *progress, name, key, doing string, work func(folder str
 	return made, err
 }
 
-// generations is how many pieces of one name are kept: the present one, and the one to go back to with a branch.
+// generations is the number of cached pieces of one name: the present one, and one to return to with a branch.
 const generations = 2
 
 // sweep removes old generations; that it cannot is no reason to fail.

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// patience is how long a program that is told to stop may take to clean up: mmdebstrap has mounts to undo.
+// patience is how long a stopped program may clean up: mmdebstrap has mounts to undo.
 const patience = 20 * time.Second
 
-// runCommand lets a program's output go to one writer, and says which program failed. When the command's context ends, the
-// program and its children are interrupted, and killed only when that does not help.
+// runCommand sends a program's output to one writer, and names the failed program. When the command's context ends, the program and its children are
+// interrupted, and killed only when that does not help.
 func runCommand(command *exec.Cmd, output io.Writer) error {
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -51,7 +51,7 @@ func (m module) compile(ctx context.Context, folder, out, flags string, output i
 	for _, program := range m.programs {
 		list = append(list, program.path)
 	}
-	// This fetches the sources that are missing, of which Go says each on a line with spaces.
+	// This fetches missing sources, for each of which Go prints a line with spaces.
 	counted := &compiling{output: output}
 	if err := run(counted, list...); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (m module) collect(ctx context.Context, folder string, files []string, to s
 	return os.WriteFile(to, bytes.Join(all, []byte("\n---\n")), 0o644)
 }
 
-// compiling is a writer for what the Go command says. Lines that are names of packages are counted, first those to be compiled and, after
-// start, those that are; all others pass.
+// compiling is a writer for the Go command's output. It counts lines that are names of packages, first the ones to compile and, after start, the compiled
+// ones; all others pass.
 type compiling struct {
 	output io.Writer
 

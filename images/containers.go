@@ -26,7 +26,7 @@ type Container struct {
 	User      string // uid:gid
 }
 
-// nobody is the user of images that need no right at all.
+// nobody is the user of images that need no privilege.
 const nobody = "65535:65535"
 
 // containers lists the images. CoreDNS listens on port 53 and is therefore root, which a pod can cut down to the capability

@@ -25,7 +25,7 @@ func (b *builder) debian(ctx context.Context) (piece, error) {
 	return b.install(ctx, "debian", "minbase", allPackages(b.elements), piece{})
 }
 
-// machinePackages adds to the root file system of the tar what a machine of its own needs, so that both forms have the same packages.
+// machinePackages adds a machine's own packages to the root file system of the tar, so that both forms have the same packages.
 func (b *builder) machinePackages(ctx context.Context, system piece) (piece, error) {
 	return b.install(ctx, "machine", "custom", allPackages(b.machine), system)
 }
@@ -50,7 +50,7 @@ func (b *builder) install(ctx context.Context, name, variant string, packages []
 		doing = fmt.Sprintf("adding %d Debian packages and what they need", len(packages))
 	}
 	return b.cache.piece(b.progress, name, key.String(), doing, func(out string, output io.Writer) error {
-		// In a file beside it, since a mirror's address may hold a password and arguments are seen by everybody.
+		// In a file beside it, since a mirror's address may contain a password and arguments are visible to all users.
 		list := filepath.Join(out, "sources"+sourcesExtension(sources))
 		if err := os.WriteFile(list, []byte(sources), 0o600); err != nil {
 			return err
@@ -60,16 +60,16 @@ func (b *builder) install(ctx context.Context, name, variant string, packages []
 			"--include="+strings.Join(packages, ","),
 			`--aptopt=APT::Install-Recommends "false"`,
 			`--aptopt=Acquire::Languages "none"`,
-			// What an interruption spoils is made anew, so nothing need be synced to the disk.
+			// An interrupted part is made anew, so nothing need be synced to the disk.
 			"--dpkgopt=force-unsafe-io",
-			// Nobody reads manuals on a node; the licences stay.
+			// A node needs no manuals; the licences stay.
 			"--dpkgopt=path-exclude=/usr/share/man/*",
 			"--dpkgopt=path-exclude=/usr/share/locale/*",
 			"--dpkgopt=path-exclude=/usr/share/doc/*",
 			"--dpkgopt=path-include=/usr/share/doc/*/copyright",
 			// Programs with alternatives link their manuals there, and are not configured where they cannot.
 			`--essential-hook=mkdir -p "$1"/usr/share/man/man1`,
-			// The machine's mirror is nobody's business on a node, and may not be reached from there.
+			// The machine's mirror does not belong on a node, and may not be reached from there.
 			`--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*`,
 			`--customize-hook=chroot "$1" dpkg-query --show --showformat='${Package} ${Version}\n' >"`+filepath.Join(out, packagesFile)+`"`,
 			release, filepath.Join(out, systemFile), list)...)
@@ -81,8 +81,8 @@ func (b *builder) install(ctx context.Context, name, variant string, packages []
 	})
 }
 
-// findSources gives those of the machine's apt sources that are Debian's and of the wanted release, in the form in which the
-// first file with such has them. The mirror is thus the one that works here.
+// findSources returns the machine's apt sources of Debian for the wanted release, in the form of the first file with such sources. So the mirror is one
+// that works here.
 func findSources(folder, release string) (string, error) {
 	lists, err := filepath.Glob(filepath.Join(folder, "sources.list.d", "*"))
 	if err != nil {
@@ -113,7 +113,7 @@ func findSources(folder, release string) (string, error) {
 		"apt sources; add a line \"deb MIRROR %s main\" to %s/sources.list.d/debian.list", release, folder, release, folder)
 }
 
-// sourcesExtension tells mmdebstrap and apt in which of their two forms a text is.
+// sourcesExtension selects the form of a text for mmdebstrap and apt.
 func sourcesExtension(sources string) string {
 	if strings.HasPrefix(sources, "deb ") {
 		return ".list"
@@ -127,7 +127,7 @@ func ofRelease(suite, release string) bool {
 	return ok && (rest == "" || rest == "-updates" || rest == "-security" || rest == "/updates")
 }
 
-// isDebian tells Debian's archive from others that use its release names: by the last part of its path, which mirrors keep.
+// isDebian distinguishes Debian's archive from others with the same release names: by the last part of its path, which mirrors keep.
 func isDebian(address string) bool {
 	address = strings.TrimRight(address, "/")
 	last := address[strings.LastIndex(address, "/")+1:]

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// A disk has a GUID partition table with three partitions: GRUB's for machines with a BIOS, the one that UEFI reads, and the root file system,
-// which comes last and grows with the disk.
+// A disk has a GUID partition table with three partitions: GRUB's for machines with a BIOS, UEFI's, and the root file system, which comes last and grows
+// with the disk.
 const (
 	sector         = 512
 	mebibyte       = 1 << 20
@@ -33,7 +33,7 @@ const (
 	bootParameters = "root=LABEL=" + rootLabel + " rw console=tty0 console=ttyS0,115200 net.ifnames=0 quiet loglevel=4 systemd.show_status=auto systemd.swap=no panic=10 random.trust_cpu=on"
 )
 
-// partitions is what sfdisk reads. All ids are fixed: the same content gives the same table.
+// partitions is the input of sfdisk. All ids are fixed: the same content gives the same table.
 func partitions(rootSize int64) string {
 	return fmt.Sprintf(`label: gpt
 label-id: B0A40000-0000-4000-8000-000000000000
@@ -44,7 +44,7 @@ start=%d, size=%d, type=4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709, uuid=B0A40000-0000
 `, biosStart/sector, biosStart/sector, biosSize/sector, espStart/sector, espSize/sector, rootStart/sector, rootSize/sector)
 }
 
-// grubModules are what the loader needs to find kernel and initramfs.
+// grubModules are the modules that the loader needs to find kernel and initramfs.
 var grubModules = []string{"part_gpt", "ext2", "normal", "linux", "search", "search_label", "configfile", "serial", "terminal", "echo", "test"}
 
 const grubSearch = `search --no-floppy --label ` + rootLabel + ` --set root
@@ -110,7 +110,7 @@ func (b *builder) makeDisk(ctx context.Context, work, out string, elements []ele
 	); err != nil {
 		return err
 	}
-	// What the tar leaves out is not on the disk either.
+	// Files that the tar leaves out are not on the disk either.
 	for _, folder := range []string{"dev", "run", "tmp"} {
 		if err := emptyFolder(filepath.Join(root, folder)); err != nil {
 			return err
@@ -216,7 +216,7 @@ func makeRoot(ctx context.Context, root, raw string, size int64, output io.Write
 	return runCommand(command, output)
 }
 
-// makeLoaders writes GRUB for machines with a BIOS and for those with UEFI.
+// makeLoaders writes GRUB for machines with a BIOS and with UEFI.
 func makeLoaders(ctx context.Context, work, raw string, output io.Writer) error {
 	search, core, efi := filepath.Join(work, "search.cfg"), filepath.Join(work, "core.img"), filepath.Join(work, "BOOTX64.EFI")
 	if err := os.WriteFile(search, []byte(grubSearch), 0o644); err != nil {
@@ -245,8 +245,8 @@ func makeLoaders(ctx context.Context, work, raw string, output io.Writer) error 
 	return nil
 }
 
-// writeBIOSLoader does what grub-bios-setup does, without a device to look at: boot.img goes before the partition table and says where core.img
-// begins, core.img into the partition for it.
+// writeBIOSLoader does the work of grub-bios-setup, without a device: boot.img goes before the partition table and contains the place of core.img,
+// core.img goes into the partition for it.
 func writeBIOSLoader(raw, bootPath, corePath string) error {
 	const (
 		kernelSector    = 0x5c        // in boot.img: the sector of core.img
@@ -306,7 +306,7 @@ func diskSize(ctx context.Context, disk string) (int64, error) {
 	return info.Size, json.Unmarshal(output, &info)
 }
 
-// deliverDisk brings the disk and what describes it to where it was asked for, unless it is there.
+// deliverDisk copies the disk and its descriptions to the target, unless they are there.
 func (b *builder) deliverDisk(ctx context.Context, disk piece) (Manifest, error) {
 	var manifest Manifest
 	if err := readJSON(filepath.Join(disk.folder, manifestFile), &manifest); err != nil {

@@ -109,7 +109,7 @@ func readPackages(path string) ([]string, error) {
 	return packages, lines.Err()
 }
 
-// allPackages are those of all elements, sorted, each once.
+// allPackages returns the packages of all elements, sorted, each once.
 func allPackages(elements []element) []string {
 	var packages []string
 	for _, element := range elements {

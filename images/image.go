@@ -16,22 +16,22 @@ import (
 	"strings"
 )
 
-// Manifest says what is in an image. It is written beside it as JSON.
+// Manifest describes an image. It is written beside it as JSON.
 type Manifest struct {
 	// SHA256 is of the image file, in hexadecimal digits; Size is in bytes.
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
-	// Format is that of a disk, and DiskSize what a machine sees of it, in bytes; a tar has neither.
+	// Format is the format of a disk, and DiskSize its size for a machine, in bytes; a tar has neither.
 	Format   Format `json:"format,omitempty"`
 	DiskSize int64  `json:"diskSize,omitempty"`
-	// Key is the hash of what the image was made from.
+	// Key is the hash of the image's inputs.
 	Key          string `json:"key"`
 	Debian       string `json:"debian"`
 	Architecture string `json:"architecture"`
 	Go           string `json:"go"`
 	// Modules has the versions of the programs' sources, by name: kubernetes, etcd, …
 	Modules map[string]string `json:"modules"`
-	// Prebuilt are those of them that were fetched as their projects publish them.
+	// Prebuilt lists the programs that were fetched from their projects.
 	Prebuilt []string `json:"prebuilt,omitempty"`
 	// Packages has the versions of all Debian packages.
 	Packages map[string]string `json:"packages"`
@@ -97,7 +97,7 @@ func (b *builder) fill(ctx context.Context, root string, elements []element, sys
 	if err := runCommand(unpack, output); err != nil {
 		return err
 	}
-	// One folder with all programs is what the scripts see.
+	// The scripts see one folder with all programs.
 	bin := root + "-programs"
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return err
@@ -211,7 +211,7 @@ func ManifestOf(image string) (manifest Manifest, err error) {
 	return manifest, json.Unmarshal(content, &manifest)
 }
 
-// deliver brings the image to where it was asked for, unless it is there.
+// deliver copies the image to the target, unless it is there.
 func (b *builder) deliver(image piece) (Manifest, error) {
 	content, err := os.ReadFile(filepath.Join(image.folder, manifestFile))
 	if err != nil {

@@ -27,7 +27,7 @@ type module struct {
 	parts map[string]string
 	// files are of the main module, by the names that they get beside the programs: each is several, one after the other, as YAML has documents.
 	files map[string][]string
-	// stamp gives the linker's -X settings for a version; nil means none.
+	// stamp returns the linker's -X settings for a version; nil is none.
 	stamp func(version string) []string
 }
 
@@ -37,8 +37,7 @@ type program struct {
 	path string
 }
 
-// kubernetesModule is the module of the newest Kubernetes that there is an image with; those of former minor versions are beside it, as
-// kubernetes-1.35.
+// kubernetesModule is the module of the newest Kubernetes; the modules of former minor versions are beside it, as kubernetes-1.35.
 const kubernetesModule = "kubernetes"
 
 // modulesWith are the modules of an image with another minor version of Kubernetes ("1.35") than the newest, or with that ("").
@@ -72,7 +71,7 @@ func (m module) in(source string) string {
 	return filepath.Join(source, "modules", cmp.Or(m.folder, m.name))
 }
 
-// piece is what its built programs are called: another version of the module is another piece.
+// piece is the name of its built programs: another version of the module is another piece.
 func (m module) piece() string {
 	if strings.HasPrefix(m.folder, m.name+"-") {
 		return m.folder
@@ -80,7 +79,7 @@ func (m module) piece() string {
 	return m.name
 }
 
-// modules are in the order in which they are built: what fails soonest comes first.
+// modules are in the order of their builds: the likeliest to fail comes first.
 func modules() []module {
 	return []module{
 		{name: "programs", programs: []program{{"node-init", "./node-init"}, {"pause", "./pause"}, {"demo", "./demo"}}},
@@ -145,15 +144,15 @@ func modules() []module {
 	}
 }
 
-// optionalModules are what optional elements need, by the names of these.
+// optionalModules are the modules of optional elements, by the names of these.
 func optionalModules() map[string][]module {
 	return map[string][]module{
 		"docker": {{name: "cridockerd", main: "github.com/Mirantis/cri-dockerd", stamp: criDockerdVersion, programs: []program{{"cri-dockerd", "github.com/Mirantis/cri-dockerd"}}}},
 	}
 }
 
-// kubernetesVersion sets what Kubernetes programs say of themselves, and on which they decide what they get along with: a
-// program without it is a v0.0.0. Commit and date are fixed, so that a build can be repeated.
+// kubernetesVersion sets the version of Kubernetes programs, on which they decide about compatibility: a program without it is a v0.0.0. Commit and date
+// are fixed, so that a build can be repeated.
 func kubernetesVersion(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) != 3 {
@@ -172,12 +171,12 @@ func kubernetesVersion(version string) []string {
 	return settings
 }
 
-// containerdVersion sets what containerd says of itself: without it "unknown" is part of that.
+// containerdVersion sets containerd's version, which is "unknown" otherwise.
 func containerdVersion(version string) []string {
 	return []string{"github.com/containerd/containerd/v2/version.Version=" + version}
 }
 
-// criDockerdVersion sets what cri-dockerd says of itself.
+// criDockerdVersion sets cri-dockerd's version.
 func criDockerdVersion(version string) []string {
 	return []string{"github.com/Mirantis/cri-dockerd/cmd/version.Version=" + strings.TrimPrefix(version, "v")}
 }

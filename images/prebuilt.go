@@ -30,17 +30,17 @@ import (
 // Prebuilt has the programs of Kubernetes, etcd, Calico, CoreDNS and the CNI plugins fetched from where their projects publish them, instead of
 // compiled.
 type Prebuilt struct {
-	// Base is the address of a mirror that has each file below its host and path; "" means the projects' own places.
+	// Base is the address of a mirror that has each file below its host and path; "" is the projects' own servers.
 	Base string
-	// Sums is the file that records checksums at their first use; "" means prebuilt.sums in Options.Source.
+	// Sums is the file that records checksums at their first use; "" is prebuilt.sums in Options.Source.
 	Sums string
-	// Roots is a file with the certificates that signatures are checked under; without it they are not checked, which is said.
+	// Roots is a file with the certificates for the check of signatures; without it they are not checked, which is reported.
 	Roots string
-	// Client fetches; nil means http.DefaultClient.
+	// Client fetches; nil is http.DefaultClient.
 	Client *http.Client
 }
 
-// releaseFiles are what a project publishes of a module's programs: an entry of prebuilt.yaml.
+// releaseFiles are a project's published files of a module's programs: an entry of prebuilt.yaml.
 type releaseFiles struct {
 	Release   string         `yaml:"release"`
 	Signature *signedBy      `yaml:"signature"`
@@ -54,7 +54,7 @@ type releasedFile struct {
 	Programs map[string]string `yaml:"programs"`
 }
 
-// prebuilt is what a build knows of released files.
+// prebuilt is a build's data about released files.
 type prebuilt struct {
 	options  Prebuilt
 	releases map[string]releaseFiles
@@ -80,7 +80,7 @@ func openPrebuilt(source string, options Prebuilt) (*prebuilt, error) {
 	return p, err
 }
 
-// of gives what is published of a module at a version, with all placeholders filled in; false where nothing is and it is compiled.
+// of returns the published files of a module at a version, with all placeholders filled in; false when the module is compiled.
 func (p *prebuilt) of(module, version, architecture string) (releaseFiles, bool) {
 	release, there := p.releases[module]
 	if !there {
@@ -102,8 +102,8 @@ func (p *prebuilt) of(module, version, architecture string) (releaseFiles, bool)
 	return filled, true
 }
 
-// prebuiltModule fetches the programs of a module. Their checksums are those that were recorded at their first use, else those that the project
-// publishes beside them, which are recorded when all files of the module have them.
+// prebuiltModule fetches the programs of a module. Their checksums are the recorded ones, else the project's published ones, which are recorded when all
+// files of the module match.
 func (b *builder) prebuiltModule(ctx context.Context, m module, version string, release releaseFiles) (piece, error) {
 	key := newKey()
 	key.add("prebuilt", m.name, b.toolchain.architecture)
@@ -137,7 +137,7 @@ func (b *builder) prebuiltModule(ctx context.Context, m module, version string, 
 	return made, b.prebuilt.sums.record(sums)
 }
 
-// sum is a file's recorded checksum, or the one that is published.
+// sum is a file's recorded checksum, or the published one.
 func (p *prebuilt) sum(ctx context.Context, file releasedFile) (string, error) {
 	if sum, there := p.sums.known[file.URL]; there {
 		return sum, nil
@@ -155,7 +155,7 @@ func (p *prebuilt) sum(ctx context.Context, file releasedFile) (string, error) {
 
 var sha256Digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// publishedSum reads the checksum of a file: it stands alone, or in the line of the file's name.
+// publishedSum reads the checksum of a file: the whole content, or the line with the file's name.
 func publishedSum(content []byte, name string) (string, error) {
 	var alone []string
 	for line := range strings.Lines(string(content)) {
@@ -216,7 +216,7 @@ func (p *prebuilt) fetchSmall(ctx context.Context, published string) ([]byte, er
 	return io.ReadAll(io.LimitReader(response.Body, 1<<20))
 }
 
-// take fetches a file, checks it and brings its programs into a folder.
+// take fetches a file, checks it and puts its programs into a folder.
 func (p *prebuilt) take(ctx context.Context, file releasedFile, sum string, signature *signedBy, out string, output io.Writer) error {
 	fetched := filepath.Join(out, ".fetched")
 	defer os.Remove(fetched)
@@ -259,7 +259,7 @@ func (p *prebuilt) fetch(ctx context.Context, published, to, sum string, output 
 	return nil
 }
 
-// fetching says how far a file has come, each MiB.
+// fetching reports the progress of a file, each MiB.
 type fetching struct {
 	output             io.Writer
 	name               string
@@ -374,7 +374,7 @@ func readSums(path string) (*recordedSums, error) {
 	return sums, nil
 }
 
-// record adds those that are new.
+// record adds new checksums.
 func (s *recordedSums) record(sums map[string]string) error {
 	before := len(s.known)
 	maps.Copy(s.known, sums)

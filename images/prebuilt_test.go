@@ -29,7 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// releases is a file server that stands in for the places where projects publish: a mirror with each file below host and path.
+// releases is a file server in place of the projects': a mirror with each file below host and path.
 type releases struct {
 	files   map[string][]byte
 	fetched map[string]int
@@ -135,12 +135,12 @@ func TestPublishedProgramsAreFetchedCheckedAndTheirSumsDemandedLater(t *testing.
 	require.NoError(t, err)
 	require.Contains(t, string(recorded), sumOf(places.files[archive])+"  https://"+archive+"\n")
 
-	// What is recorded is neither asked for nor fetched again.
+	// A recorded file is neither requested nor fetched again.
 	_, err = b.module(t.Context(), moduleNamed(t, "etcd"))
 	require.NoError(t, err)
 	require.Equal(t, 1, places.fetched[archive])
 
-	// The project, or somebody between, has another file with another sum: a later build does not take it.
+	// The project, or an attacker between, has another file with another sum: a later build rejects it.
 	places.publishEtcd(t, "another program")
 	_, err = fetcher(t, Prebuilt{Base: places.address, Sums: sums}).module(t.Context(), moduleNamed(t, "etcd"))
 	require.ErrorContains(t, err, "it is not used")

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// ServerImage is the container image of the server: the program, the authorities of certificates, and a folder for what it keeps.
+// ServerImage is the container image of the server: the program, the authorities of certificates, and a folder for its data.
 type ServerImage struct {
 	Program      string // path
 	Certificates string // path of the authorities, in PEM
@@ -23,7 +23,7 @@ type ServerImage struct {
 	Architecture string
 }
 
-// stateFolder is where the server of the image keeps what it keeps.
+// stateFolder is the folder of the server's data in the image.
 const stateFolder = "/var/lib/burano"
 
 // serverUser is a user that nothing else has: the server needs no right.

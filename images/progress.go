@@ -10,7 +10,7 @@ import (
 // beat is how long a step may be silent.
 const beat = 20 * time.Second
 
-// progress tells what a build does, one line each: number of the step and of all, its name, what about it.
+// progress reports the steps of a build, one line each: number of the step and of all, its name, and a note.
 type progress struct {
 	mutex      sync.Mutex
 	out        io.Writer
@@ -65,7 +65,7 @@ func (s *step) keep() {
 	s.say("unchanged, kept")
 }
 
-// run does the work of a step, says that it lives, and puts the end of its output into its error.
+// run does the work of a step, reports that it lives, and puts the end of its output into its error.
 func (s *step) run(doing string, work func(output io.Writer) error) error {
 	s.say(doing)
 	stop := s.heartbeat()
@@ -84,7 +84,7 @@ func (s *step) run(doing string, work func(output io.Writer) error) error {
 	return nil
 }
 
-// heartbeat says from time to time what the step said last, until the function it gives is called.
+// heartbeat repeats the step's last message from time to time, until the returned function is called.
 func (s *step) heartbeat() (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -16,7 +16,7 @@ import (
 	"slices"
 )
 
-// signedBy is who signs a project's files.
+// signedBy is the signer of a project's files.
 type signedBy struct {
 	// Identity is the signer's e-mail address or URI in the certificate, Issuer who has vouched for it.
 	Identity string `yaml:"identity"`
@@ -26,8 +26,8 @@ type signedBy struct {
 // issuerExtension has the issuer's address (https://github.com/sigstore/fulcio/blob/main/docs/oid-info.md).
 var issuerExtension = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}
 
-// checkSignature checks a signature that cosign made without a key of its own: a certificate for some minutes says whose the signature is. It is
-// checked for the time when it began; that the signature is of that time, which a public log would say, is not.
+// checkSignature checks a signature that cosign made without a key of its own: a certificate of some minutes names the signer. It is checked for the time
+// when it began; that the signature is of that time, which a public log records, is not checked.
 func (p *prebuilt) checkSignature(ctx context.Context, published, sum string, by signedBy) error {
 	signature, err := p.fetchSmall(ctx, published+".sig")
 	if err != nil {

@@ -18,7 +18,7 @@ type tail struct {
 
 func newTail() *tail { return &tail{} }
 
-// Write never fails. What ends in a carriage return, as progress bars do, is replaced by the line that follows.
+// Write never fails. A line that ends in a carriage return, as of progress bars, is replaced by the following line.
 func (t *tail) Write(data []byte) (int, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -58,7 +58,7 @@ func (t *tail) all() []string {
 
 func (t *tail) String() string { return strings.Join(t.all(), "\n") }
 
-// last is the last line, short enough to stand in another.
+// last is the last line, shortened to fit into another.
 func (t *tail) last() string {
 	lines := t.all()
 	if len(lines) == 0 {

@@ -23,11 +23,11 @@ const (
 	repositories = "/docker/registry/v2/repositories"
 	// untaggedFile has since when images have no tags: digests by repositories, with the time at which a collection saw them first.
 	untaggedFile = "/docker/registry/v2/untagged.json"
-	// quiet is how long nobody may have pushed before a collection: of what is being pushed the layers come first, and no image has them yet.
+	// quiet is the time without a push before a collection: the layers of a pushed image come first, and no image has them yet.
 	quiet = 2 * time.Minute
 )
 
-// collector removes what no image has any more.
+// collector removes data that no image refers to.
 type collector struct {
 	files    driver.StorageDriver
 	images   distribution.Namespace
@@ -35,7 +35,7 @@ type collector struct {
 	gate     gate
 }
 
-// daily collects at this time of each day, as soon as nobody pushes.
+// daily collects at this time of each day, as soon as there is no push.
 func (c *collector) daily(ctx context.Context, at time.Time) {
 	for {
 		if !pause(ctx, time.Until(following(time.Now(), at))) {
@@ -77,7 +77,7 @@ func following(now, at time.Time) time.Time {
 	return next
 }
 
-// collect removes images that have had no tag for long, and then the blobs that no manifest names. Nobody may write meanwhile.
+// collect removes images that have had no tag for long, and then the blobs that no manifest names. It runs without concurrent writes.
 func (c *collector) collect(ctx context.Context, now time.Time) error {
 	var none driver.PathNotFoundError
 	if _, err := c.files.Stat(ctx, repositories); errors.As(err, &none) {
@@ -150,7 +150,7 @@ func (c *collector) forget(ctx context.Context, now time.Time) error {
 	return c.files.PutContent(ctx, untaggedFile, text)
 }
 
-// repository is what a repository has.
+// repository is the content of a repository.
 type repository struct {
 	tags   []string
 	tagged []digest.Digest
@@ -222,9 +222,9 @@ func (c *collector) repository(ctx context.Context, name string) (one repository
 	return one, err
 }
 
-// gate knows who pushes, and has them wait while it is closed.
+// gate tracks pushes, and lets them wait while it is closed.
 type gate struct {
-	pushing sync.RWMutex // held for reading by the requests of who pushes
+	pushing sync.RWMutex // held for reading by requests that push
 	mutex   sync.Mutex
 	last    time.Time // when one of them ended
 }
@@ -232,7 +232,7 @@ type gate struct {
 // over is a handler behind the gate.
 func (g *gate) over(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		// Whether a layer is there is asked by who does not push it then.
+		// A client that asks whether a layer exists does not push it yet.
 		if request.Method == http.MethodGet || request.Method == http.MethodHead && !strings.Contains(request.URL.Path, "/blobs/") {
 			next.ServeHTTP(w, request)
 			return
@@ -241,7 +241,7 @@ func (g *gate) over(next http.Handler) http.Handler {
 		defer g.pushing.RUnlock()
 		answer := &answered{ResponseWriter: w}
 		next.ServeHTTP(answer, request)
-		if answer.status < 400 { // who is not let in pushes nothing
+		if answer.status < 400 { // an unauthorized client pushes nothing
 			g.mutex.Lock()
 			defer g.mutex.Unlock()
 			g.last = time.Now()
@@ -249,7 +249,7 @@ func (g *gate) over(next http.Handler) http.Handler {
 	})
 }
 
-// closed does something while nobody writes; not at all where somebody has pushed just now.
+// closed runs do without concurrent writes; not at all shortly after a push.
 func (g *gate) closed(now time.Time, do func()) (done bool) {
 	if !g.pushing.TryLock() {
 		return false

@@ -1,8 +1,8 @@
-// Command registry is the registry of container images that a cluster runs for itself: distribution, with files as its storage. It is given its
-// configuration, in distribution's form. A file burano.json beside it, which there need not be, says what distribution does not know (options).
+// Command registry is a cluster's own registry of container images: distribution, with files as its storage. Its argument is its configuration, in
+// distribution's form. An optional file burano.json beside it has further options.
 //
-// Its kind of authentication "burano" has users by htpasswd (path), of whom some (pullers) may read only. What no image has any more it removes from its
-// storage when it starts, and once a day. It can be filled with the images of archives, and keep what it fetches from another registry for the nodes.
+// Its kind of authentication "burano" has users by htpasswd (path), of whom some (pullers) may read only. It removes data without an image from its
+// storage when it starts, and once a day. It can be filled with the images of archives, and cache images of another registry for the nodes.
 package main
 
 import (
@@ -27,17 +27,17 @@ import (
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
 )
 
-// options are what burano.json has. Without it nothing of this is done.
+// options are the content of burano.json. Without the file none of this is done.
 type options struct {
-	// CollectAt is when what no image has any more is removed each day: HH:MM, UTC. "" for when the registry starts alone.
+	// CollectAt is the daily time of collection: HH:MM, UTC. "" is only at the start.
 	CollectAt string `json:"collectAt,omitempty"`
-	// UntaggedDays is how many days an image is kept that has lost its tags; 0 for always.
+	// UntaggedDays is the number of days for which an image without tags stays; 0 is always.
 	UntaggedDays int `json:"untaggedDays,omitempty"`
 	// Archives is a folder of archives of images that the registry has, too; "" for none.
 	Archives string `json:"archives,omitempty"`
 	// Mirror is nil for none.
 	Mirror *mirrorOptions `json:"mirror,omitempty"`
-	// Environment are variables, those of proxies.
+	// Environment has the variables of proxies.
 	Environment map[string]string `json:"environment,omitempty"`
 }
 

@@ -21,27 +21,27 @@ import (
 const (
 	// lookEvery is how often the room of a mirror is looked at, and whether the registry that it has its images from answers.
 	lookEvery = 10 * time.Second
-	// keep is how long a mirror has what it has fetched.
+	// keep is how long a mirror caches an image.
 	keep = 7 * 24 * time.Hour
-	// A mirror leaves a tenth of the volume, at most this many bytes, to what users push.
+	// A mirror leaves a tenth of the volume, at most this many bytes, to users' images.
 	spare = 2 << 30
 )
 
-// mirrorOptions are what is known of a mirror: a registry to read from, that has its images from another one, and keeps them for a week.
+// mirrorOptions describe a mirror: a registry to read from, which fetches its images from another one, and caches them for a week.
 type mirrorOptions struct {
 	Of      string `json:"of"`      // URL of the other one, without /v2
 	Address string `json:"address"` // where it listens
-	Folder  string `json:"folder"`  // of what it keeps, and of nothing else
+	Folder  string `json:"folder"`  // of its cache, and of nothing else
 	Bytes   int64  `json:"bytes"`   // how many it keeps at most
 }
 
-// mirror is the one that is served: distribution's proxy, which begins only where the other registry answers. When what it keeps is too much, it begins anew
-// with nothing. Whoever asks meanwhile is told to ask somebody else.
+// mirror is the served mirror: distribution's proxy, which starts only when the other registry answers. When its cache is too large, it restarts empty.
+// Requests meanwhile are refused, so that clients ask another mirror.
 type mirror struct {
 	options mirrorOptions
 	keep    time.Duration
 	proxy   atomic.Pointer[handlers.App] // nil: there is none now
-	why     string                       // it does not serve, as was said last
+	why     string                       // the last logged reason why it does not serve
 }
 
 // serve listens with this certificate until something fails.
@@ -75,7 +75,7 @@ func (m *mirror) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	proxy.ServeHTTP(w, request)
 }
 
-// look has the mirror serve where it can, and begin anew where it has kept too much.
+// look starts the mirror when possible, and restarts it empty when its cache is too large.
 func (m *mirror) look(ctx context.Context) {
 	full, err := m.full()
 	if err != nil {
@@ -107,7 +107,7 @@ func (m *mirror) look(ctx context.Context) {
 	}
 }
 
-// full tells whether what is kept is too much.
+// full reports whether the cache is too large.
 func (m *mirror) full() (bool, error) {
 	if err := os.MkdirAll(m.options.Folder, 0o700); err != nil {
 		return false, err

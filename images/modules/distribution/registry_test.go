@@ -331,7 +331,7 @@ func TestAMirrorGoesOnWithoutTheOtherRegistryAndBeginsAnewWhenItIsFull(t *testin
 	away.Store(false)
 	want(t, s.has("library/web:1"), "it is fetched again")
 	away.Store(true)
-	for deadline := time.Now().Add(time.Minute); s.has("library/web:1"); { // in the first second it is kept
+	for deadline := time.Now().Add(time.Minute); s.has("library/web:1"); { // in the first second it is cached
 		if time.Now().After(deadline) {
 			t.Fatal("what is too old goes")
 		}

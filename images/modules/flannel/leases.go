@@ -29,9 +29,8 @@ const (
 // errLost ends the program; started again, it takes a new lease.
 var errLost = errors.New("the lease of this node's subnet is gone from etcd")
 
-// manager is Flannel's manager of leases over etcd, but for its watches. Flannel's (v0.28.4) begins a watch that ended at its
-// first revision again; the API server compacts etcd every five minutes, so after the first loss of the leader this revision
-// is gone, and the node would never hear of new nodes again.
+// manager is Flannel's manager of leases over etcd, except for its watches. Flannel's (v0.28.4) begins an ended watch at its first revision again. The API
+// server compacts etcd every five minutes, so after the first loss of the leader this revision is gone, and the node would never learn of new nodes again.
 type manager struct {
 	subnet.Manager
 	client *clientv3.Client

@@ -24,31 +24,31 @@ import (
 type change struct {
 	What      string `json:"what"` // added, changed or removed
 	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"` // "" where the chart does not say it
+	Namespace string `json:"namespace"` // "" when the chart has none
 	Name      string `json:"name"`
-	// Fields are what is other than it was, of a changed object, and More how many there are besides.
+	// Fields are the changed fields of a changed object, and More the number of further ones.
 	Fields []field `json:"fields,omitempty"`
 	More   int     `json:"more,omitempty"`
 }
 
-// field is a part of an object that is other than it was; nil stands for one that is not there. What Secrets hold is masked.
+// field is a changed part of an object; nil is an absent one. The content of Secrets is masked.
 type field struct {
 	Path   string `json:"path"` // such as spec.template.spec.containers[web].image
 	Before any    `json:"before"`
 	After  any    `json:"after"`
 }
 
-// Bounds of what is shown of the changes of a release.
+// Bounds of the shown changes of a release.
 const (
 	mostChanges = 500
 	mostFields  = 40
 	mostValue   = 500 // bytes of a value as JSON
 )
 
-// masked stands where a Secret's value was.
+// masked replaces a Secret's value.
 const masked = "*** SANITIZED ***"
 
-// diff says what a deployment would do with the objects of the release. It changes nothing.
+// diff returns the changes that a deployment would make to the objects of the release. It changes nothing.
 func (r *releases) diff() (answer, error) {
 	loaded, digest, err := r.read()
 	if err != nil {
@@ -127,7 +127,7 @@ func manifestOf(rendered any) string {
 	return ""
 }
 
-// compare lists what is other in the second manifest, in the order of kinds and names, and says how many changes are left out.
+// compare lists the differences of the second manifest, in the order of kinds and names, and the number of omitted changes.
 func compare(before, after string) (changes []change, more int, err error) {
 	had, err := objectsOf(before)
 	if err != nil {
@@ -265,7 +265,7 @@ func named(list []any) map[string]any {
 	return items
 }
 
-// hideData masks what a Secret holds.
+// hideData masks the content of a Secret.
 func hideData(fields []field) {
 	for i, one := range fields {
 		top, _, _ := strings.Cut(one.Path, ".")

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What is wrong with a container may pass by itself within these times, as for the pods of a KubernetesPod: a registry may give the image after
-// all, another object bring what the container names or waits for, a pod of a former form be taken away.
+// A container's fault may pass by itself within these times, as for the pods of a KubernetesPod: a registry may serve the image after all, another object
+// may supply a reference or dependency, a pod of a former form may be removed.
 const (
 	formerPatience = 15 * time.Second
 	imagePatience  = 45 * time.Second
@@ -22,7 +22,7 @@ const (
 
 var errHopeless = errors.New("it was given up before its time: what is wrong does not pass by itself")
 
-// patienceWith says how long a container may stay as it is; 0 when it may as long as it likes.
+// patienceWith returns how long a container may stay in its state; 0 is without limit.
 func patienceWith(status corev1.ContainerStatus) time.Duration {
 	waiting := status.State.Waiting
 	switch {
@@ -38,7 +38,7 @@ func patienceWith(status corev1.ContainerStatus) time.Duration {
 	return 0
 }
 
-// stays is what a container of a pod keeps being.
+// stays is the lasting state of a container of a pod.
 type stays struct {
 	pod, container string
 	patience       time.Duration
@@ -47,7 +47,7 @@ type stays struct {
 // hopes remembers since when containers are not as they should be.
 type hopes map[stays]time.Time
 
-// over tells whether one has been so for longer than it may.
+// over reports whether one has been so for longer than it may.
 func (h hopes) over(pods []corev1.Pod, now time.Time) (over bool) {
 	found := map[stays]bool{}
 	for _, pod := range pods {
@@ -72,7 +72,7 @@ func (h hopes) over(pods []corev1.Pod, now time.Time) (over bool) {
 	return over
 }
 
-// watch ends what waits for the release's pods once it waits in vain.
+// watch cancels the wait for the release's pods once it is in vain.
 func (r *releases) watch(ctx context.Context, giveUp context.CancelCauseFunc) {
 	seen := hopes{}
 	clock := time.NewTicker(look)

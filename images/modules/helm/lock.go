@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// A release is worked on by one master at a time: by the one that holds its Lease. On a master it is one program at a time, by the lock that
-// helm-release.sh holds; so a Lease with the name of this master is that of a program that has ended, and is taken over at once. One of another
-// master that has died is free after leaseDuration.
+// One master at a time works on a release: the holder of its Lease. On a master it is one program at a time, by the lock of helm-release.sh. So a Lease
+// with the name of this master belongs to a program that has ended, and is taken over at once. The Lease of another master that has died is free after
+// leaseDuration.
 const (
 	leaseNamespace = metav1.NamespaceSystem
 	leaseDuration  = 90 * time.Second
@@ -81,7 +81,7 @@ func hold(client kubernetes.Interface, name, holder string, patience time.Durati
 	}
 }
 
-// forget deletes the lock of a release that is gone. What cannot be deleted harms nobody.
+// forget deletes the lock of a deleted release. A lock that cannot be deleted does no harm.
 func (r *releases) forget() {
 	if client, err := r.config.KubernetesClientSet(); err == nil {
 		_ = client.CoordinationV1().Leases(leaseNamespace).Delete(context.Background(), leaseName(r.asked.Namespace, r.asked.Name), metav1.DeleteOptions{})

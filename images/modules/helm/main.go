@@ -1,5 +1,5 @@
-// Command helm-release does with one Helm release on a master what Burano asks: it reads a JSON object, the request, from standard input and
-// writes another, the answer, to standard output. What went wrong with the release is in the answer; the exit code is not 0 when there is none.
+// Command helm-release performs one operation of Burano on one Helm release, on a master: it reads a JSON object, the request, from standard input and
+// writes another, the answer, to standard output. The answer has the release's errors; the exit code is not 0 when there is no answer.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// request is what is to be done with which release of which cluster.
+// request is an operation on a release of a cluster.
 type request struct {
 	Action    string `json:"action"` // deploy, diff, rollback, uninstall or status
 	Name      string `json:"name"`
@@ -48,15 +48,15 @@ type answer struct {
 	AppVersion string         `json:"appVersion"`
 	Values     map[string]any `json:"values"` // as they were given
 	Notes      string         `json:"notes"`
-	// Back is the revision that a rollback went back to, and OtherChart tells that it has another chart than the one before.
+	// Back is the revision that a rollback went back to, and OtherChart is true when it has another chart than the one before.
 	Back       int  `json:"back,omitempty"`
 	OtherChart bool `json:"otherChart,omitempty"`
-	// Pods are those of the release that are not ready, for an error.
+	// Pods are the release's pods that are not ready, for an error.
 	Pods []pod `json:"pods,omitempty"`
-	// Changes are what a deployment would change in Kubernetes, for a diff, and MoreChanges is how many there are besides.
+	// Changes are a deployment's changes in Kubernetes, for a diff, and MoreChanges the number of further ones.
 	Changes     []change `json:"changes,omitempty"`
 	MoreChanges int      `json:"moreChanges,omitempty"`
-	// Logs are what hooks wrote that say so by the annotation helm.sh/hook-output-log-policy.
+	// Logs are the output of hooks with the annotation helm.sh/hook-output-log-policy.
 	Logs string `json:"logs,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func run(input io.Reader, output io.Writer) error {
 	if err := json.NewDecoder(input).Decode(&asked); err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}
-	// Helm keeps what the API server said about its kinds in files; the next call must not believe them.
+	// Helm caches the API server's kinds in files; the next call must not trust them.
 	folder, err := os.MkdirTemp("", "helm-release-")
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func end(text string) string {
 	return text
 }
 
-// open makes the way to the cluster.
+// open connects to the cluster.
 func open(asked request, folder string) (*releases, error) {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.APIServer, flags.Namespace, flags.CacheDir = &asked.API.Host, &asked.Namespace, &folder
@@ -154,10 +154,10 @@ func (r *releases) do() (said answer, err error) {
 	return answer{}, errors.New("the action is none of deploy, diff, rollback, uninstall and status")
 }
 
-// waits is how many waits of Helm one request may have: for custom resources, hooks before and after, and what is to become ready.
+// waits is the number of Helm's waits in one request: for custom resources, hooks before and after, and the readiness of objects.
 const waits = 4
 
-// alone works on the release while nobody else does, and ends what waits for its pods once it waits in vain.
+// alone runs work under the release's lock, and cancels the wait for its pods once it is in vain.
 func (r *releases) alone(work func() (answer, error)) (said answer, err error) {
 	lockErr := r.locked(waits*r.timeout, func(ctx context.Context) error {
 		watched, giveUp := context.WithCancelCause(ctx)

@@ -36,16 +36,16 @@ const (
 	labelDigest = "burano.io/digest"
 )
 
-// Annotations by which Helm knows what belongs to a release.
+// Annotations by which Helm recognises a release's objects.
 const (
 	annotationName      = "meta.helm.sh/release-name"
 	annotationNamespace = "meta.helm.sh/release-namespace"
 )
 
-// mostRevisions of a release are kept, as Helm's program keeps them.
+// mostRevisions is the number of stored revisions of a release, as in Helm's program.
 const mostRevisions = 10
 
-// releases are those of one name and namespace.
+// releases are the revisions of one name and namespace.
 type releases struct {
 	asked   request
 	timeout time.Duration
@@ -54,8 +54,7 @@ type releases struct {
 	logs    bytes.Buffer
 }
 
-// history are the revisions, for whoever holds the release's lock: nobody else works on it, so what began and did not end was broken off, and has
-// failed.
+// history returns the revisions, for the holder of the release's lock: no other program works on it, so an unfinished one was interrupted, and has failed.
 func (r *releases) history() ([]*releasev1.Release, error) {
 	list, err := r.revisions()
 	if err != nil || len(list) == 0 || !list[0].Info.Status.IsPending() {
@@ -68,7 +67,7 @@ func (r *releases) history() ([]*releasev1.Release, error) {
 	return list, nil
 }
 
-// revisions are those of the release, the newest first; none for no release. One of somebody else's is an error.
+// revisions returns the revisions of the release, the newest first; none for no release. A release of another owner is an error.
 func (r *releases) revisions() ([]*releasev1.Release, error) {
 	kept, err := r.config.Releases.History(r.asked.Name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
@@ -94,15 +93,15 @@ func (r *releases) revisions() ([]*releasev1.Release, error) {
 	return list, nil
 }
 
-// replaced is what Helm says of a failed install that another one has taken the place of; it calls that superseded, as what ran before.
+// replaced is Helm's description of a failed install that another one has replaced; its status is superseded, as of a revision that ran before.
 const replaced = "superseded by new release"
 
-// ran tells whether a revision came up.
+// ran reports whether a revision came up.
 func ran(release *releasev1.Release) bool {
 	return release.Info.Status == common.StatusDeployed || release.Info.Status == common.StatusSuperseded && release.Info.Description != replaced
 }
 
-// read reads the chart, and makes the digest of what is asked for.
+// read reads the chart, and computes the digest of the request.
 func (r *releases) read() (loaded *chartv2.Chart, digest string, err error) {
 	if loaded, err = loader.LoadArchive(bytes.NewReader(r.asked.Chart)); err != nil {
 		return nil, "", fmt.Errorf("read the chart: %w", err)
@@ -117,7 +116,7 @@ func (r *releases) read() (loaded *chartv2.Chart, digest string, err error) {
 	return loaded, digest, err
 }
 
-// unchanged tells whether a revision runs, and has this chart and these values.
+// unchanged reports whether a revision runs, and has this chart and these values.
 func unchanged(release *releasev1.Release, digest string) bool {
 	return release.Info.Status == common.StatusDeployed && release.Labels[labelDigest] == digest
 }
@@ -171,8 +170,8 @@ func failures(list []*releasev1.Release) []*releasev1.Release {
 	return list
 }
 
-// clear removes what revisions have made, or left, that the newest one does not have, and that nobody else has taken over. Helm itself looks at no
-// other revisions than the newest and the one that ran before it.
+// clear removes objects that revisions have made, or left, that the newest one does not have, and that no other owner has taken over. Helm itself
+// considers only the newest revision and the one that ran before it.
 func (r *releases) clear(former []*releasev1.Release) error {
 	if len(former) == 0 {
 		return nil
@@ -213,10 +212,10 @@ func (r *releases) left(former []*releasev1.Release, current *releasev1.Release)
 	return left, nil
 }
 
-// unknownKind is what Helm's client says of an object whose kind the cluster does not have.
+// unknownKind is part of Helm's error for an object whose kind the cluster does not have.
 const unknownKind = "no matches for kind"
 
-// remove deletes those of the objects that are there and belong to this release, but for what is to be kept.
+// remove deletes the existing objects that belong to this release, except ones with the keep policy.
 func (r *releases) remove(left kube.ResourceList) error {
 	gone := left.Filter(func(info *resource.Info) bool {
 		if err := info.Get(); err != nil {
@@ -346,7 +345,7 @@ func dependencies(loaded *chartv2.Chart) (list []chart.Dependency) {
 	return list
 }
 
-// unready are the pods of the newest revision, and of its hooks, that are not ready. What cannot be found out is left out: an error is told already.
+// unready returns the pods of the newest revision, and of its hooks, that are not ready. Unknown ones are left out: an error is reported already.
 func (r *releases) unready() (list []corev1.Pod) {
 	now, err := r.config.Releases.Last(r.asked.Name)
 	release, ok := now.(*releasev1.Release)
@@ -387,7 +386,7 @@ func (r *releases) unready() (list []corev1.Pod) {
 	return list
 }
 
-// podsOf says which pods belong to an object of a manifest.
+// podsOf returns the selector of the pods of an object of a manifest.
 func podsOf(kind, name string, object map[string]any) (which metav1.ListOptions, has bool) {
 	switch kind {
 	case "Pod":

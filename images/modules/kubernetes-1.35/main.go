@@ -26,7 +26,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// programs maps a program's name to what runs it and gives its exit code.
+// programs maps a program's name to its main function, which returns the exit code.
 var programs = map[string]func() int{
 	"kube-apiserver":          daemon(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": daemon(controllermanager.NewControllerManagerCommand),

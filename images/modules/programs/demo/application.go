@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// application answers requests until its context ends, and then leaves in the order that loses none: it goes on accepting,
-// since whoever routes to it learns of its leaving only later, asks every client to take a new connection next time, and ends
-// when no request has come for the time quiet, at the latest after the time grace. Health checks are no requests: they go on
-// for as long as it lives.
+// application answers requests until its context ends, and then leaves without losing one. It goes on accepting, since routers learn of its end only
+// later. It asks every client to open a new connection next time, and ends when no request has come for the time quiet, at the latest after the time
+// grace. Health checks are no requests: they go on for as long as it lives.
 type application struct {
 	name  string
 	log   *slog.Logger
@@ -24,7 +23,7 @@ type application struct {
 
 const healthPath = "/healthz"
 
-// longest is how long a request to /slow may ask to be kept waiting.
+// longest is the longest delay that a request to /slow may ask for.
 const longest = 20 * time.Second
 
 func (a application) serve(ctx context.Context, listener net.Listener) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// start serves an application and gives its address, the function that tells it to leave, and the channel of its end.
+// start serves an application and returns its address, the function that stops it, and the channel of its end.
 func start(t *testing.T, quiet, grace time.Duration) (url string, leave func(), ended <-chan error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,5 +1,4 @@
-// Command demo is the web application of the demonstration: it says which replica answers, and it leaves without failing a
-// request.
+// Command demo is the web application of the demonstration: it names the replica that answers, and it ends without failing a request.
 package main
 
 import (
@@ -39,7 +38,7 @@ func run(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// Kubernetes kills after 30 seconds; half a second of silence cannot be told from a lull, three can.
+	// Kubernetes kills after 30 seconds; half a second of silence can be a lull, three cannot.
 	application := application{name: name, log: log, quiet: 3 * time.Second, grace: 25 * time.Second}
 	log.Info("serving", "address", listener.Addr().String(), "name", name)
 	return application.serve(ctx, listener)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// makeAccounts makes users beside root, whom nobody can log in as but by a key.
+// makeAccounts makes users beside root, who can log in only by a key.
 func (s server) makeAccounts(accounts []account) error {
 	var failures error
 	for _, one := range accounts {

@@ -1,8 +1,8 @@
-// Command node-init makes a server out of an image: it applies what OpenStack says about the server (a config drive with
-// metadata, network and user data), as cloud-init would, but in a few milliseconds and only in the part that nodes need.
+// Command node-init makes a server out of an image: it applies OpenStack's data about the server (a config drive with metadata, network and user data), as
+// cloud-init would, but in a few milliseconds and only in the part that nodes need.
 //
-// It runs twice at a boot. `node-init early`, before the network and sshd, sets host name, network, keys and files;
-// `node-init late`, when the network is up, runs the user's commands. Each does its work once per instance id.
+// It runs twice at a boot. `node-init early`, before the network and sshd, sets host name, network, keys and files; `node-init late`, when the network is
+// up, runs the user's commands. Each does its work once per instance id.
 package main
 
 import (
@@ -71,7 +71,7 @@ func run(server server, folder, phase string) error {
 		server.log.Info("files and commands of this user data are cloud-init's")
 		data = data.forCloudInit()
 	}
-	// Setting up can be tried again at the next boot when it has failed. Commands cannot: nobody knows how far they came.
+	// A failed setup can be tried again at the next boot. Commands cannot: their progress is unknown.
 	steps := []func() error{func() error { return server.early(drive, data) }, func() error { return mark(marker) }}
 	if phase == late {
 		steps = []func() error{func() error { return mark(marker) }, func() error { return server.late(data) }}

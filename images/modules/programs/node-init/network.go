@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// networkFiles gives the networkd file of each link with an address (name → content), and the name servers of all of them.
-// What cannot be understood is left out and said in problems, so that one bad network does not make a server unreachable.
+// networkFiles returns the networkd file of each link with an address (name → content), and the name servers of all of them. Invalid parts are left out
+// and reported in problems, so that one bad network does not make a server unreachable.
 func networkFiles(n network) (files map[string]string, nameServers, problems []string) {
 	files = map[string]string{}
 	for position, link := range n.Links {
@@ -56,8 +56,8 @@ func networkFiles(n network) (files map[string]string, nameServers, problems []s
 	return files, unique(nameServers), problems
 }
 
-// subnetLines are what one network adds to the section [Network] of its link, and the sections of its own. An address of IPv6 that Nova
-// says is written down, however a server without a config drive would come by it: it needs no announcements, which not all clouds make.
+// subnetLines are the lines of one network for the section [Network] of its link, and its own sections. Nova's address of IPv6 is written down,
+// independently of announcements, which not all clouds make.
 func subnetLines(s subnet) (settings, sections []string, err error) {
 	switch s.Type {
 	case "ipv4", "ipv6":

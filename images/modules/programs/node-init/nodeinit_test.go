@@ -270,7 +270,7 @@ func TestAScriptRunsOnce(t *testing.T) {
 	require.Equal(t, "ran\n", server.read(t, "ran"))
 }
 
-// What Burano writes for servers of applications (nodes/access/testdata).
+// Burano's user data for servers of applications (nodes/access/testdata).
 func TestUserDataOfSeveralPartsMakesAUserAndRunsTheScript(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes users")
@@ -354,7 +354,7 @@ func TestWithoutADriveNothingHappensAndABrokenOneIsSaid(t *testing.T) {
 
 func TestAFailureInOnePartDoesNotKeepTheOthersFromBeingSetUp(t *testing.T) {
 	server := testServer(t)
-	// Something stands where a folder must be made.
+	// A file is in the place of a folder.
 	require.NoError(t, os.WriteFile(server.path("etc"), nil, 0o644))
 	drive := writeDrive(t, map[string]string{"meta_data.json": `{"uuid": "one", "name": "n", "public_keys": {"k": "ssh-ed25519 K"}}`})
 	require.Error(t, run(server, drive, early))

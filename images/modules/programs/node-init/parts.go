@@ -16,14 +16,14 @@ import (
 
 // User data of several parts is a message (RFC 2045): https://docs.cloud-init.io/en/latest/explanation/format.html#mime-multi-part-archive.
 
-// isMessage tells whether user data begins with headers.
+// isMessage reports whether user data begins with headers.
 func isMessage(content []byte) bool {
 	name, _, found := strings.Cut(string(content[:min(len(content), 64)]), ":")
 	return found && (strings.EqualFold(name, "content-type") || strings.EqualFold(name, "mime-version"))
 }
 
-// partsOf are the parts of a message in their order, those of parts that have parts themselves too. The header is the message's own, empty when
-// the content begins with it.
+// partsOf returns the parts of a message in their order, including the parts of nested ones. The header is the message's own, empty when the content
+// begins with it.
 func partsOf(header textproto.MIMEHeader, content []byte) ([][]byte, error) {
 	if len(header) == 0 {
 		reader := bufio.NewReader(bytes.NewReader(content))

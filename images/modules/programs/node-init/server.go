@@ -25,7 +25,7 @@ func (s server) path(parts ...string) string {
 	return filepath.Join(append([]string{s.root}, parts...)...)
 }
 
-// early sets what must be there before the network and sshd start.
+// early sets the parts that must be ready before the network and sshd start.
 func (s server) early(d *drive, data userData) error {
 	return errors.Join(
 		s.setHostname(d, data),
@@ -38,7 +38,7 @@ func (s server) early(d *drive, data userData) error {
 	)
 }
 
-// late runs what the user wants to have run: all of it, also when one part fails, as cloud-init does.
+// late runs the user's commands: all of them, also when one fails, as cloud-init does.
 func (s server) late(data userData) error {
 	var failures error
 	for i, text := range data.Scripts {
@@ -110,7 +110,7 @@ func (s server) setNetwork(n network) error {
 	return failures
 }
 
-// setAuthorizedKeys adds to what the image or an earlier instance has.
+// setAuthorizedKeys adds to the keys of the image or an earlier instance.
 func (s server) setAuthorizedKeys(keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func (s server) writeFile(f file) error {
 	return os.Chown(path, uid, gid)
 }
 
-// owner looks up "user" or "user:group"; a user alone brings its own group.
+// owner looks up "user" or "user:group"; a user alone has its own group.
 func owner(text string) (uid, gid int, err error) {
 	name, group, hasGroup := strings.Cut(text, ":")
 	account, err := user.Lookup(name)
@@ -210,8 +210,8 @@ func owner(text string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// write replaces a file at once, so that nobody ever reads half of it or a key with too open a mode. A file that is a mount
-// of its own cannot be replaced and is overwritten.
+// write replaces a file atomically, so that half of it, or a key with too open a mode, can never be read. A file that is a mount of its own cannot be
+// replaced and is overwritten.
 func (s server) write(path string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -16,8 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// userData is what a user has asked for: scripts, and the understood part of cloud-configs
-// (https://cloudinit.readthedocs.io/en/latest/reference/modules.html).
+// userData is a user's data: scripts, and the understood part of cloud-configs (https://cloudinit.readthedocs.io/en/latest/reference/modules.html).
 type userData struct {
 	Scripts        [][]byte
 	Hostname       string
@@ -28,17 +27,17 @@ type userData struct {
 	Accounts       []account
 	Files          []file
 	Commands       []command
-	// CloudInit is set when what the user data asks for is done by cloud-init.
+	// CloudInit is set when cloud-init applies the user data.
 	CloudInit bool
 }
 
 // account is a user beside root.
 type account struct {
 	Name, Comment, Shell string
-	// Sudo is what the user may do by sudo, as sudoers has it: "ALL=(ALL) NOPASSWD:ALL"; "" for nothing.
+	// Sudo is the user's rule in sudoers: "ALL=(ALL) NOPASSWD:ALL"; "" for none.
 	Sudo           string
 	AuthorizedKeys []string
-	// Partial says that more is wanted of the user than that.
+	// Partial is set when the user has further properties.
 	Partial bool
 }
 
@@ -57,7 +56,7 @@ type command struct {
 	Words []string
 }
 
-// parseUserData reads what it can and says the rest, one sentence per problem.
+// parseUserData reads the understood part and reports the rest, one sentence per problem.
 func parseUserData(content []byte) (userData, []string) {
 	data := userData{DeleteHostKeys: true}
 	if len(bytes.TrimSpace(content)) == 0 {
@@ -82,7 +81,7 @@ func parseUserData(content []byte) (userData, []string) {
 	return data, problems
 }
 
-// readPart reads a script or a cloud-config. What a later part says goes on from a former one.
+// readPart reads a script or a cloud-config. A later part extends a former one.
 func (d *userData) readPart(content []byte) []string {
 	first, _, _ := bytes.Cut(bytes.TrimLeft(content, "\r\n\t "), []byte("\n"))
 	heading := strings.TrimSpace(string(first))
@@ -126,7 +125,7 @@ func (d *userData) readCloudConfig(root *yaml.Node) (problems []string) {
 func (d *userData) readKey(key string, value *yaml.Node) []error {
 	switch key {
 	case "merge_how", "merge_type":
-		return nil // what a later part says always goes on from a former one
+		return nil // a later part always extends a former one
 	case "hostname":
 		return one(value.Decode(&d.Hostname))
 	case "ssh_authorized_keys":

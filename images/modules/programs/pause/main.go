@@ -1,5 +1,4 @@
-// Command pause is the first process of a pod's sandbox: it holds the pod's namespaces open, collects orphans that end in
-// them, and leaves when told to.
+// Command pause is the first process of a pod's sandbox: it holds the pod's namespaces open, collects orphans that end in them, and ends on a signal.
 package main
 
 import (
@@ -19,7 +18,7 @@ func main() {
 	}
 }
 
-// collect takes the exit states of all children that have ended: one SIGCHLD may stand for several of them.
+// collect takes the exit states of all children that have ended: one SIGCHLD may represent several of them.
 func collect() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

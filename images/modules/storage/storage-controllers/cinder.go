@@ -31,25 +31,26 @@ import (
 const (
 	// cinderDriver is the provisioner, and the CSI driver, of volumes that are Cinder's.
 	cinderDriver = "cinder.burano.io"
-	// cinderNode is the label of nodes that such volumes can be attached to, and cinderZone that of their zone (storage-node says both to the kubelet).
+	// cinderNode is the label of nodes to which such volumes can be attached, and cinderZone the label of their zone (storage-node passes both to the
+	// kubelet).
 	cinderNode = "cinder.burano.io/node"
 	cinderZone = "cinder.burano.io/zone"
-	// cinderFileSystem is what volumes are formatted with whose class does not say.
+	// cinderFileSystem is the default file system of volumes.
 	cinderFileSystem = "ext4"
-	// cinderPatience is how long one call may take; what takes longer is asked about again.
+	// cinderPatience is the limit of one call; a longer operation is asked for again.
 	cinderPatience = 90 * time.Second
 	// cinderWorkers is how much of each kind is done at the same time.
 	cinderWorkers = 10
 )
 
-// The parameters of a call that say whose a volume is to be: they are for people who look at it in Cinder.
+// The parameters of a call that name the volume's owner, for people who look at it in Cinder.
 const (
 	claimName      = "csi.storage.k8s.io/pvc/name"
 	claimNamespace = "csi.storage.k8s.io/pvc/namespace"
 )
 
-// provideCinder has claims get volumes of Cinder, these be attached to the nodes where pods use them, and grow with their claims. What is to be done in the cloud is
-// asked of the Burano server that comes to the link.
+// provideCinder gives claims volumes of Cinder, attaches these to the nodes of their pods, and grows them with their claims. The calls to the cloud are
+// made by the Burano server that connects to the link.
 func provideCinder(link *link) part {
 	return func(ctx context.Context, config *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error {
 		snapshots, err := snapshotclient.NewForConfig(config)
@@ -162,7 +163,7 @@ func (p cinderProvisioner) Provision(ctx context.Context, order controller.Provi
 	}, controller.ProvisioningFinished, nil
 }
 
-// provisioning tells whether a volume may be there, or may come to be, though an error says that it could not be made.
+// provisioning reports whether a volume may exist, or may come to exist, although the call failed.
 func provisioning(err error) controller.ProvisioningState {
 	if errors.Is(err, errAlone) {
 		return controller.ProvisioningNoChange
@@ -174,7 +175,7 @@ func provisioning(err error) controller.ProvisioningState {
 	return controller.ProvisioningInBackground
 }
 
-// said is what people read of an error: without what gRPC puts around it.
+// said is an error for people: without gRPC's wrapping.
 func said(err error) error {
 	if told, ok := status.FromError(err); ok {
 		return errors.New(told.Message())
@@ -182,7 +183,7 @@ func said(err error) error {
 	return err
 }
 
-// suitsCinder tells what of a claim a volume of Cinder cannot be.
+// suitsCinder returns the property of a claim that a volume of Cinder cannot have.
 func suitsCinder(claim v1.PersistentVolumeClaimSpec) error {
 	for _, mode := range claim.AccessModes {
 		if mode != v1.ReadWriteOnce && mode != v1.ReadWriteOncePod {

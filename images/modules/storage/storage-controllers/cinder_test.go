@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-// cinderServer answers as Burano does, and notes what it was asked for.
+// cinderServer answers as Burano does, and records its calls.
 type cinderServer struct {
 	csi.ControllerClient
 	asked *csi.CreateVolumeRequest

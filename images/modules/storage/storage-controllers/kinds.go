@@ -8,10 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// fileSystemParameter is the parameter of a class that says what its volumes are formatted with, as all CSI drivers have it.
+// fileSystemParameter is the parameter of a class for the file system of its volumes, as in all CSI drivers.
 const fileSystemParameter = "csi.storage.k8s.io/fstype"
 
-// fileSystemOf is what volumes of a class are formatted with.
+// fileSystemOf is the file system of a class's volumes.
 func fileSystemOf(parameters map[string]string) (string, error) {
 	switch asked := parameters[fileSystemParameter]; asked {
 	case "":
@@ -30,7 +30,7 @@ func isBlock(mode *v1.PersistentVolumeMode) bool {
 	return mode != nil && *mode == v1.PersistentVolumeBlock
 }
 
-// capabilitiesOf is what a volume is to be capable of, for each way in which a claim says that it is used.
+// capabilitiesOf returns the required capabilities of a volume, for each access mode of a claim.
 func capabilitiesOf(claim v1.PersistentVolumeClaimSpec, fileSystem string, options []string) (all []*csi.VolumeCapability) {
 	for _, mode := range claim.AccessModes {
 		one := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER}}

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What a Burano server is told that comes to the socket: that it is asked from now on, or that another one is.
+// The greetings for a Burano server that connects to the socket: it is used from now on, or another one is.
 const (
 	linkServes = "burano-storage 1 serve\n"
 	linkHeld   = "burano-storage 1 held\n"
@@ -29,8 +29,9 @@ const (
 // silence is how long a server may be silent until another one may have its place.
 const silence = 10 * time.Second
 
-// link is the way to what knows the cloud: a Burano server, which comes to a socket of this program over its SSH connection to the master, and answers CSI
-// calls on the connection that it has made. One server at a time has it, so that no two of them make the same volume. Nothing here has a credential of the cloud.
+// link is the connection to a Burano server, which knows the cloud. The server connects to a socket of this program over its SSH connection to the master,
+// and answers CSI calls on that connection. One server at a time has it, so that no two of them make the same volume. This side has no credential of the
+// cloud.
 type link struct {
 	client *grpc.ClientConn
 	next   chan net.Conn // to the client
@@ -70,7 +71,7 @@ func newLink() (*link, error) {
 	return l, err
 }
 
-// errAlone says that nothing was asked, because nobody was there who could be.
+// errAlone reports that no server was connected to answer the call.
 var errAlone = status.Error(codes.Unavailable, "no Burano server is connected to the cluster, without which the cloud is not asked for anything: it is tried again by itself. Where it stays so, see the findings of the environment")
 
 func (l *link) whileConnected(ctx context.Context, method string, request, answer any, client *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -112,7 +113,7 @@ func (l *link) listen(ctx context.Context, socket string) error {
 	}
 }
 
-// take has the server at the other end be the one that is asked, unless there is one.
+// take makes the server at the other end the one that is used, unless there is one.
 func (l *link) take(conn net.Conn) {
 	taken := &line{Conn: conn}
 	l.mutex.Lock()

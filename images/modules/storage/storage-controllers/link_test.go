@@ -54,7 +54,7 @@ func come(t *testing.T, socket, name string) (greeting string, server *answering
 		return err == nil
 	})
 	t.Cleanup(func() { conn.Close() })
-	for one := make([]byte, 1); !strings.HasSuffix(greeting, "\n"); greeting += string(one) { // what comes after it is for gRPC
+	for one := make([]byte, 1); !strings.HasSuffix(greeting, "\n"); greeting += string(one) { // the bytes after it are gRPC's
 		if _, err := conn.Read(one); err != nil {
 			t.Fatal(err)
 		}

@@ -30,9 +30,9 @@ const (
 	localDriver = "local.burano.io"
 	// localPort is where nodes make and remove such volumes.
 	localPort = 10271
-	// localNode is the attribute of a volume that says whose directory it is.
+	// localNode is the attribute of a volume with the node of its directory.
 	localNode = "node"
-	// localPatience is how long a node may take to make a volume, and removalPatience to remove what is in one.
+	// localPatience is the limit for a node to make a volume, and removalPatience to remove the content of one.
 	localPatience   = 15 * time.Second
 	removalPatience = 10 * time.Minute
 )
@@ -105,7 +105,7 @@ func (p localProvisioner) Provision(ctx context.Context, order controller.Provis
 	}, controller.ProvisioningFinished, nil
 }
 
-// suits tells what of a claim a directory cannot be.
+// suits returns the property of a claim that a directory cannot have.
 func suits(claim v1.PersistentVolumeClaimSpec) error {
 	if claim.VolumeMode != nil && *claim.VolumeMode != v1.PersistentVolumeFilesystem {
 		return errors.New("a local volume is a directory and no block device: use a class of another back-end, or volumeMode: Filesystem")
@@ -124,7 +124,7 @@ func suits(claim v1.PersistentVolumeClaimSpec) error {
 	return nil
 }
 
-// Delete is controller.Provisioner's. What a node had is gone with it.
+// Delete is controller.Provisioner's. The volumes of a lost node are gone with it.
 func (p localProvisioner) Delete(ctx context.Context, volume *v1.PersistentVolume) error {
 	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != localDriver {
 		return &controller.IgnoredError{Reason: "it is no local volume"}

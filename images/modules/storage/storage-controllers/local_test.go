@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-// aNode notes what it is asked for.
+// aNode records its calls.
 type aNode struct {
 	csi.UnimplementedControllerServer
 	answer error

@@ -22,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// leaseName is the lease, in the namespace kube-system, of the one that leads.
+// leaseName is the leader's lease, in the namespace kube-system.
 const leaseName = "burano-storage"
 
 // resync is how often objects are looked at that have not changed.
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// part is what one back-end needs done.
+// part is the work for one back-end.
 type part func(ctx context.Context, config *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error
 
 func run(ctx context.Context, arguments []string) error {
@@ -104,7 +104,7 @@ func workOn(ctx context.Context, config *rest.Config, client kubernetes.Interfac
 	return <-ended
 }
 
-// lead works as long as it leads, and ends with that: it is started again, and stands again.
+// lead runs work while it leads, and ends with that: it is started again, and is a candidate again.
 func lead(ctx context.Context, client kubernetes.Interface, name string, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -25,9 +25,10 @@ import (
 const (
 	// manilaDriver is the provisioner, and the CSI driver, of shares of Manila.
 	manilaDriver = "manila.burano.io"
-	// manilaNode is the label of nodes that can mount them (storage-node says it to the kubelet).
+	// manilaNode is the label of nodes that can mount them (storage-node passes it to the kubelet).
 	manilaNode = "manila.burano.io/node"
-	// manilaService is what the Controller service for shares is called on the connection of the Burano server (orchestrator/volumes/shares.go), beside that for volumes of Cinder.
+	// manilaService is the name of the Controller service for shares on the connection of the Burano server (orchestrator/volumes/shares.go), beside the
+	// service for volumes of Cinder.
 	manilaService = "io.burano.manila.v1.Controller"
 )
 
@@ -39,8 +40,8 @@ func (c manilaConnection) Invoke(ctx context.Context, method string, request, an
 	return c.ClientConnInterface.Invoke(ctx, strings.Replace(method, csi.Controller_ServiceDesc.ServiceName, manilaService, 1), request, answer, options...)
 }
 
-// provideManila has claims get shares of Manila, nodes where pods use them have access to them, and shares grow with their claims. What is to be done in the cloud is asked of
-// the Burano server that comes to the link.
+// provideManila gives claims shares of Manila, and nodes of their pods access to them, and grows shares with their claims. The calls to the cloud are made
+// by the Burano server that connects to the link.
 func provideManila(link *link) part {
 	return func(ctx context.Context, _ *rest.Config, client kubernetes.Interface, factory informers.SharedInformerFactory) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -111,7 +112,7 @@ func (p manilaProvisioner) Provision(ctx context.Context, order controller.Provi
 	}, controller.ProvisioningFinished, nil
 }
 
-// suitsManila tells what of a claim a share cannot be.
+// suitsManila returns the property of a claim that a share cannot have.
 func suitsManila(claim v1.PersistentVolumeClaimSpec) error {
 	if isBlock(claim.VolumeMode) {
 		return errors.New("a share of Manila is a file system, and a block device is asked for: use volumeMode: Filesystem, or a class of the back-end cinder")

@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// named is a Controller service that says its name.
+// named is a Controller service that returns its name.
 type named struct {
 	csi.UnimplementedControllerServer
 	name string

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// snapshotPrefix and the VolumeSnapshot's uid are what a snapshot is called.
+	// snapshotPrefix and the VolumeSnapshot's uid are the name of a snapshot.
 	snapshotPrefix = "snapshot"
 	// kindsEvery is how often it is looked whether the cluster knows VolumeSnapshots.
 	kindsEvery = 5 * time.Second
@@ -36,7 +36,7 @@ const (
 	changesMode = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
 )
 
-// serveSnapshots has VolumeSnapshots be made and deleted, once the cluster knows what these are.
+// serveSnapshots makes and deletes the snapshots of VolumeSnapshots, once the cluster has their kinds.
 func serveSnapshots(ctx context.Context, link *grpc.ClientConn, snapshots snapshotclient.Interface, client kubernetes.Interface, core informers.SharedInformerFactory) error {
 	err := wait.PollUntilContextCancel(ctx, kindsEvery, true, func(ctx context.Context) (bool, error) {
 		_, err := snapshots.SnapshotV1().VolumeSnapshotClasses().List(ctx, metav1.ListOptions{Limit: 1})
@@ -65,7 +65,7 @@ func serveSnapshots(ctx context.Context, link *grpc.ClientConn, snapshots snapsh
 	return ctx.Err()
 }
 
-// sourceOf is what a claim's volume is to have on it from the beginning; nil for nothing.
+// sourceOf is the source of the initial content of a claim's volume; nil for none.
 func sourceOf(ctx context.Context, client kubernetes.Interface, snapshots snapshotclient.Interface, claim *v1.PersistentVolumeClaim) (*csi.VolumeContentSource, error) {
 	from := claim.Spec.DataSourceRef // the API server sets it where the claim has the former field
 	if from == nil {
@@ -112,7 +112,7 @@ func sourceOf(ctx context.Context, client kubernetes.Interface, snapshots snapsh
 	return nil, fmt.Errorf("a volume of Cinder is made of a VolumeSnapshot or as a copy of a claim, and %s %s is asked for", from.Kind, from.Name)
 }
 
-// snapshotOf is what Cinder calls a VolumeSnapshot that a claim's volume can be made of.
+// snapshotOf is Cinder's name of a VolumeSnapshot from which a claim's volume can be made.
 func snapshotOf(ctx context.Context, snapshots snapshotclient.Interface, claim *v1.PersistentVolumeClaim, name string) (string, error) {
 	snapshot, err := snapshots.SnapshotV1().VolumeSnapshots(claim.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -143,8 +143,8 @@ func snapshotOf(ctx context.Context, snapshots snapshotclient.Interface, claim *
 	return *content.Status.SnapshotHandle, nil
 }
 
-// holds reports whether the volume that Cinder makes for a claim of a size has room for what is to be on it. Cinder makes volumes of whole GiB, so the claim
-// of which the source was made may have asked for less than the source has.
+// holds reports whether the volume that Cinder makes for a claim of a size has room for its source. Cinder makes volumes of whole GiB, so the source's
+// claim may have asked for less than the source has.
 func holds(size, source resource.Quantity) bool {
 	const gib = 1 << 30
 	return (size.Value()+gib-1)/gib*gib >= source.Value()

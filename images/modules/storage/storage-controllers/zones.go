@@ -17,8 +17,8 @@ const (
 	zonesParameter = "zones"
 )
 
-// zone is the one in which a claim's volume is to be made, and whose nodes alone can use it; "" where the class does not say so. It is that of the node which the
-// scheduler has chosen. Where a claim does not wait for that, it is one of those that the class allows: the name of the volume decides, each time in the same way.
+// zone is the zone of a claim's new volume, whose nodes alone can use it; "" if the class has none. It is the zone of the node which the scheduler has
+// chosen. For a claim that does not wait for that, it is one of the class's: the name of the volume decides, so the choice is repeatable.
 func (p cinderProvisioner) zone(order controller.ProvisionOptions) (string, error) {
 	class := order.StorageClass
 	listed := class.Parameters[zonesParameter]

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// publishDevice shows a pod its volume as a block device: the device itself is bound over a file, from where the kubelet gives it to containers, to those
-// of a pod that is to read alone without the right to write.
+// publishDevice gives a pod its volume as a block device: the device itself is bound over a file, from which the kubelet gives it to containers, without
+// the right to write for a pod that only reads.
 func (n *cinderNode) publishDevice(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	device, err := n.device(ctx, r.VolumeId)
 	if err != nil {
@@ -39,7 +39,7 @@ func (n *cinderNode) publishDevice(ctx context.Context, r *csi.NodePublishVolume
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// isDevice tells whether a volume is a block device where a pod has it.
+// isDevice reports whether a pod has a volume as a block device.
 func isDevice(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -28,10 +28,10 @@ const (
 	cinderZoneLabel = "cinder.burano.io/zone"
 	// cinderLimit is how many of them a node may have: a server of QEMU has 32 places for devices, of which its own disks, interfaces and controllers take some.
 	cinderLimit = 20
-	// What a volume is formatted with: ext4 where nothing else is asked for.
+	// The file systems of volumes: ext4 is the default.
 	ext4 = "ext4"
 	xfs  = "xfs"
-	// devicesByID is where disks are by what they say of themselves.
+	// devicesByID has the disks by their own ids.
 	devicesByID = "/dev/disk/by-id"
 	// devicePatience is how long an attached device may take to be there, and deviceEvery how often it is looked for.
 	devicePatience = 30 * time.Second
@@ -84,7 +84,8 @@ func (n *cinderNode) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 	return &csi.NodeGetInfoResponse{NodeId: n.name, MaxVolumesPerNode: cinderLimit, AccessibleTopology: &csi.Topology{Segments: where}}, nil
 }
 
-// device is that of an attached volume: /dev/vdb. A disk says the first 20 characters of its volume's id as its serial number, over virtio or SCSI.
+// device returns the device of an attached volume: /dev/vdb. The serial number of a disk is the first 20 characters of its volume's id, over virtio or
+// SCSI.
 func (n *cinderNode) device(ctx context.Context, volume string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, devicePatience)
 	defer cancel()
@@ -107,7 +108,7 @@ func (n *cinderNode) device(ctx context.Context, volume string) (string, error) 
 	}
 }
 
-// stageArguments check what a call says of the volume and of its place on the node.
+// stageArguments checks a call's volume and its place on the node.
 func stageArguments(volume, path string) error {
 	if !cinderName.MatchString(volume) {
 		return status.Errorf(codes.InvalidArgument, "%q is no id of a volume", volume)
@@ -162,7 +163,7 @@ func (n *cinderNode) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolume
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// suits refuses what a volume cannot be on a node.
+// suits refuses capabilities that a volume cannot have on a node.
 func suits(capability *csi.VolumeCapability) error {
 	asked := capability.GetMount()
 	switch {
@@ -175,7 +176,7 @@ func suits(capability *csi.VolumeCapability) error {
 	return nil
 }
 
-// usable makes sure that a device has this kind of file system, or nothing. What tells so takes a device that cannot be read for an empty one.
+// usable makes sure that a device has this kind of file system, or nothing. The probe treats a device that cannot be read as an empty one.
 func (n *cinderNode) usable(device, volume, kind string) error {
 	opened, err := os.Open(device)
 	if err != nil {
@@ -290,7 +291,7 @@ func (n *cinderNode) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolu
 	if err != nil {
 		return nil, err
 	}
-	if block { // it is as large as the cloud says
+	if block { // it has the cloud's size
 		return &csi.NodeExpandVolumeResponse{CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}, nil
 	}
 	device, err := n.device(ctx, r.VolumeId)
@@ -306,7 +307,7 @@ func (n *cinderNode) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolu
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}, nil
 }
 
-// NodeGetVolumeStats says how full a volume is.
+// NodeGetVolumeStats returns the use of a volume.
 func (n *cinderNode) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := publishArguments(r.VolumeId, r.VolumePath); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 
 const cinderVolume = "0a1b2c3d-0000-4000-8000-0123456789ab"
 
-// attached is a node whose device of a volume is a file: what formats, checks and enlarges is real, and what mounts is not.
+// attached is a node whose device of a volume is a file: formatting, checking and growing are real, and mounting is not.
 func attached(t *testing.T, content []byte) (node *cinderNode, device string, stage func() error) {
 	t.Helper()
 	for _, program := range []string{"blkid", "mkfs.ext4", "e2fsck", "resize2fs", "dumpe2fs"} {
@@ -158,7 +158,7 @@ func TestAVolumeIsABlockDeviceAndStaysEmpty(t *testing.T) {
 		t.Fatal("something was written to it")
 	}
 	size := must(os.Stat(device))(t).Size()
-	must("", os.WriteFile(target, make([]byte, size), 0o600))(t) // what is bound nowhere here
+	must("", os.WriteFile(target, make([]byte, size), 0o600))(t) // a placeholder, since nothing is bound here
 	stats := must(node.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: cinderVolume, VolumePath: target}))(t)
 	if len(stats.Usage) != 1 || stats.Usage[0].Total != size {
 		t.Fatalf("it says %v", stats.Usage)

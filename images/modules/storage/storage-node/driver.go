@@ -48,7 +48,7 @@ func (d driver) serve(kubelet string) func(context.Context) error {
 	}
 }
 
-// serveSocket serves on a socket of its own, in the place of what a former process has left.
+// serveSocket serves on a socket of its own, which replaces a former process's.
 func serveSocket(server *grpc.Server, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -112,7 +112,7 @@ func (i identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse,
 	return &csi.ProbeResponse{}, nil
 }
 
-// registrationServer tells the kubelet of the driver, when that finds its socket.
+// registrationServer describes the driver to the kubelet, when that finds its socket.
 type registrationServer struct {
 	registration.UnsafeRegistrationServer
 	name, endpoint string
@@ -136,7 +136,7 @@ func (r *registrationServer) NotifyRegistrationStatus(_ context.Context, said *r
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
-// publishArguments are what every call about a mount says.
+// publishArguments are the common arguments of calls about a mount.
 func publishArguments(volume, target string) error {
 	if volume == "" || !filepath.IsAbs(target) {
 		return status.Errorf(codes.InvalidArgument, "volume %q at %q: say which volume, and at which absolute path", volume, target)

@@ -24,14 +24,13 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// localDriver is the driver of volumes that are directories of one node. A directory does not limit what is written to it: all volumes of a node share
-// the file system that they are on.
+// localDriver is the driver of volumes that are directories of one node. A directory has no size limit: all volumes of a node share its file system.
 const localDriver = "local.burano.io"
 
 // removing begins the names of directories that are being removed. They are no volumes any more.
 const removing = "removing-"
 
-// localName is what the controllers call a volume: nothing that leads out of the folder.
+// localName matches the controllers' names of volumes: nothing that leads out of the folder.
 var localName = regexp.MustCompile(`^pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // localVolumes are the directories of a folder, of which each is a volume.
@@ -44,12 +43,12 @@ type localVolumes struct {
 	mutex sync.Mutex // one volume is made or removed at a time
 }
 
-// openLocal opens the folder, which only root may enter, and removes what a former process had begun to remove.
+// openLocal opens the folder, which only root may enter, and completes the removals of a former process.
 func openLocal(folder string, mounter mount.Interface) (*localVolumes, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of local volumes: %w", err)
 	}
-	if err := os.Chmod(folder, 0o700); err != nil { // volumes are open to all users: pods are in nobody else's way
+	if err := os.Chmod(folder, 0o700); err != nil { // volumes are open to all users: pods cannot reach each other's
 		return nil, err
 	}
 	root, err := os.OpenRoot(folder)
@@ -106,7 +105,7 @@ func (l *localVolumes) CreateVolume(_ context.Context, r *csi.CreateVolumeReques
 			return nil, err
 		}
 	}
-	// also where a former call came only so far; what a pod has set since stays
+	// also after an incomplete former call; a pod's later changes stay
 	info, err := l.root.Stat(r.Name)
 	if err == nil && info.Mode().Perm() == 0o700 {
 		err = l.root.Chmod(r.Name, 0o777)
@@ -117,7 +116,7 @@ func (l *localVolumes) CreateVolume(_ context.Context, r *csi.CreateVolumeReques
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: r.Name, CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}}, nil
 }
 
-// DeleteVolume removes a directory with all that is in it. What is mounted below it is not removed with it: such a volume stays until that is gone.
+// DeleteVolume removes a directory with its content. A volume with a mount below it stays until that is gone.
 func (l *localVolumes) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -154,10 +153,10 @@ func (l *localVolumes) remove(name string) error {
 	return nil
 }
 
-// controlConfig says where, and to whom, the making and removing of volumes is served.
+// controlConfig has the address of the service that makes and removes volumes, and its client.
 type controlConfig struct{ Listen, Certificate, Key, Authority, Client string }
 
-// serve serves the controllers, who are on other nodes, and nobody else.
+// serve serves only the controllers, which are on other nodes.
 func (c controlConfig) serve(volumes *localVolumes) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if c.Client == "" {

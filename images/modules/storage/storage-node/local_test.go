@@ -99,7 +99,7 @@ func TestNothingOutsideOfItsPlaceIsMadeOrRemoved(t *testing.T) {
 		expect(t, remove(l, name), codes.InvalidArgument, "is no name of a local volume")
 	}
 	expect(t, create(l, volume, 1), codes.OK, "")
-	// what a pod may leave in its volume
+	// possible remains of a pod in its volume
 	if err := errors.Join(os.Symlink(other, filepath.Join(folder, volume, "link")), os.Symlink("../../other", filepath.Join(folder, volume, "relative"))); err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func run(ctx context.Context, arguments []string) error {
 	return all(ctx, servers)
 }
 
-// all runs what serves until the first of it ends.
+// all runs servers until the first of them ends.
 func all(ctx context.Context, servers []func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

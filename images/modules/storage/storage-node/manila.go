@@ -20,7 +20,7 @@ const (
 	manilaDriver = "manila.burano.io"
 	// manilaNodeLabel is the label, with the value true, of nodes that can mount them.
 	manilaNodeLabel = "manila.burano.io/node"
-	// manilaExport is what an answer that gives access says: where the share is mounted from.
+	// manilaExport is the export of the share in an answer that gives access.
 	manilaExport = "export"
 )
 
@@ -66,7 +66,7 @@ func (n *manilaShares) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*c
 	return &csi.NodeGetInfoResponse{NodeId: n.name, AccessibleTopology: &csi.Topology{Segments: map[string]string{manilaNodeLabel: "true"}}}, nil
 }
 
-// mounted tells whether something is mounted at a path, without asking what is mounted there.
+// mounted reports whether a path is a mount point, without accessing the mounted file system.
 func (n *manilaShares) mounted(path string) (bool, error) {
 	list, err := n.mounter.List()
 	if err != nil {
@@ -186,7 +186,7 @@ func (n *manilaShares) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpubli
 	return &csi.NodeUnpublishVolumeResponse{}, n.unmount(r.TargetPath)
 }
 
-// NodeGetVolumeStats says how full a share is.
+// NodeGetVolumeStats returns the use of a share.
 func (n *manilaShares) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := publishArguments(r.VolumeId, r.VolumePath); err != nil {
 		return nil, err

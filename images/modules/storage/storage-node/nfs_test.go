@@ -10,8 +10,8 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// TestAShareIsMountedFromAServer needs root, a kernel with NFS, mount.nfs, and a server: BURANO_NFS_EXPORT is what is mounted, such as 10.0.0.5:/shares/1, and
-// BURANO_NFS_OPTIONS how, with commas between options.
+// TestAShareIsMountedFromAServer needs root, a kernel with NFS, mount.nfs, and a server: BURANO_NFS_EXPORT is the export, such as 10.0.0.5:/shares/1, and
+// BURANO_NFS_OPTIONS its options, separated by commas.
 func TestAShareIsMountedFromAServer(t *testing.T) {
 	export := os.Getenv("BURANO_NFS_EXPORT")
 	if export == "" {
