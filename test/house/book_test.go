@@ -37,7 +37,7 @@ type document struct {
 	anchors           []string
 }
 
-// documents are those that people read: the project's README, the changelog and the chapters of the book, with its contents.
+// documents returns the documents: the project's README, the changelog and the chapters of the book, with its contents.
 func documents(t *testing.T) map[string]document {
 	chapters, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func anchorOf(headline string) string {
 	return strings.ReplaceAll(strings.TrimSpace(notWords.ReplaceAllString(strings.ToLower(headline), "")), " ", "-")
 }
 
-// movedAnchors says where a place of a chapter is today that was in another one: "actions#masters" is "scaling#masters".
+// movedAnchors maps former places of chapters to their present ones: "actions#masters" is "scaling#masters".
 func movedAnchors(t *testing.T) map[string]string {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "moved.json"))
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rules of docs/contributing.md ("How we write") that a program can count: long sentences, and words that stand for a missing noun or verb.
+// Rules of docs/contributing.md ("How we write") that a program can count: long sentences, and words in the place of a missing noun or verb.
 const longest = 35 // words of a sentence
 
 // The measures, in the order of the columns of testdata/english.txt; each is a number per 1,000 words.
@@ -70,7 +70,7 @@ func TestTheEnglishOfEachFolderGetsNoWorse(t *testing.T) {
 			return err
 		case entry.IsDir() && file != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"build", "node_modules", "dist", "testdata"}, name)):
 			return fs.SkipDir
-		case entry.IsDir(), strings.HasSuffix(name, ".d.ts"): // those are generated
+		case entry.IsDir(), strings.HasSuffix(name, ".d.ts"): // generated files
 			return nil
 		}
 		short, err := filepath.Rel(root, file)
@@ -219,7 +219,7 @@ func blocksOf(text string) (blocks []string) {
 	return blocks
 }
 
-// inGo returns the comments of a file, and the help texts of its commands: their Short and Long, and what their flags mean.
+// inGo returns the comments of a file, and the help texts of its commands: their Short and Long, and the descriptions of their flags.
 func inGo(t *testing.T, file string) (comments, help []string) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 	require.NoError(t, err)

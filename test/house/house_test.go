@@ -17,8 +17,8 @@ import (
 
 const module = "github.com/burano/burano"
 
-// mayImport says for each folder which other folders of ours its packages may import directly. The longest matching folder
-// counts; what is not named is forbidden. A folder may always import what lies in itself.
+// mayImport lists for each folder the other folders of ours that its packages may import directly. The longest matching folder counts; unnamed ones are
+// forbidden. A folder may always import packages of its own.
 var mayImport = map[string][]string{
 	"cmd/burano":          {"catalog", "gateway", "images", "internal", "nodes", "orchestrator", "web"},
 	"cmd/localcloud":      {"test/localcloud", "internal"},
@@ -130,8 +130,8 @@ func packages(t *testing.T) []goPackage {
 	return all
 }
 
-// look opens the folders of the code. Go's cache of test results knows nothing of what `go list` reads: without this a change elsewhere would
-// be answered with a result of before.
+// look opens the folders of the code. Go's cache of test results does not cover the files that `go list` reads: without this a change elsewhere would be
+// answered with a former result.
 func look(t *testing.T, root string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {

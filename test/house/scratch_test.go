@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Temporary files of the server that hold what tenants send have their room from internal/scratch. Elsewhere none are made, but for these reasons.
+// Temporary files of the server with tenants' data have their room from internal/scratch. Elsewhere none are made, with these exceptions and reasons.
 var temporaryFiles = map[string]string{
 	"internal/scratch/scratch.go":   "it gives the room",
 	"orchestrator/native/images.go": "its folder is another one, and its room is reserved before the first byte",

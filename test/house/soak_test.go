@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSoakRunsWhatItAloneRuns has `make soak` name each end-to-end test that says it is for that.
+// TestSoakRunsWhatItAloneRuns checks that `make soak` names each end-to-end test that is meant for it.
 func TestSoakRunsWhatItAloneRuns(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)

@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Problem is something that keeps a local cloud from running here, and what to do about it.
+// Problem prevents a local cloud from running here, with its remedy.
 type Problem struct{ What, Remedy string }
 
 func (p Problem) String() string { return p.What + "\n    " + p.Remedy }
 
-// Check tells what is missing on this machine. It changes nothing.
+// Check reports the missing requirements of this machine. It changes nothing.
 func Check(config Config) []Problem {
 	config = config.withDefaults()
 	var problems []Problem

@@ -17,14 +17,14 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// parts is what a local cloud puts into its state folder.
+// parts are the entries of a local cloud in its state folder.
 var parts = []string{
 	"keystone", "glance", "nova", "neutron", "cinder", "manila", "heat", "swift", "hypervisor", keystone.SecondRegion, "clouds.yaml", "localcloud.log", "process.json",
 	"lock", "config.json",
 }
 
-// Down ends the process of the cloud with this state folder and removes exactly what the cloud has made: servers, networks, images,
-// state; host settings are put back. It works also when the process was killed and when half of it is gone already.
+// Down ends the process of the cloud with this state folder and removes exactly the cloud's objects: servers, networks, images, state; host settings are
+// restored. It works also when the process was killed and when half of it is gone already.
 func Down(ctx context.Context, stateDir string) error {
 	known, err := readConfig(stateDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func down(ctx context.Context, stateDir string, known stored) error {
 		}
 	}
 	if known.MadeDir {
-		// What somebody else has put there stays, and the folder with it.
+		// Files of others there stay, and the folder with them.
 		_ = os.Remove(stateDir)
 	}
 	if err := os.Remove(ownerPath(prefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +108,8 @@ func down(ctx context.Context, stateDir string, known stored) error {
 	return nil
 }
 
-// removeServersAndNetworks works from what is on the machine, not from the tables, so that it needs none of them. Servers go
-// first: a namespace with a process in it would live on.
+// removeServersAndNetworks works from the state of the machine, not from the tables, so that it needs none of them. Servers go first: a namespace with a
+// process in it would live on.
 func removeServersAndNetworks(ctx context.Context, config Config) error {
 	machines, err := hypervisor.New(config.hypervisor())
 	if err != nil {
@@ -125,7 +125,7 @@ func removeServersAndNetworks(ctx context.Context, config Config) error {
 	if err := hypervisor.CloseLoops(ctx, folder); err != nil {
 		return err
 	}
-	// The folder is Neutron's, where its data plane has noted what it changed beside its own things.
+	// The folder is Neutron's, in which its data plane has recorded its changes beside its own objects.
 	plane, err := fabric.New(fabric.Config{
 		StateDir: filepath.Join(config.StateDir, "neutron"), Prefix: config.Prefix, External: config.ExternalCIDR, Logger: config.Logger,
 	})

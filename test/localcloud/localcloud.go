@@ -1,5 +1,5 @@
-// Package localcloud puts the services of the local cloud together: Keystone, Glance, Nova, Neutron, Cinder, Manila, Swift and Heat behind one listener on
-// loopback, with real servers and networks on this machine, and takes all of it down again.
+// Package localcloud combines the services of the local cloud: Keystone, Glance, Nova, Neutron, Cinder, Manila, Swift and Heat behind one listener on
+// loopback, with real servers and networks on this machine, and removes all of it again.
 //
 // It is for development, demonstration and tests: its passwords are known, and its servers share the kernel of this machine.
 package localcloud
@@ -38,7 +38,7 @@ const (
 	DefaultExternal = "10.88.0.0/24"
 )
 
-// Config says where a local cloud lives and what it may use.
+// Config has a local cloud's folders, addresses and limits.
 type Config struct {
 	StateDir     string       // folder of everything it keeps, made when missing
 	Listen       string       // address and port, DefaultListen when ""; also in the catalog
@@ -53,7 +53,7 @@ type Config struct {
 	// different ones.
 	Prefix        string
 	TokenLifetime time.Duration // of Keystone's tokens, one hour when 0
-	Faults        *fault.Faults // what calls meet; may be ordered at Endpoint()+"/faults" too
+	Faults        *fault.Faults // the faults of calls; may be ordered at Endpoint()+"/faults" too
 	Logger        *slog.Logger
 }
 
@@ -108,8 +108,8 @@ type region struct {
 	stacks   *heat.Service
 }
 
-// New starts the cloud from what its state says: host settings, networks, images and servers are brought back to what they were,
-// and what was unfinished goes on. It does not listen: serve Handler at Config.Listen.
+// New starts the cloud from its state: host settings, networks, images and servers are restored, and unfinished work continues. It does not listen: serve
+// Handler at Config.Listen.
 func New(ctx context.Context, config Config) (cloud *Cloud, err error) {
 	config = config.withDefaults()
 	owner, err := takeOwnership(config)
@@ -219,7 +219,7 @@ func (c *Cloud) add(ctx context.Context, config Config, below string, identity *
 	return nil
 }
 
-// Serve answers at the listener until ctx ends; requests that are under way then have ten seconds.
+// Serve answers at the listener until ctx ends; requests in progress then have ten seconds.
 func (c *Cloud) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: c.handler, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
@@ -237,7 +237,7 @@ func (c *Cloud) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// Close ends the process's part; servers and networks stay, and what is unfinished goes on when the cloud is started again.
+// Close ends the process's part; servers and networks stay, and unfinished work continues when the cloud is started again.
 func (c *Cloud) Close() {
 	c.endWork()
 	c.owner.release()
@@ -259,7 +259,7 @@ func (c *Cloud) endWork() {
 	}
 }
 
-// stored is what Down must know of a Config.
+// stored is the part of a Config that Down needs.
 type stored struct {
 	Listen, ExternalCIDR, SecondCIDR, Prefix string
 	MadeDir                                  bool // the state folder was not there before

@@ -14,7 +14,7 @@ import (
 // ownership holds a state folder for one process, and the names on this machine for one state folder.
 type ownership struct{ lock *os.File }
 
-// ownerPath is the file that says which state folder the things with a prefix belong to. It is gone after a reboot, as they are.
+// ownerPath is the file that names the state folder of the objects with a prefix. It is gone after a reboot, as they are.
 func ownerPath(prefix string) string { return filepath.Join("/run", prefix+"localcloud.json") }
 
 type owner struct{ StateDir, ExternalCIDR string }
@@ -29,7 +29,7 @@ func PrepareState(config Config) error {
 	return nil
 }
 
-// takeOwnership makes the state folder, locks it and writes down what Down will need.
+// takeOwnership makes the state folder, locks it and records the data for Down.
 func takeOwnership(config Config) (*ownership, error) {
 	if !filepath.IsAbs(config.StateDir) {
 		return nil, fmt.Errorf("state folder %q: an absolute path is wanted", config.StateDir)
@@ -72,7 +72,7 @@ func secondText(network netip.Prefix) string {
 	return network.String()
 }
 
-// readOwner returns who has the things with a prefix; nobody has them when the state folder is "".
+// readOwner returns the owner of the objects with a prefix; they have none when the state folder is "".
 func readOwner(prefix string) (found owner, err error) {
 	data, err := os.ReadFile(ownerPath(prefix))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +87,7 @@ func readOwner(prefix string) (found owner, err error) {
 	return found, nil
 }
 
-// checkOwner refuses another state folder than the one that things with this prefix belong to.
+// checkOwner refuses another state folder than the owner of the objects with this prefix.
 func checkOwner(prefix, stateDir string) error {
 	found, err := readOwner(prefix)
 	if err != nil || found.StateDir == "" || found.StateDir == stateDir {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Process is a process that serves a local cloud. A pid alone may be somebody else's by now: the command line and the time of the
-// start tell.
+// Process is a process that serves a local cloud. A pid alone may belong to another process by now: the command line and the time of the start identify
+// it.
 type Process struct {
 	PID         int
 	CommandLine string // /proc/PID/cmdline, words divided by spaces
@@ -53,7 +53,7 @@ func FindProcess(stateDir string) (Process, bool, error) {
 	return known, ok && now.is(known), nil
 }
 
-// is tells whether p, seen now, is the process that is known. One that is ending has no command line any more, but still its locks.
+// is reports whether p, seen now, is the known process. An ending one has no command line any more, but still its locks.
 func (p Process) is(known Process) bool {
 	return p.Started == known.Started && (p.CommandLine == known.CommandLine || p.CommandLine == "")
 }
@@ -67,7 +67,7 @@ func processOf(pid int) (Process, bool) {
 	if err != nil {
 		return Process{}, false
 	}
-	// The name in parentheses may hold spaces; what follows the last one begins with field 3 (proc(5)).
+	// The name in parentheses may contain spaces; the text behind the last one begins with field 3 (proc(5)).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	// A zombie whose other threads have not ended yet holds its locks too.
 	if len(fields) < 20 || fields[0] == "Z" && fields[17] <= "1" {

@@ -11,10 +11,10 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// discovery is what clients ask without a token: which versions there are.
+// discovery matches clients' requests without a token: the list of versions.
 var discovery = regexp.MustCompile(`^/(v[0-9.]+/?)?$`)
 
-// routes puts each service below its path; it sees what follows that path. All but discovery needs a token.
+// routes puts each service below its path; it sees the rest of the path. All but discovery needs a token.
 func (c *Cloud) routes(identity *keystone.Service, services map[string]http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mount := func(prefix string, next http.Handler) {

@@ -24,16 +24,16 @@ func hostSettings() []setting {
 	return []setting{{Path: "/proc/sys/fs/inotify/max_user_instances", Minimum: 1024}}
 }
 
-// settingsPath is the file in which all local clouds of this machine note what they have changed for each other.
+// settingsPath is the file in which all local clouds of this machine record their changes for each other.
 const settingsPath = "/run/burano-localcloud-settings.json"
 
-// change is a setting that was raised: what was there before, what is there since, and the clouds (by their prefixes) that need it.
+// change is a raised setting: its former value, its present value, and the clouds (by their prefixes) that need it.
 type change struct {
 	Path, Before, After string
 	For                 []string
 }
 
-// raiseSettings raises what is too low for the cloud with this prefix. Each change is noted before it is made.
+// raiseSettings raises settings that are too low for the cloud with this prefix. Each change is recorded before it is made.
 func raiseSettings(path, prefix string, settings []setting) error {
 	return withChanges(path, func(changes []change) ([]change, error) {
 		for _, s := range settings {
@@ -71,7 +71,7 @@ func raiseSettings(path, prefix string, settings []setting) error {
 	})
 }
 
-// restoreSettings puts back what raiseSettings has changed, once no other cloud needs it; what somebody else has changed since stays.
+// restoreSettings restores the changes of raiseSettings, once no other cloud needs them; later changes of others stay.
 func restoreSettings(path, prefix string) error {
 	return withChanges(path, func(changes []change) (left []change, problems error) {
 		for _, c := range changes {
@@ -92,7 +92,7 @@ func restoreSettings(path, prefix string) error {
 	})
 }
 
-// withChanges lets one process at a time work on the noted changes, and keeps what it returns.
+// withChanges lets one process at a time work on the recorded changes, and stores the result.
 func withChanges(path string, work func([]change) ([]change, error)) error {
 	lock, err := os.Open(filepath.Dir(path)) // the folder, so that no file has to stay for it
 	if err != nil {

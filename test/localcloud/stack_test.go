@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onePublicServer is what Burano asks for in small: a server on a port of its own network, with a floating address.
+// onePublicServer is a small form of Burano's requests: a server on a port of its own network, with a floating address.
 const onePublicServer = `
 heat_template_version: 2018-08-31
 parameters:
@@ -54,7 +54,7 @@ outputs:
   address: {value: {get_attr: [address, floating_ip_address]}}
 `
 
-// greeting is what a server of ours says to those who connect.
+// greeting is a server's message to its clients.
 func greeting(address string) string {
 	connection, err := net.DialTimeout("tcp", net.JoinHostPort(address, "8080"), time.Second)
 	if err != nil {

@@ -46,7 +46,7 @@ func (c *cloud) loopOver(volume string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// needsLoops skips what a machine without loop devices cannot do.
+// needsLoops skips the test on a machine without loop devices.
 func needsLoops(t *testing.T) {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)
@@ -121,7 +121,7 @@ func TestVolumesAreBlockDevicesOfServersAndKeepTheirData(t *testing.T) {
 	require.NoError(t, file.Close())
 	require.Equal(t, "data", string(content))
 
-	// What a project may have is limited, and shown.
+	// A project's limits are enforced, and shown.
 	_, err = volumes.Create(ctx, storage, volumes.CreateOpts{Size: 10000}, nil).Extract()
 	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusRequestEntityTooLarge), err)
 	_, err = volumes.Create(ctx, storage, volumes.CreateOpts{Size: 1, VolumeType: "fast"}, nil).Extract()
@@ -138,8 +138,7 @@ func TestVolumesAreBlockDevicesOfServersAndKeepTheirData(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "local", types[0].Name)
 
-	// The process ends and begins again. A deleted server gives its volume back.
-	// It has two zones then, and what was there is in the first.
+	// The process ends and begins again. A deleted server returns its volume. It has two zones then, and the former objects are in the first.
 	c.stop()
 	c.config.Zones = []string{"nova", "east"}
 	c.begin()
@@ -303,7 +302,7 @@ func TestServersRunFromVolumesOfImages(t *testing.T) {
 	require.True(t, gophercloud.ResponseCodeIs(volumeattach.Delete(ctx, compute, outputs["server"], outputs["root"]).Err, http.StatusForbidden))
 	require.ErrorContains(t, servers.Rebuild(ctx, compute, outputs["server"], servers.RebuildOpts{ImageRef: image}).Err, "volume-backed server")
 
-	// What the server wrote is on the volume, whose file system is as large as the volume.
+	// The server's data are on the volume, whose file system is as large as the volume.
 	file := filepath.Join(c.config.StateDir, "cinder", "files", outputs["root"])
 	blocks := func() string {
 		t.Helper()
@@ -344,7 +343,7 @@ func TestServersRunFromVolumesOfImages(t *testing.T) {
 	require.Eventually(t, func() bool { return len(c.loopDevices()) == 0 }, waitFor, tick)
 }
 
-// What Nova says a server has is what Cinder says of its volumes, also when several are attached and detached at the same time.
+// Nova's volumes of a server equal Cinder's, also when several are attached and detached at the same time.
 func TestVolumesThatAreAttachedAtTheSameTimeAreAllThere(t *testing.T) {
 	needsLoops(t)
 	c := start(t)

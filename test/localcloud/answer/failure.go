@@ -26,10 +26,10 @@ var faultNames = map[int]string{
 	http.StatusRequestEntityTooLarge: "overLimit", http.StatusNotImplemented: "notImplemented",
 }
 
-// Failures says how a service answers errors in Nova's form.
+// Failures are a service's answers to errors in Nova's form.
 type Failures struct {
 	Service  string // for the log
-	Own      string // what is answered where the service itself failed
+	Own      string // the answer when the service itself failed
 	Statuses map[fault.Kind]int
 	Log      *slog.Logger
 }
@@ -54,7 +54,7 @@ func (f Failures) Handle(h Handler) http.Handler {
 	})
 }
 
-// WriteFailure writes one: an object whose one key stands for the status.
+// WriteFailure writes one: an object whose one key is the name of the status.
 func WriteFailure(w http.ResponseWriter, status int, message string) {
 	name, ok := faultNames[status]
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// statuses: what is in the way of a change is a bad request to Cinder.
+// statuses: an obstacle to a change is a bad request to Cinder.
 var statuses = map[fault.Kind]int{
 	fault.Invalid: http.StatusBadRequest, fault.Forbidden: http.StatusForbidden, fault.NotFound: http.StatusNotFound,
 	fault.Conflict: http.StatusBadRequest, fault.TooLarge: http.StatusRequestEntityTooLarge,
@@ -46,7 +46,7 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
-// page is what of a list a request asks for by marker and limit, newest first.
+// page is the part of a list that a request selects by marker and limit, newest first.
 func page[T any](r *http.Request, list []T, id func(T) string) ([]T, error) {
 	slices.Reverse(list)
 	query := r.URL.Query()

@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// Backup is a copy of what a volume had on it, which needs the volume no more. It is always available.
+// Backup is a copy of a volume's content, independent of the volume. It is always available.
 type Backup struct {
 	ID, ProjectID, VolumeID, Name, Description string
 	SizeGB                                     int

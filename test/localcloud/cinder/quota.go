@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// Quota is what a project may use at most; what is negative is not limited.
+// Quota is the limits of a project; a negative one is unlimited.
 type Quota struct {
 	Volumes   *int `json:"volumes,omitempty"`
 	Gigabytes *int `json:"gigabytes,omitempty"` // of volumes and snapshots
@@ -18,10 +18,10 @@ type Quota struct {
 	Backups   *int `json:"backups,omitempty"`
 }
 
-// usage is what a project uses, or what it may use.
+// usage is a project's use, or its limits.
 type usage struct{ volumes, gigabytes, snapshots, backups, backupGigabytes int }
 
-// generous is the quota of a project for which an admin has said nothing.
+// generous is the default quota of a project.
 func generous() usage {
 	return usage{volumes: 100, gigabytes: 1000, snapshots: 100, backups: 100, backupGigabytes: 1000}
 }
@@ -50,11 +50,11 @@ func (s *Service) used(projectID string) (sum usage) {
 	return sum
 }
 
-// checkQuota refuses what a project may not have beside what it has. The caller holds the mutex.
+// checkQuota refuses an addition beyond a project's quota. The caller holds the mutex.
 func (s *Service) checkQuota(projectID string, more usage) error {
 	limit, used := s.quotaOf(projectID), s.used(projectID)
 	exceeds := func(more, used, limit int) bool { return more > 0 && limit >= 0 && used+more > limit }
-	switch { // as Cinder: of what is full at the same time it names the room first
+	switch { // as Cinder: of several full quotas it names the room first
 	case exceeds(more.gigabytes, used.gigabytes, limit.gigabytes):
 		return fault.New(fault.TooLarge, "VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested %dG, "+
 			"quota is %dG and %dG has been consumed.", more.gigabytes, limit.gigabytes, used.gigabytes)

@@ -28,15 +28,15 @@ const (
 	StatusInUse     = "in-use"
 )
 
-// Volume is what is known of a volume.
+// Volume is the record of a volume.
 type Volume struct {
 	ID, ProjectID, UserID, Name, Description string
 	SizeGB                                   int
 	Type                                     string // its name
 	Zone                                     string // "" is the first of the cloud's
-	SnapshotID, SourceID                     string // what its data were copied from
+	SnapshotID, SourceID                     string // the source of its data
 	ReadOnly, Bootable                       bool
-	ImageID, ImageName                       string // what the disk was made of on which its data build, "" for none
+	ImageID, ImageName                       string // the image from which its data descend, "" for none
 	Metadata                                 map[string]string
 	Attachment                               *Attachment // nil while no server has it
 	CreatedAt, UpdatedAt                     time.Time
@@ -58,7 +58,7 @@ func (v Volume) Status() string {
 
 func (s *Service) zone(volume Volume) string { return cmp.Or(volume.Zone, s.zones[0]) }
 
-// sameZone has a copy be where the volume is of which it is made, as Cinder does unless its operator says otherwise (cloned_volume_same_az).
+// sameZone places a copy in the zone of its source, as Cinder does by default (cloned_volume_same_az).
 func (s *Service) sameZone(made *Volume, of, kind string) error {
 	original, _ := s.volumes.Get(of)
 	zone := s.zone(original)
@@ -75,7 +75,7 @@ func (s *Service) ZoneOf(projectID, id string) (string, error) {
 	return s.zone(volume), err
 }
 
-// CreateVolume says what volume is wanted. With an ID making it again finds it.
+// CreateVolume describes a new volume. With an ID a repetition finds it.
 type CreateVolume struct {
 	ID               string            `json:"-"`
 	Name             string            `json:"name"`
@@ -170,7 +170,7 @@ func (s *Service) Create(ctx context.Context, projectID string, request CreateVo
 	return volume, s.volumes.Put(volume.ID, volume)
 }
 
-// makeFile makes the file of a volume, snapshot or backup: a sparse one, with what is in that of source when one is named.
+// makeFile makes the file of a volume, snapshot or backup: a sparse one, with the content of source when one is named.
 func (s *Service) makeFile(ctx context.Context, id, source string, gigabytes int) error {
 	if source != "" {
 		output, err := exec.CommandContext(ctx, "cp", "--sparse=always", "--reflink=auto", s.file(source), s.file(id)).CombinedOutput()
@@ -196,7 +196,7 @@ func (s *Service) Get(projectID, id string) (Volume, error) {
 	return volume, nil
 }
 
-// Change says what of a volume is to be other than it is; nil leaves it.
+// Change has the changes of a volume; nil leaves a field.
 type Change struct {
 	Name        *string           `json:"name"`
 	Description *string           `json:"description"`
@@ -204,7 +204,7 @@ type Change struct {
 	ReadOnly    *bool             `json:"-"`
 }
 
-// Update changes what a volume is called, and what is noted of it.
+// Update changes a volume's name, and its metadata.
 func (s *Service) Update(projectID, id string, change Change) (Volume, error) {
 	if _, err := s.Get(projectID, id); err != nil {
 		return Volume{}, err
@@ -304,7 +304,7 @@ func (s *Service) Attach(projectID, id, serverID, device string) error {
 	return errors.Join(err, refused)
 }
 
-// Keep says which volumes a server has still; its others are available again.
+// Keep sets the volumes of a server; its others are available again.
 func (s *Service) Keep(serverID string, ids []string) error {
 	for _, volume := range s.volumes.Where(func(one Volume) bool { return one.Attachment != nil && one.Attachment.ServerID == serverID }) {
 		if slices.Contains(ids, volume.ID) {
@@ -455,7 +455,7 @@ func (s *Service) deleteVolume(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// act does what POST /volumes/{id}/action asks for: an object whose one key is the action's name.
+// act performs POST /volumes/{id}/action: an object whose one key is the action's name.
 func (s *Service) act(w http.ResponseWriter, r *http.Request) error {
 	volume, err := s.visible(r)
 	if err != nil {
@@ -501,7 +501,7 @@ func (s *Service) showMetadata(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// updateMetadata adds to what is noted, or with PUT replaces it.
+// updateMetadata adds to the metadata, or with PUT replaces them.
 func (s *Service) updateMetadata(w http.ResponseWriter, r *http.Request) error {
 	volume, err := s.visible(r)
 	if err != nil {

@@ -1,6 +1,6 @@
 package fabric
 
-// AsNamespace lets tests open sockets and run programs inside what the fabric made.
+// AsNamespace lets tests open sockets and run programs inside the fabric's namespaces.
 var AsNamespace = asNamespace
 
 // GuardRules lets tests compare the firewall of a network.

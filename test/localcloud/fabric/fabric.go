@@ -1,18 +1,17 @@
-// Package fabric is the local cloud's data plane: networks, routers, floating addresses and the plugs of servers, made of the
-// kernel's own bridges, veth pairs, network namespaces and NAT.
+// Package fabric is the local cloud's data plane: networks, routers, floating addresses and the plugs of servers, made of the kernel's own bridges, veth
+// pairs, network namespaces and NAT.
 //
-// What stands for what:
+// The objects are:
 //
 //   - a network is a bridge in a namespace of its own, so that networks of different projects may have the same addresses;
 //   - a router is a namespace with one veth leg into each of its networks and one into the external network;
 //   - the external network is a bridge of the host, on which the host has the first address;
 //   - a floating address is a /32 on its router's external leg, with NAT in both directions;
-//   - a server is a namespace that the caller boots something in; its ports are veth legs with fixed MAC addresses;
+//   - a server is a namespace that the caller boots; its ports are veth legs with fixed MAC addresses;
 //   - a security group is rules of the bridge that a port is plugged into.
 //
-// Everything is declared and made idempotent: applying something again makes what is missing and touches nothing else, so that
-// a process that was killed just applies everything again. Everything carries one prefix in its name, by which DeleteAll finds
-// it, also when nothing else is known of it.
+// Everything is declared and made idempotent: applying an object again makes missing parts and changes nothing else, so that a process that was killed
+// just applies everything again. Everything carries one prefix in its name, by which DeleteAll finds it, also without other records.
 package fabric
 
 import (
@@ -34,9 +33,9 @@ import (
 // Prefix begins the name of everything the fabric makes on the machine.
 const Prefix = "blc-"
 
-// Config says where the fabric may work.
+// Config has the fabric's addresses and folders.
 type Config struct {
-	// StateDir keeps the record of what was changed outside the fabric's own things.
+	// StateDir has the record of changes outside the fabric's own objects.
 	StateDir string
 	// Prefix begins the names of all namespaces and of the host's interfaces; at most 6 letters, Prefix when empty. Two fabrics on
 	// one machine need different ones.
@@ -175,8 +174,8 @@ func (f *Fabric) overlapping(prefix netip.Prefix) (external netip.Prefix, overla
 	return netip.Prefix{}, false
 }
 
-// DeleteAll removes everything that carries the fabric's prefix, whoever made it, and undoes what the record says was changed
-// beside. It ends no process: servers are to be stopped before.
+// DeleteAll removes everything that carries the fabric's prefix, also objects of other processes, and undoes the recorded changes beside. It ends no
+// process: stop servers before.
 func (f *Fabric) DeleteAll(_ context.Context) error {
 	names, err := listNamespaces(f.config.Prefix)
 	if err != nil {

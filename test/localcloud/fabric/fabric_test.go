@@ -136,7 +136,7 @@ func (w world) apply(t *testing.T, f *fabric.Fabric) {
 	require.NoError(t, f.ApplyRouter(ctx, w.router))
 }
 
-// configure does what networkd does in a real server.
+// configure does the work of networkd in a real server.
 func (w world) configure(t *testing.T, f *fabric.Fabric) {
 	t.Helper()
 	for i, port := range w.ports {
@@ -208,7 +208,7 @@ func TestServersReachEachOtherTheHostAndAreReachedByFloatingAddresses(t *testing
 	w := newWorld(config.External, 1)
 	w.apply(t, f)
 	w.configure(t, f)
-	other := newWorld(config.External, 2) // the same addresses again, of somebody else
+	other := newWorld(config.External, 2) // the same addresses again, of another project
 	other.apply(t, f)
 	other.configure(t, f)
 

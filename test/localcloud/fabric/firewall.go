@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Guard is what the bridge lets through between a port and the rest of its network.
+// Guard is the filter of a port at the bridge.
 //
-// It is kept where the bridge is, which the privileged server behind the port cannot reach. What a port was let to send is
-// answered, and what was let in goes on, whatever the rules become: they decide on new connections only.
+// It is at the bridge, which the privileged server behind the port cannot reach. Answers to admitted packets pass, and admitted connections continue when
+// the rules change: rules decide on new connections only.
 type Guard struct {
 	PortID  string
 	Allowed []Source // as whom the server may speak; everything else it sends is dropped
-	Ingress []Match  // what may come in; nothing when empty
+	Ingress []Match  // the admitted packets; none when empty
 	Egress  []Match
 }
 
@@ -38,8 +38,8 @@ type Match struct {
 	Remote   []netip.Prefix // where it comes from or goes to, of the same version of IP; anywhere when empty
 }
 
-// memory are the tables of what is going on, by the port's index and the port's own side first, so that both directions of a
-// connection have one key. They stay when the rules change.
+// memory are the tables of admitted connections, by the port's index and the port's own side first, so that both directions of a connection have one key.
+// They stay when the rules change.
 //
 // The kernel's own connection tracking is not used: for bridges it is an option that many kernels were built without.
 const memory = `	set connectionsSIX {
@@ -74,8 +74,8 @@ const memory = `	set connectionsSIX {
 	}
 `
 
-// known lets pass what belongs to something that was let pass before. A SYN always begins something new. What quotes a packet in an
-// ICMP error cannot be looked up, so those errors pass.
+// known admits packets of admitted connections. A SYN always begins a new one. The packet that an ICMP error quotes cannot be looked up, so these errors
+// pass.
 const known = `		LATER PART @fragmentsSIX return
 		LATER drop
 		tcp flags & (fin | rst) != 0 TCP @connectionsSIX update @closingSIX { TCP timeout 2m } delete @connectionsSIX { TCP }
@@ -87,7 +87,7 @@ const known = `		LATER PART @fragmentsSIX return
 		PROTOCOL != { CONTROL, tcp, udp } OTHER @othersSIX update @othersSIX { OTHER timeout 10m } goto CHAIN-passed
 `
 
-// begun remembers what a rule let pass. A TCP connection that is not answered is forgotten soon.
+// begun records connections that a rule admitted. A TCP connection that is not answered is dropped soon.
 const begun = `		tcp flags & (syn | ack) != 0 update @connectionsSIX { TCP timeout 2m } delete @closingSIX { TCP }
 		PROTOCOL udp update @datagramsSIX { UDP timeout 3m }
 		ICMP type echo-request update @echoesSIX { ECHO timeout 30s }
@@ -99,8 +99,8 @@ const begun = `		tcp flags & (syn | ack) != 0 update @connectionsSIX { TCP timeo
 const passed = `		MORE update @fragmentsSIX { PART timeout 30s }
 `
 
-// What goes through whatever the rules say, as Neutron lets it (ICMPV6_ALLOWED_INGRESS_TYPES and _EGRESS_TYPES of its constants):
-// without neighbour discovery there is no IPv6, and without DHCPv6 no address.
+// Packets that pass independently of the rules, as in Neutron (ICMPV6_ALLOWED_INGRESS_TYPES and _EGRESS_TYPES of its constants): without neighbour
+// discovery there is no IPv6, and without DHCPv6 no address.
 const (
 	alwaysSent     = "\t\ticmpv6 type { 130-133, 135, 136, 143 } return\n\t\tudp sport 546 udp dport 547 return\n"
 	alwaysReceived = "\t\ticmpv6 type { 130, 134-136 } return\n\t\tudp sport 547 udp dport 546 return\n"
@@ -132,7 +132,7 @@ func newDirection(six bool, suffix, chain, name, index, local, remote, localPort
 	)}
 }
 
-// write gives the chains of a direction. Each of the ports has the rules of its guard; first is what the chain begins with.
+// write writes the chains of a direction. Each of the ports has the rules of its guard; first begins the chain.
 func (d direction) write(b *strings.Builder, first string, ports []string, rules func(i int) []Match) {
 	fmt.Fprintf(b, "\tchain %s-passed {\n%s\t}\n", d.chain, d.fill.Replace(passed))
 	fmt.Fprintf(b, "\tchain %s-begun {\n%s\t}\n", d.chain, d.fill.Replace(begun))
@@ -173,8 +173,8 @@ func (m Match) text(remote string) string {
 	return b.String()
 }
 
-// guardRules is the whole firewall of a network's bridge; loaded in one go, it takes the place of the one before without a gap
-// and without forgetting what goes on. Of IPv6 it has nothing where no port has an address of it.
+// guardRules is the whole firewall of a network's bridge; loaded in one go, it replaces the former one without a gap and without losing admitted
+// connections. It has rules of IPv6 only if a port has an address of it.
 func guardRules(table string, name func(portID string) string, guards []Guard) string {
 	guards = slices.SortedFunc(slices.Values(guards), func(a, b Guard) int { return cmp.Compare(a.PortID, b.PortID) })
 	ports := make([]string, len(guards))
@@ -206,7 +206,7 @@ func guardRules(table string, name func(portID string) string, guards []Guard) s
 	for i, guard := range guards {
 		fmt.Fprintf(&b, "\t\tiifname %q jump {\n", ports[i])
 		for _, source := range guard.Allowed {
-			nobody := netip.PrefixFrom(netip.IPv4Unspecified(), 32) // who asks whether an address is free (RFC 5227) speaks as nobody
+			nobody := netip.PrefixFrom(netip.IPv4Unspecified(), 32) // a probe for a free address (RFC 5227) has no sender address
 			addresses := source.of(false)
 			fmt.Fprintf(&b, "\t\t\tether saddr %s arp saddr ether %s arp saddr ip { %s } return\n", source.MAC, source.MAC, join(append([]netip.Prefix{nobody}, addresses...)))
 			if len(addresses) > 0 {
@@ -219,7 +219,7 @@ func guardRules(table string, name func(portID string) string, guards []Guard) s
 		b.WriteString("\t\t\tdrop\n\t\t}\n")
 	}
 	b.WriteString("\t}\n")
-	// The host itself is a neighbour on the external network's bridge only: what it sends and gets is not forwarded.
+	// The host itself is a neighbour on the external network's bridge only: its packets are not forwarded.
 	for _, hook := range []struct {
 		name           string
 		sent, received bool
@@ -237,9 +237,8 @@ func guardRules(table string, name func(portID string) string, guards []Guard) s
 	return b.String()
 }
 
-// writeSpeaker6 lets a MAC address speak as these addresses of IPv6 and as its own link-local one, from which neighbours and routers are
-// looked for, and as nobody where it asks whether an address is free (RFC 4862, 5.4). It announces no other's address, itself as no
-// router, and gives nobody an address.
+// writeSpeaker6 lets a MAC address send from these addresses of IPv6, from its own link-local one, for discovery of neighbours and routers, and from none
+// in a probe for a free address (RFC 4862, 5.4). It may not announce other addresses, announce itself as a router, or give out addresses.
 func writeSpeaker6(b *strings.Builder, mac string, addresses []netip.Prefix) {
 	addresses = append([]netip.Prefix{netip.PrefixFrom(linkLocal(mac), 128)}, addresses...)
 	targets := make([]string, len(addresses))
@@ -344,7 +343,7 @@ func nft(namespace, rules string) error {
 	return nil
 }
 
-// join lists prefixes for nft, which refuses those that overlap.
+// join lists prefixes for nft, which refuses overlapping ones.
 func join(prefixes []netip.Prefix) string {
 	sorted := slices.SortedFunc(slices.Values(prefixes), func(a, b netip.Prefix) int {
 		return cmp.Or(cmp.Compare(a.Bits(), b.Bits()), a.Addr().Compare(b.Addr()))

@@ -20,7 +20,7 @@ import (
 	"github.com/burano/burano/test/localcloud/fabric"
 )
 
-// How long what is to come may take on a busy machine, and how long is waited for what is not to come.
+// Time limits on a busy machine: for expected events, and for the absence of unexpected ones.
 const (
 	patiently = 10 * time.Second
 	shortly   = 700 * time.Millisecond
@@ -33,7 +33,7 @@ func tcp(port int) fabric.Match {
 	return fabric.Match{Protocol: 6, Ports: [2]uint16{uint16(port), uint16(port)}}
 }
 
-// guard lets a server of the world speak as itself to anybody, and lets in what ingress matches.
+// guard lets a server of the world send from its own address to any, and admits the packets of ingress.
 func (w world) guard(i int, ingress ...fabric.Match) fabric.Guard {
 	own := netip.PrefixFrom(w.fixed[i].Addr(), 32)
 	return fabric.Guard{PortID: w.ports[i].ID, Allowed: []fabric.Source{{MAC: w.ports[i].MAC, Addresses: []netip.Prefix{own}}}, Ingress: ingress, Egress: anything}
@@ -138,7 +138,7 @@ func ping(namespace string, to netip.Addr, size int, limit time.Duration) error 
 func TestAGuardedPortLetsInWhatItsRulesSayAndAnswersToWhatItSent(t *testing.T) {
 	f, config := start(t)
 	w, other := newWorld(config.External, 1), newWorld(config.External, 2)
-	for _, one := range []world{w, other} { // the second with the same addresses, of somebody else, and open
+	for _, one := range []world{w, other} { // the second with the same addresses, of another project, and open
 		one.apply(t, f)
 		one.configure(t, f)
 	}
@@ -197,7 +197,7 @@ func TestConnectionsOutliveTheRulesAndTheProcess(t *testing.T) {
 	inward.hears(t, "after the rule is gone")
 	silent(t, namespace(1), w.fixed[0].Addr(), port, "a new one")
 
-	// One side has nothing more to say and hears the rest.
+	// One side has finished sending and receives the rest.
 	require.NoError(t, inward.Conn.(*net.TCPConn).CloseWrite())
 	_, err = inward.lines.ReadString('\n')
 	require.ErrorIs(t, err, io.EOF)

@@ -13,9 +13,8 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// MAC is the hardware address of an IP address in a network, in the range Neutron uses. It is the same each time, so that
-// whoever comes back with the address of somebody who left is not looked for where that one was: neighbours keep their entries
-// for half a minute.
+// MAC is the hardware address of an IP address in a network, in the range Neutron uses. It is the same each time, so that a new holder of an address is
+// not looked for at the former holder's MAC: neighbours keep their entries for half a minute.
 func MAC(networkID string, address netip.Addr) net.HardwareAddr { return macOf(networkID, address) }
 
 func macOf(network string, address netip.Addr) net.HardwareAddr {
@@ -32,7 +31,7 @@ type plug struct {
 	mtu    int
 }
 
-// ensurePlug makes the pair, or mends what differs. near and far are connections to the two namespaces.
+// ensurePlug makes the pair, or repairs differences. near and far are connections to the two namespaces.
 func ensurePlug(near, far *netlink.Handle, farNS netns.NsHandle, p plug) (netlink.Link, error) {
 	bridge, err := near.LinkByName(p.bridge)
 	if err != nil {
@@ -40,7 +39,7 @@ func ensurePlug(near, far *netlink.Handle, farNS netns.NsHandle, p plug) (netlin
 	}
 	nearLink, nearErr := near.LinkByName(p.near)
 	farLink, farErr := far.LinkByName(p.far)
-	// A veth's peer index tells whether these two are one pair, also across namespaces.
+	// A veth's peer index shows whether these two are one pair, also across namespaces.
 	whole := nearErr == nil && farErr == nil && nearLink.Attrs().ParentIndex == farLink.Attrs().Index && farLink.Attrs().ParentIndex == nearLink.Attrs().Index
 	if !whole {
 		if nearErr == nil {
@@ -154,7 +153,7 @@ func setAddresses(h *netlink.Handle, link netlink.Link, wanted []netip.Prefix) e
 	return nil
 }
 
-// setNeighbours gives link exactly these permanent neighbours among those that mine says are the caller's to decide on.
+// setNeighbours gives link exactly these permanent neighbours among the ones for which mine is true.
 func setNeighbours(h *netlink.Handle, link netlink.Link, wanted map[netip.Addr]net.HardwareAddr, mine func(netlink.Neigh) bool) error {
 	index := link.Attrs().Index
 	have, err := Dump(func() ([]netlink.Neigh, error) { return h.NeighList(index, netlink.FAMILY_ALL) })

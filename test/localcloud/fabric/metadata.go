@@ -8,8 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// metadata is the address at which servers look for what the cloud tells them. Every router has it, so that it answers its own
-// networks only, and sees each server's own address.
+// metadata is the address of the metadata service. Every router has it, so that it answers its own networks only, and sees each server's own address.
 var metadata = netip.AddrFrom4([4]byte{169, 254, 169, 254})
 
 // applyMetadata gives a router the metadata address.

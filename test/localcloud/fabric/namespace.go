@@ -19,7 +19,7 @@ import (
 // namespaces is the folder in which ip(8) keeps named network namespaces, each a file with the namespace mounted on it.
 const namespaces = "/run/netns"
 
-// record is what the fabric changed outside its own things; it is written before the change.
+// record has the fabric's changes outside its own objects; it is written before the change.
 type record struct {
 	Mounted bool // namespaces was made a mount
 	Created bool // namespaces was made
@@ -27,7 +27,7 @@ type record struct {
 
 func (f *Fabric) recordPath() string { return filepath.Join(f.config.StateDir, "fabric.json") }
 
-// ensureNamespace makes the named network namespace, with its loopback up, and says whether it was missing.
+// ensureNamespace makes the named network namespace, with its loopback up, and reports whether it was missing.
 func (f *Fabric) ensureNamespace(name string) (made bool, err error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -38,7 +38,7 @@ func (f *Fabric) ensureNamespace(name string) (made bool, err error) {
 	if err := f.prepareFolder(); err != nil {
 		return false, fmt.Errorf("make namespace %s: %w", name, err)
 	}
-	// A file without a namespace on it is what a crash between the two steps leaves.
+	// A crash between the two steps leaves a file without a namespace on it.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o444)
 	if err != nil {
 		return false, fmt.Errorf("make namespace %s: %w", name, err)
@@ -92,8 +92,8 @@ func (f *Fabric) deleteNamespace(name string) error {
 	return nil
 }
 
-// prepareFolder makes /run/netns a shared mount as ip(8) does. If it came to that later, by the first `ip netns add` of
-// somebody else, then the namespaces made before would be mounted twice and could not be removed again.
+// prepareFolder makes /run/netns a shared mount as ip(8) does. If another `ip netns add` did that later, the earlier namespaces would be mounted twice and
+// could not be removed again.
 func (f *Fabric) prepareFolder() error {
 	done := record{}
 	if _, err := os.Stat(namespaces); errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +129,7 @@ func (f *Fabric) prepareFolder() error {
 	return nil
 }
 
-// forgetMount undoes prepareFolder, unless somebody else's namespaces are there now.
+// forgetMount undoes prepareFolder, unless namespaces of others are there now.
 func (f *Fabric) forgetMount() error {
 	data, err := os.ReadFile(f.recordPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +157,7 @@ func (f *Fabric) forgetMount() error {
 		}
 	}
 	if done.Created {
-		// What others put there meanwhile stays.
+		// Namespaces that others made meanwhile stay.
 		if err := os.Remove(namespaces); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
 			return fmt.Errorf("remove %s: %w", namespaces, err)
 		}
@@ -197,7 +197,7 @@ func inNamespace(name string, work func(h *netlink.Handle, ns netns.NsHandle) er
 	return work(h, ns)
 }
 
-// asNamespace runs work on a thread that is in the named namespace. What work starts belongs there too.
+// asNamespace runs work on a thread in the named namespace. Goroutines and processes that work starts belong there too.
 func asNamespace(name string, work func() error) error {
 	ns, err := netns.GetFromName(name)
 	if err != nil {
@@ -241,7 +241,7 @@ func isNamespace(path string) bool {
 	return unix.Statfs(path, &stat) == nil && stat.Type == unix.NSFS_MAGIC
 }
 
-// isMount asks the kernel: a bind mount has the device of what it shows, and the table of mounts also has what is hidden below others.
+// isMount asks the kernel: a bind mount has the device of its source, and the table of mounts also has hidden mounts below others.
 func isMount(path string) (bool, error) {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, 0, &stat); errors.Is(err, fs.ErrNotExist) {

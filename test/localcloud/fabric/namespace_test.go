@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/test/localcloud/fabric"
 )
 
-// inside says to this program, started again, that /run is one of its own.
+// inside marks a second run of this program in which /run is its own.
 const inside = "FABRIC_TEST_OWN_RUN"
 
 func TestTheFolderOfNamespacesIsAsItWasWhenEverythingIsDeleted(t *testing.T) {
@@ -47,9 +47,9 @@ func TestTheFolderOfNamespacesIsAsItWasWhenEverythingIsDeleted(t *testing.T) {
 	newWorld(config.External, 1).apply(t, f)
 	require.NotEqual(t, before, look())
 
-	f, err := fabric.New(config) // whoever deletes need not be who made
+	f, err := fabric.New(config) // the deleting process may be another one
 	require.NoError(t, err)
-	// Namespaces that somebody makes meanwhile must not keep ours.
+	// Namespaces of others meanwhile must not block ours.
 	output, err := exec.Command("ip", "netns", "add", "meanwhile").CombinedOutput()
 	require.NoError(t, err, string(output))
 	output, err = exec.Command("ip", "netns", "del", "meanwhile").CombinedOutput()

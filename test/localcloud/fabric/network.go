@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// bridge is what every network's bridge is called in its namespace.
+// bridge is the name of every network's bridge in its namespace.
 const bridge = "br0"
 
 // Network is one layer-2 network.
@@ -85,8 +85,7 @@ func (f *Fabric) DeleteServer(_ context.Context, id string) error {
 	return f.deleteNamespace(f.ServerNamespace(id))
 }
 
-// Plug connects a server to a network; both must have been applied. The plug has its MAC address and is up; what addresses it
-// gets is the server's own business.
+// Plug connects a server to a network; both must have been applied. The plug has its MAC address and is up; the server configures its addresses itself.
 func (f *Fabric) Plug(_ context.Context, p Port) error {
 	mac, err := net.ParseMAC(p.MAC)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 type Router struct {
 	ID          string
 	Gateway     *Leg // in the external network
-	SNAT        bool // what goes out through the gateway and has no floating address gets the gateway's
+	SNAT        bool // packets to the outside from addresses without a floating one get the gateway's
 	Interfaces  []Leg
 	FloatingIPs []FloatingIP
 }
@@ -37,7 +37,7 @@ type Leg struct {
 	Neighbours map[netip.Addr]string
 }
 
-// FloatingIP is an external address that stands for an internal one.
+// FloatingIP maps an external address to an internal one.
 type FloatingIP struct{ Floating, Fixed netip.Addr }
 
 // RouterNamespace is the name of a router's namespace.
@@ -48,7 +48,7 @@ func (l Leg) name(kind string) string { return kind + short(l.PortID) }
 // The legs' names in the router, as Neutron's: qr is a leg into a network, qg the one outside.
 const inside, outside = "qr-", "qg-"
 
-// ApplyRouter makes a router be what r says, and only that. Its networks must have been applied.
+// ApplyRouter applies the state r to a router. Its networks must have been applied.
 func (f *Fabric) ApplyRouter(_ context.Context, r Router) error {
 	name := f.RouterNamespace(r.ID)
 	defer f.lock(name)()
@@ -235,9 +235,8 @@ func (f *Fabric) applyGateway(h *netlink.Handle, ns netns.NsHandle, r Router) er
 	return f.setHostNeighbours(mac, own, routes)
 }
 
-// setHostNeighbours tells the host which external addresses are behind this MAC. A floating address moves between routers, and
-// the host would look for it at the old one for half a minute. routes are the networks of IPv6 behind it, by the address of the router
-// that has them; one to which the host has a way already keeps that.
+// setHostNeighbours sets the host's entries for external addresses behind this MAC. A floating address moves between routers, and the host would look for
+// it at the old one for half a minute. routes are the networks of IPv6 behind it, by the address of their router; an existing route of the host stays.
 func (f *Fabric) setHostNeighbours(mac net.HardwareAddr, addresses map[netip.Addr]net.HardwareAddr, routes map[netip.Prefix]netip.Addr) error {
 	defer f.lock(f.ExternalBridge())()
 	h, err := netlink.NewHandle(syscall.NETLINK_ROUTE)

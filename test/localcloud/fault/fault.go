@@ -34,7 +34,7 @@ const (
 	delay      = time.Second
 )
 
-// Fault is what one call meets.
+// Fault is the fault of one call.
 type Fault struct {
 	Method string `json:"method,omitempty"` // "" for any
 	Path   string `json:"path,omitempty"`   // regular expression for the whole path with its service, "" for any
@@ -50,10 +50,10 @@ type Call struct {
 	Method  string `json:"method"`
 	Path    string `json:"path"`
 	Request string `json:"request,omitempty"`
-	Fault   Kind   `json:"fault,omitempty"` // what it met
+	Fault   Kind   `json:"fault,omitempty"` // its fault
 }
 
-// Faults are those that were ordered and did not happen yet, and the calls since the last Clear. It is safe for concurrent use.
+// Faults are the ordered ones that did not happen yet, and the calls since the last Clear. It is safe for concurrent use.
 type Faults struct {
 	mutex   sync.Mutex
 	ordered []*order
@@ -107,14 +107,14 @@ func (f *Faults) Pending() []Fault {
 	return pending
 }
 
-// Calls are those that were recorded.
+// Calls returns the recorded calls.
 func (f *Faults) Calls() []Call {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return slices.Clone(f.calls)
 }
 
-// meet records a call and returns what it meets, "" for nothing.
+// meet records a call and returns its fault, "" for none.
 func (f *Faults) meet(r *http.Request) (kind Kind) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -137,7 +137,7 @@ func (f *Faults) meet(r *http.Request) (kind Kind) {
 	return kind
 }
 
-// on tells whether a fault may meet a call with this id of a request.
+// on reports whether a fault applies to a call with this id of a request.
 func (f Fault) on(id string) bool {
 	return f.Request == "" || f.Request == id || f.Request == "*" && id != ""
 }
@@ -189,14 +189,14 @@ func reset(w http.ResponseWriter) {
 	_ = connection.Close()
 }
 
-// nowhere takes an answer that nobody gets.
+// nowhere discards an answer.
 type nowhere struct{ header http.Header }
 
 func (n nowhere) Header() http.Header            { return n.header }
 func (n nowhere) Write(text []byte) (int, error) { return len(text), nil }
 func (n nowhere) WriteHeader(int)                {}
 
-// ServeHTTP orders faults (POST of a list), answers those that did not happen and the calls (GET), and forgets both (DELETE).
+// ServeHTTP orders faults (POST of a list), returns pending ones and the calls (GET), and clears both (DELETE).
 func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:

@@ -43,7 +43,7 @@ func (s *Service) upload(w http.ResponseWriter, r *http.Request) error {
 	done, err := s.receive(r.Context(), image, r.Body)
 	if err != nil {
 		s.log.WarnContext(r.Context(), "image upload failed", "image", image.ID, "error", err)
-		// The request may be what broke: the undoing must not end with it.
+		// The request may be broken: the undoing must not end with it.
 		if undone := s.undoUpload(context.WithoutCancel(r.Context()), image.ID); undone != nil {
 			return errors.Join(err, undone)
 		}
@@ -100,7 +100,7 @@ func (s *Service) receive(ctx context.Context, image Image, body io.Reader) (rec
 			return received{}, fmt.Errorf("import: %w", err)
 		}
 	}
-	// The reader of a tar stops at its end mark; what follows is still part of the data.
+	// The reader of a tar stops at its end mark; the rest is still part of the data.
 	if _, err := io.Copy(io.Discard, everything); err != nil {
 		return received{}, fmt.Errorf("receive: %w", err)
 	}
@@ -125,7 +125,7 @@ func (s *Service) undoUpload(ctx context.Context, id string) error {
 	return err
 }
 
-// Restore gives the hypervisor again what it has lost of the active images.
+// Restore gives the hypervisor active images that it has lost.
 func (s *Service) Restore(ctx context.Context) error {
 	for _, image := range s.images.All() {
 		if image.Status != StatusActive || image.ContainerFormat == formatDocker || s.store.HasImage(image.ID) {

@@ -1,6 +1,5 @@
-// Package glance is the image service of the local cloud, answered in the shapes of Glance v2
-// (https://docs.openstack.org/api-ref/image/v2/): it keeps what is known of images and hands their data to the hypervisor as it
-// arrives.
+// Package glance is the image service of the local cloud, answered in the shapes of Glance v2 (https://docs.openstack.org/api-ref/image/v2/): it stores
+// the records of images and passes their data to the hypervisor as they arrive.
 package glance
 
 import (
@@ -20,14 +19,14 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// ImageStore is what makes servers' disks of images: the hypervisor.
+// ImageStore makes servers' disks from images: the hypervisor.
 type ImageStore interface {
 	HasImage(imageID string) bool
 	ImportImage(ctx context.Context, imageID string, tar io.Reader) error
 	DeleteImage(ctx context.Context, imageID string) error
 }
 
-// Config says where images are kept and who gets their data.
+// Config has the folder of images and the receiver of their data.
 type Config struct {
 	StateDir string // folder for the table and the data, made when missing
 	Endpoint string // base of the cloud's addresses, such as "http://127.0.0.1:5050"
@@ -152,7 +151,7 @@ func forbidden(format string, args ...any) failure {
 	return failure{http.StatusForbidden, fmt.Sprintf(format, args...)}
 }
 
-// writeFailure writes the page that WebOb makes of an error, which is what Glance answers with.
+// writeFailure writes WebOb's page for an error, which is Glance's answer.
 func writeFailure(w http.ResponseWriter, f failure) {
 	title := fmt.Sprintf("%d %s", f.status, http.StatusText(f.status))
 	w.Header().Set("Content-Type", "text/html; charset=UTF-8")

@@ -60,7 +60,7 @@ type cloud struct {
 func start(t *testing.T) *cloud {
 	c := &cloud{t: t, dir: t.TempDir(), shelf: shelf{}}
 	server := httptest.NewServer(http.StripPrefix("/image", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The token's text says who is calling.
+		// The token's text names the caller.
 		project := r.Header.Get("X-Auth-Token")
 		caller := identity.Caller{ProjectID: project, Admin: project == "admin"}
 		c.Handler().ServeHTTP(w, r.WithContext(identity.With(r.Context(), caller)))
@@ -183,7 +183,7 @@ func TestABrokenUploadLeavesNoActiveImage(t *testing.T) {
 				return err == nil && got.Status == images.ImageStatusQueued && got.SizeBytes == 0 && got.Checksum == "" && os.IsNotExist(there)
 			}, waitFor, tick)
 			require.Empty(t, c.shelf)
-			// Glance may have been about to begin with what the client has given up already.
+			// Glance may have been about to begin a request that the client has cancelled.
 			require.Eventually(t, func() bool {
 				return imagedata.Upload(t.Context(), c.as("demo"), made.ID, bytes.NewReader(data)).ExtractErr() == nil
 			}, waitFor, tick)

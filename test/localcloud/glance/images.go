@@ -24,7 +24,7 @@ const (
 // formatDocker is the container format of images of containers: archives that Glance keeps, and no server is made of.
 const formatDocker = "docker"
 
-// Image is what is known of an image.
+// Image is the record of an image.
 type Image struct {
 	ID, Name, Status string
 	Visibility       string // public, community, shared or private
@@ -62,8 +62,7 @@ func (s *Service) Get(_ context.Context, id string) (Image, error) {
 	return image, nil
 }
 
-// Find returns the image that a project means by an id or a name, its own before those of others. None, or several of that
-// name, is a fault.
+// Find returns the image that a project refers to by an id or a name, its own before others'. None, or several of that name, is a fault.
 func (s *Service) Find(_ context.Context, projectID, ref string) (Image, error) {
 	if image, ok := s.images.Get(ref); ok && image.usableBy(projectID) {
 		return image, nil
@@ -368,7 +367,7 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// isUUID tells whether text is a UUID with hyphens. An image's id becomes a file name, so nothing else is let through.
+// isUUID reports whether text is a UUID with hyphens. An image's id becomes a file name, so nothing else is accepted.
 func isUUID(text string) bool {
 	if len(text) != 36 {
 		return false

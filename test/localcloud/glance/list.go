@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// What stands in a list's query without being a filter.
+// Parameters of a list's query that are no filters.
 var listControls = []string{"limit", "marker", "sort", "sort_key", "sort_dir", "member_status", "created_at", "updated_at"}
 
 const maxPage = 1000

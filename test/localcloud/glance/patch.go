@@ -91,7 +91,7 @@ func (i *Image) apply(caller identity.Caller, o operation) error {
 	}
 }
 
-// isBase tells whether a name is an attribute that every image has.
+// isBase reports whether a name is an attribute that every image has.
 func isBase(name string) bool {
 	_, ok := Image{}.body()[name]
 	return ok

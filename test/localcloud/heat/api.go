@@ -278,7 +278,7 @@ func (s *Service) serveValidate(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Service) serveList(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	// Heat (Zed) looks for what else is asked for in the table of tags.
+	// Heat (Zed) looks for other parameters in the table of tags.
 	if query.Has("tags") && slices.ContainsFunc([]string{"id", "name", "stack_name", "status", "action"}, query.Has) {
 		return &Error{Status: 500, Type: "RemoteError"}
 	}
@@ -345,7 +345,7 @@ func sortStacks(shown []map[string]any, query url.Values) {
 	})
 }
 
-// explanations are what Heat says of each status.
+// explanations are Heat's texts for each status.
 var explanations = map[int][2]string{
 	400: {"Bad Request", "The server could not comply with the request since it is either malformed or otherwise incorrect."},
 	403: {"Forbidden", "Access was denied to this resource."},

@@ -7,8 +7,8 @@ import (
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
-// Compute is what Heat needs of Nova. Errors that are faults (package fault) become the reason of a failed resource as they are;
-// a server or key pair that is not there is a NotFound. The context carries the stack's owner as caller.
+// Compute is Heat's view of Nova. Errors that are faults (package fault) become the reason of a failed resource as they are; a missing server or key pair
+// is a NotFound. The context carries the stack's owner as caller.
 type Compute interface {
 	// CheckImage and CheckFlavor are faults when there is none of this name or id.
 	CheckImage(ctx context.Context, projectID, ref string) error
@@ -33,12 +33,12 @@ type Compute interface {
 	// CreateKeyPair takes a public key, or makes a pair when it is "" and returns the private key too.
 	CreateKeyPair(ctx context.Context, projectID, name, publicKey string) (KeyPair, error)
 	DeleteKeyPair(ctx context.Context, projectID, name string) error
-	// CreateServerGroup gives the group this id; one that has it already is the one that is wanted.
+	// CreateServerGroup gives the group this id; an existing one with it is the wanted one.
 	CreateServerGroup(ctx context.Context, projectID, id, name, policy string) error
 	DeleteServerGroup(ctx context.Context, projectID, id string) error
 }
 
-// ServerRequest says what server is wanted; flavor and image by name or id.
+// ServerRequest describes a new server; flavor and image by name or id.
 type ServerRequest struct {
 	Name, Flavor, Image, KeyName string
 	UserData                     []byte
@@ -58,7 +58,7 @@ type ServerVolume struct {
 	Boots      bool // the server runs from it
 }
 
-// Volumes is what Heat needs of Cinder; *cinder.Service is one.
+// Volumes is Heat's view of Cinder; *cinder.Service is one.
 type Volumes interface {
 	Create(ctx context.Context, projectID string, request cinder.CreateVolume) (cinder.Volume, error)
 	Get(projectID, id string) (cinder.Volume, error)
@@ -68,7 +68,7 @@ type Volumes interface {
 	Show(volume cinder.Volume) map[string]any
 }
 
-// Server is what Nova says of a server.
+// Server is Nova's record of a server.
 type Server struct {
 	ID, Name string
 	Status   string         // BUILD, ACTIVE, ERROR, …
@@ -79,7 +79,7 @@ type Server struct {
 // KeyPair is a key pair; PrivateKey is known only when it was just made.
 type KeyPair struct{ Name, PublicKey, PrivateKey string }
 
-// Network is what Heat needs of Neutron; *neutron.Service is one.
+// Network is Heat's view of Neutron; *neutron.Service is one.
 type Network interface {
 	Networks(projectID string) []neutron.Network
 	CreateNetwork(ctx context.Context, projectID string, request neutron.NetworkRequest) (neutron.Network, error)

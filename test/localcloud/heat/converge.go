@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/catalog/hot"
 )
 
-// run does what the stack's row says is in progress, to its end, and then the rollback if that is wanted.
+// run completes the operation in progress in the stack's row, and then the rollback if that is wanted.
 func (s *Service) run(ctx context.Context, id string) {
 	for again := true; again; {
 		stack, ok := s.stacks.Get(id)
@@ -43,7 +43,7 @@ func (s *Service) act(ctx context.Context, stack Stack) error {
 	if stack.Action == actionDelete || stack.Action == actionRollback && stack.Previous == nil {
 		return s.deleteEverything(ctx, stack.ID)
 	}
-	return s.converge(ctx, stack.ID) // also the rollback of an update, whose target is what was before
+	return s.converge(ctx, stack.ID) // also the rollback of an update, whose target is the former state
 }
 
 // finish notes the end of an operation. again is true when it failed and its rollback is in progress now.
@@ -85,8 +85,8 @@ func (s *Service) finish(stack Stack, err error) (again bool, _ error) {
 
 func titleOf(action string) string { return action[:1] + strings.ToLower(action[1:]) }
 
-// converge makes a stack's resources be what its target says: first, each as soon as those it needs are ready, it makes and
-// changes, then it deletes what is no longer wanted. After the first failure it begins nothing new, and returns that failure.
+// converge applies the target of a stack to its resources. First it makes and changes each as soon as its dependencies are ready, then it deletes unwanted
+// ones. After the first failure it begins nothing new, and returns that failure.
 func (s *Service) converge(ctx context.Context, id string) error {
 	stack, _ := s.stacks.Get(id)
 	template, err := parseTemplate(stack.Target.Template)
@@ -139,7 +139,7 @@ func (s *Service) converge(ctx context.Context, id string) error {
 	return s.deleteResources(ctx, stack, unwanted)
 }
 
-// scope is what the functions of a stack's template find.
+// scope is the scope of functions in a stack's template.
 func (s *Service) scope(ctx context.Context, of func() Stack, values map[string]any, files map[string]string) hot.Scope {
 	find := func(name string) (Stack, *Resource, error) {
 		stack := of()
@@ -168,7 +168,7 @@ func (s *Service) scope(ctx context.Context, of func() Stack, values map[string]
 	}
 }
 
-// ensure makes one resource be what its definition says; all that it needs is ready.
+// ensure applies a definition to one resource; its dependencies are ready.
 func (s *Service) ensure(ctx context.Context, id, name string, definition Definition, needs []string, scope hot.Scope) error {
 	stack, _ := s.stacks.Get(id)
 	kind := s.types[definition.Type]
@@ -182,7 +182,7 @@ func (s *Service) ensure(ctx context.Context, id, name string, definition Defini
 		metadata, err = resolve(definition.Metadata, scope)
 	}
 	current := stack.Resources[name]
-	if err != nil && current != nil { // what is there is as good as it was
+	if err != nil && current != nil { // the present one is as good as before
 		return &failure{kind: kindOf(err), resource: name, action: actionUpdate, err: err}
 	}
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Service) adapt(ctx context.Context, stack Stack, current *Resource, kin
 		return true, s.create(ctx, stack, current)
 	}
 	if len(differing) == 0 && current.Status == complete {
-		// Heat looks for what its properties name all the same, and fails when that has gone.
+		// Heat looks up the objects that its properties name nevertheless, and fails when one is gone.
 		if kind.refers != nil {
 			if err := kind.refers(s.job(stack, current, properties)); err != nil {
 				return true, s.failUnlessCancelled(ctx, stack.ID, current, actionUpdate, err)
@@ -279,7 +279,7 @@ func (s *Service) deleteEverything(ctx context.Context, id string) error {
 	return s.deleteResources(ctx, stack, append(slices.Clone(stack.Leftovers), slices.Collect(maps.Values(stack.Resources))...))
 }
 
-// deleteResources deletes each as soon as those that need it are gone. What does not depend on a failure goes all the same.
+// deleteResources deletes each as soon as its dependents are gone. Resources that do not depend on a failure are still deleted.
 func (s *Service) deleteResources(ctx context.Context, stack Stack, unwanted []*Resource) error {
 	gone, after := map[string]chan struct{}{}, hot.Graph{}
 	for _, resource := range unwanted {
@@ -295,7 +295,7 @@ func (s *Service) deleteResources(ctx context.Context, stack Stack, unwanted []*
 	}
 	var first firstError
 	var mutex sync.Mutex
-	stuck := map[string]bool{} // ids of what is still there
+	stuck := map[string]bool{} // ids of the remaining ones
 	var group sync.WaitGroup
 	for _, resource := range unwanted {
 		group.Go(func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// This file is what Heat says of HOT's functions, which package hot evaluates.
+// This file is Heat's part of HOT's functions, which package hot evaluates.
 
 // conditional are the functions that came with conditions.
 var conditional = []string{"if", "equals", "not", "and", "or"}
@@ -54,7 +54,7 @@ func (t *Template) checkFunctions(value any, place string) error {
 	})
 }
 
-// since tells whether the template's version is this one or a later one.
+// since reports whether the template's version is this one or a later one.
 func (t *Template) since(version string) bool {
 	return slices.Index(versions, t.Version) >= slices.Index(versions, version)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Error is what a client did wrong, in Heat's words; Type is the name of Heat's exception.
+// Error is a client's fault, in Heat's words; Type is the name of Heat's exception.
 type Error struct {
 	Status        int
 	Type, Message string

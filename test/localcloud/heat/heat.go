@@ -1,13 +1,12 @@
-// Package heat is the local cloud's Orchestration API v1: stacks from HOT templates, whose resources are made through Nova and
-// Neutron in the order of their dependencies and as parallel as these allow.
+// Package heat is the local cloud's Orchestration API v1: stacks from HOT templates, whose resources are made through Nova and Neutron in the order of
+// their dependencies and as parallel as these allow.
 //
-// A stack is one row. An operation (create, update, delete) writes its target and its status first and then works in the
-// background, noting each resource's state in the row as it changes; what is interrupted goes on from there at the next Restore.
-// Resources of Neutron get their ids before they are made, so that nothing is made twice; a server that was being made is found
-// again by its name.
+// A stack is one row. An operation (create, update, delete) writes its target and its status first and then works in the background, recording each
+// resource's state in the row as it changes; interrupted work continues at the next Restore. Resources of Neutron get their ids before they are made, so
+// that nothing is made twice; a server that was being made is found again by its name.
 //
-// What each resource type can do is a table (resource types are values of resourceType). Stacks in stacks are there for groups only, and
-// there are no actions on stacks other than these three.
+// A table has the operations of each resource type (resource types are values of resourceType). Nested stacks exist for groups only, and there are no
+// actions on stacks other than these three.
 package heat
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// Config says where Heat keeps its state and through what it acts.
+// Config has Heat's state and the services that it uses.
 type Config struct {
 	StateDir string
 	Compute  Compute
@@ -35,7 +34,7 @@ type Config struct {
 	Now         func() time.Time // time.Now when nil
 }
 
-// Delegations makes trusts for who has a token, tells whether they are good still, and ends them.
+// Delegations makes trusts from tokens, checks whether they are still valid, and ends them.
 type Delegations interface {
 	Delegate(token string) (trustID string, ok bool)
 	Delegates(trustID string) bool
@@ -56,7 +55,7 @@ type Service struct {
 	running    map[string]*operation
 }
 
-// operation is what is being done to a stack now.
+// operation is a stack's present operation.
 type operation struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -82,7 +81,7 @@ func New(config Config) (*Service, error) {
 	return s, nil
 }
 
-// Restore goes on with the operations that were under way when the process ended.
+// Restore continues the operations that were in progress when the process ended.
 func (s *Service) Restore(context.Context) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -105,7 +104,7 @@ func (s *Service) Close() {
 	}
 }
 
-// start begins, or goes on with, what the stack's row says is in progress. The caller holds the mutex.
+// start begins, or continues, the operation in the stack's row. The caller holds the mutex.
 func (s *Service) start(stack Stack) {
 	ctx, cancel := context.WithCancel(s.background)
 	ctx = identity.With(ctx, identity.Caller{UserID: stack.UserID, ProjectID: stack.ProjectID})

@@ -75,7 +75,7 @@ func (c *cloud) create(t *testing.T, name, source string, parameters map[string]
 	return created.ID
 }
 
-// wait waits for the end of what is in progress.
+// wait waits for the end of the present operation.
 func (c *cloud) wait(t *testing.T, name, id string) *stacks.RetrievedStack {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -149,7 +149,7 @@ func requireProblem(t *testing.T, err error, status int, kind, text string) {
 	require.Contains(t, body.Error.Message, text)
 }
 
-// site is a network behind a router, and what servers need.
+// site is a network behind a router, and the prerequisites of servers.
 const site = `
 heat_template_version: 2016-10-14
 description: A site

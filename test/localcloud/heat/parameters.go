@@ -19,7 +19,7 @@ type Parameter struct {
 	Constraints []map[string]any
 }
 
-// isPseudo says whether Heat gives the parameter itself.
+// isPseudo reports whether Heat sets the parameter itself.
 func isPseudo(name string) bool {
 	return slices.Contains([]string{"OS::stack_id", "OS::stack_name", "OS::project_id"}, name)
 }
@@ -54,7 +54,7 @@ func (t *Template) addParameter(name string, body map[string]any) error {
 	return nil
 }
 
-// parametersOf gives every parameter of the template its value: what was given, or its default.
+// parametersOf gives every parameter of the template its value: the given one, or its default.
 func (t *Template) parametersOf(given map[string]any) (map[string]any, error) {
 	values := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -80,7 +80,7 @@ func (t *Template) parametersOf(given map[string]any) (map[string]any, error) {
 	return values, nil
 }
 
-// value converts what was given to the parameter's type and checks the constraints.
+// value converts a given value to the parameter's type and checks the constraints.
 func (p Parameter) value(name string, given any) (any, error) {
 	value, err := hot.Converted(p.Type, given)
 	if err != nil {

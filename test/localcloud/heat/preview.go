@@ -8,8 +8,8 @@ import (
 	"github.com/burano/burano/catalog/hot"
 )
 
-// previewUpdate says what an update would do with each resource, without doing it: as far as it can be known before, when nothing that the
-// update makes is there.
+// previewUpdate returns the effect of an update on each resource, without applying it: as far as it can be known without the objects that the update
+// makes.
 func (s *Service) previewUpdate(ctx context.Context, stack Stack, r stackRequest, patch bool) (map[string]any, error) {
 	target, template, err := r.over(stack.Target, patch)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Service) previewUpdate(ctx context.Context, stack Stack, r stackRequest
 	known := s.scope(ctx, func() Stack { return stack }, values, target.Files)
 	guess := known
 	guess.Reference = func(name string) (any, error) {
-		value, _ := known.Reference(name) // nothing for what is still to be made
+		value, _ := known.Reference(name) // nothing for a resource that does not exist yet
 		return value, nil
 	}
 	guess.Attribute = func(name, attribute string) (any, error) {
@@ -55,7 +55,7 @@ func (s *Service) previewUpdate(ctx context.Context, stack Stack, r stackRequest
 	return changes, nil
 }
 
-// effectOf is what becomes of one resource; current is nil when it is not there.
+// effectOf is the effect on one resource; current is nil when it does not exist.
 func (s *Service) effectOf(current *Resource, definition Definition, scope hot.Scope) (string, error) {
 	if current == nil {
 		return "added", nil

@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// This file decides on what clients ask for: it checks everything that can be checked, writes the row and begins the work.
+// This file handles clients' requests: it makes all possible checks, writes the row and begins the work.
 
 // stackRequest is the body of create, update, preview and validate.
 type stackRequest struct {
@@ -33,7 +33,7 @@ type stackRequest struct {
 
 var stackName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$`)
 
-// target reads and checks what a request says of a stack's content.
+// target reads and checks a request's content of a stack.
 func (r stackRequest) target() (Target, *Template, error) {
 	if r.Template == nil {
 		if r.TemplateURL != "" {
@@ -105,7 +105,7 @@ func (s *Service) check(ctx context.Context, stack Stack, template *Template) er
 	if err := s.checkServers(ctx, stack.ProjectID, template, values); err != nil {
 		return err
 	}
-	// Files are there or not; what needs resources is not known yet.
+	// Files are checked now; resources are not known yet.
 	for _, name := range slices.Sorted(maps.Keys(template.Resources)) {
 		definition := template.Resources[name]
 		err := hot.Walk(map[string]any{"properties": definition.Properties, "metadata": definition.Metadata}, func(value any) error {
@@ -199,11 +199,11 @@ func (s *Stack) options(r stackRequest) error {
 	return nil
 }
 
-// errRemote is Heat's answer to what it did not think of; it says as little.
+// errRemote is Heat's answer to unforeseen errors; it is as terse.
 var errRemote = &Error{Status: 500, Type: "RemoteError"}
 
-// createStack looks whether the name is free before it checks the rest, and stores the stack afterwards: like Heat, which has no rule
-// in its database that a name is unique, it lets two who create a stack at the same moment both pass.
+// createStack checks that the name is free before it checks the rest, and stores the stack afterwards: like Heat, whose database has no rule that a name
+// is unique, it lets two simultaneous creations both pass.
 func (s *Service) createStack(ctx context.Context, caller identity.Caller, projectID string, r stackRequest) (Stack, error) {
 	if _, ok := s.named(projectID, r.Name); ok {
 		return Stack{}, &Error{Status: 409, Type: "StackExists", Message: fmt.Sprintf("The Stack (%s) already exists.", r.Name)}
@@ -238,7 +238,7 @@ func (s *Service) begin(id, action string) error {
 	return nil
 }
 
-// over is what an update makes of a stack's target.
+// over is the result of an update of a stack's target.
 func (r stackRequest) over(before Target, patch bool) (Target, *Template, error) {
 	if patch || r.Existing {
 		if r.Template == nil {
@@ -257,8 +257,8 @@ func (r stackRequest) over(before Target, patch bool) (Target, *Template, error)
 	return r.target()
 }
 
-// updateStack begins an update. As Heat does, it first signs in through the stack's trust, also to give that up for one of another user who
-// asks: without it nobody can change the stack.
+// updateStack begins an update. As Heat does, it first signs in through the stack's trust, also to replace it by a trust of another user: without it no
+// user can change the stack.
 func (s *Service) updateStack(ctx context.Context, caller identity.Caller, stack Stack, r stackRequest, patch bool) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -328,7 +328,7 @@ func (s *Service) deleteStack(stack Stack) error {
 	return s.begin(stack.ID, actionDelete)
 }
 
-// find finds a stack by id, or the one that is there by name.
+// find finds a stack by id, or the existing one by name.
 func (s *Service) find(projectID, identity string) (Stack, error) {
 	if stack, ok := s.stacks.Get(identity); ok && stack.ProjectID == projectID {
 		return stack, nil

@@ -13,30 +13,30 @@ import (
 	"github.com/burano/burano/catalog/hot"
 )
 
-// resourceType is what Heat can do with one type of resource.
+// resourceType is Heat's implementation of one type of resource.
 type resourceType struct {
 	properties map[string]property // nil: any
 	aliases    map[string]string   // older names of properties
 	// create makes the resource and returns when it is ready. It must make nothing twice: after a crash it is called again with
 	// the same resource.
 	create func(ctx context.Context, j *job) error
-	// replaces says of a change of properties that can be made in place that it replaces all the same; may be nil.
+	// replaces reports that a change of properties which is possible in place nevertheless replaces; may be nil.
 	replaces func(differing []string, next map[string]any) bool
 	// update changes it in place; it is called when every changed property allows that, with the new properties in the job.
 	update func(ctx context.Context, j *job) error
 	// remove deletes it and returns when it is gone; that it is not there is fine.
 	remove func(ctx context.Context, j *job) error
-	// refers looks whether what the properties name is there; may be nil.
+	// refers checks that the objects that the properties name exist; may be nil.
 	refers func(j *job) error
-	// attributes are what get_attr finds.
+	// attributes are the values of get_attr.
 	attributes func(ctx context.Context, j *job) (map[string]any, error)
-	// reference is what get_resource finds; the physical id when nil.
+	// reference is the value of get_resource; the physical id when nil.
 	reference func(r *Resource) any
-	// deleteFirst says of a replacement that the old one must go before the new one comes.
+	// deleteFirst reports that in a replacement the old one must go before the new one comes.
 	deleteFirst func(old, next map[string]any) bool
-	// release makes an old resource give up what its replacement will want; may be nil.
+	// release makes an old resource release objects that its replacement needs; may be nil.
 	release func(ctx context.Context, j *job) error
-	// ofMembers says that attributes are lists over members: of no members each is empty.
+	// ofMembers means that attributes are lists over members: without members each is empty.
 	ofMembers bool
 }
 
@@ -45,7 +45,7 @@ type property struct {
 	kind     kind
 	required bool
 	update   bool // can be changed in place
-	hidden   bool // is taken and means nothing any more, so that the schema of the type has it no longer
+	hidden   bool // accepted without effect, so that the schema of the type no longer has it
 	fallback any
 }
 
@@ -66,7 +66,7 @@ type job struct {
 	stack    Stack // as it was when the work began; for its names and owner
 	resource *Resource
 	kind     resourceType
-	// properties are resolved and have their types; those that are not given and have no fallback are absent.
+	// properties are resolved and have their types; properties without a value and without a fallback are absent.
 	properties map[string]any
 }
 
@@ -106,7 +106,7 @@ func (j *job) into(request any, names ...string) error {
 	return convert(chosen, request)
 }
 
-// convert goes by way of JSON.
+// convert uses JSON.
 func convert(from, to any) error {
 	data, err := json.Marshal(from)
 	if err != nil {
@@ -118,7 +118,7 @@ func convert(from, to any) error {
 	return nil
 }
 
-// object is a thing as the API shows it, for the attribute show and those named like its fields.
+// object is an object as the API shows it, for the attribute show and the attributes named like its fields.
 func object(value any) (map[string]any, error) {
 	shown := map[string]any{}
 	if err := convert(value, &shown); err != nil {
@@ -197,8 +197,7 @@ func (k resourceType) typed(properties map[string]any) (map[string]any, error) {
 	return result, nil
 }
 
-// empty is what a property is whose value is null, which is another one than that of a property that is not there; nil where it has no
-// type.
+// empty is the value of a null property, which differs from an absent one; nil where it has no type.
 func (k kind) empty() any {
 	switch k {
 	case words:
@@ -264,7 +263,7 @@ func changed(old, next map[string]any) (names []string) {
 	return names
 }
 
-// inPlace says whether all these properties can be changed without a replacement.
+// inPlace reports whether all these properties can be changed without a replacement.
 func (k resourceType) inPlace(names []string, next map[string]any) bool {
 	return k.update != nil && (k.replaces == nil || !k.replaces(names, next)) && !slices.ContainsFunc(names, func(name string) bool { return !k.properties[name].update })
 }

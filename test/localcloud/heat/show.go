@@ -53,7 +53,7 @@ func (s *Service) show(r *http.Request, stack Stack) map[string]any {
 	if _, values, err := stack.decided(template); err == nil {
 		shown["parameters"] = shownParameters(template, values)
 	}
-	// As Heat does, only what has been made has outputs.
+	// As in Heat, only a complete stack has outputs.
 	if stack.Action != "" && stack.Action != actionDelete && (stack.Action != actionCreate || stack.Status != inProgress) {
 		shown["outputs"] = s.outputs(r.Context(), stack, template, slices.Sorted(maps.Keys(template.Outputs))...)
 	}

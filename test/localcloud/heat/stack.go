@@ -27,8 +27,8 @@ const (
 type Stack struct {
 	ID, Name, ProjectID, UserID     string
 	Trust, TrustorID                string  // through which Heat acts for the stack's user later; empty for none
-	Target                          Target  // what it shall be
-	Previous                        *Target // what it was before the update that is in progress or failed
+	Target                          Target  // the desired state
+	Previous                        *Target // the state before the update that is in progress or failed
 	Tags                            []string
 	TimeoutMins                     int
 	DisableRollback                 bool
@@ -39,7 +39,7 @@ type Stack struct {
 	Leftovers                       []*Resource // replaced resources that are still to be deleted
 }
 
-// Target is everything a client says of a stack's content.
+// Target is a client's content of a stack.
 type Target struct {
 	Template    map[string]any
 	Files       map[string]string
@@ -76,7 +76,7 @@ func (r *Resource) state() string {
 
 func (s Stack) state() string { return s.Action + "_" + s.Status }
 
-// decided is the stack's template as the values of its parameters have it, and those values, with the ones that Heat gives itself.
+// decided is the stack's template after the values of its parameters, and these values, with Heat's own ones.
 func (s Stack) decided(t *Template) (*Template, map[string]any, error) {
 	values, err := t.parametersOf(s.Target.Parameters)
 	if err != nil {
@@ -147,8 +147,7 @@ func (s *Service) dropResource(stackID string, resource *Resource) error {
 	})
 }
 
-// short is a name for the cloud's object that stands for a resource, when the template gives none: as in Heat
-// stack-resource-random, so that two incarnations differ.
+// physicalName names the cloud's object of a resource, when the template gives no name: as in Heat stack-resource-random, so that two incarnations differ.
 func (r *Resource) physicalName(stack string) string {
 	return stack + "-" + r.Name + "-" + r.ID[len(r.ID)-12:]
 }

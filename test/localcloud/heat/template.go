@@ -219,7 +219,7 @@ func (t *Template) addConditions(value any) error {
 	return nil
 }
 
-// checkCondition finds what no condition can be made of.
+// checkCondition finds invalid conditions.
 func (t *Template) checkCondition(value any, place string) error {
 	if value == nil {
 		return nil
@@ -233,8 +233,8 @@ func (t *Template) checkCondition(value any, place string) error {
 	return t.checkFunctions(value, place)
 }
 
-// decided is the template as the values of its parameters have it: without the resources whose condition does not hold, and with those branches
-// that conditions choose.
+// decided is the template after the values of its parameters: without the resources whose condition does not hold, and with the chosen branches of
+// conditions.
 func (t *Template) decided(values map[string]any, files map[string]string) (*Template, error) {
 	scope := hot.Scope{Parameters: values, Conditions: t.Conditions, Files: files}
 	for _, name := range slices.Sorted(maps.Keys(t.Conditions)) {
@@ -300,7 +300,7 @@ func orTrue(condition any) any {
 	return condition
 }
 
-// checkReferences finds references to what is not there.
+// checkReferences finds references to missing resources.
 func (t *Template) checkReferences() error {
 	check := func(value any, place string) error {
 		for name := range hot.Mentioned(value, "get_resource", "get_attr") {
@@ -333,7 +333,7 @@ func (t *Template) checkReferences() error {
 	return check(t.Conditions, "conditions")
 }
 
-// explicit is what each resource names: itself needs those first.
+// explicit returns the references of each resource: these must be ready first.
 func (t *Template) explicit() hot.Graph {
 	g := hot.Graph{}
 	for name, definition := range t.Resources {
@@ -348,7 +348,7 @@ func (t *Template) explicit() hot.Graph {
 	return g
 }
 
-// parseYAML reads YAML the way Heat does: dates stay text, and keys are text.
+// parseYAML reads YAML as Heat does: dates stay text, and keys are text.
 func parseYAML(source string) (any, error) {
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("%d bytes are more than the limit of %d", len(source), maxTemplate)
@@ -378,7 +378,7 @@ func keepDates(node *yaml.Node) {
 	}
 }
 
-// plain turns what YAML can say into what JSON can say; budget limits how many values there may be.
+// plain converts YAML's types to JSON's; budget limits the number of values.
 func plain(value any, budget *int) (any, error) {
 	if *budget--; *budget < 0 {
 		return nil, fmt.Errorf("there are too many values")

@@ -19,7 +19,7 @@ import (
 
 const (
 	groupKind = "OS::Heat::ResourceGroup"
-	// removedMembers is the key of what a group remembers of its removal policies, in its Data.
+	// removedMembers is the key of a group's record of its removal policies, in its Data.
 	removedMembers = "removed"
 )
 
@@ -60,7 +60,7 @@ func groupType() resourceType {
 	}
 }
 
-// convergeGroup makes the group's stack be what the properties say.
+// convergeGroup applies the properties to the group's stack.
 func (j *job) convergeGroup(ctx context.Context, action string) error {
 	removed, err := j.removedFromGroup()
 	if err != nil {
@@ -94,7 +94,7 @@ func (j *job) convergeGroup(ctx context.Context, action string) error {
 	return j.endGroup(ctx, action, j.service.converge(ctx, id))
 }
 
-// endGroup notes the end of what was done to the group's stack, unless it was interrupted.
+// endGroup records the end of an operation on the group's stack, unless it was interrupted.
 func (j *job) endGroup(ctx context.Context, action string, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -106,7 +106,7 @@ func (j *job) endGroup(ctx context.Context, action string, err error) error {
 	return errors.Join(err, j.service.setState(j.resource.PhysicalID, action, status, reason))
 }
 
-// removedFromGroup are the names that no member has any more. A policy names members, or what get_resource gives of them; removed is kept between updates
+// removedFromGroup returns the names that no member has any more. A policy names members, or their values of get_resource; removed is kept between updates
 // unless the mode is update.
 func (j *job) removedFromGroup() ([]string, error) {
 	former := strings.Fields(j.resource.Data[removedMembers])
@@ -189,7 +189,7 @@ func indexed(value any, variable, index string) any {
 	return value
 }
 
-// groupAttributes are lists over the members, and those of each member by resource.NUMBER.
+// groupAttributes are lists over the members, and the attributes of each member by resource.NUMBER.
 func groupAttributes(ctx context.Context, j *job) (map[string]any, error) {
 	members, _ := j.service.stacks.Get(j.resource.PhysicalID)
 	names := slices.SortedFunc(maps.Keys(members.Resources), func(a, b string) int {

@@ -26,7 +26,7 @@ func (s *Service) networkTypes() map[string]resourceType {
 	}
 }
 
-// gone is for deletions: what is not there needs none.
+// gone is for deletions: a missing object needs none.
 func gone(err error) error {
 	if isNotFound(err) {
 		return nil
@@ -89,7 +89,7 @@ func (j *job) findGroups(refs []any) ([]string, error) {
 	return ids, nil
 }
 
-// calls are Neutron's methods for one kind of object: R is what is asked for, O what there is then.
+// calls are Neutron's methods for one kind of object: R is the request, O the resulting object.
 type calls[R, O any] struct {
 	create func(Network, context.Context, string, R) (O, error)
 	get    func(Network, context.Context, string, string) (O, error)
@@ -97,8 +97,8 @@ type calls[R, O any] struct {
 	remove func(Network, context.Context, string, string) error
 }
 
-// resourceType fills in what all types do alike whose resources are one object of Neutron. request says what is wanted of it; first adds what
-// only its creation says, and may be nil.
+// resourceType fills in the common part of types whose resources are one object of Neutron. request builds its request; first adds the fields of its
+// creation only, and may be nil.
 func (c calls[R, O]) resourceType(t resourceType, request func(*job) (R, error), first func(*job, *R) error) resourceType {
 	whole := func(j *job) (R, error) {
 		r, err := request(j)
@@ -356,7 +356,7 @@ func routerInterfaceType() resourceType {
 			_, wanted := parse(j.resource.PhysicalID)
 			_, err = j.network().AddRouterInterface(ctx, j.project(), router, wanted)
 			if again && fault.KindOf(err) != 0 {
-				// It may have been added before the crash; whoever removes it can tell.
+				// It may have been added before the crash; the remover can find out.
 				return nil
 			}
 			return err
@@ -425,7 +425,7 @@ func dissociate(ctx context.Context, j *job) error {
 	if err != nil {
 		return gone(err)
 	}
-	if string(current.PortID) != port { // somebody else's by now
+	if string(current.PortID) != port { // another owner's by now
 		return nil
 	}
 	_, err = j.network().UpdateFloatingIP(ctx, j.project(), floating, neutron.FloatingIPRequest{PortID: neutron.Some("")})
@@ -440,8 +440,8 @@ func mapKeys(m map[string]any) (keys []string) {
 	return keys
 }
 
-// implicit adds the needs that Neutron has and templates do not write down: a port in a network needs the network's subnets,
-// and a floating address needs the way from outside to the port.
+// implicit adds Neutron's dependencies that templates do not contain: a port in a network needs the network's subnets, and a floating address needs the
+// path from outside to the port.
 func implicit(g hot.Graph, t *Template) {
 	networkOf := func(definition Definition) any {
 		if network, ok := definition.Properties["network"]; ok {

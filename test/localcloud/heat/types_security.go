@@ -27,7 +27,7 @@ func securityGroupType() resourceType {
 			}
 			wanted = append(wanted, request)
 		}
-		// Neutron's rules do not change: those of before go, except the two that let everything out.
+		// Neutron's rules do not change: former ones go, except the two that admit everything to the outside.
 		for _, rule := range group.Rules {
 			if rule.Direction == "egress" && rule.Protocol == "" && rule.RemoteIPPrefix == "" && rule.RemoteGroupID == "" {
 				continue
@@ -38,7 +38,7 @@ func securityGroupType() resourceType {
 		}
 		for _, request := range wanted {
 			_, err := j.network().CreateSecurityGroupRule(ctx, j.project(), request)
-			if err != nil && fault.KindOf(err) != fault.Conflict { // it says nothing new
+			if err != nil && fault.KindOf(err) != fault.Conflict { // the rule exists already
 				return err
 			}
 		}

@@ -76,7 +76,7 @@ func serverType() resourceType {
 	}
 }
 
-// updateServer does with a server that is there what each of its properties needs.
+// updateServer applies the changed properties to an existing server.
 func updateServer(ctx context.Context, j *job) error {
 	differing := changed(j.resource.Properties, j.properties)
 	id := j.resource.PhysicalID
@@ -168,7 +168,7 @@ func (j *job) adopt(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if j.text("name") != "" && j.resource.Data["asked"] == "" {
-		// A name that the template gives may be anybody's; only a try that was interrupted left one of ours.
+		// A name from the template may belong to any server; only an interrupted try leaves one of ours.
 		return "", nil
 	}
 	taken := map[string]bool{}
@@ -237,7 +237,7 @@ func (j *job) interfaces() (ports, networks []string, err error) {
 	return ports, networks, nil
 }
 
-// metadata is what the server is to have of it.
+// metadata is the desired metadata of the server.
 func (j *job) metadata() map[string]string {
 	wanted, _ := j.properties["metadata"].(map[string]any)
 	metadata := map[string]string{}
@@ -285,7 +285,7 @@ func keyPairType() resourceType {
 				return nil // made before the crash
 			}
 			if fault.KindOf(err) == fault.Conflict && !again {
-				// Somebody else's: not to be deleted with the stack.
+				// It belongs to another owner: not to be deleted with the stack.
 				if forget := j.setID(""); forget != nil {
 					return forget
 				}

@@ -97,7 +97,7 @@ func (j *job) noteReadOnly() error {
 	return err
 }
 
-// volumeAttachmentType is a volume in a server. Its physical id is the volume's, and which server has it is kept beside.
+// volumeAttachmentType is a volume in a server. Its physical id is the volume's, and its server is recorded beside.
 func volumeAttachmentType() resourceType {
 	detach := func(ctx context.Context, j *job) error {
 		if j.resource.PhysicalID == "" {

@@ -17,8 +17,8 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// removeCgroups removes a cgroup with all below it from every hierarchy there is: those of version 1 lie side by side, that
-// of version 2 is the folder itself. Processes that are left in it are killed. A cgroup is busy until the kernel has reaped the last.
+// removeCgroups removes a cgroup with all below it from every hierarchy: the ones of version 1 lie side by side, the one of version 2 is the folder
+// itself. Remaining processes in it are killed. A cgroup is busy until the kernel has reaped the last.
 func removeCgroups(ctx context.Context, path string) error {
 	for _, folder := range cgroupFolders(path) {
 		if err := removeCgroup(ctx, folder); err != nil {
@@ -68,7 +68,7 @@ func removeCgroup(ctx context.Context, folder string) error {
 	}
 }
 
-// killMembers kills the processes of one hierarchy's cgroup and of those below it.
+// killMembers kills the processes of one hierarchy's cgroup and of the cgroups below it.
 func killMembers(folder string) error {
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) || err == nil && !entry.IsDir() {
@@ -82,7 +82,7 @@ func killMembers(folder string) error {
 		}
 		for _, member := range strings.Fields(string(members)) {
 			pid, err := strconv.Atoi(member)
-			if err != nil || pid < 2 { // 0 stands for a process of a namespace that is not ours
+			if err != nil || pid < 2 { // 0 is a process of another namespace
 				continue
 			}
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {

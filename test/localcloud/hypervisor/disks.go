@@ -16,7 +16,7 @@ import (
 // Disk is a block device that a server has beside its own disk: a loop device of the machine over a file.
 type Disk struct {
 	Device   string // its name in the server, like vdb
-	File     string // what is on it, raw
+	File     string // its content, raw
 	Serial   string // names it below /dev/disk/by-id as a virtio disk is named, by its first 20 characters
 	ReadOnly bool
 }
@@ -39,7 +39,7 @@ func mountDisk(ctx context.Context, root Disk, d disk) error {
 	if err != nil {
 		return err
 	}
-	// What a crash has left in the journal goes first. Only a file system that is not mounted may grow without the machine's own rights.
+	// The remains of a crash in the journal go first. Only a file system that is not mounted may grow without the machine's own rights.
 	const mended = 1 // e2fsck(8)
 	if err := run(exec.CommandContext(ctx, "e2fsck", "-p", loop), mended); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (h *Hypervisor) WriteImage(ctx context.Context, imageID, file string) error
 	return run(exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-d", h.imageFolder(imageID), file))
 }
 
-// run runs a command, whose last line tells why it failed; it may also end with one of these codes.
+// run runs a command, whose last line has the reason of a failure; it may also end with one of these codes.
 func run(command *exec.Cmd, fine ...int) error {
 	output, err := command.CombinedOutput()
 	if err != nil && !slices.Contains(fine, command.ProcessState.ExitCode()) {
@@ -74,8 +74,8 @@ func run(command *exec.Cmd, fine ...int) error {
 	return nil
 }
 
-// SetDisks gives a server exactly these disks, at once when it runs and in any case when it is started again. What it has already it
-// keeps as it is. A disk that is taken away while the server has it mounted goes when it is unmounted.
+// SetDisks gives a server exactly these disks, at once when it runs and in any case when it is started again. Its present ones stay. A disk that is
+// removed while the server has it mounted goes when it is unmounted.
 func (h *Hypervisor) SetDisks(ctx context.Context, id string, disks []Disk) error {
 	if err := checkID("a server", id); err != nil {
 		return err
@@ -102,13 +102,13 @@ func (h *Hypervisor) SetDisks(ctx context.Context, id string, disks []Disk) erro
 	return nil
 }
 
-// hasDisk says whether a server that runs has a disk already.
+// hasDisk reports whether a running server has a disk already.
 func hasDisk(container container, disk Disk) bool {
 	_, err := os.Stat(filepath.Join(devices(container), disk.Device))
 	return err == nil
 }
 
-// link is what udev would call a virtio disk by its serial number.
+// link is udev's name of a virtio disk by its serial number.
 func (d Disk) link() string { return "virtio-" + d.Serial[:min(20, len(d.Serial))] }
 
 // devices is the folder /dev of a server that runs, seen from here: whatever is in the server needs no programs for its disks.
@@ -144,7 +144,7 @@ func plug(ctx context.Context, container container, disks []Disk) error {
 	return nil
 }
 
-// shownLoops are how many loop devices a server with disks sees. They are the machine's, of which all servers take those that are free.
+// shownLoops is the number of loop devices that a server with disks sees. They are the machine's, of which all servers use free ones.
 const shownLoops = 256
 
 // showLoops gives a server's folder of devices the machine's loop devices: a kubelet holds on by them to the disks that pods have as devices.
@@ -200,7 +200,7 @@ func openLoop(ctx context.Context, disk Disk) (string, error) {
 	return losetup(ctx, arguments...)
 }
 
-// CloseLoops frees the loop devices over files below a folder: what a process has left that is dead.
+// CloseLoops frees the loop devices over files below a folder that a dead process has left.
 func CloseLoops(ctx context.Context, folder string) error {
 	return closeLoops(ctx, func(file string) bool { return strings.HasPrefix(file, folder+"/") })
 }

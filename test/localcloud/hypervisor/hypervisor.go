@@ -1,9 +1,9 @@
-// Package hypervisor runs the local cloud's servers: each is a system container with systemd as its first process, its own
-// processes, mounts, network, host name and cgroups, and a disk that survives a stop.
+// Package hypervisor runs the local cloud's servers: each is a system container with systemd as its first process, its own processes, mounts, network,
+// host name and cgroups, and a disk that survives a stop.
 //
-// A server's disk is an overlay over the unpacked image. All of it lies below one folder, and what the machine calls by name
-// (containers, cgroups) is named after the server, so that everything can be found and removed again after a crash.
-// Servers are privileged: they share the machine's kernel, and a container is no wall against those who want through.
+// A server's disk is an overlay over the unpacked image. All of it lies below one folder, and the machine's names for it (containers, cgroups) are derived
+// from the server, so that everything can be found and removed again after a crash. Servers are privileged: they share the machine's kernel, and a
+// container does not stop an attacker.
 package hypervisor
 
 import (
@@ -31,9 +31,9 @@ type Config struct {
 	Logger       *slog.Logger
 }
 
-// Server is what a server is to be. NetNS is the name of its network namespace (below /run/netns), made and removed by the
-// caller, with the interfaces in it. ConfigDrive has the files of its config drive ("openstack/latest/meta_data.json"); nil
-// leaves the one it has. VCPUs weighs its share of the machine and limits nothing.
+// Server is the desired state of a server. NetNS is the name of its network namespace (below /run/netns), made and removed by the caller, with the
+// interfaces in it. ConfigDrive has the files of its config drive ("openstack/latest/meta_data.json"); nil leaves the present one. VCPUs weighs its share
+// of the machine and limits nothing.
 type Server struct {
 	ID, Hostname, ImageID, NetNS string
 	RescueImageID                string // it runs from a fresh disk of this image, with its own below /mnt; "" for its own
@@ -42,7 +42,7 @@ type Server struct {
 	ConfigDrive                  map[string][]byte `json:"-"`
 }
 
-// images are those that its disks build on, in an order in which they can be locked.
+// images are the images of its disks, in the order of their locks.
 func (s Server) images() []string {
 	images := slices.Compact(slices.Sorted(slices.Values([]string{s.ImageID, s.RescueImageID})))
 	return slices.DeleteFunc(images, func(image string) bool { return image == "" })
@@ -57,7 +57,7 @@ const (
 	Absent  State = "absent"
 )
 
-// prefix marks what is ours among the machine's containers.
+// prefix marks the local cloud's containers of the machine.
 const prefix = "blc-"
 
 // Hypervisor runs servers. Its methods may be called at the same time; calls for one server or image wait for one another.
@@ -127,7 +127,7 @@ func (h *Hypervisor) lock(what string) func() {
 
 var identifier = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// checkID keeps identifiers, which become names of folders, within those.
+// checkID refuses identifiers that as names of folders would lead out of them.
 func checkID(what, id string) error {
 	if !identifier.MatchString(id) {
 		return fmt.Errorf("%q cannot be the id of %s: letters, digits, dots, dashes and underscores can", id, what)
@@ -155,7 +155,7 @@ func (h *Hypervisor) State(ctx context.Context, id string) (State, error) {
 	return Stopped, nil
 }
 
-// DeleteAll removes all servers and images and the folders of the hypervisor, also those that a process left which is dead.
+// DeleteAll removes all servers and images and the folders of the hypervisor, also those of a dead process.
 func (h *Hypervisor) DeleteAll(ctx context.Context) error {
 	servers, err := h.serverIDs()
 	if err != nil {
@@ -189,7 +189,7 @@ func (h *Hypervisor) DeleteAll(ctx context.Context) error {
 			return fmt.Errorf("remove the hypervisor's folders: %w", err)
 		}
 	}
-	// The folder itself goes only when nobody else keeps something there.
+	// The folder itself goes only when no other files are there.
 	_ = os.Remove(h.folder)
 	return nil
 }
@@ -208,7 +208,7 @@ func (h *Hypervisor) serverIDs() ([]string, error) {
 	return ids, nil
 }
 
-// load reads what a server was when it was started last.
+// load reads the state of a server at its last start.
 func (h *Hypervisor) load(id string) (Server, error) {
 	content, err := os.ReadFile(h.disk(id).path("server.json"))
 	if err != nil {

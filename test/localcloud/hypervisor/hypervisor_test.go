@@ -52,15 +52,15 @@ func ip(t *testing.T, arguments ...string) {
 	require.NoError(t, err, "ip %s: %s", strings.Join(arguments, " "), output)
 }
 
-// plugIn makes a network namespace with one interface of a fixed address, whose other end is on this machine. Their names are
-// not those of the local cloud, whose own tests remove what has them.
+// plugIn makes a network namespace with one interface of a fixed address, whose other end is on this machine. Their names are not the local cloud's, whose
+// own tests remove objects with such names.
 func plugIn(t *testing.T, name, mac string) {
 	t.Helper()
 	remove := func() {
 		_ = exec.Command("ip", "link", "delete", "bhvtest0").Run()
 		_ = exec.Command("ip", "netns", "delete", name).Run()
 	}
-	remove() // what a killed run has left
+	remove() // the remains of a killed run
 	t.Cleanup(remove)
 	ip(t, "netns", "add", name)
 	ip(t, "link", "add", "bhvtest0", "type", "veth", "peer", "name", "ens3", "address", mac, "netns", name)
@@ -131,7 +131,7 @@ func newHypervisor(t *testing.T) *Hypervisor {
 	return h
 }
 
-// traces lists what of a server is left on the machine; only one kind of traces when that is named.
+// traces lists the remains of a server on the machine; only one kind of traces when that is named.
 func traces(t *testing.T, h *Hypervisor, kind ...string) []string {
 	t.Helper()
 	var found []string
@@ -395,7 +395,7 @@ func TestAServerThatCannotStartLeavesNoTrace(t *testing.T) {
 func TestAllIsRemovedAlsoWhenTheProcessThatMadeItIsDead(t *testing.T) {
 	ctx, h := t.Context(), newHypervisor(t)
 	require.NoError(t, h.ImportImage(ctx, "node", tarOf(t, "sbin/init")))
-	// As after a crash: a disk is mounted and nobody knows of it.
+	// As after a crash: a disk is mounted without a record.
 	d := h.disk("lost")
 	for _, folder := range []string{"upper", "work", "root"} {
 		require.NoError(t, os.MkdirAll(d.path(folder), 0o700))

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// deletedMark stands beside an image that is deleted but still under the disks of servers.
+// deletedMark lies beside an image that is deleted but still under the disks of servers.
 const deletedMark = ".deleted"
 
 func (h *Hypervisor) imageFolder(id string) string { return filepath.Join(h.imagesFolder(), id) }
@@ -32,7 +32,7 @@ func (h *Hypervisor) ImportImage(ctx context.Context, imageID string, tar io.Rea
 		return fmt.Errorf("import image %s: it was deleted, and servers still run from it", imageID)
 	}
 	began := time.Now()
-	// What an interrupted import has left goes first.
+	// The remains of an interrupted import go first.
 	importing := filepath.Join(h.imagesFolder(), ".importing-"+imageID)
 	if err := os.RemoveAll(importing); err != nil {
 		return fmt.Errorf("import image %s: %w", imageID, err)
@@ -81,7 +81,7 @@ func (h *Hypervisor) HasImage(imageID string) bool {
 	return err == nil && info.IsDir()
 }
 
-// DeleteImage removes an image, at once or, while there are servers whose disks build on it, with the last of those.
+// DeleteImage removes an image, at once or, while there are servers whose disks build on it, with the last of them.
 func (h *Hypervisor) DeleteImage(_ context.Context, imageID string) error {
 	if err := checkID("an image", imageID); err != nil {
 		return err

@@ -34,7 +34,7 @@ func unmount(folder string) error {
 	for {
 		err := unix.Unmount(folder, unix.UMOUNT_NOFOLLOW)
 		if errors.Is(err, unix.EBUSY) {
-			// Somebody looks at it; it goes when they do.
+			// A process uses it; it goes with that use.
 			err = unix.Unmount(folder, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
 		}
 		switch {

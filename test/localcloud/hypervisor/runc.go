@@ -18,7 +18,7 @@ import (
 // runc is the container runtime, with the folder in which it keeps its own state.
 type runc struct{ program, root string }
 
-// container is what runc says of one.
+// container is runc's record of a container.
 type container struct {
 	Status string `json:"status"`
 	PID    int    `json:"pid"`
@@ -30,7 +30,7 @@ func (r runc) command(ctx context.Context, arguments ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, r.program, append([]string{"--root", r.root}, arguments...)...)
 }
 
-// call gives what runc prints.
+// call returns runc's output.
 func (r runc) call(ctx context.Context, arguments ...string) (string, error) {
 	var output, said bytes.Buffer
 	command := r.command(ctx, arguments...)
@@ -41,7 +41,7 @@ func (r runc) call(ctx context.Context, arguments ...string) (string, error) {
 	return output.String(), nil
 }
 
-// start runs the bundle in the background; output takes what its first process prints.
+// start runs the bundle in the background; output gets the output of its first process.
 func (r runc) start(ctx context.Context, id, bundle string, output *os.File) error {
 	log := filepath.Join(bundle, "runc.log")
 	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -115,7 +115,7 @@ func (r runc) delete(ctx context.Context, id, cgroup string) error {
 
 const (
 	killPatience = 30 * time.Second // for the kernel to end all processes of a container
-	killAgain    = time.Second      // until those are killed one by one that the end of the first process has not ended
+	killAgain    = time.Second      // until the processes that survive the end of the first one are killed one by one
 )
 
 func (r runc) list(ctx context.Context) ([]string, error) {
@@ -176,7 +176,7 @@ func (p process) wait(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// lastLine is what matters of a program's messages.
+// lastLine is the relevant part of a program's messages.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]

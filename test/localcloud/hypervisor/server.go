@@ -17,10 +17,10 @@ import (
 
 // disk is the folder of a server:
 //
-//	server.json        what it is
+//	server.json        its state
 //	upper, work, root  its own layer, overlayfs's scratch, and the two over the image, mounted while it runs; or root is the disk it runs from
 //	rescue/            the same three of the system that rescues it
-//	volumes/           what must not lie on an overlay
+//	volumes/           folders that must not lie on an overlay
 //	drive/             its config drive
 //	config.json, meminfo, console.log, runc.log
 type disk struct{ folder string }
@@ -44,7 +44,7 @@ func (d disk) make() error {
 	return errors.Join(os.Chmod(d.path("upper"), 0o755), os.Chmod(d.path("root"), 0o755))
 }
 
-// makeVolume makes a folder that does not lie on the overlay, with what the image has in it, unless it is there.
+// makeVolume makes a folder that does not lie on the overlay, with the image's content in it, unless it exists.
 func (d disk) makeVolume(name, image string) error {
 	if _, err := os.Stat(d.path("volumes", name)); err == nil {
 		return nil
@@ -153,7 +153,7 @@ func (h *Hypervisor) prepare(server, before Server, state State) error {
 
 func (h *Hypervisor) run(ctx context.Context, server Server) error {
 	d := h.disk(server.ID)
-	// What a crash has left.
+	// The remains of a crash.
 	if err := h.halt(ctx, server.ID); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (d disk) writeDrive(files map[string][]byte) error {
 }
 
 const (
-	// haltSignal is what systemd understands as "halt" (systemd(1): SIGRTMIN+3; glibc's SIGRTMIN is 34).
+	// haltSignal is systemd's signal for "halt" (systemd(1): SIGRTMIN+3; glibc's SIGRTMIN is 34).
 	haltSignal = syscall.Signal(34 + 3)
 	// haltPatience is how long a server may take to end its services.
 	haltPatience = 30 * time.Second
@@ -241,7 +241,7 @@ func (h *Hypervisor) Stop(ctx context.Context, id string) error {
 	return nil
 }
 
-// shutDown asks; that the server does not listen is left to the one who kills.
+// shutDown requests the end; a server that does not react is killed by the caller.
 func (h *Hypervisor) shutDown(ctx context.Context, id string, container container) error {
 	ended, err := watchProcess(container.PID)
 	if err != nil {
@@ -313,8 +313,7 @@ func (h *Hypervisor) remove(ctx context.Context, id string) error {
 	return os.RemoveAll(h.disk(id).path())
 }
 
-// ConsoleLog gives the last lines of what a server says: of its journal while it runs, and before that what was kept of
-// earlier runs; lines <= 0 means all.
+// ConsoleLog returns the last lines of a server's output: of its journal while it runs, after the stored ones of earlier runs; lines <= 0 is all.
 func (h *Hypervisor) ConsoleLog(ctx context.Context, id string, lines int) (string, error) {
 	if err := checkID("a server", id); err != nil {
 		return "", err
@@ -351,7 +350,7 @@ func (h *Hypervisor) journal(ctx context.Context, id string) (string, error) {
 	return h.runc.call(ctx, "exec", prefix+id, "journalctl", "--boot", "--no-pager", "--quiet")
 }
 
-// keepJournal saves what ConsoleLog shall show of a server that is gone.
+// keepJournal saves the lines that ConsoleLog shows of a stopped server.
 func (h *Hypervisor) keepJournal(ctx context.Context, id string) {
 	journal, err := h.journal(ctx, id)
 	if err != nil {

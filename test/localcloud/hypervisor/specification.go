@@ -85,8 +85,8 @@ type shares struct {
 	Shares uint64 `json:"shares"`
 }
 
-// volumes are the folders below /var/lib that must not lie on an overlay: the one in which a node's containerd makes
-// overlays of its own, and those of which file system statistics are asked or on which much is synced.
+// volumes are the folders below /var/lib that must not lie on an overlay: the one in which a node's containerd makes overlays of its own, and folders with
+// file system statistics or many syncs.
 func volumes() []string { return []string{"containerd", "docker", "kubelet", "etcd"} }
 
 // rescued is where the system that rescues a server has the server's own disk, which is no block device that it could mount there.
@@ -133,7 +133,7 @@ func (h *Hypervisor) specification(server Server, capabilities []string) specifi
 			Devices: []device{{Path: "/dev/kmsg", Type: "c", Major: 1, Minor: 11, Mode: 0o600}},
 			// A node forwards; systemd does not apply sysctl settings in servers, since most would be the machine's.
 			Sysctl: map[string]string{"net.ipv4.ip_forward": "1"},
-			// kubelet reads the kernel's log; what servers would write there stays out of it.
+			// kubelet reads the kernel's log; servers cannot write there.
 			Resources: resources{Devices: []deviceRule{
 				{Allow: true, Access: "rwm"}, {Allow: false, Type: "c", Major: 1, Minor: 11, Access: "w"},
 			}, PIDs: limit{processLimit}},
@@ -161,7 +161,7 @@ func (h *Hypervisor) specification(server Server, capabilities []string) specifi
 	return spec
 }
 
-// memoryInfo is a /proc/meminfo that says what a server has, and not what the machine has; it cannot say what is used.
+// memoryInfo is a /proc/meminfo with the server's memory instead of the machine's; it cannot show its use.
 func memoryInfo(mib int) string {
 	var text strings.Builder
 	for _, line := range []struct {
@@ -177,8 +177,8 @@ func memoryInfo(mib int) string {
 	return text.String()
 }
 
-// serverCapabilities (capabilities(7)) are all that a system with containers needs, by their numbers. Missing are those over
-// what cannot be a server's own: the kernel's modules, the machine's clock, its raw devices, its power.
+// serverCapabilities (capabilities(7)) are all capabilities that a system with containers needs, by their numbers. It excludes those over parts of the
+// machine: the kernel's modules, the machine's clock, its raw devices, its power.
 func serverCapabilities() map[int]string {
 	return map[int]string{
 		0: "CHOWN", 1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 3: "FOWNER", 4: "FSETID", 5: "KILL", 6: "SETGID", 7: "SETUID",
@@ -189,7 +189,7 @@ func serverCapabilities() map[int]string {
 	}
 }
 
-// hostCapabilities are those of serverCapabilities that this process has and can thus give: root in a container lacks some.
+// hostCapabilities are the serverCapabilities that this process has and can thus give: root in a container lacks some.
 func hostCapabilities() ([]string, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -58,7 +58,7 @@ type scopeRequest struct {
 	} `json:"OS-TRUST:trust"`
 }
 
-// proof is who has proved to be calling, and what this way of proving allows.
+// proof is the proved identity of a caller, with the limits of this kind of proof.
 type proof struct {
 	user       User
 	from       *session               // the token that the new one is made with

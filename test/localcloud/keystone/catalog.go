@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// CatalogService is one service of the catalog. Its path follows the endpoint of the cloud; "{project}" in it stands for the
-// project of the token.
+// CatalogService is one service of the catalog. Its path follows the endpoint of the cloud; "{project}" in it is replaced by the project of the token.
 type CatalogService struct{ Type, Name, Path string }
 
 func localServices() []CatalogService {
@@ -33,7 +32,7 @@ type service struct {
 	Disabled, Fixed             bool
 }
 
-// endpoint is a row of the table of endpoints. "$(project_id)s" in its URL stands for the project of the token.
+// endpoint is a row of the table of endpoints. "$(project_id)s" in its URL is replaced by the project of the token.
 type endpoint struct {
 	ID, ServiceID, Interface, RegionID, URL string
 	Disabled                                bool
@@ -47,7 +46,7 @@ const projectInURL = "$(project_id)s"
 // interfaces are the kinds of endpoints.
 var interfaces = []string{"public", "internal", "admin"}
 
-// seedCatalog puts the services of the configuration into the tables and takes out those that are no longer in it.
+// seedCatalog puts the services of the configuration into the tables and removes others.
 func (s *Service) seedCatalog() error {
 	for _, name := range s.named {
 		if _, ok := s.regions.Get(name); !ok {
@@ -100,7 +99,7 @@ func (s *Service) seedEndpoints(f CatalogService, id, name string) error {
 	return nil
 }
 
-// inRegion is what the ids of a service's endpoints in a region are made of.
+// inRegion is the base of the ids of a service's endpoints in a region.
 func (s *Service) inRegion(service, name string) string {
 	if name == s.named[0] {
 		return service
@@ -123,7 +122,7 @@ type catalogEndpoint struct {
 	URL       string `json:"url"`
 }
 
-// catalog lists the services for a token of this project; without a project those that need one in their path are left out.
+// catalog lists the services for a token of this project; without a project, services that need one in their path are left out.
 func (s *Service) catalog(projectID string) []catalogEntry {
 	of := map[string][]catalogEndpoint{}
 	for _, e := range s.endpoints.All() {
@@ -228,7 +227,7 @@ func (s *Service) changeEndpoint(_ session, e *endpoint, wanted json.RawMessage)
 	if w.Enabled != nil {
 		e.Disabled = !*w.Enabled
 	}
-	// The common ways to write the project; a catalog keeps one.
+	// The common notations of the project; a catalog has one.
 	for _, other := range []string{"%(project_id)s", "%(tenant_id)s", "$(tenant_id)s"} {
 		e.URL = strings.ReplaceAll(e.URL, other, projectInURL)
 	}
@@ -262,7 +261,7 @@ func (s *Service) regionCollection() collection[region] {
 	}
 }
 
-// changeRegion sets what is wanted of a region, whose id its maker may choose.
+// changeRegion sets the desired state of a region, whose id its maker may choose.
 func (s *Service) changeRegion(_ session, row *region, wanted json.RawMessage) error {
 	var w struct {
 		ID          string  `json:"id"`
@@ -298,7 +297,7 @@ func (s *Service) removeRegion(row region) error {
 	return err
 }
 
-// stableID makes the same id of the same name, so that what comes with the cloud keeps its id at each start.
+// stableID makes the same id from the same name, so that the cloud's own objects keep their ids at each start.
 func stableID(name string) string {
 	sum := sha256.Sum256([]byte("burano local cloud catalog " + name))
 	return hex.EncodeToString(sum[:16])

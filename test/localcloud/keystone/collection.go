@@ -9,21 +9,21 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// collection answers requests for what a table holds. Only admins make, change and delete.
+// collection answers requests for the content of a table. Only admins make, change and delete.
 type collection[T any] struct {
 	service  *Service
 	singular string // "user"; the collection adds an s
 	table    *state.Table[T]
 	body     func(T) map[string]any
 	filters  []string                             // fields of body by which a list can be narrowed
-	own      func(caller session, id string) bool // who may look at one, beside admins; nil for nobody
-	public   bool                                 // everyone may look at all
+	own      func(caller session, id string) bool // whether a caller may see one, beside admins; nil: none
+	public   bool                                 // all callers may see all
 
 	id      func(T) string
 	change  func(caller session, row *T, wanted json.RawMessage) error // a new row's as well, which is empty but for its id
 	made    func(id string) T
-	changed func(before, after T) error // what a change ends; nil for nothing
-	remove  func(T) error               // deletes the row and what hangs on it
+	changed func(before, after T) error // the cleanup after a change; nil for none
+	remove  func(T) error               // deletes the row and its dependents
 }
 
 func (c collection[T]) list(w http.ResponseWriter, r *http.Request, caller session) error {
@@ -63,7 +63,7 @@ func (c collection[T]) show(w http.ResponseWriter, r *http.Request, caller sessi
 	return nil
 }
 
-// wanted reads what a request wants a row to be.
+// wanted reads a request's desired state of a row.
 func (c collection[T]) wanted(r *http.Request) (json.RawMessage, error) {
 	var request map[string]json.RawMessage
 	if err := readJSON(r, &request); err != nil {
@@ -138,14 +138,14 @@ func (c collection[T]) delete(w http.ResponseWriter, r *http.Request, caller ses
 	return nil
 }
 
-// set puts what a request wants in place of what a row has; what the request does not name stays.
+// set replaces a field by a request's value; omitted fields stay.
 func set[T any](field *T, wanted *T) {
 	if wanted != nil {
 		*field = *wanted
 	}
 }
 
-// readWanted decodes a request's object; kind is what the object is called there.
+// readWanted decodes a request's object; kind is its key there.
 func readWanted(kind string, wanted json.RawMessage, into any) error {
 	if err := json.Unmarshal(wanted, into); err != nil {
 		return invalid("Invalid input for field '%s': %v", kind, err)
@@ -161,7 +161,7 @@ func named(kind, name string) error {
 	return nil
 }
 
-// conflict is the refusal of what is there already.
+// conflict is the refusal of an existing object.
 func conflict(kind, why string) failure {
 	return failure{http.StatusConflict, "Conflict occurred attempting to store " + kind + " - " + why + "."}
 }
@@ -191,7 +191,7 @@ func (s *Service) self(collection, id string) map[string]any {
 	return map[string]any{"self": s.endpoint + "/identity/v3/" + collection + "/" + id}
 }
 
-// matches tells whether a value passes the query's filter of this name, which may be absent.
+// matches reports whether a value passes the query's filter of this name, which may be absent.
 func matches(r *http.Request, filter, value string) bool {
 	query := r.URL.Query()
 	return !query.Has(filter) || query.Get(filter) == value

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// applicationCredential is a row of the table of application credentials: a secret that stands for its user in one project
-// (https://docs.openstack.org/api-ref/identity/v3/#application-credentials). The secret is random, so a plain hash keeps it.
+// applicationCredential is a row of the table of application credentials: a secret that represents its user in one project
+// (https://docs.openstack.org/api-ref/identity/v3/#application-credentials). The secret is random, so a plain hash is enough.
 type applicationCredential struct {
 	ID, Name, Description, UserID, ProjectID, SecretHash string
 	RoleIDs                                              []string

@@ -15,7 +15,7 @@ var backToDashboard = template.Must(template.New("").Parse(`<!doctype html>
 </body></html>
 `))
 
-// federatedUser is whom everybody is: there is no identity provider to ask.
+// federatedUser is the user of every federated sign-in: there is no identity provider.
 const federatedUser = "demo"
 
 // signInByFederation issues a token of no project and sends it to the dashboard that the browser comes from, which must be on this machine

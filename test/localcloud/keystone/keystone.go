@@ -1,7 +1,7 @@
-// Package keystone is the identity service of the local cloud: users, projects, roles, tokens and trusts, answered in the
-// shapes of Keystone v3 (https://docs.openstack.org/api-ref/identity/v3/), all of it kept in files.
+// Package keystone is the identity service of the local cloud: users, projects, roles, tokens and trusts, answered in the shapes of Keystone v3
+// (https://docs.openstack.org/api-ref/identity/v3/), all of it stored in files.
 //
-// Passwords and users are for a cloud on loopback: they are set by this package and known to everyone.
+// Passwords and users are for a cloud on loopback: this package sets them, and they are public.
 package keystone
 
 import (
@@ -23,13 +23,13 @@ const Region = "local"
 // SecondRegion is the other region of a local cloud that has two.
 const SecondRegion = "RegionTwo"
 
-// Config says where the service keeps its things and how it is reached.
+// Config has the service's folder and address.
 type Config struct {
 	StateDir      string           // folder for the tables, made when missing
 	Endpoint      string           // base of all services' addresses, such as "http://127.0.0.1:5050"
 	Now           func() time.Time // clock, time.Now when nil
 	TokenLifetime time.Duration    // one hour when zero
-	Services      []CatalogService // what the catalog lists; the five services of the local cloud when nil
+	Services      []CatalogService // the services of the catalog; the five services of the local cloud when nil
 	Region        string           // the name of the first region; Region when empty
 	SecondRegion  bool             // whether the catalog lists them in SecondRegion, too, below its name
 	Logger        *slog.Logger
@@ -157,7 +157,7 @@ func (s *Service) Handler() http.Handler {
 	return mux
 }
 
-// offer registers what can be done with a collection.
+// offer registers the calls of a collection.
 func offer[T any](closed func(string, callerHandler), alone func(callerHandler) callerHandler, c collection[T]) {
 	closed("GET /v3/"+c.singular+"s", c.list)
 	closed("GET /v3/"+c.singular+"s/{id}", c.show)

@@ -45,7 +45,7 @@ func start(t *testing.T) *cloud {
 	return c
 }
 
-// restart opens the service again from what is in its files.
+// restart opens the service again from its files.
 func (c *cloud) restart() {
 	service, err := keystone.New(keystone.Config{StateDir: c.dir, Endpoint: c.url, Now: func() time.Time { return c.now }})
 	require.NoError(c.t, err)

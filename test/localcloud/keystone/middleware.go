@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// Validate tells who a token stands for; a token that is worth nothing is a fault of kind Unauthorized.
+// Validate returns the caller of a token; an invalid token is a fault of kind Unauthorized.
 func (s *Service) Validate(_ context.Context, secret string) (identity.Caller, error) {
 	found, ok := s.session(secret)
 	if !ok {

@@ -16,7 +16,7 @@ type Domain struct {
 	Disabled              bool
 }
 
-// Project is a row of the table of projects. ParentID is "" for one that stands in its domain directly.
+// Project is a row of the table of projects. ParentID is "" for a project directly in its domain.
 type Project struct {
 	ID, Name, DomainID, ParentID, Description string
 	Tags                                      []string
@@ -154,7 +154,7 @@ func (s *Service) projectChanged(_, after Project) error {
 	return nil
 }
 
-// removeProject deletes a project with the roles on it and what stands for users in it.
+// removeProject deletes a project with the roles on it and the credentials of users in it.
 func (s *Service) removeProject(p Project) error {
 	if _, parent := first(s.projects, func(other Project) bool { return other.ParentID == p.ID }); parent {
 		return failure{http.StatusForbidden, "Cannot delete the project " + p.ID + " since it is not a leaf in the hierarchy."}
@@ -207,7 +207,7 @@ func (s *Service) changeDomain(_ session, d *Domain, wanted json.RawMessage) err
 	return nil
 }
 
-// domainChanged ends the tokens of a domain that is disabled: those for it, for its projects and of its users.
+// domainChanged ends the tokens of a disabled domain: for it, for its projects and of its users.
 func (s *Service) domainChanged(_, after Domain) error {
 	if !after.Disabled {
 		return nil

@@ -10,7 +10,7 @@ import (
 // Role is a row of the table of roles.
 type Role struct{ ID, Name, Description string }
 
-// scope is what roles are held on and what a token is for: a project, a domain or the whole system. The zero scope is none.
+// scope is the target of roles and tokens: a project, a domain or the whole system. The zero scope is none.
 type scope struct {
 	ProjectID, DomainID string
 	System              bool

@@ -18,7 +18,7 @@ var seedUsers = []struct {
 	{"burano", "burano", "service", []string{"admin", "service"}, false},
 }
 
-// seed adds what is missing and changes nothing that is there.
+// seed adds missing objects and changes no existing ones.
 func (s *Service) seed() error {
 	if _, ok := s.domains.Get(DefaultDomain); !ok {
 		if err := s.domains.Put(DefaultDomain, Domain{ID: DefaultDomain, Name: "Default", Description: "The default domain"}); err != nil {

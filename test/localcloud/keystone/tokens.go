@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// token is a row of the table of tokens. It is found by the hash of what the client holds, so that the file gives nobody a token.
-// Roles are not in it: they are looked up each time, so that what is taken away is gone at once.
+// token is a row of the table of tokens. It is found by the hash of the client's secret, so that the file reveals no token. Roles are not in it: they are
+// looked up each time, so that a revoked role is gone at once.
 type token struct {
 	Hash         string
-	UserID       string // who acts: with an impersonating trust, the trustor
+	UserID       string // the acting user: with an impersonating trust, the trustor
 	Scope        scope
 	Methods      []string
 	TrustID      string
@@ -25,7 +25,7 @@ type token struct {
 	ExpiresAt    time.Time
 }
 
-// session is a valid token with what it stands for.
+// session is a valid token with its user, project and roles.
 type session struct {
 	token
 	user  User
@@ -40,7 +40,7 @@ func (c session) has(role string) bool {
 
 func (c session) admin() bool { return c.has("admin") }
 
-// issue stores a new token and returns what the client gets. Tokens that have expired leave the table on this occasion.
+// issue stores a new token and returns its secret. Expired tokens leave the table on this occasion.
 func (s *Service) issue(t token) (secret string, err error) {
 	now := s.now()
 	expired := func(old token) bool { return !now.Before(old.ExpiresAt) }
@@ -60,8 +60,7 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// session finds what a token stands for; it is false for one that is unknown, expired, revoked, or whose user, project, trust
-// or roles are no more.
+// session finds the session of a token; it is false for one that is unknown, expired, revoked, or whose user, project, trust or roles are no more.
 func (s *Service) session(secret string) (session, bool) {
 	if secret == "" {
 		return session{}, false
@@ -95,7 +94,7 @@ func (s *Service) resolve(t token) (session, bool) {
 			return session{}, false
 		}
 		found.trust = &trust
-		// What is delegated can never be more than what the trustor still has.
+		// Delegated roles can never be more than the trustor's present ones.
 		found.roles = onlyRoles(s.rolesOf(trust.TrustorID, t.Scope), trust.RoleIDs)
 		if len(found.roles) < len(trust.RoleIDs) {
 			return session{}, false
@@ -177,7 +176,7 @@ func (s *Service) showToken(w http.ResponseWriter, r *http.Request, caller sessi
 	return nil
 }
 
-// endTokens ends the tokens that are wanted; they stay so when what ended them is undone.
+// endTokens ends the wanted tokens; they stay ended when the cause is undone.
 func (s *Service) endTokens(wanted func(token) bool) error {
 	return deleteWhere(s.tokens, func(t token) string { return t.Hash }, wanted)
 }

@@ -17,7 +17,7 @@ type trust struct {
 	RemainingUses                       *int
 	Redelegations                       int    // how often it may still be passed on
 	RedelegatedID                       string // the trust through which it was made, or ""
-	BuranoName                          string // Keystone keeps every attribute; this is the one that is asked for here
+	BuranoName                          string // Keystone keeps every attribute; only this one is used here
 }
 
 // maxRedelegations is Keystone's own default.
@@ -130,7 +130,7 @@ func (c session) mayRedelegate() error {
 	return nil
 }
 
-// narrow checks that what is passed on lasts no longer than the trust that it comes from.
+// narrow checks that a redelegated trust lasts no longer than its source.
 func (t *trust) narrow(from trust) error {
 	if t.RemainingUses != nil {
 		return failure{http.StatusForbidden, fmt.Sprintf("Field \"remaining_uses\" is set to %d while it must not be set in order to redelegate a trust", *t.RemainingUses)}
@@ -144,7 +144,7 @@ func (t *trust) narrow(from trust) error {
 	return nil
 }
 
-// redelegations says how often the wanted trust may be passed on.
+// redelegations returns how often the new trust may be passed on.
 func (t trustWanted) redelegations(caller session) (int, error) {
 	if err := caller.mayRedelegate(); err != nil {
 		return 0, err
@@ -181,7 +181,7 @@ func (s *Service) Delegate(secret string) (id string, ok bool) {
 	return made.ID, s.trusts.Put(made.ID, made) == nil
 }
 
-// Delegates tells whether somebody can still act through a trust.
+// Delegates reports whether a trust is still usable.
 func (s *Service) Delegates(id string) bool {
 	found, ok := s.trusts.Get(id)
 	if !ok || found.expired(s.now()) {
@@ -194,9 +194,8 @@ func (s *Service) Delegates(id string) bool {
 // EndDelegation ends a trust; one that is gone is no error.
 func (s *Service) EndDelegation(id string) error { return s.endTrust(id) }
 
-// setTrust makes t a token of the trust, which only the trustee may use. The token's own end is not that of the trust, but with the
-// trust it ends as well. Keystone tells nobody else anything of a trust: one that is
-// not there is refused as a wrong password is.
+// setTrust makes t a token of the trust, which only the trustee may use. The token has its own end, but with the trust it ends as well. Keystone reveals
+// nothing of a trust to others: a missing one is refused like a wrong password.
 func (s *Service) setTrust(t *token, user User, id string) error {
 	found, ok := s.trusts.Get(id)
 	if !ok || found.expired(s.now()) {

@@ -15,7 +15,7 @@ type User struct {
 	Disabled                             bool
 }
 
-// passwordIs tells whether a password is a user's. One that was proved is known again by a cheaper hash, as long as the service runs.
+// passwordIs checks a user's password. A proved one is recognised by a cheaper hash, as long as the service runs.
 func (s *Service) passwordIs(u User, password string) bool {
 	cheap := hashOf(password)
 	if known, ok := s.proved.Load(u.PasswordHash); ok && known == cheap {

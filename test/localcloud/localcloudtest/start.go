@@ -11,8 +11,8 @@ import (
 	"github.com/burano/burano/test/localcloud"
 )
 
-// Start serves a whole local cloud until the test ends, at a free port of 127.0.0.1 and with a state folder of its own, and takes it down
-// then. What a killed run of the same prefix has left goes first. It returns the settings with where that is.
+// Start serves a whole local cloud until the test ends, at a free port of 127.0.0.1 and with a state folder of its own, and takes it down then. The
+// remains of a killed run of the same prefix go first. It returns the settings with these addresses.
 func Start(t testing.TB, settings localcloud.Config) localcloud.Config {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

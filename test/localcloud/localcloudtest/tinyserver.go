@@ -1,4 +1,4 @@
-// Package localcloudtest makes what tests of the local cloud and on it need: an image of the smallest server there can be.
+// Package localcloudtest makes the fixtures of tests of the local cloud and on it: an image of the smallest possible server.
 package localcloudtest
 
 import (
@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 )
 
-// TinyServer returns the tar of a system that is nothing but its first process (see the folder init): it configures its interfaces
-// from the config drive, tells whoever connects to port 8080 or 8081 its name and its user data, and to port 8082 what the metadata
-// service says.
+// TinyServer returns the tar of a system that is nothing but its first process (see the folder init): it configures its interfaces from the config drive,
+// returns its name and its user data to clients at port 8080 or 8081, and the metadata service's answer at port 8082.
 func TinyServer(ctx context.Context) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "tiny-server-")
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package manila is the shared file systems service of the local cloud, answered in the shapes of Manila v2
-// (https://docs.openstack.org/api-ref/shared-file-system/) at the versions that Burano asks for: shares of NFS are folders of this machine, with metadata, rules of access and
-// a quota. Nobody serves the folders: what mounts a share finds no server. Share networks are only names; snapshots, groups and replicas are not there.
+// (https://docs.openstack.org/api-ref/shared-file-system/) at the versions that Burano uses: shares of NFS are folders of this machine, with metadata,
+// rules of access and a quota. No server exports the folders, so a mount finds none. Share networks are only names; snapshots, groups and replicas are not
+// supported.
 package manila
 
 import (
@@ -24,10 +25,10 @@ const (
 	newest = "2.44"
 )
 
-// Config says where the service keeps its things.
+// Config has the service's folder and dependencies.
 type Config struct {
 	StateDir string // folder of tables and shares, made when missing
-	Server   string // address that shares say they are mounted from
+	Server   string // address of shares' export locations
 	Endpoint string // base of the cloud's addresses, such as "http://127.0.0.1:5050"
 	Logger   *slog.Logger
 }
@@ -100,7 +101,7 @@ func (s *Service) Handler() http.Handler {
 	return mux
 }
 
-// statuses: what is in the way of a change is a bad request to Manila, as it is to Cinder.
+// statuses: an obstacle to a change is a bad request to Manila, as to Cinder.
 var statuses = map[fault.Kind]int{
 	fault.Invalid: http.StatusBadRequest, fault.Forbidden: http.StatusForbidden, fault.NotFound: http.StatusNotFound,
 	fault.Conflict: http.StatusBadRequest, fault.TooLarge: http.StatusRequestEntityTooLarge,
@@ -110,7 +111,7 @@ func (s *Service) handle(h answer.Handler) http.Handler {
 	return answer.Failures{Service: "manila", Own: "The server has either erred or is incapable of performing the requested operation.", Statuses: statuses, Log: s.Logger}.Handle(h)
 }
 
-// inProject refuses those whose token is for no project.
+// inProject refuses callers whose token is for no project.
 func inProject(h answer.Handler) answer.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if identity.From(r.Context()).ProjectID == "" {
@@ -174,13 +175,13 @@ func (s *Service) createNetwork(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// quota is what a project may have at most; nil for what an admin has said nothing of.
+// quota is the limits of a project; nil for the defaults.
 type quota struct {
 	Shares    *int `json:"shares,omitempty"`
 	Gigabytes *int `json:"gigabytes,omitempty"`
 }
 
-// checkQuota refuses what a project may not have beside what it has. The caller holds the mutex.
+// checkQuota refuses an addition beyond a project's quota. The caller holds the mutex.
 func (s *Service) checkQuota(project string, shares, gigabytes int) error {
 	mostShares, mostGigabytes := 50, 1000
 	set, _ := s.quotas.Get(project)

@@ -65,7 +65,7 @@ func TestAShareIsAFolderWithRulesMetadataAndAQuota(t *testing.T) {
 	require.True(t, gophercloud.ResponseCodeIs(err, http.StatusRequestEntityTooLarge), err)
 	require.ErrorContains(t, err, "ShareSizeExceedsAvailableQuota")
 
-	// It is there after a restart, and a folder that nobody knows is not.
+	// It is there after a restart, and an unknown folder is not.
 	require.NoError(t, os.Mkdir(service.folder("unknown"), 0o755))
 	service, client = serving(t, folder)
 	require.NoDirExists(t, service.folder("unknown"))

@@ -15,13 +15,13 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// zone is the one that the local cloud has, and shareType the one type of its shares.
+// zone is the local cloud's zone of shares, and shareType the one type of its shares.
 const (
 	zone      = "nova"
 	shareType = "local"
 )
 
-// share is what is known of a share. It is available from its first moment on.
+// share is the record of a share. It is available from its first moment on.
 type share struct {
 	ID, ProjectID, Name, Description, NetworkID string
 	SizeGB                                      int
@@ -156,7 +156,7 @@ func (s *Service) listExports(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// change has what is known of a share be another.
+// change changes the record of a share.
 func (s *Service) change(r *http.Request, change func(*share)) (share, error) {
 	found, err := s.of(r)
 	if err != nil {
@@ -271,7 +271,7 @@ func (s *Service) act(w http.ResponseWriter, r *http.Request) error {
 		if body.Extend.Size <= found.SizeGB {
 			return fault.New(fault.Invalid, "New size for extend must be greater than current size. (current: %d, extended: %d).", found.SizeGB, body.Extend.Size)
 		}
-		if s.checkQuota(found.ProjectID, 0, body.Extend.Size-found.SizeGB) != nil { // it is not said as of a new share
+		if s.checkQuota(found.ProjectID, 0, body.Extend.Size-found.SizeGB) != nil { // the answer differs from a new share's
 			return fault.New(fault.Forbidden, "Requested share exceeds allowed project/user or share type gigabytes quota.")
 		}
 		if _, err := s.change(r, func(row *share) { row.SizeGB = body.Extend.Size }); err != nil {

@@ -24,7 +24,7 @@ func last(prefix netip.Prefix) netip.Addr {
 	return address
 }
 
-// usable says whether a port can have the address. The first one of an IPv6 network is that of all its routers (RFC 4291, 2.6.1).
+// usable reports whether a port can have the address. The first one of an IPv6 network belongs to all its routers (RFC 4291, 2.6.1).
 func usable(prefix netip.Prefix, address netip.Addr) bool {
 	return prefix.Contains(address) && address != prefix.Masked().Addr() && (address.Is6() || address != last(prefix))
 }
@@ -76,7 +76,7 @@ func (s *Service) used(subnet Subnet) map[netip.Addr]bool {
 	return used
 }
 
-// fixedIPs decides on the addresses of a port. The caller holds the lock. had are those it has now, which it may keep.
+// fixedIPs decides on the addresses of a port. The caller holds the lock. had are its present ones, which it may keep.
 func (s *Service) fixedIPs(network Network, wanted *[]FixedIP, had []FixedIP) ([]FixedIP, error) {
 	if wanted == nil {
 		if len(network.Subnets) == 0 {
@@ -99,8 +99,8 @@ func (s *Service) fixedIPs(network Network, wanted *[]FixedIP, had []FixedIP) ([
 	return chosen, nil
 }
 
-// addressOfEach is what a port gets that asks for nothing: an address of the first subnet of each version of IP that has one left, and one
-// of each subnet whose addresses servers make themselves.
+// addressOfEach returns the default addresses of a port: an address of the first subnet of each version of IP that has one left, and one of each subnet
+// whose addresses servers make themselves.
 func (s *Service) addressOfEach(network Network) []FixedIP {
 	wanted, done := []FixedIP{}, map[int]bool{}
 	for _, id := range network.Subnets {
@@ -115,7 +115,7 @@ func (s *Service) addressOfEach(network Network) []FixedIP {
 		wanted = append(wanted, FixedIP{SubnetID: id})
 	}
 	if len(wanted) == 0 {
-		return []FixedIP{{}} // which says that there is none
+		return []FixedIP{{}} // which means none
 	}
 	return wanted
 }
@@ -139,7 +139,7 @@ func (s *Service) fixedIP(network Network, want FixedIP, had []FixedIP, taken ma
 		if subnet.automatic() {
 			return FixedIP{SubnetID: subnet.ID}, nil // of the port's MAC address, which it may not have yet
 		}
-		for _, old := range had { // a port keeps what it has in that subnet
+		for _, old := range had { // a port keeps its address in that subnet
 			if old := old; old.SubnetID == subnet.ID && !taken[netip.MustParseAddr(old.IPAddress)] {
 				return old, nil
 			}

@@ -106,7 +106,7 @@ func scope(r *http.Request) string {
 		return ""
 	}
 	if caller.ProjectID == "" {
-		return "-" // nobody's project: a token without one sees nothing
+		return "-" // no project: a token without one sees nothing
 	}
 	return caller.ProjectID
 }
@@ -255,7 +255,7 @@ func (s *Service) registerInterfaces(mux *http.ServeMux) {
 	mux.HandleFunc("PUT /v2.0/routers/{id}/remove_router_interface", serve(s.RemoveRouterInterface))
 }
 
-// registerAbout serves what a client asks about the service itself.
+// registerAbout serves calls about the service itself.
 func (s *Service) registerAbout(mux *http.ServeMux) {
 	fixed := func(path string, value any) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer.JSON(w, http.StatusOK, value) })

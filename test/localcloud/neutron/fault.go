@@ -6,7 +6,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Error is what a client did wrong, in Neutron's words. It is also a fault of package fault.
+// Error is a client's fault, in Neutron's words. It is also a fault of package fault.
 type Error struct {
 	Status  int    // HTTP status
 	Type    string // name of Neutron's exception, as in its answers

@@ -9,9 +9,9 @@ import (
 	"github.com/burano/burano/test/localcloud/fabric"
 )
 
-// This file turns security groups into what the data plane lets through, as Neutron does
-// (https://docs.openstack.org/neutron/latest/contributor/internals/openvswitch_firewall.html): nothing without a rule that allows
-// it, replies always, and no sender but the port's own addresses and its allowed address pairs.
+// This file turns security groups into rules of the data plane, as Neutron does
+// (https://docs.openstack.org/neutron/latest/contributor/internals/openvswitch_firewall.html): nothing without a rule that allows it, replies always, and
+// no sender but the port's own addresses and its allowed address pairs.
 
 // protocols are the numbers of the protocols that a rule may name
 // (https://www.iana.org/assignments/protocol-numbers).
@@ -20,8 +20,8 @@ var protocols = map[string]uint8{
 	"pgm": 113, "rsvp": 46, "sctp": 132, "tcp": 6, "udp": 17, "udplite": 136, "vrrp": 112,
 }
 
-// applyGuards makes the firewall of every network follow the rows. Whoever changed rows calls it afterwards, without the lock; the
-// last one to come reads the last state. Networks for which nothing changed are left alone.
+// applyGuards updates the firewall of every network from the rows. Call it after changing rows, without the lock; the last caller reads the last state.
+// Unchanged networks are skipped.
 func (s *Service) applyGuards(ctx context.Context) error {
 	s.guardLock.Lock()
 	defer s.guardLock.Unlock()
@@ -104,7 +104,7 @@ func parsePair(text string) (netip.Prefix, error) {
 	return prefix.Masked(), err
 }
 
-// match is what a rule lets through; false when that is nothing that occurs here: the members of an empty group.
+// match is the effect of a rule; false when it admits nothing here: the members of an empty group.
 func (r SecurityGroupRule) match(members map[string][]netip.Prefix) (fabric.Match, bool) {
 	match := fabric.Match{IPv6: r.EtherType == "IPv6", Protocol: r.number()}
 	if match.IPv6 && match.Protocol == protocols["icmp"] { // which Neutron takes for ICMPv6

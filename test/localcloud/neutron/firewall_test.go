@@ -72,12 +72,12 @@ const (
 	shortly   = 500 * time.Millisecond
 )
 
-// reaches says whether a connection to the port of the other guest is made, from one of the guest's addresses, "" for its own.
+// reaches reports whether a connection to the port of the other guest is made, from one of the guest's addresses, "" for its own.
 func (g guest) reaches(t *testing.T, other guest, port int, local string) bool {
 	return g.dial(t, other, port, local, patiently) == nil
 }
 
-// misses says whether a connection to the port of the other guest hears nothing.
+// misses reports whether a connection to the port of the other guest gets no answer.
 func (g guest) misses(t *testing.T, other guest, port int, local string) bool {
 	var failure net.Error
 	return errors.As(g.dial(t, other, port, local, shortly), &failure) && failure.Timeout()
@@ -186,7 +186,7 @@ func TestMembersOfANamedGroupAreLetInWithTheirAddressPairs(t *testing.T) {
 	require.True(t, friend.reaches(t, web, 81, pod), "ports without port security")
 }
 
-// An address that several servers share is reserved by a port of nobody, and leads to whoever announces it and may.
+// An address that several servers share is reserved by a port without a server, and leads to the permitted server that announces it.
 func TestAFloatingAddressFollowsAnAddressThatServersShare(t *testing.T) {
 	c := start(t)
 	c.open(t, "demo")
@@ -220,7 +220,7 @@ func TestAFloatingAddressFollowsAnAddressThatServersShare(t *testing.T) {
 	require.True(t, fromOutside(floating.FloatingIP, 80, patiently), "another one takes it over")
 }
 
-// announce says to the network that a server has an address now (gratuitous ARP, RFC 5227 section 3).
+// announce sends the network a server's new address (gratuitous ARP, RFC 5227 section 3).
 func announce(t *testing.T, g guest, address string) {
 	t.Helper()
 	require.NoError(t, within(t, g.namespace, func() error {

@@ -73,7 +73,7 @@ func (s *Service) createFloatingIP(ctx context.Context, projectID string, reques
 		return FloatingIP{}, err
 	}
 	floating := FloatingIP{Common: s.common(request.ID, projectID, ""), FloatingNetworkID: network.ID, Status: "DOWN"}
-	// The address is taken by a port of nobody, as in Neutron.
+	// The address is reserved by a port without a server, as in Neutron.
 	port := Port{Common: s.common("", "", ""), NetworkID: network.ID, AdminStateUp: true, Status: "N/A", VNICType: "normal", DeviceID: floating.ID, DeviceOwner: ownerFloating, SecurityGroups: []string{}, AllowedAddressPairs: []AddressPair{}}
 	var wanted *[]FixedIP
 	if request.FloatingIPAddress != "" || request.SubnetID != "" {

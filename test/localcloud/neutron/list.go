@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// This file selects objects and their fields as a list's query says.
+// This file selects objects and their fields by a list's query.
 
-// toMap is an object as the API shows it: what begins with _ is our own.
+// toMap is an object as the API shows it, without the internal fields, which begin with _.
 func toMap(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

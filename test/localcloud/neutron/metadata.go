@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// ServeMetadata lets servers ask at http://169.254.169.254, through the router of their network, as Neutron's metadata agent does.
-// Who asks is known by the address it asks from: a port's own, not one of its address pairs. tell answers for the server with this
-// id. Call it before Restore.
+// ServeMetadata lets servers send requests to http://169.254.169.254, through the router of their network, as Neutron's metadata agent does. The server is
+// identified by its source address: a port's own, not one of its address pairs. tell answers for the server with this id. Call it before Restore.
 func (s *Service) ServeMetadata(tell func(serverID string) http.Handler) { s.metadata = tell }
 
 // listenMetadata makes a router answer. The caller holds the router's lock.
@@ -52,7 +51,7 @@ func (s *Service) closeMetadata(routerID string) error {
 	return server.(*http.Server).Close()
 }
 
-// Close ends what answers servers. Networks stay as they are.
+// Close ends the listeners for servers. Networks stay as they are.
 func (s *Service) Close() error {
 	var problems error
 	s.metadataServers.Range(func(id, _ any) bool {
@@ -82,7 +81,7 @@ func (s *Service) serverAt(routerID, remote string) (serverID string, ok bool) {
 	return "", false
 }
 
-// DescribePort says how a port must be configured by the server behind it.
+// DescribePort returns the configuration of a port for its server.
 func (s *Service) DescribePort(_ context.Context, portID string) (Interface, error) {
 	port, ok := s.ports.Get(portID)
 	if !ok {

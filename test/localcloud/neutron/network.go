@@ -25,7 +25,7 @@ type Network struct {
 	IPv6AddressScope      OrNull   `json:"ipv6_address_scope"`
 }
 
-// NetworkRequest makes or changes a network; what is nil stays or takes its default.
+// NetworkRequest makes or changes a network; nil fields stay or take their defaults.
 type NetworkRequest struct {
 	Owner
 	Name                  *string  `json:"name"`
@@ -56,7 +56,7 @@ func (n Network) fabric() fabric.Network {
 	return fabric.Network{ID: n.ID, MTU: n.MTU, External: n.External}
 }
 
-// Networks lists what a project sees: its own, shared and external networks.
+// Networks lists the networks that a project sees: its own, shared and external networks.
 func (s *Service) Networks(projectID string) (found []Network) {
 	for _, network := range s.networks.All() {
 		if network.visible(projectID) {
@@ -136,7 +136,7 @@ func (s *Service) changeNetwork(network *Network, request NetworkRequest) error 
 
 // DeleteNetwork removes a network with its subnets; ports on it prevent that.
 func (s *Service) DeleteNetwork(ctx context.Context, projectID, id string) error {
-	s.guardLock.Lock() // nobody makes the firewall of a network that goes
+	s.guardLock.Lock() // no firewall is made for a network that is being deleted
 	defer s.guardLock.Unlock()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -1,12 +1,10 @@
-// Package neutron is the local cloud's Networking API v2.0 over the data plane of package fabric: what it answers is what the
-// real one answers, as far as its clients here need it, and what it says exists can be pinged.
+// Package neutron is the local cloud's Networking API v2.0 over the data plane of package fabric: its answers are the real one's, as far as its clients
+// here need them, and its objects can be pinged.
 //
-// The rules (who sees what, what cannot be deleted, texts and types of errors) are those of Neutron's API reference and of its
-// server's behaviour.
+// The rules (visibility, refused deletions, texts and types of errors) are those of Neutron's API reference and of its server's behaviour.
 //
-// Everything known is in state tables; the data plane is made from them, by Restore after a restart. Each object is one row,
-// ports stand for every address that is taken (also the routers' and the floating ones, as in Neutron), and a change of the rows
-// happens under one lock.
+// All records are in state tables; the data plane is made from them, by Restore after a restart. Each object is one row, every address in use has a port
+// (also the routers' and the floating ones, as in Neutron), and a change of the rows happens under one lock.
 package neutron
 
 import (
@@ -31,7 +29,7 @@ import (
 // Public is the name of the external network.
 const Public = "public"
 
-// Config says where Neutron keeps its state and what its external network is.
+// Config has Neutron's state and its external network.
 type Config struct {
 	StateDir     string
 	ExternalCIDR netip.Prefix
@@ -44,8 +42,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Service is Neutron. Its Go calls are for the other services of the local cloud: each takes the project on whose behalf it
-// acts, "" for an administrator's view of all projects, and returns an *Error, which is also a fault, for what a client did wrong.
+// Service is Neutron. Its Go calls are for the other services of the local cloud: each takes the project on whose behalf it acts, "" for an
+// administrator's view of all projects, and returns an *Error, which is also a fault, for a client's fault.
 type Service struct {
 	config Config
 	fabric *fabric.Fabric
@@ -59,7 +57,7 @@ type Service struct {
 	floatingIPs    *state.Table[FloatingIP]
 	securityGroups *state.Table[SecurityGroup]
 	servers        *state.Table[server]
-	quotas         *state.Table[map[string]int] // by the projects' ids, what an admin has said
+	quotas         *state.Table[map[string]int] // by the projects' ids, set by admins
 
 	guardLock       sync.Mutex                         // the firewalls follow the rows in their order
 	metadata        func(serverID string) http.Handler // nil: nothing answers
@@ -103,8 +101,8 @@ func (s *Service) open(dir string) error {
 	return errors.Join(problems[:]...)
 }
 
-// makePublic makes the external network at the first start. The host has its first address; floating addresses and routers'
-// gateways come from a pool that leaves a few free for what a person wants to try by hand.
+// makePublic makes the external network at the first start. The host has its first address; floating addresses and routers' gateways come from a pool that
+// leaves a few free for experiments.
 func (s *Service) makePublic() error {
 	for _, network := range s.networks.All() {
 		if network.External {
@@ -153,7 +151,7 @@ func (s *Service) makePublic6(network Network) error {
 	return s.networks.Put(network.ID, network)
 }
 
-// Restore makes on the machine what the state says and the machine lacks. It touches nothing that is there.
+// Restore creates objects of the state that the machine lacks. It does not change existing ones.
 func (s *Service) Restore(ctx context.Context) error {
 	if err := s.fabric.ApplyExternal(ctx); err != nil {
 		return err
@@ -200,7 +198,7 @@ func (s *Service) DeleteAll(ctx context.Context) error {
 	return nil
 }
 
-// Common is what every object has.
+// Common has the fields of every object.
 type Common struct {
 	ID             string   `json:"id"`
 	Name           string   `json:"name"`
@@ -221,7 +219,7 @@ func (s *Service) common(id, projectID, name string) Common {
 	return Common{ID: id, Name: name, ProjectID: projectID, TenantID: projectID, Tags: []string{}, CreatedAt: now, UpdatedAt: now}
 }
 
-// changed puts what every change of an object puts.
+// changed sets the fields of every change of an object.
 func (s *Service) changed(c *Common, name, description *string) {
 	if name != nil {
 		c.Name = *name
@@ -233,7 +231,7 @@ func (s *Service) changed(c *Common, name, description *string) {
 	c.UpdatedAt = s.config.Now().UTC().Format(time.RFC3339)
 }
 
-// belongs says whether an object is one of projectID's; "" is everybody's view.
+// belongs reports whether an object is one of projectID's; "" sees all.
 func (c Common) belongs(projectID string) bool { return projectID == "" || c.ProjectID == projectID }
 
 // Owner is embedded in requests: an administrator makes things for other projects, and Heat chooses ids.

@@ -92,7 +92,7 @@ func (c cloud) open(t *testing.T, project string) {
 	require.NoError(t, err)
 }
 
-// boot plugs a port into a server and gives the server what its networkd would give it.
+// boot plugs a port into a server and configures the server as its networkd would.
 func (c cloud) boot(t *testing.T, serverID, portID string) neutron.Interface {
 	t.Helper()
 	name, err := c.service.CreateServerNamespace(t.Context(), serverID)
@@ -122,7 +122,7 @@ func (c cloud) boot(t *testing.T, serverID, portID string) neutron.Interface {
 	return plugged
 }
 
-// refused is what the host hears from a server on which nothing listens; it has been reached.
+// reached reports whether a server was reached, on which nothing listens: the host gets a refusal.
 func reached(address string) bool {
 	connection, err := net.DialTimeout("tcp4", net.JoinHostPort(address, "9"), 300*time.Millisecond)
 	if err == nil {

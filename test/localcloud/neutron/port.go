@@ -38,7 +38,7 @@ type Port struct {
 	HostID              string           `json:"binding:host_id"`
 	ExtraDHCPOptions    []map[string]any `json:"extra_dhcp_opts"`
 
-	// What begins with _ is not shown.
+	// Fields that begin with _ are not shown.
 	Device           string `json:"_device"`             // the interface's name in the server, "" when it is not plugged
 	DeleteWithServer bool   `json:"_delete_with_server"` // Nova made it
 }
@@ -71,10 +71,10 @@ type PortRequest struct {
 	PortSecurityEnabled   *bool            `json:"port_security_enabled"`
 	VNICType              *string          `json:"binding:vnic_type"`
 	HostID                *string          `json:"binding:host_id"`
-	Profile               map[string]any   `json:"binding:profile"` // accepted, means nothing here
-	ExtraDHCPOptions      []map[string]any `json:"extra_dhcp_opts"` // accepted, means nothing here
+	Profile               map[string]any   `json:"binding:profile"` // accepted without effect
+	ExtraDHCPOptions      []map[string]any `json:"extra_dhcp_opts"` // accepted without effect
 	PropagateUplinkStatus *bool            `json:"propagate_uplink_status"`
-	// DeleteWithServer says that Nova makes this port itself and that DetachServer shall delete it. Not of the API.
+	// DeleteWithServer means that Nova makes this port itself and that DetachServer deletes it. Not of the API.
 	DeleteWithServer bool `json:"-"`
 }
 

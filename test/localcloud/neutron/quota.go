@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// The names of what quotas are of. Of some the local cloud has none.
+// The names of limited resources. The local cloud lacks some of them.
 const (
 	quotaNetwork  = "network"
 	quotaSubnet   = "subnet"
@@ -22,7 +22,7 @@ const (
 	quotaRule     = "security_group_rule"
 )
 
-// quotaOf is what a project may have at most, by the names of resources; what is negative is not limited.
+// quotaOf returns the limits of a project, by the names of resources; a negative one is unlimited.
 func (s *Service) quotaOf(projectID string) map[string]int {
 	limits := map[string]int{
 		quotaNetwork: -1, quotaSubnet: -1, quotaPort: -1, quotaRouter: -1, quotaFloating: -1, quotaGroup: -1, quotaRule: -1, "subnetpool": -1,

@@ -10,15 +10,15 @@ import (
 	"github.com/burano/burano/test/localcloud/fabric"
 )
 
-// This file turns rows into what the data plane shall be.
+// This file turns rows into the desired state of the data plane.
 
 func (s *Service) plug(ctx context.Context, port Port) error {
 	network, _ := s.networks.Get(port.NetworkID)
 	return s.fabric.Plug(ctx, fabric.Port{ID: port.ID, Network: network.fabric(), ServerID: port.DeviceID, Device: port.Device, MAC: port.MACAddress})
 }
 
-// applyRouter makes the data plane of a router follow its rows. Whoever changed rows calls it afterwards; as it reads them under
-// the router's lock, the last one to come reads the last state.
+// applyRouter updates the data plane of a router from its rows. Call it after changing rows; as it reads them under the router's lock, the last caller
+// reads the last state.
 func (s *Service) applyRouter(ctx context.Context, id string) error {
 	value, _ := s.routerLocks.LoadOrStore(id, &sync.Mutex{})
 	lock := value.(*sync.Mutex)
@@ -79,7 +79,7 @@ func (s *Service) leg(port Port) fabric.Leg {
 	return leg
 }
 
-// server is what is known here of a server: that it has a namespace.
+// server is the record of a server here: its namespace.
 type server struct{ ID string }
 
 // Interface is a plugged port, as the server behind it must be configured.
@@ -93,7 +93,7 @@ type Interface struct {
 // Fixed is an address of a port.
 type Fixed struct {
 	netip.Prefix            // with the length of the subnet's prefix
-	Gateway      netip.Addr // by which everything else is reached; invalid when there is none, or an address before has told one
+	Gateway      netip.Addr // the default route; invalid when there is none, or an earlier address has one
 	Mode         string     // ipv6_address_mode of the subnet
 }
 
@@ -113,7 +113,7 @@ func (s *Service) CreateServerNamespace(ctx context.Context, serverID string) (n
 	return s.fabric.ApplyServer(ctx, serverID)
 }
 
-// DeleteServerNamespace removes a server's namespace. What ran in it must have ended.
+// DeleteServerNamespace removes a server's namespace, in which no process may run.
 func (s *Service) DeleteServerNamespace(ctx context.Context, serverID string) error {
 	if err := s.fabric.DeleteServer(ctx, serverID); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (s *Service) DeleteServerNamespace(ctx context.Context, serverID string) er
 	return err
 }
 
-// AttachPort plugs a port into a server's namespace, as the interface with this name, and says how the server must configure
-// it. A port that is plugged there already stays as it is; one that belongs to another server is refused.
+// AttachPort plugs a port into a server's namespace, as the interface with this name, and returns the server's configuration of it. A port that is plugged
+// there already stays as it is; one that belongs to another server is refused.
 func (s *Service) AttachPort(ctx context.Context, portID, serverID, device string) (Interface, error) {
 	port, err := s.bind(portID, serverID, device)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Service) describe(port Port) Interface {
 	return described
 }
 
-// DetachServer unplugs all ports of a server. Those that Nova made are deleted, the others are free again.
+// DetachServer unplugs all ports of a server. Ports that Nova made are deleted, the others are free again.
 func (s *Service) DetachServer(ctx context.Context, serverID string) error {
 	for _, port := range s.ports.All() {
 		if port.DeviceID != serverID || port.DeviceOwner != ownerServer && !port.DeleteWithServer {

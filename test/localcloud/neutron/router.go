@@ -40,8 +40,7 @@ type RouterRequest struct {
 	AvailabilityZoneHints []string            `json:"availability_zone_hints"`
 }
 
-// InterfaceRequest names what a router shall be connected to, or disconnected from: a subnet, whose gateway address the router
-// gets, or a port.
+// InterfaceRequest names the object to connect a router to, or to disconnect it from: a subnet, whose gateway address the router gets, or a port.
 type InterfaceRequest struct {
 	SubnetID string `json:"subnet_id"`
 	PortID   string `json:"port_id"`

@@ -18,7 +18,7 @@ type SecurityGroup struct {
 	Rules    []SecurityGroupRule `json:"security_group_rules"`
 }
 
-// SecurityGroupRule is one rule as the API shows it. Port numbers and what is not said are null.
+// SecurityGroupRule is one rule as the API shows it. Unset ports and fields are null.
 type SecurityGroupRule struct {
 	Common
 	SecurityGroupID      string `json:"security_group_id"`
@@ -286,7 +286,7 @@ func protocolName(value any) (string, error) {
 	return "", problem(400, "SecurityGroupRuleInvalidProtocol", "Security group rule protocol %v not supported. Only protocol values %v and integer representations [0 to 255] are supported.", value, known)
 }
 
-// number is the rule's protocol as it stands in a packet, 0 for any.
+// number is the rule's protocol number in a packet, 0 for any.
 func (r SecurityGroupRule) number() uint8 {
 	if number, known := protocols[string(r.Protocol)]; known {
 		return number
@@ -322,7 +322,7 @@ func checkPorts(rule SecurityGroupRule) error {
 	return nil
 }
 
-// means is the rule without what two equal rules differ in.
+// means is the rule without the fields in which equal rules differ.
 func (r SecurityGroupRule) means() string {
 	number := func(n *int) int {
 		if n == nil {

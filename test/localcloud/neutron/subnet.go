@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Subnet is a subnet as the API shows it. Nobody announces one of IPv6: servers have their addresses from the config drive, as those of IPv4.
+// Subnet is a subnet as the API shows it. There are no announcements of IPv6: servers have their addresses from the config drive, as those of IPv4.
 type Subnet struct {
 	Common
 	NetworkID       string           `json:"network_id"`
@@ -56,7 +56,7 @@ type SubnetRequest struct {
 
 func (n Subnet) prefix() netip.Prefix { return netip.MustParsePrefix(n.CIDR) }
 
-// automatic says whether servers make their addresses themselves, from their MAC addresses.
+// automatic reports whether servers make their addresses themselves, from their MAC addresses.
 func (n Subnet) automatic() bool {
 	return n.IPv6AddressMode == "slaac" || n.IPv6AddressMode == "dhcpv6-stateless"
 }
@@ -74,7 +74,7 @@ func (s *Service) subnetVisible(subnet Subnet, projectID string) bool {
 	return ok && (network.Shared || network.External)
 }
 
-// Subnets lists what a project sees.
+// Subnets lists the subnets that a project sees.
 func (s *Service) Subnets(projectID string) (found []Subnet) {
 	for _, subnet := range s.subnets.All() {
 		if s.subnetVisible(subnet, projectID) {
@@ -216,8 +216,7 @@ func parseCIDR(request SubnetRequest) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// setModes says how servers get their addresses of IPv6, and what routers announce
-// (https://docs.openstack.org/neutron/latest/admin/config-ipv6.html).
+// setModes sets the mode of IPv6 addresses, and of routers' announcements (https://docs.openstack.org/neutron/latest/admin/config-ipv6.html).
 func setModes(subnet *Subnet, request SubnetRequest) error {
 	for _, mode := range []struct {
 		name   string

@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// act does what POST /servers/{id}/action asks for: an object whose one key is the action's name.
+// act performs POST /servers/{id}/action: an object whose one key is the action's name.
 func (s *Service) act(w http.ResponseWriter, r *http.Request) error {
 	server, err := s.visible(r)
 	if err != nil {

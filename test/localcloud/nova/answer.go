@@ -36,7 +36,7 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
-// links are those of one resource of a collection.
+// links are the links of one resource of a collection.
 func (s *Service) links(collection, id string) []map[string]any {
 	return []map[string]any{
 		{"rel": "self", "href": s.endpoint + "/compute/v2.1/" + collection + "/" + id},

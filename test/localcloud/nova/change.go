@@ -8,13 +8,13 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// This file is what Heat does with servers that run when their properties change. Each method returns when it is done.
+// This file has Heat's operations on running servers whose properties change. Each method returns when it is done.
 
 func runs(row Server) bool {
 	return row.Status == StatusActive || row.Status == StatusShutoff || row.Status == StatusError
 }
 
-// cannotRebuild is what Nova says, which rebuilds no server that runs from a volume before its microversion 2.93.
+// cannotRebuild is Nova's error: it rebuilds no server that runs from a volume before its microversion 2.93.
 var cannotRebuild = fault.New(fault.Invalid, "Unable to rebuild with a different image for a volume-backed server.")
 
 // Rebuild gives a server a new disk from an image, by name or id.
@@ -47,8 +47,8 @@ func (s *Service) Resize(ctx context.Context, projectID, id, flavorRef string) e
 	return s.ended(ctx, op, err, id)
 }
 
-// Replug detaches a server's interfaces that are not wanted, and attaches those that it has not: ports by their ids, and one on each of these
-// networks. What runs in the server has to configure them.
+// Replug detaches a server's unwanted interfaces, and attaches missing ones: ports by their ids, and one on each of these networks. The system in the
+// server has to configure them.
 func (s *Service) Replug(ctx context.Context, projectID, id string, ports, networks []string) error {
 	server, err := s.Get(ctx, projectID, id)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Service) Replug(ctx context.Context, projectID, id string, ports, netwo
 	return s.ended(ctx, op, err, id)
 }
 
-// ended waits for the end of work on a server, and tells how it ended.
+// ended waits for the end of work on a server, and returns its result.
 func (s *Service) ended(ctx context.Context, op *operation, err error, id string) error {
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 
 const maxUserData = 65535 // characters of base64, Nova's limit
 
-// CreateServer says what server is wanted. Flavor and image may be given by id or name.
+// CreateServer describes a new server. Flavor and image may be given by id or name.
 type CreateServer struct {
 	Name, FlavorID, ImageID, KeyName string
 	UserID                           string // whose key pair KeyName is; the caller of the context when ""
@@ -41,8 +41,8 @@ type CreateServer struct {
 	noNetwork  bool        // no interface at all is wanted
 }
 
-// Create accepts a server and returns at once, with the server in BUILD; the rest goes on in the background, also after a restart
-// of the process. What cannot be accepted is a fault.
+// Create accepts a server and returns at once, with the server in BUILD; the rest continues in the background, also after a restart of the process. An
+// unacceptable request is a fault.
 func (s *Service) Create(ctx context.Context, projectID string, request CreateServer) (Server, error) {
 	server, err := s.accept(ctx, projectID, request)
 	if err != nil {
@@ -208,7 +208,7 @@ type serverRequest struct {
 		} `json:"block_device_mapping_v2"`
 	} `json:"server"`
 	Hints    hints `json:"os:scheduler_hints"`
-	OldHints hints `json:"OS-SCH-HNT:scheduler_hints"` // what they were called first
+	OldHints hints `json:"OS-SCH-HNT:scheduler_hints"` // their former name
 }
 
 // hints are wishes for the place of a server; others than these have no meaning on one host.

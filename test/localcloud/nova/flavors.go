@@ -19,7 +19,7 @@ type Flavor struct {
 	VCPUs     int
 	MemoryMiB int
 	DiskGB    int
-	Deleted   bool // it is kept for the servers that were made with it
+	Deleted   bool // it stays for its servers
 }
 
 // Flavors are the sizes that the local cloud has, with the ids that OpenStack's own installers give them.
@@ -31,7 +31,7 @@ func Flavors() []Flavor {
 	}
 }
 
-// allFlavors are the cloud's own flavors, then those that admins have made.
+// allFlavors are the cloud's own flavors, then the flavors of admins.
 func (s *Service) allFlavors() []Flavor {
 	return slices.DeleteFunc(append(Flavors(), s.flavors.All()...), func(f Flavor) bool { return f.Deleted })
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// ServerGroup is a rule for placing servers: those that are made with its id as a hint are its members until they are deleted.
+// ServerGroup is a rule for placing servers: servers that are made with its id as a hint are its members until they are deleted.
 type ServerGroup struct {
 	ID, ProjectID, UserID, Name string
 	Policy                      string
 }
 
-// The policies. The local cloud has one host, where servers of a group always stand together: the soft ones are wishes, and of a group
-// that is kept apart by all means a second server finds no host.
+// The policies. The local cloud has one host, where all servers of a group are: the soft policies are wishes, and of a group with strict anti-affinity a
+// second server finds no host.
 const (
 	apart     = "anti-affinity"
 	together  = "affinity"
@@ -88,7 +88,7 @@ func (s *Service) checkGroup(server Server) error {
 	return nil
 }
 
-// keptApart tells whether the host of a new server is taken by another one of a group that stands apart by all means.
+// keptApart reports whether the host of a new server is taken by another one of a group with strict anti-affinity.
 func (s *Service) keptApart(server Server) bool {
 	group, _ := s.groups.Get(server.GroupID)
 	others := slices.DeleteFunc(s.members(server.GroupID), func(id string) bool {

@@ -23,7 +23,7 @@ type Keypair struct {
 	Fingerprint             string // MD5, as Nova has it
 	CreatedAt               time.Time
 
-	PrivateKey string `json:"-"` // PEM; only where it was just made, kept nowhere
+	PrivateKey string `json:"-"` // PEM; only of a new key, never stored
 }
 
 func (k Keypair) key() string { return k.UserID + " " + k.Name }
@@ -36,7 +36,7 @@ func (k Keypair) body(ctx context.Context) map[string]any {
 	return body
 }
 
-// publicKey finds the key that a name means: the user's own, or else, where only the project is known, one of the project.
+// publicKey finds the key of a name: the user's own, or else, when only the project is known, one of the project.
 func (s *Service) publicKey(_ context.Context, userID, projectID, name string) (string, bool) {
 	if k, ok := s.keypairs.Get(Keypair{Name: name, UserID: userID}.key()); ok {
 		return k.PublicKey, true

@@ -11,8 +11,8 @@ import (
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
-// Metadata answers what a server asks at 169.254.169.254: the files of its config drive under /openstack, and the basics in
-// Amazon's layout under /latest (https://docs.openstack.org/nova/latest/user/metadata.html). Each version named says the same.
+// Metadata answers a server's requests at 169.254.169.254: the files of its config drive under /openstack, and the basics in Amazon's layout under /latest
+// (https://docs.openstack.org/nova/latest/user/metadata.html). Each version has the same content.
 func (s *Service) Metadata(serverID string) http.Handler {
 	return s.handle(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -107,7 +107,7 @@ func (s *Service) metadata(r *http.Request, serverID string) (map[string][]byte,
 	return files, nil
 }
 
-// children lists what is in a folder, as a client expects it: below Amazon's versions with a slash after what is a folder itself.
+// children lists the content of a folder for clients: below Amazon's versions with a slash after folders.
 func children(files map[string][]byte, folder string) []string {
 	var found []string
 	for path := range files {

@@ -25,7 +25,7 @@ func (v microversion) String() string { return fmt.Sprintf("%d.%d", v.major, v.m
 
 type microversionKey struct{}
 
-// since tells whether the request of a context asks for version 2.minor or a later one.
+// since reports whether the request of a context asks for version 2.minor or a later one.
 func since(ctx context.Context, minor int) bool {
 	v, _ := ctx.Value(microversionKey{}).(microversion)
 	return v.minor >= minor

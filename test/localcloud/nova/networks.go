@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/test/localcloud/neutron"
 )
 
-// Networks is what gives servers their places on networks: Neutron.
+// Networks is Nova's view of Neutron.
 type Networks interface {
 	Networks(projectID string) []neutron.Network
 	GetNetwork(ctx context.Context, projectID, id string) (neutron.Network, error)
@@ -30,8 +30,7 @@ type Networks interface {
 	ServerAddresses(serverID string) []neutron.Address
 }
 
-// acceptInterfaces checks what a request says of networks, and completes it. Ports that Nova will make get their ids here, so
-// that a try that is repeated makes none twice.
+// acceptInterfaces checks a request's networks, and completes them. Ports that Nova will make get their ids here, so that a repeated try makes none twice.
 func (s *Service) acceptInterfaces(ctx context.Context, projectID string, request CreateServer) ([]Interface, error) {
 	wanted := request.interfaces
 	if len(wanted) == 0 && !request.noNetwork {

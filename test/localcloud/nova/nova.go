@@ -1,6 +1,5 @@
-// Package nova is the compute service of the local cloud, answered in the shapes of Nova v2.1
-// (https://docs.openstack.org/api-ref/compute/): it accepts servers at once and makes them in the background, goes on with what
-// was begun after a restart of the process, and leaves nothing of a server that is deleted.
+// Package nova is the compute service of the local cloud, answered in the shapes of Nova v2.1 (https://docs.openstack.org/api-ref/compute/): it accepts
+// servers at once and makes them in the background, continues begun work after a restart of the process, and leaves nothing of a deleted server.
 package nova
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// Hypervisor is what runs servers.
+// Hypervisor runs servers.
 type Hypervisor interface {
 	Start(ctx context.Context, server hypervisor.Server) error
 	Stop(ctx context.Context, id string) error
@@ -35,7 +34,7 @@ type Images interface {
 	Find(ctx context.Context, projectID, ref string) (glance.Image, error)
 }
 
-// Config says where the service keeps its things and what it works with.
+// Config has the service's folder and dependencies.
 type Config struct {
 	StateDir   string // folder for the tables, made when missing
 	Endpoint   string // base of the cloud's addresses, such as "http://127.0.0.1:5050"

@@ -151,7 +151,7 @@ func start(t *testing.T) *cloud {
 	require.NoError(t, err)
 
 	server := httptest.NewServer(http.StripPrefix("/compute", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The token's text says who is calling.
+		// The token's text names the caller.
 		who := r.Header.Get("X-Auth-Token")
 		caller := identity.Caller{UserID: "user-" + who, ProjectID: who, Admin: who == "admin"}
 		c.Handler().ServeHTTP(w, r.WithContext(identity.With(r.Context(), caller)))
@@ -169,7 +169,7 @@ func (c *cloud) open() {
 	c.Service = service
 }
 
-// restart ends the process's work and begins it again from what is in the files.
+// restart ends the process's work and begins it again from its files.
 func (c *cloud) restart() {
 	c.Service.Close()
 	c.open()

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// Quota is what a project may use at most; what is negative is not limited.
+// Quota is the limits of a project; a negative one is unlimited.
 type Quota struct {
 	Instances *int `json:"instances,omitempty"`
 	Cores     *int `json:"cores,omitempty"`
@@ -21,10 +21,10 @@ type Quota struct {
 	Members   *int `json:"server_group_members,omitempty"` // of each group
 }
 
-// usage is what a project uses, or what it may use.
+// usage is a project's use, or its limits.
 type usage struct{ instances, cores, memory, groups, members int }
 
-// generous is the quota of a project for which an admin has said nothing.
+// generous is the default quota of a project.
 func generous() usage {
 	return usage{instances: 100, cores: 200, memory: 512 * 1024, groups: 10, members: 10}
 }
@@ -139,7 +139,7 @@ func (s *Service) updateQuota(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteQuota puts a project back to what every project has.
+// deleteQuota restores a project's default quota.
 func (s *Service) deleteQuota(w http.ResponseWriter, r *http.Request) error {
 	if !identity.From(r.Context()).Admin {
 		return fault.New(fault.Forbidden, "Policy doesn't allow os_compute_api:os-quota-sets:delete to be performed.")

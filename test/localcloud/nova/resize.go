@@ -7,10 +7,10 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// size is what a server was before it was resized.
+// size is a server's state before its resize.
 type size struct{ FlavorID, Status string }
 
-// up tells whether a server is to run.
+// up reports whether a server should run.
 func (s Server) up() bool {
 	return s.Status == StatusActive || s.Status == StatusRescue || s.Status == StatusResized && s.Before.Status == StatusActive
 }

@@ -24,7 +24,7 @@ const (
 	StatusResized = "VERIFY_RESIZE"
 )
 
-// task is what is being done to a server. It is stored before the work begins, so that the work goes on after a restart.
+// task is the present work on a server. It is stored before the work begins, so that the work continues after a restart.
 type task string
 
 const (
@@ -43,7 +43,7 @@ const (
 	taskDelete   task = "deleting"
 )
 
-// Server is what is known of a server.
+// Server is the record of a server.
 type Server struct {
 	ID, ProjectID, UserID, Name string
 	Status                      string // BUILD, ACTIVE, SHUTOFF, ERROR, RESCUE or VERIFY_RESIZE
@@ -52,8 +52,8 @@ type Server struct {
 	FaultAt                     time.Time
 	Hostname                    string
 	FlavorID, ImageID           string
-	RescueImageID               string // what it runs from while it is rescued
-	Before                      *size  // what it was, until its resize is confirmed or reverted
+	RescueImageID               string // the image that it runs from while it is rescued
+	Before                      *size  // its former size, until its resize is confirmed or reverted
 	KeyName, PublicKey          string
 	UserData                    []byte
 	Metadata                    map[string]string
@@ -205,11 +205,11 @@ func (s *Service) showServer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Nova's names and numbers for what a status means underneath.
+// Nova's names and numbers for the states under a status.
 var vmStates = map[string]string{StatusBuild: "building", StatusActive: "active", StatusShutoff: "stopped", StatusError: "error", StatusRescue: "rescued", StatusResized: "resized"}
 var powerStates = map[string]int{StatusBuild: 0, StatusActive: 1, StatusShutoff: 4, StatusError: 0, StatusRescue: 1, StatusResized: 1}
 
-// imageOf is what a server was made of: an empty text where it runs from a volume.
+// imageOf is the image of a server: an empty text when it runs from a volume.
 func (s *Service) imageOf(server Server) any {
 	if server.ImageID == "" {
 		return ""
@@ -278,7 +278,7 @@ func (s *Service) serverBody(ctx context.Context, server Server) map[string]any 
 	return body
 }
 
-// addByMicroversion adds what later versions of the API and admins see.
+// addByMicroversion adds the fields of later versions of the API and of admins.
 func (s *Service) addByMicroversion(ctx context.Context, server Server, body map[string]any) {
 	if identity.From(ctx).Admin {
 		body["OS-EXT-SRV-ATTR:host"], body["OS-EXT-SRV-ATTR:hypervisor_hostname"] = "localhost", "localhost"

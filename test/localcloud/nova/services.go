@@ -14,8 +14,8 @@ import (
 // computeID is the id of the one compute service.
 const computeID = "6f2a2f0e-5c8b-4f0e-9a39-3c1f6f0f5a01"
 
-// compute is the service that makes servers, as far as an admin changes it. Disabled, it takes no new servers, which then find
-// no host. Forced down, it stands for one that has died: what it is asked to do stays undone until it is up again.
+// compute is the service that makes servers, as far as an admin changes it. Disabled, it takes no new servers, which then find no host. Forced down, it
+// simulates a dead one: its work stays undone until it is up again.
 type compute struct {
 	Disabled   bool
 	Reason     string // of the disabling
@@ -96,7 +96,7 @@ func (s *Service) updateService(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// scheduled returns when the compute service does what a server needs; a new server finds no host when it is disabled.
+// scheduled returns when the compute service does a server's work; a new server finds no host when it is disabled.
 func (s *Service) scheduled(ctx context.Context, server Server) error {
 	for {
 		s.mutex.Lock()

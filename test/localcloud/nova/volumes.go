@@ -83,8 +83,8 @@ func (s *Service) AttachVolume(ctx context.Context, projectID, id string, wanted
 	return wanted, s.ended(ctx, op, err, id)
 }
 
-// oneVolume has a server get or give back one volume at a time, until that has ended, also when nobody waits for it any more: block storage is told which volumes a server has,
-// and the others are given back.
+// oneVolume lets a server attach or detach one volume at a time, until that has ended, also when the caller no longer waits: block storage gets the list
+// of a server's volumes, and the others are returned.
 func (s *Service) oneVolume(id string, begin func() (*operation, error)) (*operation, error) {
 	s.mutex.Lock()
 	lock := s.plugging[id]
@@ -172,7 +172,7 @@ func (s *Service) disks(server Server) ([]hypervisor.Disk, error) {
 	return disks, nil
 }
 
-// plugVolumes makes what the hypervisor and the block storage know of a server's volumes what the server is to have.
+// plugVolumes applies the desired volumes of a server to the hypervisor and the block storage.
 func (s *Service) plugVolumes(ctx context.Context, id string) error {
 	server, ok := s.servers.Get(id)
 	if !ok {
@@ -188,7 +188,7 @@ func (s *Service) plugVolumes(ctx context.Context, id string) error {
 	return s.volumes.Keep(id, volumeIDs(server))
 }
 
-// releaseVolumes gives the volumes of a deleted server back, or deletes those that were to go with it.
+// releaseVolumes returns the volumes of a deleted server, or deletes volumes that go with it.
 func (s *Service) releaseVolumes(server Server) error {
 	if err := s.volumes.Keep(server.ID, nil); err != nil {
 		return err

@@ -98,7 +98,7 @@ func (s *Service) begin(id string, kind task, allowed func(Server) bool, work fu
 	return err
 }
 
-// beginWith is begin with a change of what the server is to be.
+// beginWith is begin with a change of the server's desired state.
 func (s *Service) beginWith(id string, kind task, allowed func(Server) bool, change func(*Server), work func(context.Context, string) error) (*operation, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -125,8 +125,8 @@ func (s *Service) beginWith(id string, kind task, allowed func(Server) bool, cha
 	return s.run(id, kind, work), nil
 }
 
-// Restore goes on with what was unfinished when the process ended, and starts servers again that were running when the machine
-// went down. It returns at once; the work goes on in the background.
+// Restore continues work that was unfinished when the process ended, and starts servers again that were running when the machine went down. It returns at
+// once; the work continues in the background.
 func (s *Service) Restore(ctx context.Context) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -166,8 +166,8 @@ func (s *Service) Restore(ctx context.Context) error {
 	return nil
 }
 
-// boot brings a server up: its place on the networks, its config drive, its machine. Each step finds what an earlier try has
-// left, so that it can be done again from the beginning.
+// boot starts a server: its interfaces, its config drive, its machine. Each step finds the results of an earlier try, so that it can be done again from
+// the beginning.
 func (s *Service) boot(ctx context.Context, id string) error {
 	server, ok := s.servers.Get(id)
 	if !ok {

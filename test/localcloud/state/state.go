@@ -1,5 +1,4 @@
-// Package state keeps what the local cloud knows in files, so that it is still known after the process was restarted or
-// killed.
+// Package state stores the local cloud's records in files, so that they survive a restart or a kill.
 package state
 
 import (
@@ -32,7 +31,7 @@ type Table[T any] struct {
 	changes int // lines in the file
 }
 
-// kept is an object in memory: as it is copied out, and decoded at the first Where, for which nobody changes it.
+// kept is an object in memory: its encoded form, and decoded at the first Where; the decoded one is never changed.
 type kept[T any] struct {
 	data    json.RawMessage
 	once    sync.Once
@@ -50,7 +49,7 @@ type change struct {
 	Value json.RawMessage `json:",omitempty"`
 }
 
-// text is the line. What a value is made of was checked when it was marshalled.
+// text is the line. The parts of a value were checked when it was marshalled.
 func (c change) text() ([]byte, error) {
 	id, err := json.Marshal(c.ID)
 	if err != nil {
@@ -158,7 +157,7 @@ func (t *Table[T]) Where(wanted func(T) bool) []T {
 	return values
 }
 
-// Put stores value under id, in place of what was there; it is in the file when Put returns.
+// Put stores value under id and replaces the former one; it is in the file when Put returns.
 func (t *Table[T]) Put(id string, value T) error {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -229,7 +228,7 @@ func (t *Table[T]) apply(line change) {
 	}
 }
 
-// compact replaces the file by one that holds what is there and nothing of what was.
+// compact replaces the file by one with the present rows only.
 func (t *Table[T]) compact() error {
 	var all bytes.Buffer
 	for _, id := range t.ids {
@@ -250,7 +249,7 @@ func (t *Table[T]) compact() error {
 	return nil
 }
 
-// appendTo adds a line to a file, wholly or not at all: what a full disk has let through of it is taken back.
+// appendTo adds a line to a file, wholly or not at all: a part that a full disk has admitted is removed.
 func appendTo(path string, line []byte) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -266,7 +265,7 @@ func appendTo(path string, line []byte) error {
 }
 
 func decode[T any](data json.RawMessage) (value T) {
-	// What is in the table was either marshalled from a T or read from a file that this type wrote.
+	// The table's data were either marshalled from a T or read from a file that this type wrote.
 	if err := json.Unmarshal(data, &value); err != nil {
 		panic(fmt.Sprintf("table holds what is no %T: %v", value, err))
 	}

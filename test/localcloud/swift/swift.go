@@ -30,7 +30,7 @@ import (
 // maxObject is the largest object, in bytes: Swift's own limit without segments is 5 GiB.
 const maxObject = 64 << 20
 
-// Config says where the service keeps its things.
+// Config has the service's folder and dependencies.
 type Config struct {
 	StateDir string // folder of tables and files, made when missing
 	Logger   *slog.Logger
@@ -93,13 +93,13 @@ var (
 // projectOf is the project of the account in a path.
 func projectOf(r *http.Request) string { return strings.TrimPrefix(r.PathValue("account"), "AUTH_") }
 
-// owns tells whether the caller may do everything in the account (operator_roles).
+// owns reports whether the caller may do everything in the account (operator_roles).
 func owns(r *http.Request) bool {
 	caller := identity.From(r.Context())
 	return caller.ProjectID == projectOf(r) && (caller.Admin || slices.Contains(caller.Roles, "member"))
 }
 
-// in finds the container of a path for who owns it or is on the access list that pick chooses.
+// in finds the container of a path for its owner or a user on the access list that pick chooses.
 func (s *Service) in(r *http.Request, pick func(container) string) (container, error) {
 	found, there := s.containers.Get(projectOf(r) + "/" + r.PathValue("container"))
 	if owns(r) {

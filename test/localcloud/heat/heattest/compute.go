@@ -19,7 +19,7 @@ import (
 type Compute struct {
 	Networks *neutron.Service
 	Volumes  *cinder.Service
-	// Broken says why a server of this flavor goes to ERROR.
+	// Broken has the reason why a server of this flavor goes to ERROR.
 	Broken map[string]string
 
 	mutex    sync.Mutex
@@ -130,7 +130,7 @@ func (c *Compute) FindServers(_ context.Context, projectID, name string) (ids []
 	return ids, nil
 }
 
-// RenameServer gives a server another name; its metadata is not kept.
+// RenameServer gives a server another name; its metadata is not stored.
 func (c *Compute) RenameServer(ctx context.Context, projectID, id, name string, _ map[string]string) error {
 	if _, err := c.GetServer(ctx, projectID, id); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (c *Compute) ResizeServer(ctx context.Context, projectID, id, _ string) err
 	return err
 }
 
-// ReplugServer gives a server these ports in place of those that it had.
+// ReplugServer replaces the ports of a server.
 func (c *Compute) ReplugServer(ctx context.Context, projectID, id string, ports, _ []string) error {
 	if _, err := c.GetServer(ctx, projectID, id); err != nil {
 		return err
@@ -243,7 +243,7 @@ func (c *Compute) AttachVolume(_ context.Context, projectID, serverID, volumeID,
 	return c.Volumes.Attach(projectID, volumeID, serverID, device)
 }
 
-// DetachVolume notes that a server has no volumes any more: those of tests have one.
+// DetachVolume records that a server has no volumes any more: servers of tests have one.
 func (c *Compute) DetachVolume(_ context.Context, _, serverID, _ string) error {
 	return c.Volumes.Keep(serverID, nil)
 }

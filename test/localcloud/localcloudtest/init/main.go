@@ -1,6 +1,5 @@
-// Command init is the first process of the smallest server there can be: it takes its addresses from the config drive, says its name,
-// also to whoever connects to port 8080 or 8081, says to whoever connects to port 8082 what the metadata service tells it, and waits to
-// be halted.
+// Command init is the first process of the smallest possible server: it takes its addresses from the config drive and prints its name, also to clients at
+// port 8080 or 8081. To clients at port 8082 it returns the metadata service's answer, and it waits for the halt.
 package main
 
 import (
@@ -36,7 +35,7 @@ func main() {
 	<-halted
 }
 
-// serve says something to everyone who connects.
+// serve calls say for every client.
 func serve(listener net.Listener, say func(io.Writer)) {
 	for {
 		connection, err := listener.Accept()
@@ -48,7 +47,7 @@ func serve(listener net.Listener, say func(io.Writer)) {
 	}
 }
 
-// metadata repeats what the metadata service tells.
+// metadata repeats the metadata service's answer.
 func metadata(w io.Writer) {
 	client := http.Client{Timeout: 10 * time.Second}
 	response, err := client.Get("http://169.254.169.254/openstack/latest/meta_data.json")

@@ -64,8 +64,7 @@ func Found(t testing.TB, prefix string) (found []string) {
 	return found
 }
 
-// Serve serves a handler on loopback the way Keystone's middleware does: the token is the name of a project, and that of an
-// administrator is "admin".
+// Serve serves a handler on loopback like Keystone's middleware: the token is the name of a project, and an administrator's is "admin".
 func Serve(t testing.TB, handler http.Handler) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
