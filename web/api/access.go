@@ -26,7 +26,7 @@ type Access struct {
 	// SSHKey is the public key by which a machine lets Burano in, and GiveSSHKey takes a private one for a machine; "" takes it away.
 	SSHKey     func(ctx context.Context, environmentID, objectID string) (string, error)
 	GiveSSHKey func(ctx context.Context, environmentID, objectID, node, private string) (string, error)
-	// TakesMachines returns a fault unless machines may join the cluster, and Join tells one how it does.
+	// TakesMachines returns a fault unless machines may join the cluster, and Join describes how a machine joins.
 	TakesMachines func(ctx context.Context, environmentID, objectID string) error
 	Join          func(ctx context.Context, environmentID, objectID string, machine store.Machine) (native.Joining, error)
 }
@@ -47,14 +47,14 @@ func (h accessHandlers) register(v1 *echo.Group) {
 	v1.DELETE(cluster+"/ssh-keys/:node", h.takeKey)
 }
 
-// The rules that say who may have which group.
+// The rules for the groups.
 const (
 	ruleAdmins  = "get_kubeconfig"
 	ruleEditors = "get_editor_kubeconfig"
 	ruleReaders = "get_reader_kubeconfig"
 )
 
-// ruleOf is the rule for a group of Kubernetes: who may have all rights may have any group.
+// ruleOf is the rule for a group of Kubernetes: a caller with all rights may have any group.
 func ruleOf(group string) string {
 	switch group {
 	case native.GroupReaders:
@@ -87,7 +87,7 @@ var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 )
 
-// userOf is what Kubernetes calls a user of Keystone. The prefix keeps them apart from the cluster's own.
+// userOf is the Kubernetes name of a user of Keystone. The prefix separates them from the cluster's own.
 func userOf(caller identity.Caller) string {
 	name := caller.UserName
 	if caller.UserDomainName != "" {
@@ -130,7 +130,7 @@ func (h accessHandlers) kubeconfig(c echo.Context) error {
 	return c.Blob(http.StatusOK, "application/yaml", text)
 }
 
-// signInKeystone is the way of a kubeconfig without a certificate, and signInCertificate that of one with it.
+// signInKeystone selects a kubeconfig without a certificate, and signInCertificate one with it.
 const (
 	signInKeystone    = "keystone"
 	signInCertificate = "certificate"
@@ -194,7 +194,7 @@ func lifetimeOf(text string) (time.Duration, error) {
 	return life, nil
 }
 
-// credential gives a certificate for a caller, with what their roles in Keystone allow: the exec plugin's way.
+// credential returns a certificate for a caller, with the rights of their roles in Keystone, for the exec plugin.
 func (h accessHandlers) credential(c echo.Context) error {
 	ctx, caller, environmentID, clusterID, err := h.reach(c)
 	if err != nil {

@@ -53,7 +53,7 @@ func (h actionHandlers) result(c echo.Context) error {
 	return c.JSON(http.StatusOK, result)
 }
 
-// callStatic runs a static method and answers with its result. What the method throws is an answer of 503, as in Murano.
+// callStatic runs a static method and answers its result. An exception of the method is an answer of 503, as in Murano.
 func (h actionHandlers) callStatic(c echo.Context) error {
 	fields, err := object(c)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h actionHandlers) callStatic(c echo.Context) error {
 	return c.JSON(http.StatusOK, result)
 }
 
-// defaultVersion is the version of a class when a call of a static action does not say one.
+// defaultVersion is the default version of a class in a call of a static action.
 const defaultVersion = "=0"
 
 // text reads a text of a body into target, unless it is not there.

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// AppliedStore keeps what projects have under labels.
+// AppliedStore stores the projects' objects under labels.
 type AppliedStore interface {
 	Applied(ctx context.Context, projectID, label string) ([]store.Applied, error)
 	SetApplied(ctx context.Context, projectID, label string, list []store.Applied) error

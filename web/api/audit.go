@@ -20,11 +20,10 @@ import (
 	"github.com/burano/burano/web/audit"
 )
 
-// keySubject is where handlers say in the request's context what a call is about that its path does not name: the account of a
-// sign-in.
+// keySubject is the key of the call's subject in the request's context, if its path does not name it: the account of a sign-in.
 const keySubject = "subject"
 
-// actions are CADF's words for calls whose method does not say enough.
+// actions are CADF's words for calls whose method is not enough.
 var actions = map[string]string{
 	"POST /burano/v1/session":                                               "authenticate/login",
 	"DELETE /burano/v1/session":                                             "authenticate/logout",
@@ -51,11 +50,10 @@ var actions = map[string]string{
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/replace":  "start",
 }
 
-// unaudited are the routes that change nothing although their method says so.
+// unaudited are the routes that change nothing in spite of their method.
 var unaudited = map[string]bool{"POST /burano/v1/forms/:package": true}
 
-// audited accounts for each call that changes something, for sign-ins, for downloads of a kubeconfig, and for what was refused. It stands
-// before whatever refuses.
+// audited records each call that changes something, sign-ins, downloads of a kubeconfig, and refusals. It comes before all middleware that refuses.
 func audited(log *audit.Log, address echo.IPExtractor) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		if log == nil {
@@ -113,7 +111,7 @@ func event(c echo.Context, address echo.IPExtractor, made *madeID) audit.Event {
 	return e
 }
 
-// auditTarget is what a path is about: its last part that is named, and the id after it or, where there is none, the one before.
+// auditTarget is the target of a path: its last named part, and the id after it or, without one, the id before.
 func auditTarget(c echo.Context) audit.Resource {
 	segments := strings.Split(strings.Trim(strings.TrimSuffix(c.Path(), "*"), "/"), "/")
 	target := audit.Resource{TypeURI: audit.ServiceURI}
@@ -133,10 +131,10 @@ func auditTarget(c echo.Context) audit.Resource {
 	return target
 }
 
-// maxMade is how many bytes of an answer are looked at for the id of what was made.
+// maxMade is the number of bytes of an answer in which the id of the new object is looked for.
 const maxMade = 64 << 10
 
-// madeID keeps the beginning of an answer, to find the id of what was made.
+// madeID stores the beginning of an answer, to find the id of the new object.
 type madeID struct {
 	http.ResponseWriter
 	text []byte
@@ -165,7 +163,7 @@ func (m *madeID) id() string {
 	return answer.ID
 }
 
-// AuditRows lists the events that are kept (store.Store).
+// AuditRows lists the stored events (store.Store).
 type AuditRows interface {
 	AuditEvents(ctx context.Context, filter store.AuditFilter) ([]store.AuditEvent, error)
 }
@@ -184,7 +182,7 @@ type auditJSON struct {
 	NextMarker string            `json:"next_marker,omitempty"`
 }
 
-// list answers the newest events first. Who is no administrator sees those of the own project.
+// list answers the newest events first. A caller that is no administrator sees the events of the own project.
 func (h auditHandlers) list(c echo.Context) error {
 	if h.rows == nil {
 		return fault.New(fault.NotFound, "This Burano keeps no audit events in its database")

@@ -144,7 +144,7 @@ func (w lockedWriter) Write(text []byte) (int, error) {
 	return w.to.Write(text)
 }
 
-// TestOfWhatStrangersSayLittleIsWrittenDown sends what no account is needed for: long headers and paths, many times.
+// TestOfWhatStrangersSayLittleIsWrittenDown sends requests that need no account: long headers and paths, many times.
 func TestOfWhatStrangersSayLittleIsWrittenDown(t *testing.T) {
 	s, lines := auditedServer(t)
 	long := strings.Repeat("\u263a", 10_000)

@@ -116,7 +116,7 @@ func (h catalogHandlers) packageUI(c echo.Context) error {
 	if len(ui) == 0 {
 		return blob(c, "text/plain", nil)
 	}
-	// Murano means text/plain and sends this. A browser is told not to take it for a page.
+	// Murano means text/plain and sends this. A browser must not treat it as a page.
 	c.Response().Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	return blob(c, "text/html; charset=UTF-8", ui)
 }
@@ -168,7 +168,7 @@ func (h catalogHandlers) downloadPackage(c echo.Context) error {
 	return blob(c, echo.MIMEOctetStream, archive)
 }
 
-// admitUpload reads an upload, with what its uploader says of it.
+// admitUpload reads an upload, with its uploader's description.
 func admitUpload(c echo.Context, values int) (upload, catalog.Metadata, error) {
 	form, err := readUpload(c)
 	if err != nil {
@@ -355,7 +355,7 @@ func (h catalogHandlers) addCategory(c echo.Context) error {
 	var body struct {
 		Name string `json:"name"`
 	}
-	// Who may not add a category is told so whatever the body is, as in Murano: AddCategory looks at the caller first.
+	// A caller without the right to add a category gets this answer for any body, as in Murano: AddCategory checks the caller first.
 	if caller.May("add_category") {
 		decoder := json.NewDecoder(io.LimitReader(c.Request().Body, maxMetadata))
 		if err := decoder.Decode(&body); err != nil && !errors.Is(err, io.EOF) {

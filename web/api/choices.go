@@ -11,14 +11,14 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// choiceHandlers answer what forms let choose from in the cloud.
+// choiceHandlers answer the choices of forms from the cloud.
 type choiceHandlers struct {
 	choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
 }
 
 func (h choiceHandlers) register(v1 *echo.Group) { v1.GET("/cloud/:kind", h.list) }
 
-// list answers what the caller may choose from in a form.
+// list answers the caller's choices in a form.
 func (h choiceHandlers) list(c echo.Context) error {
 	if h.choices == nil {
 		return fault.New(fault.NotFound, "This Burano asks no cloud")

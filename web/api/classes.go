@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 )
 
-// classHandlers tell what of classes forms are made of.
+// classHandlers answer the parts of classes from which forms are made.
 type classHandlers struct {
 	catalog      *catalog.Service
 	orchestrator *orchestrator.Service
@@ -28,7 +28,7 @@ type classJSON struct {
 	Package classPackageJSON `json:"package"`
 }
 
-// classPackageJSON is what of a package tells it from others.
+// classPackageJSON identifies a package.
 type classPackageJSON struct {
 	ID       string `json:"id"`
 	FullName string `json:"fully_qualified_name"`
@@ -37,7 +37,7 @@ type classPackageJSON struct {
 	Version  string `json:"version"`
 }
 
-// list answers the classes of packages that the project may use; with extends only those that are that class or extend it.
+// list answers the classes of packages that the project may use; with extends only that class and its subclasses.
 func (h classHandlers) list(c echo.Context) error {
 	ctx, caller := calling(c)
 	classes, err := h.catalog.Heirs(ctx, caller, c.QueryParam("extends"))
@@ -54,7 +54,7 @@ func (h classHandlers) list(c echo.Context) error {
 	}{list})
 }
 
-// objectJSON is an object of a model without what is in it.
+// objectJSON is an object of a model without its content.
 type objectJSON struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
@@ -62,7 +62,7 @@ type objectJSON struct {
 	Path string `json:"path"`
 }
 
-// objects answers the objects of an environment or draft, with class only those of it.
+// objects answers the objects of an environment or draft, with class only its objects.
 func (h classHandlers) objects(c echo.Context) error {
 	ctx, caller := calling(c)
 	objects, err := h.orchestrator.Objects(ctx, caller, c.Param("environment"), sessionOf(c), c.QueryParam("class"))
@@ -89,7 +89,7 @@ type actionJSON struct {
 	Arguments   map[string]any `json:"arguments"`
 }
 
-// actions lists what the objects of a class offer, and the class itself.
+// actions lists the actions of a class's objects, and the class itself.
 func (h classHandlers) actions(c echo.Context) error {
 	ctx, caller := calling(c)
 	actions, err := h.orchestrator.ClassActions(ctx, caller, classOf(c))

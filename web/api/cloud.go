@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// cloudHandlers do in the cloud what administrators need beside environments, with the caller's own token.
+// cloudHandlers make administrators' calls to the cloud beside environments, with the caller's own token.
 type cloudHandlers struct {
 	mark     func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error
 	projects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
@@ -78,7 +78,7 @@ func (h cloudHandlers) listProjects(c echo.Context) error {
 	}{list})
 }
 
-// look says how settings and cloud are. It takes seconds: every service of the cloud is asked.
+// look checks settings and cloud. It takes seconds: it calls every service of the cloud.
 func (h cloudHandlers) look(c echo.Context) error {
 	if h.examine == nil {
 		return noCloud()
@@ -88,7 +88,7 @@ func (h cloudHandlers) look(c echo.Context) error {
 	}{h.examine(c.Request().Context())})
 }
 
-// showVersion says which Burano answers.
+// showVersion answers the version of this Burano.
 func showVersion(c echo.Context) error {
 	return c.JSON(http.StatusOK, struct {
 		Version string `json:"version"`

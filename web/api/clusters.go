@@ -22,7 +22,7 @@ func (h clusterHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/clusters/:cluster/traffic", h.describe(h.traffic))
 }
 
-// describe answers with what is asked of a cluster: what it is made of and how it is now, or what its gateways count.
+// describe answers a question about a cluster: its parts and state, or the counters of its gateways.
 func (h clusterHandlers) describe(ask func(ctx context.Context, environmentID, objectID string) (any, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		environmentID, clusterID := c.Param("environment"), c.Param("cluster")

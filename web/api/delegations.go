@@ -21,7 +21,7 @@ func (h delegationHandlers) register(v1 *echo.Group) {
 	v1.DELETE("/environments/:environment/delegation", h.revoke)
 }
 
-// delegationJSON is a standing delegation, without what is secret of it.
+// delegationJSON is a standing delegation, without its secret.
 type delegationJSON struct {
 	Kind     string     `json:"kind"`
 	UserID   string     `json:"user_id"`

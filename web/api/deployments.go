@@ -48,7 +48,7 @@ func (h deploymentHandlers) listAll(c echo.Context) error {
 	return writeDeployments(c, rows, err)
 }
 
-// pagedDeployment is a deployment in a page: without what is in its model.
+// pagedDeployment is a deployment in a page: without its model.
 type pagedDeployment struct {
 	Action        *store.Action `json:"action"`
 	Created       string        `json:"created"`

@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// errUnread says that a client does not read what it has asked for.
+// errUnread reports that a client does not read its answer.
 var errUnread = errors.New("the client does not read")
 
 // eventStream is an answer of server-sent events (WHATWG HTML, section 9.2). A client that reads nothing is left, with errUnread.
@@ -39,11 +39,11 @@ func (s *eventStream) send(name, id string, data any) error {
 	return s.write("event: " + name + "\n" + id + "data: " + string(text) + "\n\n")
 }
 
-// comeBack is how soon whoever follows a stream asks for it again, in milliseconds.
+// comeBack is the reconnection time for followers of a stream, in milliseconds.
 const comeBack = "1000"
 
-// leave ends the stream of a server that stops: whoever follows is to come back soon, to another server or to the next one here. It returns
-// nil when ctx ended for another reason, as that the client has gone.
+// leave ends the stream of a stopping server: the follower should reconnect soon, to another server or to the next one here. It returns nil when ctx ended
+// for another reason, as that the client has gone.
 func (s *eventStream) leave(ctx context.Context) error {
 	if !errors.Is(context.Cause(ctx), errLeaving) {
 		return nil
@@ -56,7 +56,7 @@ func (s *eventStream) leave(ctx context.Context) error {
 	return nil
 }
 
-// idle sends a comment, so that nobody in between takes the connection for dead.
+// idle sends a comment, so that no proxy closes the connection as dead.
 func (s *eventStream) idle() error { return s.write(":\n\n") }
 
 func (s *eventStream) write(text string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// findingHandlers answer about what is not as it should be in environments.
+// findingHandlers answer the findings of environments.
 type findingHandlers struct {
 	orchestrator *orchestrator.Service
 }
@@ -33,7 +33,7 @@ type findingJSON struct {
 	Text          string     `json:"text"`
 	Mends         string     `json:"mends"`
 	Since         time.Time  `json:"since"`
-	Closed        *time.Time `json:"closed"` // null while it stands
+	Closed        *time.Time `json:"closed"` // null while it is open
 	Repairs       int64      `json:"repairs"`
 	DeploymentID  *string    `json:"deployment_id"` // null for none
 	NextRepair    *time.Time `json:"next_repair"`
@@ -59,7 +59,7 @@ func findings(c echo.Context, list []orchestrator.Finding, next string) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// asked reads which part of the list is wanted: at most maxPage, which is many for what is wrong.
+// asked reads the requested part of the list: at most maxPage, which is many for findings.
 func (h findingHandlers) asked(c echo.Context) (closed bool, page store.Page, err error) {
 	page, _, err = pageOf(c)
 	if page.Limit == 0 {

@@ -27,7 +27,7 @@ func (h formHandlers) register(v1 *echo.Group) {
 	v1.POST("/forms/:package", h.fill, readBody(h.values))
 }
 
-// opened is a package with forms, and what its method of ParametersSource says.
+// opened is a package with forms, and the result of its method of ParametersSource.
 type opened struct {
 	pkg        *catalog.Package
 	definition *ui.Definition
@@ -68,7 +68,7 @@ func (h formHandlers) parameters(ctx context.Context, o opened) (map[string]any,
 	return parameters, nil
 }
 
-// failed is why a definition could not be evaluated: for what the package's author has written, unless the client has gone.
+// failed is the error of a definition that could not be evaluated: a fault of the package, unless the client has gone.
 func (h formHandlers) failed(ctx context.Context, o opened, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -93,7 +93,7 @@ func (h formHandlers) show(c echo.Context) error {
 	}{forms, o.definition.Named()})
 }
 
-// filledJSON is what was made of filled forms.
+// filledJSON is the result of filled forms.
 type filledJSON struct {
 	Errors []ui.InputError `json:"errors"`
 	Forms  any             `json:"forms"`
@@ -101,7 +101,7 @@ type filledJSON struct {
 	Named  bool            `json:"named"`
 }
 
-// fill answers the forms with what was filled in: what is wrong with it, or the object model.
+// fill answers filled forms: their errors, or the object model.
 func (h formHandlers) fill(c echo.Context) error {
 	value, _ := body(c)
 	fields, isObject := value.(map[string]any)

@@ -69,7 +69,7 @@ func (s *server) formed(token, definition string) string {
 	return "/burano/v1/forms/" + record.ID
 }
 
-// From a package's forms to an object in a draft, by what the server answers alone.
+// From a package's forms to an object in a draft, with the server's answers alone.
 func TestFormsAreEvaluatedByTheServer(t *testing.T) {
 	s := newServer(t)
 	path := s.formed("demo", formsUI)

@@ -20,12 +20,12 @@ type Check struct {
 const (
 	// checkPatience is how long a check may take.
 	checkPatience = 5 * time.Second
-	// checkAge is how long its result counts: anybody may ask, and no more than this reaches database and Keystone.
+	// checkAge is how long its result is valid: the endpoint is public, and no more requests than this reach database and Keystone.
 	checkAge = time.Second
 )
 
-// readiness answers /readyz: 200 when the server can work, else 503, and in both cases which check says what. Why a check fails is
-// in the log only, because anybody may ask.
+// readiness answers /readyz: 200 when the server can work, else 503, in both cases with the result of each check. The reason of a failure is in the log
+// only, because the endpoint is public.
 type readiness struct {
 	checks []Check
 	log    *slog.Logger

@@ -70,7 +70,7 @@ func TestParametersThatATemplateHidesAreShownToNobody(t *testing.T) {
 			s.call("other", "", "POST", "/burano/v1/templates/"+template+"/preview", map[string]any{"services": []any{}}, 403)
 			s.call("demo", "", "POST", "/burano/v1/templates/"+template+"/preview", map[string]any{"services": "h"}, 400)
 
-			// What was read is written back: nothing is lost, and nothing is told.
+			// The read value is written back: nothing is lost, and nothing is revealed.
 			application["templateParameters"], application["name"] = shown, "renamed"
 			require.Equal(t, []any{application}, s.call("demo", session, "PUT", environment+"/services", []any{application}, 200))
 			stored := func() any {

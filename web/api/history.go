@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// historyHandlers answer what an environment was, go back to it, and export it.
+// historyHandlers answer an environment's former states, restore them, and export them.
 type historyHandlers struct {
 	history orchestrator.History
 	values  int // that a body may have
@@ -134,7 +134,7 @@ func partChanges(list []orchestrator.PartChange) []partChangeJSON {
 	return changes
 }
 
-// diff answers what differs between a state and another one, or the environment as it is.
+// diff answers the differences between a state and another one, or the present environment.
 func (h historyHandlers) diff(c echo.Context) error {
 	from, err := numberOf(c.Param("state"), false)
 	if err != nil {

@@ -16,13 +16,14 @@ import (
 	"github.com/burano/burano/web/auth"
 )
 
-// joinPath is where machines redeem join tokens. Nobody is asked who calls: the token, in the header joinHeader, is all that a machine has.
+// joinPath is the path at which machines redeem join tokens. It has no other authentication: the token, in the header joinHeader, is all that a machine
+// has.
 const (
 	joinPath   = "/burano/v1/join"
 	joinHeader = "X-Join-Token"
 )
 
-// joinLife is how long a join token lasts when nothing is said.
+// joinLife is the default life of a join token.
 const joinLife = time.Hour
 
 // joinHandlers make join tokens, and let machines redeem them.
@@ -122,7 +123,7 @@ func (h joinHandlers) remove(c echo.Context) error {
 	return empty(c)
 }
 
-// open finds the token of a request. From then on its maker is who calls, for the logs.
+// open finds the token of a request. From then on its maker is the caller, for the logs.
 func (h joinHandlers) open(c echo.Context) (orchestrator.RedeemedJoin, error) {
 	request := c.Request()
 	if h.access == nil {
@@ -149,7 +150,7 @@ type machineJSON struct {
 	HostKey string `json:"host_key"`
 }
 
-// joiningJSON is what a machine learns by its token.
+// joiningJSON is the answer to a machine with a token.
 type joiningJSON struct {
 	ID string `json:"id"` // the token's
 	native.Joining

@@ -34,7 +34,7 @@ func TestAModelIsNotNestedDeeperThanItCanBeRead(t *testing.T) {
 	session := field(s.call("demo", "", "POST", path+"/configure", nil, 200), "id").(string)
 	application := map[string]any{"?": map[string]any{"id": "aaaa", "type": "org.example.App"}, "x": nested(60)}
 	s.call("demo", session, "POST", path+"/services", application, 200)
-	// What is put together of parts that may be sent may be too deep, too.
+	// A combination of permitted parts may be too deep, too.
 	below := path + "/services/aaaa" + strings.Repeat("/x", 61)
 	require.Equal(t, "core", s.call("demo", session, "GET", below, nil, 200))
 	s.call("demo", session, "PUT", below, nested(60), 400)

@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 )
 
-// Limits bound what one server takes on. Zero values stand for the defaults.
+// Limits limit the load of one server. Zero values are the defaults.
 type Limits struct {
 	Body     int64         // bytes of a request's body, 64 MiB; more is answered with 413
 	Values   int           // in a JSON body, names of members among them, 200,000; more are answered with 413
@@ -23,10 +23,10 @@ type Limits struct {
 	Streams  int           // answers that go on, such as a deployment's events, at the same time, 256; they have no limit of time
 	// Strangers are requests of callers who are not known, or not yet, at the same time, 64; the next one is answered with 503.
 	Strangers int
-	// ProjectRequests and ProjectStreams are how many of them one project may have at the same time; its next one is answered with 429. 0: as many as
-	// are free beside those that it has, so that half of them are left for others, and half of that half for those who come after these.
+	// ProjectRequests and ProjectStreams are the maximum for one project at the same time; its next one is answered with 429. 0: as many as are free
+	// beside its own, so that half of them are left for others, and half of that half for the following ones.
 	ProjectRequests, ProjectStreams int
-	// Recheck is how often it is asked whether who follows a stream may still do so, 30 seconds.
+	// Recheck is the interval of the check that a stream's follower still has the right to it, 30 seconds.
 	Recheck time.Duration
 	Idle    time.Duration // after which a stream on which nothing happens gets a comment, 15 seconds
 	Unread  time.Duration // after which a stream ends of which the client has read nothing, 30 seconds
@@ -51,7 +51,7 @@ var (
 	errBusy    = &refusal{status: http.StatusServiceUnavailable, explanation: "The server is busy with as many requests as it takes at a time; try again shortly."}
 )
 
-// isStream tells a path whose answer goes on until its subject, or the client, ends: those that end in /events.
+// isStream reports whether the path's answer goes on until its subject, or the client, ends: paths that end in /events.
 func isStream(path string) bool { return strings.HasSuffix(path, "/events") }
 
 // limited keeps the bodies and the time of requests within the limits.
@@ -86,7 +86,7 @@ func limited(limits Limits, stopping context.Context) echo.MiddlewareFunc {
 	}
 }
 
-// answeredWithin answers errors too, while the request's context still says why.
+// answeredWithin answers errors too, while the request's context still has the reason.
 func answeredWithin(c echo.Context, next echo.HandlerFunc) error {
 	if err := next(c); err != nil {
 		c.Error(err)

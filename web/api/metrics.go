@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are what the API counts of itself. Routes are named by their pattern, so that ids make no series of their own.
+// metrics are the API's own metrics. Routes are named by their pattern, so that ids make no series of their own.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -34,15 +34,15 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 }
 
-// MetricsHandler answers with what the registry holds, in Prometheus' own format.
+// MetricsHandler answers the registry's metrics, in Prometheus' own format.
 func MetricsHandler(registry *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// methods are those that series are made for; clients may send any word.
+// methods are the ones with series of their own; clients may send any word.
 var methods = map[string]bool{"GET": true, "HEAD": true, "POST": true, "PUT": true, "PATCH": true, "DELETE": true, "OPTIONS": true}
 
-// answered counts a request that has its answer. The route is "versions" for what is answered before any routing.
+// answered counts an answered request. The route is "versions" for answers before any routing.
 func (m *metrics) answered(c echo.Context, took time.Duration) {
 	method, route := c.Request().Method, c.Path()
 	if !methods[method] {

@@ -31,14 +31,14 @@ import (
 // maxJSON is the largest JSON body; object models are far smaller.
 const maxJSON = 8 << 20
 
-// Keys of what the middleware leaves in the request's context.
+// Keys of the middleware in the request's context.
 const (
 	keyBody          = "body"
 	keyAuthenticated = "authenticated"
-	keyStranger      = "stranger" // what gives the place of a stranger back
+	keyStranger      = "stranger" // returns the place of a stranger
 )
 
-// What strangers say is cut before it is written down, and of their requests some are: their number is in the metrics.
+// Strangers' texts are cut before they are logged, and only some of their requests are: their number is in the metrics.
 const (
 	maxWord = 64  // bytes of a method
 	maxPath = 512 // bytes of a path
@@ -168,7 +168,7 @@ func whileLetIn(c echo.Context, enter echo.MiddlewareFunc, every time.Duration, 
 	return next(c)
 }
 
-// unheard is an answer that nobody gets.
+// unheard discards an answer.
 type unheard struct{ header http.Header }
 
 func (u unheard) Header() http.Header          { return u.header }
@@ -201,7 +201,7 @@ func decodeBody(c echo.Context, values int) error {
 	given := request.Header.Get(echo.HeaderContentType)
 	mediaType, _, err := mime.ParseMediaType(given)
 	if given == "" {
-		mediaType, err = "text/plain", nil // what a body is without a word about it
+		mediaType, err = "text/plain", nil // the default type of a body
 	}
 	switch {
 	case err == nil && mediaType == echo.MIMEMultipartForm:
@@ -246,7 +246,7 @@ func unsupported(mediaType string) error {
 		explanation: fmt.Sprintf("The request media type %s is not supported by this server. ", mediaType), detail: "Unsupported Content-Type"}
 }
 
-// unreadable says why a body could not be read: it is too large, came too slowly, or broke off.
+// unreadable returns the reason why a body could not be read: it is too large, came too slowly, or was interrupted.
 func unreadable(err error) error {
 	var large *http.MaxBytesError
 	switch {
@@ -308,8 +308,8 @@ func negotiate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// routed tells whether the request's path is that of a handler. A group with middleware answers unknown paths by a route of
-// its own whose path ends in a wildcard, or that has none.
+// routed reports whether the request's path has a handler. A group with middleware answers unknown paths by a route of its own whose path ends in a
+// wildcard, or that has none.
 func routed(c echo.Context) bool {
 	route := c.Path()
 	return route != "" && route != "/v1" && route != "/v1/*"

@@ -127,7 +127,7 @@ func removal(c echo.Context) (map[string]any, error) {
 	return map[string]any{"remove": keys}, nil
 }
 
-// arguments are those of the body, which may be left out.
+// arguments are the body's arguments, which may be omitted.
 func arguments(c echo.Context) (map[string]any, error) {
 	if c.Request().ContentLength == 0 {
 		return map[string]any{}, nil

@@ -21,7 +21,7 @@ type running struct {
 	note *blackbox.Note
 }
 
-// noted notes each request while it is answered, but streams, which wait, and what is open to everybody.
+// noted records each request while it is answered, except streams, which wait, and public ones.
 func noted(box *blackbox.Box) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		if box == nil {
@@ -60,7 +60,7 @@ func identified(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identify notes what a request asks for, before it is looked into, and refuses it where the same one ended servers.
+// identify records a request's content, before it is parsed, and refuses it when the same one ended servers.
 func identify(c echo.Context, content []byte) error {
 	noted, _ := c.Get(keyNoted).(*running)
 	if noted == nil {

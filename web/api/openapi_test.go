@@ -69,7 +69,7 @@ func TestTheDescriptionHasTheRegisteredRoutesAndNoOthers(t *testing.T) {
 	require.Equal(t, routes, operations)
 }
 
-// What Murano does not have is listed in docs/api.md for people, too: rows that begin with `METHOD /burano/v1/…`, names of parameters apart.
+// docs/api.md lists Burano's own API for people, too: rows that begin with `METHOD /burano/v1/…`, names of parameters apart.
 func TestTheDocumentOfTheAPIListsTheRoutesThatMuranoDoesNotHave(t *testing.T) {
 	parameters := regexp.MustCompile(`{\w+}`)
 	var routes, documented []string
@@ -94,12 +94,12 @@ func TestTheDocumentOfTheAPIListsTheRoutesThatMuranoDoesNotHave(t *testing.T) {
 	require.Equal(t, routes, documented, "docs/api.md has a row for each of them")
 }
 
-// The recorded answers of Murano are examples of what is described.
+// Murano's recorded answers are examples of the described ones.
 func TestTheRecordedAnswersAreAsDescribed(t *testing.T) {
 	s := newServer(t)
 	document := described(t, s)
 	compiler := jsonschema.NewCompiler()
-	compiler.DefaultDraft(jsonschema.Draft2020) // what OpenAPI 3.1's schemas are
+	compiler.DefaultDraft(jsonschema.Draft2020) // the draft of OpenAPI 3.1's schemas
 	require.NoError(t, compiler.AddResource("openapi.json", document))
 	compared := map[string]bool{}
 	for _, e := range goldenExchanges(t, func(string) bool { return true }) {

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// packageHandlers say about packages what Murano does not.
+// packageHandlers answer facts about packages that Murano does not.
 type packageHandlers struct {
 	catalog *catalog.Service
 	values  int // in JSON

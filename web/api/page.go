@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// maxPage is how much a page has at most, whatever its limit says.
+// maxPage is the maximum size of a page, for every limit.
 const maxPage = 1000
 
 // pageOf reads limit, marker and sort, as OpenStack's guidelines have them

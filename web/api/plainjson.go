@@ -57,8 +57,8 @@ func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
 // maxAnswer is how many bytes an answer has, before it is sent.
 const maxAnswer = 64 << 20
 
-// sizeOfAnswer is how many bytes an answer has as JSON, roughly, or a fault when that is too many: values that stand in many places of an answer, as those
-// of an action's result may, take little memory until they are written.
+// sizeOfAnswer is the rough size of an answer as JSON, or a fault when it is too large: values in many places of an answer, as in an action's result, take
+// little memory until they are written.
 func sizeOfAnswer(value any) (int64, error) {
 	if shown, ok := value.(appender); ok {
 		value = shown.parts()
@@ -86,11 +86,11 @@ func encode(buffer *bytes.Buffer, value any, indent string) error {
 	return encoder.Encode(value)
 }
 
-// appender is an answer that holds a model, of which most of the time goes into finding out by reflection what it is made of.
+// appender is an answer with a model, most of whose time would go into reflection.
 type appender interface {
-	// appendJSON appends what json.Marshal returns.
+	// appendJSON appends the result of json.Marshal.
 	appendJSON(text []byte) ([]byte, error)
-	// parts are what of the answer may be large.
+	// parts are the possibly large parts of the answer.
 	parts() any
 }
 
@@ -105,7 +105,7 @@ func appendAnswer(text []byte, value any) ([]byte, error) {
 	return nil, nil
 }
 
-// appendJSON appends what json.Marshal returns of a value of a model.
+// appendJSON appends the result of json.Marshal for a value of a model.
 func appendJSON(text []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 )
 
-// progressHandlers show what a deployment does, and end it or try it again.
+// progressHandlers show a deployment's progress, and end it or try it again.
 type progressHandlers struct {
 	orchestrator *orchestrator.Service
 	limits       Limits
@@ -51,7 +51,7 @@ type stepJSON struct {
 	Error    *string    `json:"error"`
 }
 
-// stateJSON is the state of a deployment, for those who follow it.
+// stateJSON is the state of a deployment, for its followers.
 type stateJSON struct {
 	State string `json:"state"`
 }
@@ -107,7 +107,7 @@ func (h progressHandlers) progress(c echo.Context) error {
 		progressStepsJSON{Begun: progress.Steps, Done: progress.Done, Failed: progress.Failed}})
 }
 
-// reports answers what an object reported in all runs.
+// reports answers an object's reports in all runs.
 func (h progressHandlers) reports(c echo.Context) error {
 	ctx, caller := calling(c)
 	page, _, err := pageOf(c)
@@ -131,10 +131,9 @@ func (h progressHandlers) reports(c echo.Context) error {
 	return answerReports(c, rows, next)
 }
 
-// events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2): "report" with the report as JSON and its
-// number as the event's id; "state" with {"state": …} at first and when it has changed; and at the end "end" with {"state": …}. While
-// nothing happens there are comments, so that nobody in between takes the connection for dead. A client that comes back with Last-Event-ID
-// goes on there; one that reads nothing is left.
+// events streams a deployment's log as server-sent events (WHATWG HTML, section 9.2). "report" has the report as JSON and its number as the event's id.
+// "state" has {"state": …} at first and after each change. "end" with {"state": …} is the last. While nothing happens there are comments, so that no proxy
+// closes the connection as dead. A client that returns with Last-Event-ID continues there; one that does not read is disconnected.
 func (h progressHandlers) events(c echo.Context) error {
 	after, _ := strconv.ParseInt(c.Request().Header.Get("Last-Event-ID"), 10, 64)
 	stream := newEventStream(c, h.limits)

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/native"
 )
 
-// Clusters reads and changes what runs in clusters (native.Clusters); who may ask is checked before.
+// Clusters reads and changes the workloads of clusters (native.Clusters), after a check of the caller.
 type Clusters interface {
 	Running(ctx context.Context, environmentID, objectID, namespace string) (native.Running, error)
 	Pod(ctx context.Context, environmentID, objectID, namespace, name string) (native.PodDetails, error)
@@ -29,8 +29,8 @@ type Clusters interface {
 	FollowLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error, state func(string) error) (end string, err error)
 }
 
-// runningHandlers show what runs in a cluster to who may read in its project: workloads and pods with their events and logs. Secrets, and
-// what pods have in their environment, are shown to nobody here. Who may write may have pods made again and workloads scaled (workloads.go).
+// runningHandlers show the workloads of a cluster to readers of its project: workloads and pods with their events and logs. Secrets, and the environment
+// variables of pods, are never shown. Writers may recreate pods and scale workloads (workloads.go).
 type runningHandlers struct {
 	orchestrator *orchestrator.Service
 	clusters     Clusters
@@ -51,7 +51,7 @@ func (h runningHandlers) register(v1 *echo.Group) {
 }
 
 const (
-	// tail is how many of the last lines of a log are shown when nobody says how many, mostTail how many at most.
+	// tail is the default number of last lines of a log, mostTail the maximum.
 	tail     = 500
 	mostTail = 10_000
 	// burst is how many lines are sent on in one event at most, burstBytes how many bytes of text, about.
@@ -59,7 +59,7 @@ const (
 	burstBytes = 256 << 10
 )
 
-// kubernetesName is what names of namespaces, pods and containers are made of (RFC 1123).
+// kubernetesName matches names of namespaces, pods and containers (RFC 1123).
 var kubernetesName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
 // reach checks that the caller may read the cluster, and returns the ids of its environment and object.
@@ -122,7 +122,7 @@ func (h runningHandlers) reachLog(c echo.Context) (environmentID, objectID strin
 	return environmentID, objectID, log, err
 }
 
-// logOf reads which log is wanted: the last lines of the pod's main container, where the query says nothing else.
+// logOf reads the requested log: by default the last lines of the pod's main container.
 func logOf(c echo.Context) (native.PodLog, error) {
 	log := native.PodLog{Namespace: c.Param("namespace"), Pod: c.Param("pod"), Container: c.QueryParam("container"), Tail: tail}
 	for _, name := range []string{log.Namespace, log.Pod} {
@@ -199,9 +199,9 @@ type happening struct {
 	state string
 }
 
-// follow streams a log as server-sent events: "lines" with {"lines": [{"time", "text"}]}, whose id is the time of the last one; "state" with
-// what the container is when it does not run; and at the end "end" with what became of it. A client that comes back with Last-Event-ID goes
-// on there. A stream that ends without "end" was cut off, and the client asks for it again.
+// follow streams a log as server-sent events. "lines" has {"lines": [{"time", "text"}]}, whose id is the time of the last one. "state" has the state of a
+// container that does not run. "end" is the last, with the pod's end. A client that returns with Last-Event-ID continues there. A stream that ends without
+// "end" was interrupted, and the client asks for it again.
 func (h runningHandlers) follow(c echo.Context) error {
 	environmentID, objectID, log, err := h.reachLog(c)
 	if err != nil {
@@ -252,7 +252,7 @@ func (h runningHandlers) follow(c echo.Context) error {
 	return nil
 }
 
-// passOn sends on what happens, as many lines at once as there are, until nothing more comes.
+// passOn forwards events, as many lines at once as there are, until there are no more.
 func passOn(ctx context.Context, stream *eventStream, happenings <-chan happening, idle time.Duration) error {
 	ticker := time.NewTicker(idle)
 	defer ticker.Stop()

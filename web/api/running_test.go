@@ -14,12 +14,12 @@ import (
 	"github.com/burano/burano/orchestrator/native"
 )
 
-// fakeClusters have one pod whose log is as given; they note which log was asked for, and what was changed.
+// fakeClusters have one pod with the given log; they record the requested log, and the changes.
 type fakeClusters struct {
 	lines  []native.LogLine
 	states []string
 	asked  native.PodLog
-	done   []string // what was changed
+	done   []string // the changes
 	err    error
 }
 

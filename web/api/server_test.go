@@ -120,7 +120,7 @@ func TestMetricsCountByRoute(t *testing.T) {
 	require.Equal(t, 404, hidden.send("GET", "/metrics", nil, nil).Code)
 }
 
-// blocked is a server with a route that is answered when the test says so.
+// blocked is a server with a route that is answered when the test permits.
 func blocked(t *testing.T, limits Limits) (s *server, begun chan struct{}, end func()) {
 	s = newServer(t, func(c *Config) { c.Limits = limits })
 	begun, released := make(chan struct{}, 10), make(chan struct{})

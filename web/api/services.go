@@ -14,7 +14,7 @@ type services struct {
 	delete func(c echo.Context, path []string) (answer any, err error)
 }
 
-// register routes what is below a path such as /templates/:template/services.
+// register routes the paths below a path such as /templates/:template/services.
 func (s services) register(v1 *echo.Group, below string) {
 	for _, path := range []string{below, below + "/*"} {
 		v1.GET(path, func(c echo.Context) error {
@@ -27,7 +27,7 @@ func (s services) register(v1 *echo.Group, below string) {
 		v1.PUT(path, func(c echo.Context) error {
 			value, there := body(c)
 			if !there || path == below && isEmpty(value) {
-				value = []any{} // which is what Murano takes it for
+				value = []any{} // Murano's interpretation
 			}
 			return stored(c, value, s.put)
 		})
@@ -37,7 +37,7 @@ func (s services) register(v1 *echo.Group, below string) {
 	}
 }
 
-// answered answers with what is at the path, or is left of it.
+// answered answers the value at the path, or the rest of it.
 func answered(c echo.Context, at func(c echo.Context, path []string) (any, error)) error {
 	path, err := pathBelow(c)
 	if err != nil {
@@ -50,7 +50,7 @@ func answered(c echo.Context, at func(c echo.Context, path []string) (any, error
 	return answer(c, value)
 }
 
-// stored answers with what was sent.
+// stored answers the sent value.
 func stored(c echo.Context, value any, at func(c echo.Context, path []string, value any) error) error {
 	path, err := pathBelow(c)
 	if err != nil {
@@ -62,7 +62,7 @@ func stored(c echo.Context, value any, at func(c echo.Context, path []string, va
 	return c.JSON(http.StatusOK, value)
 }
 
-// isEmpty tells a value that Python, and so Murano, takes for none.
+// isEmpty reports whether Python, and so Murano, treats a value as empty.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:

@@ -19,10 +19,10 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// maxProof is the largest body that who is not known yet may send.
+// maxProof is the largest body of an unknown caller.
 const maxProof = 16 << 10
 
-// signInHandlers answer browsers that sign in; what comes of it is auth.Authenticator's.
+// signInHandlers answer browsers that sign in, through auth.Authenticator.
 type signInHandlers struct {
 	authenticator *auth.Authenticator
 	policy        *policy.Policy
@@ -39,7 +39,7 @@ func (h signInHandlers) register(v1 *echo.Group) {
 	v1.POST("/session/websso/:provider", h.begin, h.open)
 }
 
-// open answers where nobody can sign in.
+// open answers when sign-in is off.
 func (h signInHandlers) open(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if h.authenticator == nil {
@@ -49,7 +49,7 @@ func (h signInHandlers) open(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sessionJSON says who is calling.
+// sessionJSON describes the caller.
 type sessionJSON struct {
 	User struct {
 		ID     string     `json:"id"`
@@ -59,9 +59,9 @@ type sessionJSON struct {
 	Project *projectJSON `json:"project"` // null until one is chosen
 	Roles   []string     `json:"roles"`
 	Admin   bool         `json:"admin"`
-	// Rules are those of the policy that the caller passes, as far as they ask for nothing but who calls.
+	// Rules are the policy's rules that the caller passes, if they depend on the caller only.
 	Rules []string `json:"rules"`
-	// Credential is null for who has signed in with a password. A restricted one may not deploy.
+	// Credential is null for a user who has signed in with a password. A restricted one may not deploy.
 	Credential *credentialJSON `json:"application_credential"`
 	Expires    *time.Time      `json:"expires_at"` // of the token; the sign-in may end before
 }
@@ -99,8 +99,8 @@ func (h signInHandlers) answer(c echo.Context, caller identity.Caller) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// proofJSON is what somebody signs in with: a ticket; user, domain (Default) and password, or application_credential and secret. An application
-// credential is named by its id, or by its name together with its user and domain.
+// proofJSON is the input of a sign-in: a ticket; user, domain (Default) and password, or application_credential and secret. An application credential is
+// named by its id, or by its name together with its user and domain.
 type proofJSON struct {
 	User       string `json:"user"`
 	Domain     string `json:"domain"`
@@ -154,7 +154,7 @@ func decode(c echo.Context, into any) error {
 	if errors.As(err, &large) {
 		return err
 	}
-	// What was sent holds a password: the error says nothing of it.
+	// The input contains a password: the error does not quote it.
 	return fault.New(fault.Invalid, "The body must be one JSON object, with nothing but what /openapi.json names")
 }
 
@@ -183,7 +183,7 @@ func (h signInHandlers) enter(c echo.Context, given proofJSON) (identity.Caller,
 	return h.authenticator.SignIn(c, proof, given.Project)
 }
 
-// providerJSON is a way to sign in by Keystone's federation.
+// providerJSON is a sign-in by Keystone's federation.
 type providerJSON struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -212,8 +212,8 @@ func (h signInHandlers) begin(c echo.Context) error {
 	}{location})
 }
 
-// receive takes the token that Keystone posts by a form, and leads the browser to the dashboard, which redeems the ticket. That stands in the
-// fragment, which no server and no log gets.
+// receive takes the token that Keystone posts by a form, and leads the browser to the dashboard, which redeems the ticket. The ticket is in the fragment,
+// which no server and no log gets.
 func (h signInHandlers) receive(c echo.Context) error {
 	request := c.Request()
 	request.Body = http.MaxBytesReader(c.Response(), request.Body, maxProof)

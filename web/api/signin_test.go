@@ -27,8 +27,8 @@ import (
 	"github.com/burano/burano/web/auth"
 )
 
-// keystoneTable is a Keystone of three users whose passwords are their names: demo may work in demo and other, other in other only, lone
-// nowhere. Everybody has an application credential "id of NAME" with the secret "shh". What it issues lasts for an hour.
+// keystoneTable is a Keystone of three users whose passwords are their names: demo may work in demo and other, other in other only, lone nowhere. Each has
+// an application credential "id of NAME" with the secret "shh". Its tokens last for an hour.
 type keystoneTable struct {
 	mutex  sync.Mutex
 	issued map[string]identity.Caller
@@ -135,7 +135,7 @@ func (s *server) newAuthenticator(rows *store.Store, sealer auth.Sealer) *auth.A
 		Keystone: "https://keystone.example/v3", Logger: s.logger})
 }
 
-// browser keeps the server's cookie and sends what a page of the server's own origin sends.
+// browser stores the server's cookie and sends the headers of a page of the server's own origin.
 type browser struct {
 	*server
 	cookie *http.Cookie
@@ -350,7 +350,7 @@ func TestAnotherSiteActsThroughNobody(t *testing.T) {
 	b.do(200, "GET", "/v1/environments", nil, header(auth.RequestedWith, ""), header("Sec-Fetch-Site", "none"))
 	b.do(200, "GET", "/v1/environments", nil, old("http://burano.example:8082"))
 	require.Len(t, field(b.do(200, "GET", "/v1/environments", nil), "environments"), 1, "nothing was made or removed")
-	// No browser adds a token by itself, and who has one is asked for nothing else; the cookie beside it does not count.
+	// No browser adds a token by itself, and a token needs no further proof; the cookie beside it does not count.
 	b.do(200, "POST", "/v1/environments", map[string]any{"name": "by token"}, header("X-Auth-Token", "{token:other}"), header(auth.RequestedWith, ""), header("Sec-Fetch-Site", "cross-site"))
 	require.Len(t, field(s.call("other", "", "GET", "/v1/environments", nil, 200), "environments"), 1, "the token wins")
 	b.do(401, "GET", "/v1/environments", nil, header("X-Auth-Token", "nonsense"))

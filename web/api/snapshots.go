@@ -56,7 +56,7 @@ type snapshotJSON struct {
 	Size            int64      `json:"size"`      // bytes of the snapshot
 	Stored          int64      `json:"stored"`    // bytes that count for the quota
 	Container       *string    `json:"container"` // address of the container of the object store that it is in; null: in the database
-	Loss            string     `json:"loss"`      // what a restore takes away, for a person
+	Loss            string     `json:"loss"`      // the loss by a restore, for a person
 }
 
 func (h snapshotHandlers) fields(s store.Snapshot) snapshotJSON {
@@ -138,7 +138,7 @@ func (h snapshotHandlers) show(c echo.Context) error {
 	return c.JSON(http.StatusOK, h.fields(found))
 }
 
-// download streams a snapshot as etcdutl takes it. It holds all that Kubernetes was told; its Secrets are sealed, and the keys stay here.
+// download streams a snapshot for etcdutl. It has all objects of Kubernetes; its Secrets are sealed, and the keys stay here.
 func (h snapshotHandlers) download(c echo.Context) error {
 	ctx, caller := calling(c)
 	found, err := h.find(ctx, caller, c.Param("snapshot"))

@@ -7,8 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Starting makes the handler of a server that waits for what it cannot begin without: it lives, is not ready, shows its metrics, and asks
-// everybody else to come again. The config's Checks are asked by /readyz.
+// Starting makes the handler of a server that waits for its dependencies: it lives, is not ready, shows its metrics, and asks all other requests to come
+// again. /readyz runs the config's Checks.
 func Starting(config Config) http.Handler {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
@@ -26,8 +26,8 @@ func Starting(config Config) http.Handler {
 	return e
 }
 
-// Leaving makes the handler of a server that is about to stop: it is not ready any more, and has each client take a new connection for its next
-// request, which a balancer gives to another server.
+// Leaving makes the handler of a server that is about to stop: it is not ready any more, and lets each client open a new connection for its next request,
+// which a balancer gives to another server.
 func Leaving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -37,7 +37,7 @@ func Leaving(next http.Handler) http.Handler {
 		}
 		w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, `{"checks": {"server": "stopping"}, "ready": false}`+"\n") // whoever asked may have gone
+		_, _ = io.WriteString(w, `{"checks": {"server": "stopping"}, "ready": false}`+"\n") // the client may have gone
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 )
 
-// statisticsHandlers answer the routes of statistics: of this and the other API servers' requests, and of what environments hold.
+// statisticsHandlers answer the routes of statistics: of this and the other API servers' requests, and of the content of environments.
 type statisticsHandlers struct {
 	orchestrator *orchestrator.Service
 }
@@ -65,7 +65,7 @@ func (h statisticsHandlers) requests(c echo.Context) error {
 	return c.JSON(http.StatusOK, list)
 }
 
-// instanceStatisticsJSON says how long something that a class counts has been there.
+// instanceStatisticsJSON has the age of an object that a class counts.
 type instanceStatisticsJSON struct {
 	Active     bool    `json:"active"`
 	Duration   int64   `json:"duration"` // seconds
@@ -89,7 +89,7 @@ func (h statisticsHandlers) instances(c echo.Context) error {
 	return c.JSON(http.StatusOK, list)
 }
 
-// typeStatisticsJSON sums up what classes count of one type.
+// typeStatisticsJSON sums up the counted objects of one type.
 type typeStatisticsJSON struct {
 	Count    int   `json:"count"`
 	Duration int64 `json:"duration"` // seconds
@@ -112,13 +112,13 @@ func (h statisticsHandlers) types(c echo.Context) error {
 // statisticsPeriod is how often the numbers of requests are written, when there are requests (Murano's [stats] period).
 const statisticsPeriod = 5 * time.Second
 
-// counter counts this server's requests, as the row of its host tells them. It is safe for concurrent use.
+// counter counts this server's requests, for the row of its host. It is safe for concurrent use.
 type counter struct {
 	save func(c echo.Context, statistics orchestrator.RequestStatistics) error
 	log  *slog.Logger
 
 	mutex    sync.Mutex
-	now      orchestrator.RequestStatistics // but for what is worked out when it is written
+	now      orchestrator.RequestStatistics // without values that are computed when it is written
 	seconds  float64                        // of all requests together
 	written  time.Time
 	before   orchestrator.RequestStatistics

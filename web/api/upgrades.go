@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 )
 
-// upgradeHandlers say what the upgrade of a cluster would do, and have one pause. It begins, goes on and goes back by actions of the cluster.
+// upgradeHandlers answer the plan of a cluster's upgrade, and pause one. Actions of the cluster begin, continue and reverse it.
 type upgradeHandlers struct {
 	orchestrator *orchestrator.Service
 	plan         func(clusterID, image string) engine.Question

@@ -58,9 +58,8 @@ func uploadForm(t *testing.T, archive []byte) (body []byte, contentType string) 
 	return out.Bytes(), form.FormDataContentType()
 }
 
-// TestBadUploadsAreRefusedAndLeaveNothing uploads what is no package, or aims at the server. Each answer is 400 and names the fault;
-// afterwards the tables are as they were and no file is left; and what each upload made the server allocate, all together and not
-// only at one time, is less than bound.
+// TestBadUploadsAreRefusedAndLeaveNothing uploads invalid packages, and attacks on the server. Each answer is 400 and names the fault. Afterwards the
+// tables are unchanged and no file is left. The server's allocations for each upload, all together and not only at one time, are less than bound.
 func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -74,7 +73,7 @@ func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 		previous, next := string(rune('0'+i)), string(rune('1'+i))
 		laughs += "a" + next + ": &a" + next + " [" + strings.Repeat("*a"+previous+", ", 9) + "*a" + previous + "]\n"
 	}
-	var huge strings.Builder // of what does not compress too well
+	var huge strings.Builder // of data that compress badly
 	for i := range 70_000 {
 		fmt.Fprintf(&huge, "# %x\n", i*i*i)
 	}

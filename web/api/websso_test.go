@@ -21,7 +21,7 @@ func (s *server) federated(user string) string {
 	return s.keystone.issue(user, identity.Project{}, nil)
 }
 
-// post is Keystone's form: what a page of another site has the browser send, without any cookie that is not SameSite=None.
+// post is Keystone's form: the request of a page of another site, without any cookie that is not SameSite=None.
 func (s *server) post(token string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	request := httptest.NewRequest("POST", auth.WebSSOPath, strings.NewReader(url.Values{"token": {token}}.Encode()))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -35,7 +35,7 @@ func (s *server) post(token string, change ...func(*http.Request)) *httptest.Res
 	return recorder
 }
 
-// ticket is what the dashboard's page finds in its address.
+// ticket is the ticket in the address of the dashboard's page.
 func (s *server) ticket(token string, change ...func(*http.Request)) string {
 	recorder := s.post(token, change...)
 	require.Equal(s.t, http.StatusSeeOther, recorder.Code, recorder.Body)

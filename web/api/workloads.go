@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator/native"
 )
 
-// mostPods bounds the number of pods that a workload is scaled to: ten times what Kubernetes takes on a hundred nodes is a slip of the finger.
+// mostPods limits the number of pods of a scaled workload: ten times Kubernetes' limit on a hundred nodes is a typing error.
 const mostPods = 10_000
 
 // recreate ends a pod, which its workload makes again.
@@ -49,7 +49,7 @@ func (h runningHandlers) workload(c echo.Context) error {
 	return c.JSON(http.StatusOK, found)
 }
 
-// scale has a workload have as many pods as {"pods": N} says.
+// scale sets the number of a workload's pods from {"pods": N}.
 func (h runningHandlers) scale(c echo.Context) error {
 	environmentID, objectID, ref, err := h.reachWorkload(c)
 	if err != nil {

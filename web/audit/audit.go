@@ -1,4 +1,4 @@
-// Package audit keeps an account of who did what: CADF events (DMTF DSP0262), as lines of a file and as rows that can be listed.
+// Package audit records the actions of users: CADF events (DMTF DSP0262), as lines of a file and as rows that can be listed.
 package audit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/web/gate"
 )
 
-// Event is a CADF event (https://www.dmtf.org/standards/cadf). It has nothing of what was sent or answered.
+// Event is a CADF event (https://www.dmtf.org/standards/cadf). It contains nothing of request or answer bodies.
 type Event struct {
 	TypeURI   string    `json:"typeURI"`
 	ID        string    `json:"id"`
@@ -33,7 +33,7 @@ type Event struct {
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
-// Attachment is what CADF has no field for: how many calls an event stands for.
+// Attachment has data without a field in CADF: the number of calls of an event.
 type Attachment struct {
 	TypeURI string `json:"typeURI"`
 	Name    string `json:"name"`
@@ -46,7 +46,7 @@ type Reason struct {
 	Code string `json:"reasonCode"`
 }
 
-// Initiator is who called. Without an id it is not known who it was.
+// Initiator is the caller. Without an id the caller is unknown.
 type Initiator struct {
 	TypeURI   string `json:"typeURI"`
 	ID        string `json:"id"`
@@ -63,7 +63,7 @@ type Host struct {
 	Agent   string `json:"agent,omitempty"`
 }
 
-// Resource is what a call was about, or who has seen it.
+// Resource is the target of a call, or its observer.
 type Resource struct {
 	TypeURI string `json:"typeURI"`
 	ID      string `json:"id"`
@@ -89,12 +89,12 @@ type Rows interface {
 	RemoveFurtherAuditEvents(ctx context.Context, keep, atMost int) (int64, error)
 }
 
-// Config is what a Log writes to.
+// Config has the targets of a Log.
 type Config struct {
 	Lines    io.Writer // nil: none are written
 	Rows     Rows
-	Keep     time.Duration // for which rows are kept; 0 writes none
-	Most     int           // rows of a project, and of those who are not known, that are kept; 0: any number
+	Keep     time.Duration // how long rows stay; 0 writes none
+	Most     int           // stored rows of a project, and of unknown callers; 0: any number
 	Observer string        // the name of this server
 	Now      func() time.Time
 	Logger   *slog.Logger
@@ -124,10 +124,10 @@ type Log struct {
 	lost    int64
 }
 
-// ofStrangers are the calls of those who are not known that have an event each. Further ones are counted, and have one event for each address.
+// ofStrangers are the calls of unknown callers that have an event each. Further ones are counted, and have one event for each address.
 var ofStrangers = gate.SampleOf{Each: 20, All: 200, Span: 5 * time.Minute}
 
-// Bytes of what an event tells in the caller's own words.
+// Maximum bytes of an event's texts from the caller.
 const (
 	maxWord = 256
 	maxPath = 512
@@ -138,8 +138,8 @@ func New(config Config) *Log {
 	return &Log{Config: config, strangers: gate.NewSample(ofStrangers, config.Now)}
 }
 
-// Record adds an event. Its line is written at once, its row soon. What the caller said is cut, and of many calls of those who are not known only some have
-// an event.
+// Record adds an event. Its line is written at once, its row soon. The caller's texts are cut, and of many calls of unknown callers only some have an
+// event.
 func (l *Log) Record(ctx context.Context, event Event, statusCode string) {
 	if event.Initiator.ID == "" && !l.strangers.Let(event.Initiator.Host.Address) {
 		return
@@ -191,7 +191,7 @@ func (l *Log) record(ctx context.Context, event Event, statusCode string) {
 		TargetID: event.Target.ID, Outcome: event.Outcome, RequestID: event.RequestID, Event: string(text), Created: store.Time(now.UnixMicro())})
 }
 
-// Start begins to write rows, and to remove old ones. stop writes those that still wait.
+// Start begins to write rows, and to remove old ones. stop writes the waiting ones.
 func (l *Log) Start() (stop func()) {
 	if l.Keep <= 0 {
 		return func() {}

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Who may try to sign in how often, at each server: so many at once, and another one after each time.
+// The allowed rate of sign-ins, at each server: so many at once, and another one after each time.
 const (
 	accountBurst, accountEvery = 10, 6 * time.Second // one account from one address; forgotten when it goes well
 	addressBurst, addressEvery = 60, time.Second     // one address, many of which an attacker would need
-	// remembered bounds the addresses and accounts that are counted; those not tried for longest are forgotten first.
+	// remembered limits the number of counted addresses and accounts; those not tried for longest are dropped first.
 	remembered = 10_000
 )
 
-// TooMany refuses what was tried too often.
+// TooMany refuses an action after too many tries.
 type TooMany struct {
 	Wait time.Duration // until the next try
-	What string        // was tried; "" stands for "to sign in"
+	What string        // the action; "" is "to sign in"
 }
 
 func (t *TooMany) Error() string {
@@ -33,7 +33,7 @@ func (t *TooMany) Error() string {
 // Seconds to wait, at least one.
 func (t *TooMany) Seconds() int { return int(t.Wait/time.Second) + 1 }
 
-// Attempts limits how fast passwords can be guessed. An account is counted for each address by itself: nobody can lock another one out.
+// Attempts limits the speed of guessing passwords. An account is counted for each address by itself, so that it cannot be locked out by others.
 type Attempts struct {
 	now                  func() time.Time
 	mutex                sync.Mutex
@@ -67,7 +67,7 @@ func (a *Attempts) Take(address, account string) time.Duration {
 	return wait
 }
 
-// Succeeded forgets what an account has tried from an address.
+// Succeeded clears an account's tries from an address.
 func (a *Attempts) Succeeded(address, account string) { a.byAccount.Remove(key(address, account)) }
 
 func limiter(cache *lru.Cache[digest, *rate.Limiter], key digest, every time.Duration, burst int) *rate.Limiter {
@@ -79,8 +79,7 @@ func limiter(cache *lru.Cache[digest, *rate.Limiter], key digest, every time.Dur
 	return found
 }
 
-// key makes what is counted as large for short names as for long ones. Of an IPv6 address the first 64 bits count: who has one has all
-// of its network.
+// key makes short and long names equally large. Of an IPv6 address the first 64 bits count: its holder has all of its network.
 func key(address string, account ...string) digest {
 	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Unmap().Is6() {
 		address = netip.PrefixFrom(parsed, 64).Masked().String()

@@ -1,4 +1,4 @@
-// Package auth lets in who Keystone knows, and tells the handlers behind it who is calling.
+// Package auth admits users of Keystone, and passes the caller on to the handlers behind it.
 package auth
 
 import (
@@ -18,25 +18,25 @@ const (
 	// remember is how long Keystone's word about a token is taken without asking again, and so how long a revoked token
 	// may still be accepted.
 	remember = 30 * time.Second
-	// capacity bounds how many tokens are remembered; the one that was not used for longest is forgotten first.
+	// capacity limits the number of cached tokens; the one that was not used for longest is dropped first.
 	capacity = 10_000
-	// patience is how long Keystone may take to tell about a token.
+	// patience is Keystone's time limit for the validation of a token.
 	patience = 15 * time.Second
 )
 
-// Validator asks who a token belongs to; a token that nobody has is a fault of kind Unauthorized.
+// Validator returns the user of a token; an unknown token is a fault of kind Unauthorized.
 type Validator interface {
 	Validate(ctx context.Context, token string) (identity.Caller, error)
 }
 
-// Unreachable is an error that says nothing of the caller: Keystone could not be asked.
+// Unreachable is an error that is no verdict about the caller: Keystone could not be asked.
 type Unreachable struct{ Err error }
 
 func (u *Unreachable) Error() string { return u.Err.Error() }
 
 func (u *Unreachable) Unwrap() error { return u.Err }
 
-// unreachable marks what Keystone was asked and is no fault of the caller.
+// unreachable marks errors of Keystone that are no fault of the caller.
 func unreachable(err error) error {
 	if err == nil || fault.KindOf(err) != 0 {
 		return err
@@ -78,7 +78,7 @@ func (k *keystone) enter(c echo.Context, next echo.HandlerFunc) error {
 	return next(c)
 }
 
-// digest stands for a token, so that none stays in memory for long.
+// digest represents a token, so that none stays in memory for long.
 type digest [sha256.Size]byte
 
 type entry struct {

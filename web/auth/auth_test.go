@@ -131,7 +131,7 @@ func TestManyRequestsWithOneTokenAskOnce(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		leave() // who asked first goes: the others get their answer all the same
+		leave() // the first caller goes: the others still get their answer
 		require.ErrorIs(t, <-first, context.Canceled)
 		close(k.answer)
 		for range cap(results) {

@@ -12,14 +12,14 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Names of the cookie. A browser takes one that begins with __Host- only by TLS, for the whole of one host and from nobody else
-// (RFC 6265bis, section 4.1.3.2), so that a neighbour below the same domain cannot give a browser a cookie of its own choice.
+// Names of the cookie. A browser accepts one that begins with __Host- only by TLS, for the whole of one host and from no other host (RFC 6265bis, section
+// 4.1.3.2), so that a neighbour below the same domain cannot give a browser a cookie of its own choice.
 const (
 	cookieName  = "burano"
 	cookieByTLS = "__Host-burano"
 )
 
-// byTLS tells whether the browser speaks TLS, to this server or to a proxy that is believed.
+// byTLS reports whether the browser uses TLS, to this server or to a trusted proxy.
 func (a *Authenticator) byTLS(request *http.Request) bool {
 	return request.TLS != nil || believed(a.Proxies, request.RemoteAddr) && request.Header.Get(echo.HeaderXForwardedProto) == "https"
 }
@@ -55,7 +55,7 @@ func (a *Authenticator) setNamedCookie(c echo.Context, name, value string, expir
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 }
 
-// sameOrigin refuses requests of other sites' pages. Authenticator says why.
+// sameOrigin refuses requests of other sites' pages. Authenticator has the reasons.
 func (a *Authenticator) sameOrigin(request *http.Request) error {
 	changes := request.Method != http.MethodGet && request.Method != http.MethodHead && request.Method != http.MethodOptions
 	asChange := *request
@@ -70,7 +70,7 @@ func (a *Authenticator) sameOrigin(request *http.Request) error {
 	return nil
 }
 
-// believed tells whether a request's other end is one of the proxies.
+// believed reports whether a request's other end is one of the proxies.
 func believed(proxies []netip.Prefix, remote string) bool {
 	address, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -84,7 +84,7 @@ func believed(proxies []netip.Prefix, remote string) bool {
 	return false
 }
 
-// AddressOf tells the address that a request comes from: the last one that is no believed proxy's.
+// AddressOf returns the address of a request's client: the last one that is no trusted proxy's.
 func AddressOf(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()

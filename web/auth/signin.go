@@ -22,7 +22,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Cloud is Keystone as signing in needs it (openstack.Service, which says what each of these returns).
+// Cloud is Keystone for signing in (openstack.Service, which documents the results).
 type Cloud interface {
 	Validator
 	SignIn(ctx context.Context, given identity.Proof) (token string, err error)
@@ -39,13 +39,13 @@ type Rows interface {
 	RemoveSignIn(ctx context.Context, id string) error
 }
 
-// Sealer makes the tokens of who is signed in unreadable in the database (secret.Sealer).
+// Sealer makes the tokens of signed-in users unreadable in the database (secret.Sealer).
 type Sealer interface {
 	Seal(owner string, value []byte) string
 	Open(owner, sealed string) ([]byte, error)
 }
 
-// Config is what an Authenticator needs; all of it, but for Proxies and Providers.
+// Config has the dependencies of an Authenticator; all of them are required, except Proxies and Providers.
 type Config struct {
 	Cloud  Cloud
 	Rows   Rows
@@ -53,7 +53,7 @@ type Config struct {
 	Now    func() time.Time
 	Idle   time.Duration // without a request, after which a browser is signed out
 	Life   time.Duration // after which it is in any case, and no later than its token ends
-	// Proxies are those that are believed about who calls (X-Forwarded-For) and whether it was by TLS (X-Forwarded-Proto).
+	// Proxies are trusted about the caller's address (X-Forwarded-For) and about TLS (X-Forwarded-Proto).
 	Proxies []netip.Prefix
 	// Providers are offered for signing in by Keystone's federation; Keystone is its address for browsers, which ends in /v3.
 	Providers []Provider
@@ -62,9 +62,9 @@ type Config struct {
 }
 
 const (
-	// RequestedWith is the header that requests which change something must have when a cookie says who is calling.
+	// RequestedWith is the header that requests which change something must have when a cookie identifies the caller.
 	RequestedWith = "X-Requested-With"
-	// perUser is in how many browsers one user can be signed in; one more ends the one that was not used for longest.
+	// perUser is the number of browsers in which one user can be signed in; one more ends the one that was not used for longest.
 	perUser = 20
 	// useEvery is how often at most it is written that a sign-in is used; a tenth of Idle when that is shorter.
 	useEvery = time.Minute
@@ -72,18 +72,17 @@ const (
 	keySignIn = "sign-in"
 )
 
-// ErrEnded says that a cookie is no good any more.
+// ErrEnded reports that a cookie is no longer valid.
 var ErrEnded = errors.New("you are not signed in any more: sign in again")
 
-// Authenticator lets in who has a token in X-Auth-Token, or a cookie from SignIn. A request with both is its token's.
+// Authenticator admits requests with a token in X-Auth-Token, or a cookie from SignIn. A request with both is its token's.
 //
-// A browser sends its cookie with whatever any page makes it request, so three things keep other sites from acting through it. The
-// cookie is SameSite=Strict: requests from other sites have none. What has one must not say that it comes from elsewhere, by Sec-Fetch-Site
-// or, in browsers before 2023, by Origin (http.CrossOriginProtection); reads too, because a stream of events holds one of the server's
-// places. And what changes something must have the header X-Requested-With, which a page can send to another origin only after that
-// has allowed it by CORS, which Burano never does: that holds also for a browser that knows neither of the former. A secret per
-// session in the place of the header would prove nothing more, and would have to be kept. Tokens need none of this: no browser adds
-// X-Auth-Token by itself.
+// A browser sends its cookie with every request that any page makes, so three measures prevent other sites from acting through it. The cookie is
+// SameSite=Strict: requests from other sites have none. A request with one must not name another site as its origin, by Sec-Fetch-Site or, in browsers
+// before 2023, by Origin (http.CrossOriginProtection); this includes reads, because a stream of events holds one of the server's places. A request that
+// changes something must have the header X-Requested-With, which a page can send to another origin only after that has allowed it by CORS, which Burano
+// never does: that holds also for a browser without the former two. A secret per session in the place of the header would prove nothing more, and would
+// have to be stored. Tokens need none of this: no browser adds X-Auth-Token by itself.
 type Authenticator struct {
 	Config
 	tokens   *keystone
@@ -148,7 +147,7 @@ type signIn struct {
 	caller identity.Caller
 }
 
-// idOf is under which a cookie's value is kept.
+// idOf is the id of a cookie's value in the database.
 func idOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:])
@@ -194,7 +193,7 @@ func (a *Authenticator) find(ctx context.Context, value string) (signIn, error) 
 	return found, nil
 }
 
-// remove ends a sign-in that cannot go on; its error says so.
+// remove ends a sign-in that cannot continue; its error reports this.
 func (a *Authenticator) remove(ctx context.Context, gone signIn) error {
 	if err := a.end(ctx, gone); err != nil {
 		return err
@@ -225,9 +224,9 @@ func (a *Authenticator) giveBack(ctx context.Context, tokens held) {
 	}
 }
 
-// SignIn asks Keystone for tokens and sets the cookie. project is the id or name of one that the user may choose; "" stands for the only
-// one, and leaves the choice open when there are several. A former sign-in of this browser ends, and the cookie is a new one: nobody
-// goes on with a cookie that was there before. TooMany says that it was tried too often.
+// SignIn gets tokens from Keystone and sets the cookie. project is the id or name of one that the user may choose; "" is the only one, and leaves the
+// choice open when there are several. A former sign-in of this browser ends, and the cookie is a new one: a former cookie never continues. TooMany reports
+// too many tries.
 func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project string) (identity.Caller, error) {
 	request := c.Request()
 	ctx := request.Context()
@@ -260,7 +259,7 @@ func (a *Authenticator) SignIn(c echo.Context, given identity.Proof, project str
 	return a.enterWith(c, tokens, project)
 }
 
-// enterWith begins a sign-in with tokens; what the browser was before ends.
+// enterWith begins a sign-in with tokens; the browser's former one ends.
 func (a *Authenticator) enterWith(c echo.Context, tokens held, project string) (identity.Caller, error) {
 	request := c.Request()
 	ctx := request.Context()
@@ -320,7 +319,7 @@ func (a *Authenticator) SignOut(c echo.Context) error {
 	return nil
 }
 
-// Projects lists those that the caller may choose.
+// Projects lists the projects that the caller may choose.
 func (a *Authenticator) Projects(c echo.Context) ([]identity.Project, error) {
 	ctx := c.Request().Context()
 	token := identity.From(ctx).Token
@@ -331,7 +330,7 @@ func (a *Authenticator) Projects(c echo.Context) ([]identity.Project, error) {
 	return list, unreachable(err)
 }
 
-// scope adds the token of the project that is wanted, and tells whose the tokens are.
+// scope adds the token of the wanted project, and returns the user of the tokens.
 func (a *Authenticator) scope(ctx context.Context, tokens held, project string) (held, identity.Caller, error) {
 	if tokens.Base != "" {
 		id, err := a.choice(ctx, tokens.Base, project)
@@ -401,7 +400,7 @@ func (a *Authenticator) begin(c echo.Context, tokens held, caller identity.Calle
 	return nil
 }
 
-// endByCookie ends the sign-in of a cookie and tells whose it was; "", and a cookie of none, are no errors.
+// endByCookie ends the sign-in of a cookie and returns its user; "", and an unknown cookie, are no errors.
 func (a *Authenticator) endByCookie(ctx context.Context, value string) (userID string, err error) {
 	if value == "" {
 		return "", nil
@@ -415,7 +414,7 @@ func (a *Authenticator) endByCookie(ctx context.Context, value string) (userID s
 		return "", err
 	}
 	if opened, err := a.Sealer.Open(store.SignInOwner(gone.id), row.Tokens); err == nil {
-		_ = json.Unmarshal(opened, &gone.held) // what cannot be read cannot be given back
+		_ = json.Unmarshal(opened, &gone.held) // unreadable tokens cannot be revoked
 	}
 	if err := a.end(ctx, gone); err != nil {
 		return row.UserID, err

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// Provider is a way to sign in by Keystone's federation that people are offered.
+// Provider is a sign-in by Keystone's federation.
 type Provider struct {
 	ID   string // in addresses
 	Name string // for people
@@ -26,7 +26,7 @@ type Provider struct {
 
 var providerForm = regexp.MustCompile(`^([^=]*\S)=(?:(\w[\w.-]*)/)?(\w[\w.-]*)$`)
 
-// ParseProviders reads NAME=PROTOCOL, where Keystone asks who signs in for their identity provider, and NAME=IDENTITY_PROVIDER/PROTOCOL.
+// ParseProviders reads NAME=PROTOCOL, where Keystone asks users for their identity provider, and NAME=IDENTITY_PROVIDER/PROTOCOL.
 func ParseProviders(texts []string) ([]Provider, error) {
 	var list []Provider
 	seen := map[string]bool{}
@@ -48,13 +48,13 @@ func ParseProviders(texts []string) ([]Provider, error) {
 	return list, nil
 }
 
-// How long somebody may take at their identity provider, and how long a page may take to come back with its ticket.
+// Time limits for users at their identity provider, and for a page to return with its ticket.
 const (
 	webSSOTime = 10 * time.Minute
 	ticketTime = 2 * time.Minute
 )
 
-// The owners of what is sealed for a sign-in by federation: it is kept by the browser, so that any server over the same keys goes on with it.
+// The owners of sealed data of a sign-in by federation: the browser stores them, so that any server over the same keys can continue it.
 const (
 	webSSOOwner = "websso begun"
 	ticketOwner = "websso ticket"
@@ -63,29 +63,29 @@ const (
 // WebSSOPath is where Keystone posts tokens to; its address is to be among Keystone's trusted dashboards.
 const WebSSOPath = "/burano/v1/session/websso"
 
-// begun is what a browser keeps that has begun to sign in.
+// begun is the data of a browser that has begun to sign in.
 type begun struct {
 	Until time.Time `json:"until"`
 	Nonce string    `json:"nonce"`
 }
 
-// ticket is what a page comes back with.
+// ticket is the data with which a page returns.
 type ticket struct {
 	Token string    `json:"token"`
 	Until time.Time `json:"until"`
 	Nonce string    `json:"nonce,omitempty"` // of the browser that Keystone has posted the token with; "" where it sent no cookie
 }
 
-// BeginWebSSO returns the address at which Keystone signs somebody in by a provider, and has the browser remember that it has begun.
+// BeginWebSSO returns the address at which Keystone signs a user in by a provider, and lets the browser record that it has begun.
 //
-// Keystone sends the browser back with a form that posts the token from its own site, and has no place in it for a value of ours. So any page
-// could post any token, to have a user work as another one without noticing. Three things prevent that:
+// Keystone sends the browser back with a form that posts the token from its own site, and has no place in it for a value of ours. So any page could post
+// any token, to let a user work as another one without noticing. Three measures prevent that:
 //   - The form must come from Keystone's host (Origin).
-//   - The posted token is not signed in with where it arrives. It is sealed into a ticket, which the dashboard's page redeems by a request of its own,
-//     and only in a browser that has the cookie of having begun. That one is SameSite=Strict, and set only for the dashboard's own page
+//   - The posted token does not sign in where it arrives. It is sealed into a ticket, which the dashboard's page redeems by a request of its own,
+//     and only in a browser that has the cookie of having begun. That cookie is SameSite=Strict, and set only for the dashboard's own page
 //     (X-Requested-With), so that no other page can begin for it.
 //   - The ticket is bound to the browser that has begun: a second cookie with the same nonce, SameSite=None, comes with Keystone's form. Browsers
-//     keep such a cookie only by TLS or on the loopback; without TLS a ticket may be bound to no browser.
+//     store such a cookie only by TLS or on the loopback; without TLS a ticket may be bound to no browser.
 func (a *Authenticator) BeginWebSSO(c echo.Context, providerID string) (string, error) {
 	request := c.Request()
 	if err := a.sameOrigin(request); err != nil {

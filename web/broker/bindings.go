@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// credentialsAction is the method of applications that says how others use them, as Murano's broker has it.
+	// credentialsAction is the method of applications that returns their credentials, as in Murano's broker.
 	credentialsAction = "getCredentials"
 	// bindPatience is how long that may take: platforms wait for a minute.
 	bindPatience = 50 * time.Second
 	bindPoll     = 200 * time.Millisecond
 )
 
-// bind has the application tell how it is used. Nothing is kept of a binding: each is told the same.
+// bind asks the application for its credentials. No state of a binding is stored: each gets the same.
 func (b *broker) bind(w http.ResponseWriter, r *http.Request, api *client.Client) error {
 	var wanted request
 	if err := readJSON(w, r, &wanted); err != nil {
@@ -44,7 +44,7 @@ func (b *broker) bind(w http.ResponseWriter, r *http.Request, api *client.Client
 	return failure{status: http.StatusUnprocessableEntity, text: "This application cannot be bound: it has no action " + credentialsAction}
 }
 
-// credentials runs the action; what it returns that has no key credentials is their value.
+// credentials runs the action; a result without a key credentials is their value.
 func credentials(ctx context.Context, api *client.Client, environment, action string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, bindPatience)
 	defer cancel()

@@ -1,6 +1,6 @@
 // Package broker offers the applications of the catalog to platforms as services, by the Open Service Broker API 2.16
-// (https://github.com/openservicebrokerapi/servicebroker): what Murano's broker for Cloud Foundry did, at its paths. It keeps nothing by
-// itself: an instance of a service is an environment of the caller's project, which is named after it.
+// (https://github.com/openservicebrokerapi/servicebroker), like Murano's broker for Cloud Foundry, at its paths. It stores nothing by itself: an instance
+// of a service is an environment of the caller's project, which is named after it.
 package broker
 
 import (
@@ -30,14 +30,14 @@ const (
 	maxBody  = 1 << 20
 )
 
-// Config is what a broker works with.
+// Config has the dependencies of a broker.
 type Config struct {
 	// SignIn gives the client of a user in the project of the broker. A user whom Keystone refuses is ErrRefused.
 	SignIn func(ctx context.Context, user, password string) (*client.Client, error)
 	Logger *slog.Logger
 }
 
-// ErrRefused says that Keystone does not know a user with this password in the project.
+// ErrRefused reports that Keystone does not know a user with this password in the project.
 var ErrRefused = errors.New("Keystone refuses this user and password for the broker's project")
 
 type broker struct {
@@ -127,7 +127,7 @@ func (b *broker) client(r *http.Request, user, password string) (*client.Client,
 	if known, ok := b.users.Get(key); ok {
 		return known, nil
 	}
-	address, _, _ := net.SplitHostPort(r.RemoteAddr) // whoever cannot be told apart counts as one
+	address, _, _ := net.SplitHostPort(r.RemoteAddr) // unknown clients count as one
 	if wait := b.attempts.Take(address, user); wait > 0 {
 		return nil, &auth.TooMany{Wait: wait}
 	}

@@ -17,10 +17,10 @@ import (
 // environmentPrefix begins the names of environments that are instances of services.
 const environmentPrefix = "service-"
 
-// instanceForm is what an environment can be named after.
+// instanceForm matches ids after which an environment can be named.
 var instanceForm = regexp.MustCompile(`^[\w.-]{1,200}$`)
 
-// errNoInstance says that the project has no environment for an instance.
+// errNoInstance reports that the project has no environment for an instance.
 var errNoInstance = errors.New("there is no such instance")
 
 // find is the environment of the instance that the path names.
@@ -36,14 +36,14 @@ func find(r *http.Request, api *client.Client) (client.Environment, error) {
 	return found, err
 }
 
-// request is what platforms send of an instance or a binding.
+// request is a platform's request for an instance or a binding.
 type request struct {
 	Service    string         `json:"service_id"`
 	Plan       string         `json:"plan_id"`
 	Parameters map[string]any `json:"parameters"`
 }
 
-// The states of an environment as the API tells them.
+// The states of an environment in the API.
 const (
 	stateReady         = "ready"
 	stateFailed        = "deploy failure"
@@ -114,14 +114,14 @@ func undone(ctx context.Context, api *client.Client, id string, failed error) er
 	case inProgress(found) || len(found.Services) > 0:
 		return nil
 	}
-	// The call may still be under way: a deletion takes with it what it brings about.
+	// The call may still be in progress: a deletion removes its results, too.
 	return errors.Join(failed, api.DeleteEnvironment(ctx, id, false))
 }
 
 // undoPatience is how long it may take to find out whether a deployment has begun, and to delete its environment.
 const undoPatience = 30 * time.Second
 
-// again answers who provisions what is there.
+// again answers a repeated provisioning of an existing instance.
 func again(w http.ResponseWriter, found client.Environment, model map[string]any) error {
 	if len(found.Services) > 0 && !holds(found.Services[0], model) {
 		return failure{status: http.StatusConflict, text: "There is an instance with this id that is of another service or has other parameters"}
@@ -193,7 +193,7 @@ func idOf(path string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// holds says whether what is there is an object like the one that is wanted: of its class, with all of its properties.
+// holds reports whether the existing object is like the wanted one: of its class, with all of its properties.
 func holds(there, wanted any) bool {
 	object, is := wanted.(map[string]any)
 	if !is {
@@ -314,7 +314,7 @@ func (b *broker) deprovision(w http.ResponseWriter, r *http.Request, api *client
 	return nil
 }
 
-// lastOperation says how far the newest change of an instance has come.
+// lastOperation answers the progress of an instance's newest change.
 func (b *broker) lastOperation(w http.ResponseWriter, r *http.Request, api *client.Client) error {
 	found, err := find(r, api)
 	if errors.Is(err, errNoInstance) {
@@ -340,7 +340,7 @@ func (b *broker) lastOperation(w http.ResponseWriter, r *http.Request, api *clie
 	return nil
 }
 
-// reason is what the newest run over an environment said when it failed.
+// reason is the error of the newest run over an environment.
 func reason(ctx context.Context, api *client.Client, environment string) (string, error) {
 	run, err := api.NewestDeployment(ctx, environment)
 	if err != nil {

@@ -23,7 +23,7 @@ type Action struct {
 	Enabled     bool   `json:"enabled" yaml:"enabled"`
 }
 
-// Actions lists what the objects of the environment offer, in the order of the model.
+// Actions lists the actions of the environment's objects, in the order of the model.
 func (e Environment) Actions() []Action {
 	all := []Action{}
 	var walk func(value any)
@@ -99,7 +99,7 @@ func (c *Client) CallAction(ctx context.Context, environment, action string, arg
 	return started.Task, err
 }
 
-// ActionResult is what an action returned, or threw.
+// ActionResult is an action's result, or exception.
 type ActionResult struct {
 	IsException *bool           `json:"isException"` // nil while it runs
 	Result      json.RawMessage `json:"result"`
@@ -118,7 +118,7 @@ type Class struct {
 	Version string // a version, or a range of versions such as >=1.2; "": the newest
 }
 
-// CallStatic calls a static method that is an action, and gives what it returns.
+// CallStatic calls a static method that is an action, and returns its result.
 func (c *Client) CallStatic(ctx context.Context, class Class, method string, arguments map[string]any) (json.RawMessage, error) {
 	body := map[string]any{"className": class.Name, "methodName": method, "parameters": arguments}
 	if class.Package != "" {
@@ -144,7 +144,7 @@ type ClassAction struct {
 	Title       string         `json:"title" yaml:"title"`
 	Description string         `json:"description" yaml:"description"`
 	Help        string         `json:"help" yaml:"help"`
-	Confirm     string         `json:"confirm" yaml:"confirm"`     // what a caller is to be told before it runs
+	Confirm     string         `json:"confirm" yaml:"confirm"`     // a warning for the caller before it runs
 	Arguments   map[string]any `json:"arguments" yaml:"arguments"` // JSON schema
 }
 
@@ -161,7 +161,7 @@ type ClassOfPackage struct {
 	} `json:"package" yaml:"package"`
 }
 
-// Classes lists the classes of packages that the project may use; with extends that class and those that extend it.
+// Classes lists the classes of packages that the project may use; with extends that class and its subclasses.
 func (c *Client) Classes(ctx context.Context, extends string) ([]ClassOfPackage, error) {
 	var answer struct {
 		Classes []ClassOfPackage `json:"classes"`
@@ -170,7 +170,7 @@ func (c *Client) Classes(ctx context.Context, extends string) ([]ClassOfPackage,
 	return answer.Classes, err
 }
 
-// Object is an object of a model without what is in it.
+// Object is an object of a model without its content.
 type Object struct {
 	ID   string `json:"id" yaml:"id"`
 	Type string `json:"type" yaml:"type"` // its class, without version and package
@@ -178,7 +178,7 @@ type Object struct {
 	Path string `json:"path" yaml:"path"` // "" is the environment itself
 }
 
-// Objects lists the objects of an environment, or of a session's draft; with class those of it and of classes that extend it.
+// Objects lists the objects of an environment, or of a session's draft; with class its objects and objects of its subclasses.
 func (c *Client) Objects(ctx context.Context, environment, session, class string) ([]Object, error) {
 	var answer struct {
 		Objects []Object `json:"objects"`
@@ -217,7 +217,7 @@ func ClassOfType(text string) Class {
 	return class
 }
 
-// Schemas gives the JSON schemas of what a model gives an object of a class, and of the arguments of its model builders, or of some.
+// Schemas returns the JSON schemas of an object of a class in a model, and of the arguments of its model builders, or of some.
 func (c *Client) Schemas(ctx context.Context, class Class, methods ...string) (json.RawMessage, error) {
 	path := "/v1/schemas/" + url.PathEscape(class.Name)
 	if len(methods) > 0 {

@@ -16,7 +16,7 @@ type Applied struct {
 	Name string `json:"name"`
 }
 
-// Applied lists what the caller's project has under a label. Some of it may be gone.
+// Applied lists the objects of the caller's project under a label. Some of them may be gone.
 func (c *Client) Applied(ctx context.Context, label string) ([]Applied, error) {
 	path, err := c.appliedPath(ctx, label)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Client) appliedPath(ctx context.Context, label string) (string, error) 
 	return "/burano/v1/applied/" + project + "/" + url.PathEscape(label), err
 }
 
-// SetApplied replaces what the caller's project has under a label; it makes and deletes nothing else.
+// SetApplied replaces the list of the caller's project under a label; it makes and deletes nothing else.
 func (c *Client) SetApplied(ctx context.Context, label string, things []Applied) error {
 	path, err := c.appliedPath(ctx, label)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Client) SetApplied(ctx context.Context, label string, things []Applied)
 	return c.Call(ctx, http.MethodPut, path, map[string]any{"things": append([]Applied{}, things...)}, nil)
 }
 
-// Existing lists which things of a list the project has, by their ids: what has the name of one and was made otherwise is none of them.
+// Existing returns the objects of a list that the project has, by their ids: an object of the same name with another origin is none of them.
 func (c *Client) Existing(ctx context.Context, things []Applied) ([]Applied, error) {
 	all, err := c.things(ctx)
 	if err != nil {
@@ -100,8 +100,7 @@ func (c *Client) things(ctx context.Context) ([]Applied, error) {
 	return all, nil
 }
 
-// Prune deletes things: environments first, which it waits for, since they need packages until they are gone. What is gone already does
-// no harm.
+// Prune deletes objects: environments first, which it waits for, since they need packages until they are gone. Missing ones do no harm.
 func (c *Client) Prune(ctx context.Context, things []Applied, deleted func(Applied)) error {
 	for _, kind := range []string{KindEnvironment, KindTemplate, KindPackage} {
 		var failed []error

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// AuditEvent is what somebody did, in the words of CADF.
+// AuditEvent is an action of a user, in the words of CADF.
 type AuditEvent struct {
 	ID      string `json:"id"`
 	Time    string `json:"eventTime"`
@@ -37,7 +37,7 @@ type AuditEvent struct {
 	RequestID string `json:"requestId"`
 }
 
-// AuditEvents lists what was done, newest first: at most limit events that pass the filters of the query (/openapi.json names them).
+// AuditEvents lists events, newest first: at most limit events that pass the filters of the query (/openapi.json names them).
 func (c *Client) AuditEvents(ctx context.Context, query url.Values, limit int) ([]AuditEvent, error) {
 	filters := url.Values{}
 	for name, values := range query {

@@ -68,7 +68,7 @@ func (f Finder) Bundle(ctx context.Context, name string) ([]LocalPackage, error)
 	return all, nil
 }
 
-// noBundle says what is wrong with a bundle in the words of its format, and not of Go's types.
+// noBundle describes a fault of a bundle in the words of its format, and not of Go's types.
 func noBundle(address string, err error) error {
 	const form = `a bundle is JSON or YAML such as {"Packages": [{"Name": "io.example.App"}]}`
 	var types *yaml.TypeError
@@ -105,7 +105,7 @@ func (f Finder) ofBundle(ctx context.Context, name, version, folder string) (Loc
 	return f.download(ctx, f.address(name))
 }
 
-// ImageAddress is where an image that a package needs is: as the package says, or in the repository; "" when nobody says.
+// ImageAddress is the address of a package's image: in the package, or in the repository; "" without one.
 func (f Finder) ImageAddress(image catalog.Image) string {
 	if strings.HasPrefix(image.URL, "http://") || strings.HasPrefix(image.URL, "https://") {
 		return image.URL

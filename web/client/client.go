@@ -38,8 +38,8 @@ const (
 // requestTime is how long one request may take, but for streams.
 const requestTime = 5 * time.Minute
 
-// New makes a client of the server at a URL such as http://127.0.0.1:8082. The transport may be nil. Connect does it with what OpenStack's
-// own clients read.
+// New makes a client of the server at a URL such as http://127.0.0.1:8082. The transport may be nil. Connect does it with the configuration of OpenStack's
+// own clients.
 func New(url string, tokens Tokens, transport http.RoundTripper) *Client {
 	url = strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/v1")
 	return &Client{url: url, tokens: tokens, http: &http.Client{Timeout: requestTime, Transport: transport}}
@@ -48,19 +48,19 @@ func New(url string, tokens Tokens, transport http.RoundTripper) *Client {
 // Refusal is an answer of the server with a status of 400 or more.
 type Refusal struct {
 	Status  int    // of HTTP
-	Message string // for people: what the server said, and to which request
+	Message string // for people: the server's message, and the request
 }
 
 func (r *Refusal) Error() string { return r.Message }
 
-// IsStatus says whether err is a Refusal with this status.
+// IsStatus reports whether err is a Refusal with this status.
 func IsStatus(err error, status int) bool {
 	var refused *Refusal
 	return errors.As(err, &refused) && refused.Status == status
 }
 
-// Call sends a request with a JSON body (nil for none) and reads the answer into result (nil to drop it); headers come in pairs of name and
-// value. It is for what has no method here.
+// Call sends a request with a JSON body (nil for none) and reads the answer into result (nil to drop it); headers come in pairs of name and value. It is
+// for calls without a method here.
 func (c *Client) Call(ctx context.Context, method, path string, body, result any, headers ...string) error {
 	var content io.Reader
 	if body != nil {
@@ -124,7 +124,7 @@ func (c *Client) open(ctx context.Context, over *http.Client, method, path strin
 	return nil, &Refusal{Status: response.StatusCode, Message: fmt.Sprintf("%s (%s %s answered %d)", message(answer), method, path, response.StatusCode)}
 }
 
-// message takes what a person can read out of an error body, in each of the shapes that Murano's API has.
+// message extracts the text from an error body, in each of the shapes of Murano's API.
 func message(body []byte) string {
 	var shaped struct {
 		Message     string `json:"message"`

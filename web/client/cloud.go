@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// ImageMark is what forms know an image by.
+// ImageMark is the mark by which forms find an image.
 type ImageMark struct {
 	Type  string `json:"type"`
 	Title string `json:"title,omitempty"`
@@ -37,7 +37,7 @@ func (c *Client) AllProjects(ctx context.Context) ([]Project, error) {
 	return answer.Projects, err
 }
 
-// ServerVersion says which Burano the server is.
+// ServerVersion is the version of the server.
 type ServerVersion struct {
 	Version string `json:"version" yaml:"version"`
 	Commit  string `json:"commit" yaml:"commit"`

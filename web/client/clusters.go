@@ -14,19 +14,19 @@ import (
 // ClusterClass is the class whose objects are Kubernetes clusters.
 const ClusterClass = "com.mirantis.docker.kubernetes.KubernetesCluster"
 
-// GatewaysClass is the class whose objects are gateways without a cluster. What is asked of a cluster's nodes is asked of them, too.
+// GatewaysClass is the class of gateways without a cluster. Calls about a cluster's nodes work for them, too.
 const GatewaysClass = "io.burano.Gateways"
 
-// Cluster is a Kubernetes cluster: what it is made of and how it is now.
+// Cluster is a Kubernetes cluster: its parts and its present state.
 type Cluster struct {
 	Name string `json:"name" yaml:"name"`
 	API  string `json:"api" yaml:"api"`
-	// VirtualAddress is the one that the gateways share; nil for none.
+	// VirtualAddress is the address that the gateways share; nil for none.
 	VirtualAddress *struct {
 		Address  string `json:"address" yaml:"address"`
 		Floating string `json:"floating_address" yaml:"floating_address"` // "" for none
 	} `json:"virtual_address" yaml:"virtual_address"`
-	// Registry is what the cluster's own registry is called in names of images; "" for none.
+	// Registry is the cluster's own registry in names of images; "" for none.
 	Registry string   `json:"registry" yaml:"registry"`
 	Healthy  bool     `json:"healthy" yaml:"healthy"`
 	Problems []string `json:"problems" yaml:"problems"`
@@ -66,7 +66,7 @@ type Cluster struct {
 			State string `json:"state" yaml:"state"` // waiting, replacing or done
 		} `json:"nodes" yaml:"nodes"`
 	} `json:"upgrade" yaml:"upgrade"`
-	// Groups are those of minions, beside the list of the cluster's own.
+	// Groups are the groups of minions, beside the cluster's own list.
 	Groups []struct {
 		Name           string `json:"name" yaml:"name"`
 		Nodes          int    `json:"nodes" yaml:"nodes"`
@@ -76,7 +76,7 @@ type Cluster struct {
 		// LastDecision is how its load changed it last; nil for never.
 		LastDecision *ScalingDecision `json:"last_decision" yaml:"last_decision"`
 	} `json:"groups" yaml:"groups"`
-	// GatewayScaling is by what the cluster has as many gateways as their connections need; nil where their number does not follow these.
+	// GatewayScaling are the limits and the last decision for gateways whose number follows their connections; nil where it does not.
 	GatewayScaling *struct {
 		Minimum        int `json:"minimum" yaml:"minimum"`
 		Maximum        int `json:"maximum" yaml:"maximum"`
@@ -115,14 +115,14 @@ func (c *Client) Cluster(ctx context.Context, environment, cluster string) (Clus
 	return status, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster), nil, &status)
 }
 
-// UpgradePlan is what the upgrade of a cluster to an image would do.
+// UpgradePlan is the plan of a cluster's upgrade to an image.
 type UpgradePlan struct {
 	Image      string `json:"image" yaml:"image"` // id
 	ImageName  string `json:"image_name" yaml:"image_name"`
 	From       string `json:"from" yaml:"from"` // the Kubernetes of the API server, "" where it is not known
 	Kubernetes string `json:"kubernetes" yaml:"kubernetes"`
 	Seconds    int    `json:"seconds" yaml:"seconds"`   // about how long it would take
-	Measured   bool   `json:"measured" yaml:"measured"` // whether that is by what nodes took before
+	Measured   bool   `json:"measured" yaml:"measured"` // whether the estimate is from former replacements
 	Means      string `json:"means" yaml:"means"`
 	Nodes      []struct {
 		Name       string `json:"name" yaml:"name"`
@@ -137,7 +137,7 @@ type UpgradePlan struct {
 	} `json:"problems" yaml:"problems"`
 }
 
-// UpgradePlan asks what the upgrade of a cluster to an image, named by its id or name, would do.
+// UpgradePlan returns the plan of a cluster's upgrade to an image, named by its id or name.
 func (c *Client) UpgradePlan(ctx context.Context, environment, cluster, image string) (plan UpgradePlan, err error) {
 	return plan, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/upgrade?image="+url.QueryEscape(image), nil, &plan)
 }
@@ -147,7 +147,7 @@ func (c *Client) PauseUpgrade(ctx context.Context, environment, cluster string) 
 	return c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/upgrade/pause", nil, nil)
 }
 
-// KubeconfigOptions say what a kubeconfig is to be; zero values stand for what the server chooses.
+// KubeconfigOptions are the options of a kubeconfig; zero values are the server's defaults.
 type KubeconfigOptions struct {
 	Groups    []string // of Kubernetes
 	Namespace string   // that it begins in
@@ -170,7 +170,7 @@ func (c *Client) Kubeconfig(ctx context.Context, environment, cluster string, op
 	return c.Send(ctx, http.MethodGet, path, nil)
 }
 
-// Credential is what a user shows to the API server of a cluster.
+// Credential is a user's credential for the API server of a cluster.
 type Credential struct {
 	User        string    `json:"user" yaml:"user"`
 	Groups      []string  `json:"groups" yaml:"groups"`
@@ -240,13 +240,13 @@ func (e Environment) ClusterID(wanted string) (id string, err error) {
 	}
 }
 
-// Running is what runs in a cluster.
+// Running is the workloads and pods of a cluster.
 type Running struct {
 	Workloads []Workload `json:"workloads" yaml:"workloads"`
 	Pods      []Pod      `json:"pods" yaml:"pods"`
 }
 
-// Workload is what makes pods.
+// Workload makes pods.
 type Workload struct {
 	Kind      string   `json:"kind" yaml:"kind"` // Deployment, StatefulSet, DaemonSet or Job
 	Namespace string   `json:"namespace" yaml:"namespace"`
@@ -254,10 +254,10 @@ type Workload struct {
 	Wanted    int      `json:"wanted" yaml:"wanted"` // pods
 	Ready     int      `json:"ready" yaml:"ready"`
 	Images    []string `json:"images" yaml:"images"`
-	// Managed says that Burano writes it; Object is the id of the component that it is made for, "" for none.
+	// Managed marks a workload that Burano writes; Object is the id of its component, "" for none.
 	Managed bool   `json:"managed" yaml:"managed"`
 	Object  string `json:"object" yaml:"object"`
-	// Events are those of the last hour, the newest first; only WorkloadOf gives them.
+	// Events are the events of the last hour, the newest first; only WorkloadOf returns them.
 	Events []KubernetesEvent `json:"events,omitempty" yaml:"events,omitempty"`
 }
 
@@ -289,11 +289,11 @@ type Pod struct {
 		Ready    bool   `json:"ready" yaml:"ready"`
 		Restarts int    `json:"restarts" yaml:"restarts"`
 	} `json:"containers" yaml:"containers"`
-	// Events are those of the last hour, the newest first; only PodOf gives them.
+	// Events are the events of the last hour, the newest first; only PodOf returns them.
 	Events []KubernetesEvent `json:"events,omitempty" yaml:"events,omitempty"`
 }
 
-// Running lists what runs in a namespace of a cluster; "" stands for all namespaces.
+// Running lists the workloads and pods of a namespace of a cluster; "" is all namespaces.
 func (c *Client) Running(ctx context.Context, environment, cluster, namespace string) (Running, error) {
 	var found Running
 	path := clusterPath(environment, cluster) + "/running"
@@ -330,7 +330,7 @@ func (c *Client) RestartWorkload(ctx context.Context, environment, cluster, name
 	return c.Call(ctx, http.MethodPost, workloadPath(environment, cluster, namespace, kind, name)+"/restart", nil, nil)
 }
 
-// LogOptions say which lines of a pod's log are wanted; zero values stand for the last 500 of its main container.
+// LogOptions select lines of a pod's log; zero values select the last 500 of its main container.
 type LogOptions struct {
 	Container string
 	Tail      int

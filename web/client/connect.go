@@ -17,8 +17,8 @@ import (
 // DefaultURL is where a server answers that was started without further settings.
 const DefaultURL = "http://127.0.0.1:8082"
 
-// Connect signs in to Keystone and finds the server. cloud is an entry of clouds.yaml; "" means the variables OS_*. Without a url the entry's
-// application_catalog_endpoint_override is taken, or what the service catalog has for the type application-catalog.
+// Connect signs in to Keystone and finds the server. cloud is an entry of clouds.yaml; "" is the variables OS_*. Without a url the entry's
+// application_catalog_endpoint_override counts, or the service catalog's entry for the type application-catalog.
 func Connect(ctx context.Context, cloud, url string) (*Client, error) {
 	credentials, err := ReadCredentials(cloud)
 	if err != nil {
@@ -31,7 +31,7 @@ func Connect(ctx context.Context, cloud, url string) (*Client, error) {
 	return credentials.Of(provider, url)
 }
 
-// Of is the client of who is signed in; url is as for Connect.
+// Of is the client of the signed-in user; url is as for Connect.
 func (c Credentials) Of(provider *gophercloud.ProviderClient, url string) (*Client, error) {
 	if url == "" {
 		url = c.URL
@@ -42,12 +42,12 @@ func (c Credentials) Of(provider *gophercloud.ProviderClient, url string) (*Clie
 			return nil, err
 		}
 	}
-	// What clouds.yaml and the variables say of certificates holds for all services of the cloud, and so for Burano.
+	// The settings for certificates in clouds.yaml and the variables apply to all services of the cloud, and so to Burano.
 	return New(url, provider, provider.HTTPClient.Transport), nil
 }
 
-// find looks for Burano in the service catalog. It gets the user's token, so that a guess is none of its own machine's business: only beside a
-// Keystone on this machine an entry that is missing stands for a server here.
+// find looks for Burano in the service catalog. It gets the user's token, so it must not guess: only beside a Keystone on this machine a missing entry
+// means a server here.
 func (c Credentials) find(provider *gophercloud.ProviderClient) (string, error) {
 	endpoint := c.Endpoint
 	endpoint.ApplyDefaults("application-catalog")
@@ -89,7 +89,7 @@ func isLoopback(address string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// SignIn returns a session of Keystone that renews its token by itself, with what is needed to find other services in its catalog.
+// SignIn returns a session of Keystone that renews its token by itself, and the options for other services in its catalog.
 func SignIn(ctx context.Context, cloud string) (*gophercloud.ProviderClient, gophercloud.EndpointOpts, error) {
 	credentials, err := ReadCredentials(cloud)
 	if err != nil {

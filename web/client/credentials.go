@@ -29,17 +29,17 @@ type Credentials struct {
 	TLS      *tls.Config
 	URL      string // of Burano (application_catalog_endpoint_override); "" for that in the service catalog
 
-	Prompt io.Writer // for what a user is to do to sign in; nil for standard error
+	Prompt io.Writer // for instructions to the user at sign-in; nil for standard error
 
 	federated *federated // nil where Keystone itself checks the proof
 }
 
-// ReadCredentials reads an entry of clouds.yaml; "" means the variables OS_* or, where these name no Keystone, the only entry.
+// ReadCredentials reads an entry of clouds.yaml; "" is the variables OS_* or, where these name no Keystone, the only entry.
 func ReadCredentials(cloud string) (Credentials, error) {
 	return readCredentials(cloud, os.Getenv)
 }
 
-// OwnCredentials are credentials of one of Keystone's own users: whoever signs in anew for other purposes needs one.
+// OwnCredentials are credentials of one of Keystone's own users, which a new sign-in for other purposes needs.
 func OwnCredentials(cloud string) (Credentials, error) {
 	read, err := ReadCredentials(cloud)
 	if err == nil && read.federated != nil {
@@ -105,7 +105,7 @@ func entryOfVariables(variable func(string) string) entry {
 	return made
 }
 
-// credentials are those that an entry says.
+// credentials are an entry's credentials.
 func (e entry) credentials() (Credentials, error) {
 	kind := strings.ToLower(cmp.Or(e.top["auth_type"], "password"))
 	if e.top["auth_type"] == "" {
@@ -179,7 +179,7 @@ func (e entry) fillDomains() {
 	}
 }
 
-// parse has gophercloud read what it knows of an entry.
+// parse lets gophercloud read the keys that it knows.
 func (e entry) parse(into *Credentials) error {
 	insecure, err := truth("insecure", e.top["insecure"], false)
 	if err != nil {
@@ -230,7 +230,7 @@ func truth(name, value string, fallback bool) (bool, error) {
 // cloudsLimit is how much of a file of credentials is read.
 const cloudsLimit = 4 << 20
 
-// entryOfFiles reads an entry of clouds.yaml, with the secrets beside it and the profile that it names; "" stands for the only entry.
+// entryOfFiles reads an entry of clouds.yaml, with the secrets beside it and the profile that it names; "" is the only entry.
 func entryOfFiles(cloud string, variable func(string) string) (entry, error) {
 	hint := func(err error) error {
 		if cloud != "" {
@@ -335,8 +335,7 @@ func flattened(name string, found map[string]any) entry {
 	return made
 }
 
-// sectionOf reads a section of the first of these files that there is, those of a name without an ending with those that OpenStack's clients know; nil
-// where there is none.
+// sectionOf reads a section of the first existing file of these, with the endings of OpenStack's clients for names without one; nil if there is none.
 func sectionOf(paths []string, section string) (path string, entries map[string]any, err error) {
 	for _, path := range paths {
 		endings := []string{".yaml", ".yml", ".json"}

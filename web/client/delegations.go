@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Delegation is the standing delegation of an environment: what Burano may do there for a user who does not ask at that moment.
+// Delegation is the standing delegation of an environment: Burano's rights there on behalf of an absent user.
 type Delegation struct {
 	Kind     string     `json:"kind" yaml:"kind"` // trust, application_credential
 	UserID   string     `json:"user_id" yaml:"user_id"`
@@ -16,9 +16,9 @@ type Delegation struct {
 	Expires  *time.Time `json:"expires" yaml:"expires"` // nil for never
 }
 
-// DelegationOptions say what a standing delegation is made of: a trust of the caller, or an application credential of theirs.
+// DelegationOptions are the options of a standing delegation: a trust of the caller, or an application credential of theirs.
 type DelegationOptions struct {
-	Roles      []string   `json:"roles,omitempty"`                  // of a trust; none: those that the server's operator has set
+	Roles      []string   `json:"roles,omitempty"`                  // of a trust; none: the server's setting
 	Expires    *time.Time `json:"expires,omitempty"`                // of a trust; nil for never
 	Credential string     `json:"application_credential,omitempty"` // its id
 	Secret     string     `json:"secret,omitempty"`

@@ -20,7 +20,7 @@ type Deployment struct {
 	Action        json.RawMessage `json:"action" yaml:"-"`
 }
 
-// Method says what was run: the method of an action, or the deletion of the environment.
+// Method is the name of the run: the method of an action, or the deletion of the environment.
 func (d Deployment) Method() string {
 	var action *struct {
 		Method string `json:"method"`
@@ -47,8 +47,8 @@ type Report struct {
 // pageSize is how many of a list are asked for at a time.
 const pageSize = 200
 
-// Deployments lists those of an environment, by its id, or of the whole project when that is ""; the newest comes first. It lists as many as
-// limit says at most; 0 is all.
+// Deployments lists the deployments of an environment, by its id, or of the whole project when that is ""; the newest comes first. It lists at most limit;
+// 0 is all.
 func (c *Client) Deployments(ctx context.Context, environment string, limit int) ([]Deployment, error) {
 	path := "/v1/deployments"
 	if environment != "" {
@@ -107,7 +107,7 @@ func (c *Client) Deployment(ctx context.Context, name string) (Deployment, error
 	return c.NewestDeployment(ctx, environment.ID)
 }
 
-// Reports gives what a deployment has reported so far.
+// Reports returns the reports of a deployment so far.
 func (c *Client) Reports(ctx context.Context, environment, deployment string) ([]Report, error) {
 	var answer struct {
 		Reports []Report `json:"reports"`
@@ -138,7 +138,7 @@ func (c *Client) Steps(ctx context.Context, deployment string) ([]Step, error) {
 	return answer.Steps, err
 }
 
-// ObjectReports gives the newest reports of an object, and of what is in it, in all runs over its environment, newest first; at most limit.
+// ObjectReports returns the newest reports of an object, and of its content, in all runs over its environment, newest first; at most limit.
 func (c *Client) ObjectReports(ctx context.Context, environment, object string, limit int) ([]Report, error) {
 	var answer struct {
 		Reports []Report `json:"reports"`
@@ -148,7 +148,7 @@ func (c *Client) ObjectReports(ctx context.Context, environment, object string, 
 	return answer.Reports, err
 }
 
-// Cancel has a deployment end before it is done; what it has made stays.
+// Cancel cancels a deployment; its created resources stay.
 func (c *Client) Cancel(ctx context.Context, deployment string) error {
 	return c.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/cancel", nil, nil)
 }

@@ -1,5 +1,5 @@
-// Package client is the Go client of Burano's API: environments, their drafts (sessions), deployments and what they report as it happens,
-// actions, packages, categories, templates and Kubernetes clusters. The command line is made of it.
+// Package client is the Go client of Burano's API: environments, their drafts (sessions), deployments and their reports as they happen, actions, packages,
+// categories, templates and Kubernetes clusters. The command line uses it.
 //
 // Connect signs in to Keystone with an entry of clouds.yaml or the variables OS_*, as OpenStack's own clients do, and finds the server:
 //
@@ -8,7 +8,7 @@
 //	newest, err := api.NewestDeployment(ctx, id)
 //	state, err := api.Follow(ctx, newest.ID, func(event client.Event) error { ... })
 //
-// New makes a client of any other source of tokens. An answer of the server with a status of 400 or more is a *Refusal; IsStatus asks for
-// one. What has no method here is asked for with Call. Finder finds packages and bundles in files, at URLs and in repositories before they
-// are uploaded. Things are named by their ids, but where a method's comment says otherwise.
+// New makes a client with any other source of tokens. An answer of the server with a status of 400 or more is a *Refusal; IsStatus checks for one. Use
+// Call for requests without a method here. Finder finds packages and bundles in files, at URLs and in repositories before they are uploaded. Objects are
+// named by their ids, unless a method's comment differs.
 package client

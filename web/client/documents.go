@@ -25,8 +25,8 @@ const (
 	KindEnvironment = "Environment"
 )
 
-// Document describes one thing that there should be, as `burano apply` reads it: a document of a YAML file, which says its kind. One
-// without a kind is an environment. Exactly one of its parts is there. What a document does not name stays as it is.
+// Document describes one desired object, as `burano apply` reads it: a document of a YAML file, with its kind. One without a kind is an environment.
+// Exactly one of its parts is set. Omitted fields stay as they are.
 type Document struct {
 	Kind string
 	// Name is that of an environment or template, the path or URL of a package, and the project of a quota ("" is the caller's own).
@@ -42,7 +42,7 @@ type Document struct {
 	root *yaml.Node
 }
 
-// QuotaFile describes what a project may have.
+// QuotaFile describes the quotas of a project.
 type QuotaFile struct {
 	Kind    string           `yaml:"kind"`
 	Project string           `yaml:"project"` // its id
@@ -72,7 +72,7 @@ type PackageFile struct {
 	Public     *bool    `yaml:"public"`
 	Enabled    *bool    `yaml:"enabled"`
 	Categories []string `yaml:"categories"`
-	Tags       []string `yaml:"tags"` // besides those of its manifest
+	Tags       []string `yaml:"tags"` // in addition to its manifest's
 }
 
 // TemplateFile describes a template of the project.
@@ -142,7 +142,7 @@ func readDocuments(file string, in io.Reader) ([]Document, error) {
 	return all, err
 }
 
-// ownFile bounds what a file of the user's own may have. The server bounds each model.
+// ownFile limits a file of the user's own. The server limits each model.
 var ownFile = door.Bounds{Bytes: 64 << 20, Values: 2_000_000}
 
 // parseDocuments reads the documents of a text. Paths in them are seen from the folder.
@@ -249,7 +249,7 @@ func (d Document) check() error {
 // step is one step of a path: a key or an index.
 var step = regexp.MustCompile(`[^.\[\]]+`)
 
-// Place is the file and line of what a path such as applications[0].nodes[1].flavor leads to, or of the last part of the way that the file has.
+// Place is the file and line of a path such as applications[0].nodes[1].flavor, or of the last part of the path that the file has.
 func (d Document) Place(path string) string {
 	if d.root == nil { // it was not read from a file
 		return d.Kind + " " + d.Name
@@ -268,7 +268,7 @@ func (d Document) Place(path string) string {
 	return fmt.Sprintf("%s:%d", d.File, cmp.Or(node.Line, d.Line))
 }
 
-// child is what a key of a mapping, or an index of a list, leads to; nil when there is none.
+// child is the value of a key of a mapping, or of an index of a list; nil when there is none.
 func child(node *yaml.Node, key string) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias

@@ -31,7 +31,7 @@ type Environment struct {
 	Services []map[string]any `json:"services,omitempty" yaml:"services,omitempty"`
 }
 
-// EnvironmentOptions say what is made, and where. Only the name is needed.
+// EnvironmentOptions describe a new environment. Only the name is needed.
 type EnvironmentOptions struct {
 	Name            string         `json:"name"`
 	Description     string         `json:"description_text,omitempty"`
@@ -50,8 +50,8 @@ func (c *Client) RenameEnvironment(ctx context.Context, id, name string) error {
 	return c.Call(ctx, http.MethodPut, "/v1/environments/"+id, map[string]any{"name": name}, nil)
 }
 
-// DeleteEnvironment begins to delete an environment with all that was deployed in it; WaitDeleted waits for the end. With abandon it is
-// forgotten at once, and what is there stays in the cloud.
+// DeleteEnvironment begins to delete an environment with all its resources; WaitDeleted waits for the end. With abandon it is removed from Burano at once,
+// and its resources stay in the cloud.
 func (c *Client) DeleteEnvironment(ctx context.Context, id string, abandon bool) error {
 	query := ""
 	if abandon {
@@ -60,8 +60,8 @@ func (c *Client) DeleteEnvironment(ctx context.Context, id string, abandon bool)
 	return c.Call(ctx, http.MethodDelete, "/v1/environments/"+id+query, nil, nil)
 }
 
-// Model gives the object model of an environment, or of the draft of a session when one is named, or what is at a path of it (keys, ids and
-// indexes divided by /).
+// Model returns the object model of an environment, or of the draft of a session when one is named, or its value at a path (keys, ids and indexes divided
+// by /).
 func (c *Client) Model(ctx context.Context, environment, session, path string) (json.RawMessage, error) {
 	return c.Send(ctx, http.MethodGet, strings.TrimSuffix("/v1/environments/"+environment+"/model/"+strings.Trim(path, "/"), "/"), nil, ofSession(session)...)
 }
@@ -78,7 +78,7 @@ func ofSession(id string) []string {
 	return []string{sessionHeader, id}
 }
 
-// Environments lists those of the caller's project; query (all_tenants, tenant) may ask for others.
+// Environments lists the environments of the caller's project; query (all_tenants, tenant) may ask for others.
 func (c *Client) Environments(ctx context.Context, query url.Values) ([]Environment, error) {
 	var answer struct {
 		Environments []Environment `json:"environments"`

@@ -29,9 +29,8 @@ type Event struct {
 	State  string  // "" for a report
 }
 
-// Follow calls event for each report of a deployment (or action), those that were made before too, and for each change of its state,
-// until it has ended; it returns the state in which it ended. A stream that breaks off goes on where it was. An error of event
-// ends following, and so does ctx; the deployment goes on.
+// Follow calls event for each report of a deployment (or action), also for earlier ones, and for each change of its state, until it has ended; it returns
+// the final state. An interrupted stream is resumed. An error of event ends following, and so does ctx; the deployment continues.
 func (c *Client) Follow(ctx context.Context, deployment string, event func(Event) error) (state string, err error) {
 	stream := &eventStream{client: c, path: "/burano/v1/deployments/" + deployment + "/events"}
 	err = stream.read(ctx, func(name string, data []byte) (bool, error) {
@@ -60,7 +59,7 @@ func (c *Client) Follow(ctx context.Context, deployment string, event func(Event
 	return state, err
 }
 
-// Succeeded says whether a deployment that ended in this state did what it should, warnings or not.
+// Succeeded reports whether a deployment that ended in this state succeeded, with or without warnings.
 func Succeeded(state string) bool { return state == "success" || state == "completed_w_warnings" }
 
 // eventStream reads server-sent events (WHATWG HTML, section 9.2).
@@ -100,11 +99,11 @@ func (s *eventStream) read(ctx context.Context, event func(name string, data []b
 		if failed++; failed > reconnects {
 			return fmt.Errorf("the stream of events broke off %d times in a row: %w", failed, err)
 		}
-		_ = wait.Pause(ctx, reconnectPause) // at the context's end the next try says so
+		_ = wait.Pause(ctx, reconnectPause) // at the context's end the next try reports it
 	}
 }
 
-// once reads a stream to its end. Without done, err says why it broke off.
+// once reads a stream to its end. Without done, err is the reason of the interruption.
 func (s *eventStream) once(ctx context.Context, event func(name string, data []byte) (bool, error)) (done bool, err error) {
 	headers := []string{"Accept", "text/event-stream, application/json;q=0.5"}
 	if s.last != "" {

@@ -65,7 +65,7 @@ func TestAStreamThatBreaksOffGoesOnWhereItWas(t *testing.T) {
 	require.Equal(t, []string{"state running", "one", "two", "three"}, texts)
 }
 
-// unread follows a deployment whose events nobody wants.
+// unread follows a deployment without reading its events.
 func unread(ctx context.Context, c *Client, deployment string) error {
 	_, err := c.Follow(ctx, deployment, func(Event) error { return nil })
 	return err

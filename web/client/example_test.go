@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// Deploy a file, print what is reported, and write the kubeconfig of the cluster in it.
+// Deploy a file, print the reports, and write the kubeconfig of its cluster.
 func Example() {
 	ctx := context.Background()
 	api, err := client.Connect(ctx, "burano-demo", "")
@@ -63,7 +63,7 @@ func Example() {
 	}
 }
 
-// Upload the packages of a folder; those that are there stay as they are.
+// Upload the packages of a folder; existing ones stay as they are.
 func ExampleClient_Upload() {
 	ctx := context.Background()
 	api, err := client.Connect(ctx, "burano-demo", "")

@@ -72,7 +72,7 @@ func (f Finder) address(name string) string {
 	return strings.TrimSuffix(f.Repository, "/") + "/apps/" + url.PathEscape(strings.TrimSuffix(name, ".zip")) + ".zip"
 }
 
-// readLocal reads a zip or a folder as the server will read it, so that what is wrong is said before anything is sent.
+// readLocal reads a zip or a folder as the server will read it, so that faults are reported before anything is sent.
 func readLocal(path string) (LocalPackage, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func (f Finder) download(ctx context.Context, address string) (LocalPackage, err
 	return readPacked(address, "", zip)
 }
 
-// get opens what is at an address; the caller closes it.
+// get opens an address; the caller closes it.
 func (f Finder) get(ctx context.Context, address string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -154,8 +154,7 @@ func (f Finder) required(ctx context.Context, name string, by LocalPackage) (Loc
 	return found, nil
 }
 
-// WithRequired adds what the packages require and the catalog does not have, and orders all so that each comes after those that it
-// requires.
+// WithRequired adds required packages that the catalog does not have, and orders all so that each comes after the ones that it requires.
 func (f Finder) WithRequired(ctx context.Context, asked []LocalPackage, has func(ctx context.Context, name string) (bool, error)) ([]LocalPackage, error) {
 	known := map[string]LocalPackage{}
 	for _, one := range asked {
@@ -165,7 +164,7 @@ func (f Finder) WithRequired(ctx context.Context, asked []LocalPackage, has func
 		known[one.Name()] = one
 	}
 	var ordered []LocalPackage
-	var on []string // the way to the package that is looked at
+	var on []string // the path to the present package
 	done := map[string]bool{}
 	var add func(one LocalPackage) error
 	add = func(one LocalPackage) error {

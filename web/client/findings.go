@@ -11,7 +11,7 @@ import (
 type Finding struct {
 	ID            string     `json:"id" yaml:"id"`
 	EnvironmentID string     `json:"environment_id" yaml:"environment_id"`
-	Duty          string     `json:"duty" yaml:"duty"`           // what looked
+	Duty          string     `json:"duty" yaml:"duty"`           // the duty of the finding
 	ObjectID      string     `json:"object_id" yaml:"object_id"` // of the model; "" for the environment
 	Kind          string     `json:"kind" yaml:"kind"`
 	Subject       string     `json:"subject" yaml:"subject"` // within the object, such as a node
@@ -19,14 +19,13 @@ type Finding struct {
 	Text          string     `json:"text" yaml:"text"`
 	Mends         string     `json:"mends" yaml:"mends"`
 	Since         time.Time  `json:"since" yaml:"since"`
-	Closed        *time.Time `json:"closed" yaml:"closed"` // nil while it stands
+	Closed        *time.Time `json:"closed" yaml:"closed"` // nil while it is open
 	Repairs       int64      `json:"repairs" yaml:"repairs"`
 	DeploymentID  string     `json:"deployment_id" yaml:"deployment_id"` // of the last repair; "" for none
 	NextRepair    *time.Time `json:"next_repair" yaml:"next_repair"`
 }
 
-// Findings lists what is not as it should be in an environment, or in all of the project when that is "", the worst first; with closed also what
-// was not.
+// Findings lists the findings of an environment, or of all of the project when that is "", the worst first; with closed also closed ones.
 func (c *Client) Findings(ctx context.Context, environment string, closed bool) ([]Finding, error) {
 	path := "/burano/v1/findings"
 	if environment != "" {

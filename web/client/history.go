@@ -18,14 +18,14 @@ import (
 	"github.com/burano/burano/internal/sensitive"
 )
 
-// History is what an environment was.
+// History is an environment's former states.
 type History struct {
 	States []State `json:"states" yaml:"states"` // the newest first
 	// Present is the number of the state that the environment is in; 0 while it is being changed, and after a deployment or an action that failed.
 	Present int64 `json:"present" yaml:"present"`
 }
 
-// State is what a deployment or an action that succeeded has come to.
+// State is the result of a successful deployment or action.
 type State struct {
 	Number     int64       `json:"number" yaml:"number"`
 	Deployment string      `json:"deployment" yaml:"deployment"` // its id; it may be gone
@@ -47,14 +47,14 @@ type StatePart struct {
 	ID      string `json:"id" yaml:"id"`
 }
 
-// Difference is what differs between two states.
+// Difference is the differences between two states.
 type Difference struct {
 	Changes  []Change     `json:"changes" yaml:"changes"`
 	Packages []PartChange `json:"packages" yaml:"packages"`
 	Images   []PartChange `json:"images" yaml:"images"`
 }
 
-// PartChange is a package or an image that differs; "" stands for one that is not there.
+// PartChange is a different package or image; "" is an absent one.
 type PartChange struct {
 	Name   string `json:"name" yaml:"name"`
 	Before string `json:"before" yaml:"before"`
@@ -87,7 +87,7 @@ func (c *Client) Difference(ctx context.Context, environment string, from, to in
 	return found, c.Call(ctx, http.MethodGet, statePath(environment, from)+"/changes"+query, nil, &found)
 }
 
-// Back opens a session with the model of a former state. Secrets are as they are now, or as they were then. Notes say what may be other than it was.
+// Back opens a session with the model of a former state. Secrets are the present ones, or the former ones. Notes describe possible differences.
 func (c *Client) Back(ctx context.Context, environment string, state int64, then bool) (session Session, notes []string, err error) {
 	body := map[string]string{"secrets": "now"}
 	if then {
@@ -151,8 +151,8 @@ func (c *Client) Discard(ctx context.Context, environment string) (edits, drafts
 	return edits, drafts, nil
 }
 
-// Export describes what is deployed in an environment, or a former state when state is not 0. In the places of secrets stands a mark; with a recipient, a
-// public key of age, they are sealed for it.
+// Export describes the deployed state of an environment, or a former state when state is not 0. Secrets are replaced by a mark; with a recipient, a public
+// key of age, they are sealed for it.
 func (c *Client) Export(ctx context.Context, environment string, state int64, recipient string) (EnvironmentFile, error) {
 	path := "/burano/v1/environments/" + environment + "/export"
 	if state != 0 {
@@ -208,7 +208,7 @@ func (f EnvironmentFile) YAML(comment string) ([]byte, error) {
 	return text.Bytes(), encoder.Close()
 }
 
-// numbers is a value whose numbers are those of Go, which YAML writes as numbers.
+// numbers is a value with Go's numbers, which YAML writes as numbers.
 func numbers(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -233,7 +233,7 @@ func numbers(value any) any {
 	return value
 }
 
-// Unread are the places of a file that have no secret yet: those that an export has left out, and those that are sealed.
+// Unread are the places of a file without a secret: the ones that an export has left out, and the sealed ones.
 func (f EnvironmentFile) Unread() (leftOut, sealed []string) {
 	eachText("applications", f.plain(), func(path, text string) {
 		switch {

@@ -19,7 +19,7 @@ import (
 // JoinToken lets one machine become a node of a cluster.
 type JoinToken struct {
 	ID      string    `json:"id" yaml:"id"`
-	Token   string    `json:"token" yaml:"token,omitempty"` // what the machine shows; only where it was just made
+	Token   string    `json:"token" yaml:"token,omitempty"` // the machine's token; only of a new one
 	State   string    `json:"state" yaml:"state"`           // open, redeemed, joined or expired
 	Owner   string    `json:"user_name" yaml:"user_name"`
 	Created time.Time `json:"created" yaml:"created"`
@@ -42,7 +42,7 @@ func (c *Client) JoinTokens(ctx context.Context, environment, cluster string) ([
 	return found.Tokens, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/join-tokens", nil, &found)
 }
 
-// DeleteJoinToken has nobody redeem a token any more.
+// DeleteJoinToken revokes a token.
 func (c *Client) DeleteJoinToken(ctx context.Context, environment, cluster, id string) error {
 	return c.Call(ctx, http.MethodDelete, clusterPath(environment, cluster)+"/join-tokens/"+url.PathEscape(id), nil, nil)
 }
@@ -50,8 +50,8 @@ func (c *Client) DeleteJoinToken(ctx context.Context, environment, cluster, id s
 // URL is where the server is.
 func (c *Client) URL() string { return c.url }
 
-// Pin is what a program pins that trusts no authority of the certificate which the server at an address shows (Pinned); "" where this machine's own
-// authorities do, or the address is not of https.
+// Pin is the pin for a client that trusts no authority of the server's certificate at an address (Pinned); "" where this machine's own authorities have
+// signed it, or the address is not of https.
 func (c *Client) Pin(ctx context.Context, address string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/healthz", nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func pinOf(certificate *x509.Certificate) string {
 	return pinPrefix + hex.EncodeToString(sum[:])
 }
 
-// Pinned is a transport that speaks to servers only which show a certificate with this pin, whoever has signed it; "" is one that trusts this machine's authorities.
+// Pinned is a transport that accepts only servers with a certificate of this pin, by any signer; "" is one that trusts this machine's authorities.
 func Pinned(pin string) (*http.Transport, error) {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -116,7 +116,7 @@ type Machine struct {
 	HostKey string `json:"host_key"` // of its sshd, as authorized_keys has keys
 }
 
-// Joining is what a machine learns when it redeems a token.
+// Joining is the answer to a machine that redeems a token.
 type Joining struct {
 	Node      string `json:"node"`
 	Cluster   string `json:"cluster"`
@@ -128,7 +128,7 @@ type Joining struct {
 type JoinProgress struct {
 	State   string   `json:"state"` // waiting, joining, joined or failed
 	Reports []Report `json:"reports"`
-	Last    int64    `json:"last"` // the number of the last line, to ask for those after it
+	Last    int64    `json:"last"` // the number of the last line, to ask for the following ones
 }
 
 // Joiner is a machine that has a join token, and nothing else.
@@ -154,12 +154,12 @@ func (j *Joiner) call(ctx context.Context, method, path string, body, result any
 	return j.client.Call(ctx, method, "/burano/v1/join"+path, body, result, "X-Join-Token", j.token)
 }
 
-// Redeem says which machine it is that has the token. Nothing is begun by that.
+// Redeem binds the token to this machine. It begins nothing.
 func (j *Joiner) Redeem(ctx context.Context, machine Machine) (answer Joining, err error) {
 	return answer, j.call(ctx, http.MethodPost, "", machine, &answer)
 }
 
-// Start has the machine join that was told. A Refusal with the status 409 says that something else is done in the environment at the moment.
+// Start starts the join of the bound machine. A Refusal with the status 409 means that another task runs in the environment at the moment.
 func (j *Joiner) Start(ctx context.Context) error {
 	return j.call(ctx, http.MethodPost, "/deployment", nil, nil)
 }

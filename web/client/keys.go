@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// asJSON changes a document so that it can be written as JSON, which is how the server is asked: keys that YAML reads as numbers, truths or dates
-// become the texts that they were written as, and dates among the values, too. What JSON cannot have is an error with its line.
+// asJSON changes a document so that it can be written as JSON for the server: keys that YAML reads as numbers, booleans or dates become their original
+// texts, and dates among the values, too. A value without a form in JSON is an error with its line.
 func asJSON(node *yaml.Node) error {
 	if node.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(node.Content); i += 2 {

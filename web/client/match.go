@@ -14,17 +14,17 @@ import (
 )
 
 // An object of a file is matched with an object of the environment's present model before ids are given. So it keeps its id, and with it its servers,
-// claims and certificates, wherever it stands in the file. The rules, each for objects of the same class that the former ones have left:
+// claims and certificates, wherever it is in the file. The rules, each for objects of the same class that the former ones have left:
 //
 //  1. the same id, anywhere;
-//  2. the same name below the same parent and property; an object without a name goes by the names of the objects in it, as a node by its instance's;
-//  3. the same name anywhere, where only one object on each side has it: it has moved;
+//  2. the same name below the same parent and property; an object without a name has the names of the objects in it, as a node its instance's;
+//  3. the same name anywhere, if only one object on each side has it: it has moved;
 //  4. the same content below the same parent and property;
 //  5. the only object of its class below the same parent and property;
-//  6. the order of a list, for objects that have no name of their own, or the same one: nothing else tells them apart.
+//  6. the order of a list, for objects that have no name of their own, or the same one: nothing else distinguishes them.
 //
-// Rule 6 leaves out objects with an id in the file. An id that is a UUID holds as it is, so only rule 1 applies to its object. The model does not keep the
-// words of a file's ids, so a word alone does not make another object: it may have been given to an object that was there before.
+// Rule 6 leaves out objects with an id in the file. An id that is a UUID is used as it is, so only rule 1 applies to its object. The model does not store
+// the words of a file's ids, so a word alone does not make another object: it may belong to an existing object.
 
 // modelObject is an object of a model or of a file, with the objects in it.
 type modelObject struct {
@@ -67,7 +67,7 @@ func (o *modelObject) read(value any, under, path string) {
 	}
 }
 
-// all lists the objects in o at every depth, each before those in it.
+// all lists the objects in o at every depth, each before its content.
 func (o *modelObject) all() (list []*modelObject) {
 	for _, one := range o.inner {
 		list = append(append(list, one), one.all()...)
@@ -104,7 +104,7 @@ func (o *modelObject) byNameInPlace() string {
 	return ""
 }
 
-// byContent leaves out what the server hides of the present model: it is another text in the file.
+// byContent leaves out values of the present model that the server hides: they are other texts in the file.
 func (o *modelObject) byContent(hidden map[string]bool) string {
 	text, err := json.Marshal(content(o.value, "", hidden))
 	if err != nil { // not JSON, so the server will refuse it
@@ -115,7 +115,7 @@ func (o *modelObject) byContent(hidden map[string]bool) string {
 
 func (o *modelObject) byOrder() string { return o.place() + " " + o.ownName() }
 
-// content is a value without headers, and without what is at hidden places. A place is a class and the keys below it.
+// content is a value without headers, and without the values at hidden places. A place is a class and the keys below it.
 func content(value any, place string, hidden map[string]bool) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -224,7 +224,7 @@ func matchAll(wanted, had []*modelObject, most int, rule func(*modelObject) stri
 	}
 }
 
-// unmatched are the objects without a match by their text; those without a text are left out.
+// unmatched are the objects without a match by their text; objects without a text are left out.
 func unmatched(list []*modelObject, rule func(*modelObject) string) map[string][]*modelObject {
 	by := map[string][]*modelObject{}
 	for _, one := range list {

@@ -68,7 +68,7 @@ func TestAnObjectKeepsItsIDWhereverItIsInTheFile(t *testing.T) {
 	}
 }
 
-// TestWhatTheServerHidesTellsNoObjectsApart has two applications of one name: the one that stays is known by the parameter that is not hidden.
+// TestWhatTheServerHidesTellsNoObjectsApart has two applications of one name: the remaining one is recognised by the parameter that is not hidden.
 func TestWhatTheServerHidesTellsNoObjectsApart(t *testing.T) {
 	const small = `- {"?": {type: Stack}, name: s, templateParameters: {flavor: small, phrase: battery staple}}` + "\n"
 	const large = `- {"?": {type: Stack}, name: s, templateParameters: {flavor: large, phrase: correct horse}}` + "\n"

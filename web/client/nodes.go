@@ -19,7 +19,7 @@ type Node struct {
 	Version   string `json:"version" yaml:"version"`
 	// State is "", cordoned (it takes no new pods) or locked (nothing runs on it, and Burano leaves it alone).
 	State string `json:"state" yaml:"state"`
-	// Labels and Taints are all that Kubernetes has; Set are those that are set through Burano, and stay with the node.
+	// Labels and Taints are all that Kubernetes has; Set are the ones that were set through Burano, and stay with the node.
 	Labels map[string]string `json:"labels" yaml:"labels"`
 	Taints []Taint           `json:"taints" yaml:"taints"`
 	Set    struct {
@@ -42,8 +42,8 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// ChangeNode has a node changed, and returns the id of the task that does it, which Follow follows. What is labels, taints (with their
-// fields), cordon, uncordon, lock, unlock, reboot (which take patience, in seconds, and force) or replace.
+// ChangeNode changes a node, and returns the id of the task, which Follow follows. what is labels, taints (with their fields), cordon, uncordon, lock,
+// unlock, reboot (which take patience, in seconds, and force) or replace.
 func (c *Client) ChangeNode(ctx context.Context, environment, cluster, node, what string, fields map[string]any) (task string, err error) {
 	var started struct {
 		Task string `json:"task_id"`

@@ -24,8 +24,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// The ways to sign in by an OpenID provider, as keystoneauth calls them
-// (https://docs.openstack.org/keystoneauth/latest/plugin-options.html).
+// The sign-ins by an OpenID provider, with keystoneauth's names (https://docs.openstack.org/keystoneauth/latest/plugin-options.html).
 const (
 	oidcClient   = "v3oidcclientcredentials"
 	oidcPassword = "v3oidcpassword"
@@ -40,7 +39,7 @@ type federated struct {
 	kind string
 	auth map[string]string
 	http *http.Client
-	out  io.Writer // for what the user is to do
+	out  io.Writer // for instructions to the user
 }
 
 func federatedOf(kind string, auth map[string]string) (*federated, error) {
@@ -233,7 +232,7 @@ func (f *federated) post(ctx context.Context, address string, form url.Values, i
 	return f.ask(request, into)
 }
 
-// ask reads an answer of JSON; one that refuses is a *refusal where it says why.
+// ask reads an answer of JSON; a refusal with a reason is a *refusal.
 func (f *federated) ask(request *http.Request, into any) error {
 	request.Header.Set("Accept", "application/json")
 	answer, err := f.http.Do(request)

@@ -31,7 +31,7 @@ type Package struct {
 	Updated     string         `json:"updated" yaml:"updated"`
 	Version     string         `json:"version" yaml:"version"`
 	Embedded    bool           `json:"embedded" yaml:"embedded"` // it comes with Burano
-	// What its files hold; nil where the package cannot be read.
+	// Facts of its files; nil when the package cannot be read.
 	HasUI           *bool `json:"has_ui" yaml:"has_ui"`
 	HasLogo         *bool `json:"has_logo" yaml:"has_logo"`
 	HasSupplierLogo *bool `json:"has_supplier_logo" yaml:"has_supplier_logo"`
@@ -80,23 +80,23 @@ func (c *Client) Package(ctx context.Context, name string) (Package, error) {
 		}
 		return row, fmt.Errorf("there are %d packages %q: name one by its id, of %s", len(rows), name, strings.Join(ids, ", "))
 	}
-	// Lists hold everything, but for what a later server may add.
+	// Lists have all fields, except additions of a later server.
 	return rows[0], nil
 }
 
-// HasPackage says whether the catalog has a package of this name that the project can use.
+// HasPackage reports whether the catalog has a package of this name that the project can use.
 func (c *Client) HasPackage(ctx context.Context, name string) (bool, error) {
 	rows, err := c.Packages(ctx, url.Values{"fqn": {name}, "catalog": {"true"}})
 	return len(rows) > 0, err
 }
 
-// PackageChange changes what the catalog says of a package: its field by the name of the API ("name", "is_public", "tags", ...).
+// PackageChange changes a field of a package in the catalog, by the name of the API ("name", "is_public", "tags", ...).
 type PackageChange struct {
 	Field string
 	Value any
 }
 
-// UpdatePackage changes what the catalog says of a package.
+// UpdatePackage changes fields of a package in the catalog.
 func (c *Client) UpdatePackage(ctx context.Context, id string, changes ...PackageChange) (Package, error) {
 	patch := make([]map[string]any, len(changes))
 	for i, one := range changes {
@@ -116,7 +116,7 @@ func (c *Client) Download(ctx context.Context, id string) ([]byte, error) {
 	return c.Send(ctx, http.MethodGet, "/v1/catalog/packages/"+id+"/download", nil, "Accept", "application/octet-stream")
 }
 
-// UploadOptions say what the catalog says of an uploaded package besides its manifest.
+// UploadOptions are the catalog's fields of an uploaded package besides its manifest.
 type UploadOptions struct {
 	Public     bool     `json:"is_public"`
 	Categories []string `json:"categories,omitempty"`
@@ -155,7 +155,7 @@ func withRule(err error) error {
 	return fmt.Errorf("%w: a full name is made of letters, digits, _ and single dots between them, such as org.example.App", err)
 }
 
-// Replace puts a package in the place of the project's own one of its name. Where it is refused, what there was stays.
+// Replace replaces the project's own package of a name. After a refusal the former one stays.
 func (c *Client) Replace(ctx context.Context, name string, zip []byte, options UploadOptions) error {
 	own, err := c.Packages(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {name}})
 	if err != nil {

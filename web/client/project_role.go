@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ProjectRole says whether a project lets Burano work in it with a role of its own.
+// ProjectRole is whether a project lets Burano work in it with a role of its own.
 type ProjectRole struct {
 	ProjectID string      `json:"project_id" yaml:"project_id"`
 	Enabled   bool        `json:"enabled" yaml:"enabled"`
@@ -35,7 +35,7 @@ func (c *Client) EnableProject(ctx context.Context, projectID string) (ProjectRo
 	return c.projectRole(ctx, http.MethodPut, projectID)
 }
 
-// DisableProject takes back what EnableProject gave.
+// DisableProject revokes the role of EnableProject.
 func (c *Client) DisableProject(ctx context.Context, projectID string) (ProjectRole, error) {
 	return c.projectRole(ctx, http.MethodDelete, projectID)
 }

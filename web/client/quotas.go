@@ -21,13 +21,13 @@ type Quota struct {
 
 func quotasOf(projectID string) string { return "/burano/v1/quotas/" + url.PathEscape(projectID) }
 
-// Quotas tells what a project may have and has; members ask for their own project, administrators for any.
+// Quotas returns the limits and the use of a project; members ask for their own project, administrators for any.
 func (c *Client) Quotas(ctx context.Context, projectID string) (Quotas, error) {
 	var quotas Quotas
 	return quotas, c.Call(ctx, http.MethodGet, quotasOf(projectID), nil, &quotas)
 }
 
-// OwnQuotas tells what the caller's project may have and has.
+// OwnQuotas returns the limits and the use of the caller's project.
 func (c *Client) OwnQuotas(ctx context.Context) (Quotas, error) {
 	project, err := c.ownProject(ctx)
 	if err != nil {

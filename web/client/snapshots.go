@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Snapshot is the state of a cluster at one moment: what Kubernetes knew then.
+// Snapshot is the state of a cluster at one moment: its objects of Kubernetes.
 type Snapshot struct {
 	ID              string     `json:"id" yaml:"id"`
 	EnvironmentID   string     `json:"environment_id" yaml:"environment_id"`
@@ -24,7 +24,7 @@ type Snapshot struct {
 	Size            int64      `json:"size" yaml:"size"`           // bytes of the snapshot
 	Stored          int64      `json:"stored" yaml:"stored"`       // bytes that it takes of the quota
 	Container       *string    `json:"container" yaml:"container"` // address of the object store's container that it is in; nil: in the database
-	Loss            string     `json:"loss" yaml:"loss"`           // what a restore takes away, for people
+	Loss            string     `json:"loss" yaml:"loss"`           // the loss by a restore, for people
 }
 
 const snapshotsPath = "/burano/v1/snapshots"
@@ -35,7 +35,7 @@ func (c *Client) TakeSnapshot(ctx context.Context, environment, cluster, reason 
 	return taken, c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/snapshots", map[string]string{"reason": reason}, &taken)
 }
 
-// Snapshots lists the snapshots of the project's clusters, the newest first, or those of one environment or cluster ("" for all).
+// Snapshots lists the snapshots of the project's clusters, the newest first, or of one environment or cluster ("" for all).
 func (c *Client) Snapshots(ctx context.Context, environment, cluster string) ([]Snapshot, error) {
 	var list struct {
 		Snapshots []Snapshot `json:"snapshots"`

@@ -42,7 +42,7 @@ func (c *Client) Template(ctx context.Context, name string) (Template, error) {
 	return Template{}, fmt.Errorf("there is no template %q; `burano template list` lists those there are", name)
 }
 
-// TemplateOptions say what is made. Only the name is needed.
+// TemplateOptions describe a new template. Only the name is needed.
 type TemplateOptions struct {
 	Name         string `json:"name"`
 	Public       bool   `json:"is_public"`

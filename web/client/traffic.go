@@ -7,18 +7,18 @@ import (
 )
 
 type (
-	// Traffic is what the gateways of a cluster count at a moment.
+	// Traffic has the counters of a cluster's gateways at a moment.
 	Traffic struct {
 		Sampled  time.Time        `json:"sampled" yaml:"sampled"`
 		Gateways []GatewayTraffic `json:"gateways" yaml:"gateways"`
 	}
-	// GatewayTraffic is what one gateway counts.
+	// GatewayTraffic has the counters of one gateway.
 	GatewayTraffic struct {
 		Name      string            `json:"name" yaml:"name"`
 		Problem   string            `json:"problem" yaml:"problem"` // why it does not answer, "" when it does
 		Listeners []ListenerTraffic `json:"listeners" yaml:"listeners"`
 	}
-	// ListenerTraffic is what a gateway counts of a port.
+	// ListenerTraffic has a gateway's counters of a port.
 	ListenerTraffic struct {
 		Port            int `json:"port" yaml:"port"` // the gateway port of a route
 		TrafficCounters `yaml:",inline"`
@@ -47,12 +47,12 @@ type (
 	}
 )
 
-// Errors is how many connections did not become what their clients wanted.
+// Errors is the number of failed connections.
 func (c TrafficCounters) Errors() int64 {
 	return c.ConnectionErrors + c.ResponseErrors + c.RequestErrors + c.Denied
 }
 
-// Traffic asks what the gateways of a cluster count, by the ids of its environment and of its object.
+// Traffic returns the counters of a cluster's gateways, by the ids of its environment and of its object.
 func (c *Client) Traffic(ctx context.Context, environment, cluster string) (Traffic, error) {
 	var found Traffic
 	return found, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/traffic", nil, &found)

@@ -17,11 +17,11 @@ import (
 //go:embed all:dist
 var built embed.FS
 
-// Path is what the dashboard's addresses begin with.
+// Path begins the dashboard's addresses.
 const Path = "/dashboard/"
 
-// policy lets a page load only what comes from this server: no script or style inside of a page or from elsewhere
-// (https://www.w3.org/TR/CSP3/). Topology's export and packages' logos are the images.
+// policy lets a page load resources of this server only: no script or style inside of a page or from elsewhere (https://www.w3.org/TR/CSP3/). Topology's
+// export and packages' logos are the images.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -86,10 +86,10 @@ func handler(files fs.FS) http.Handler {
 	})
 }
 
-// encodings are those that files are kept in beside their plain form, the best first.
+// encodings are the compressed forms of files beside their plain form, the best first.
 var encodings = []struct{ name, suffix string }{{"br", ".br"}, {"gzip", ".gz"}}
 
-// serve answers with a file, compressed where the browser takes that, and tells whether there is one of that name.
+// serve answers with a file, compressed if the browser accepts that, and reports whether there is one of that name.
 func serve(w http.ResponseWriter, r *http.Request, files fs.FS, name string) bool {
 	plain, err := fs.ReadFile(files, name)
 	if err != nil || strings.HasPrefix(path.Base(name), ".") {

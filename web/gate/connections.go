@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Connections bounds the connections of a server, altogether and from one address. One more than the bound ends the connection that has been without a
-// request of a known caller for longest, of the same address where that has half of all: so a server that is flooded with connections, or whose clients
-// leave them open, answers whoever asks at once. Connections on which known callers are answered stay.
+// Connections limits the connections of a server, altogether and from one address. One more than the limit ends the connection that has been without a
+// request of a known caller for longest, of the same address if that has half of all. So a server that is flooded with connections, or whose clients leave
+// them open, answers new clients at once. Connections on which known callers are answered stay.
 type Connections struct {
 	most int
 
@@ -23,7 +23,7 @@ type Connections struct {
 // address is the other end of connections.
 type address struct {
 	open int
-	idle *list.List // those of Connections.idle that are its own
+	idle *list.List // its own ones among Connections.idle
 }
 
 // NewConnections bounds the connections of servers, of all of them together.
@@ -97,7 +97,7 @@ func (c *Connections) add(accepted net.Conn) *connection {
 	c.rest(added)
 	c.mutex.Unlock()
 	if former != added {
-		_ = former.Conn.Close() // it is removed, whatever its end says
+		_ = former.Conn.Close() // it is removed, with or without an error of its end
 	}
 	return added
 }

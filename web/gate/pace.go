@@ -9,8 +9,8 @@ import (
 // chunk is how many bytes of an answer a client must take within the time that it has for them.
 const chunk = 64 << 10
 
-// Paced cuts clients off that do not read: each 64 KiB of an answer, and what is left at its end, are taken within the time, or the connection (the
-// stream, in HTTP/2) ends. So an answer of any length is sent, and a client that reads a byte now and then holds none for ever.
+// Paced disconnects clients that do not read: each 64 KiB of an answer, and its rest, must be read within the time, or the connection (the stream, in
+// HTTP/2) ends. So an answer of any length is sent, and a client that reads a byte now and then holds none for ever.
 func Paced(each time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &paced{ResponseWriter: w, controller: http.NewResponseController(w), each: each}
@@ -26,7 +26,7 @@ type paced struct {
 	each       time.Duration
 }
 
-// extend gives the client its time again. What knows no deadline, as tests' recorders, has no slow client either.
+// extend gives the client its time again. A writer without deadlines, as tests' recorders, has no slow client either.
 func (p *paced) extend() { _ = p.controller.SetWriteDeadline(time.Now().Add(p.each)) }
 
 func (p *paced) Write(text []byte) (written int, err error) {

@@ -20,7 +20,7 @@ type Sample struct {
 	begun time.Time
 	let   int
 	seen  map[string]*seen // by address, at most mostSeen
-	over  Left             // those of further addresses
+	over  Left             // of further addresses
 	left  []Left           // of spans that have ended, until they are asked for
 }
 
@@ -33,7 +33,7 @@ type Left struct {
 	Since   time.Time
 }
 
-// mostSeen is how many addresses are told apart in a span.
+// mostSeen is the number of distinct addresses in a span.
 const mostSeen = 64
 
 // NewSample begins to count.
@@ -85,11 +85,11 @@ func (s *Sample) end() {
 	if s.over.Events > 0 {
 		s.left = append(s.left, Left{"", s.over.Events, s.begun})
 	}
-	s.left = s.left[max(0, len(s.left)-4*mostSeen):] // nobody may ask for them
+	s.left = s.left[max(0, len(s.left)-4*mostSeen):] // they may never be asked for
 	s.seen, s.let, s.over = map[string]*seen{}, 0, Left{}
 }
 
-// Left returns what was left out in spans that have ended, once; with all, also of the one that goes on.
+// Left returns the omissions of ended spans, once; with all, also of the present one.
 func (s *Sample) Left(all bool) []Left {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

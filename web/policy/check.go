@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// question is what a check decides about.
+// question is the input of a check.
 type question struct {
 	policy *Policy
 	caller identity.Caller
@@ -64,7 +64,7 @@ func (c comparison) holds(q question) bool {
 	return ok && have == wanted
 }
 
-// attribute is what is known of the caller, under the names that oslo.context gives; read_only, who has the role reader and no other, is ours.
+// attribute is an attribute of the caller, with oslo.context's names; read_only, for a caller with the role reader and no other, is ours.
 func (q question) attribute(name string) (string, bool) {
 	switch name {
 	case "user_id", "user":
@@ -86,8 +86,7 @@ func (q question) attribute(name string) (string, bool) {
 	return "", false
 }
 
-// readerRole is Keystone's role of those who may look only
-// (https://docs.openstack.org/keystone/latest/admin/service-api-protection.html).
+// readerRole is Keystone's role of users who may only read (https://docs.openstack.org/keystone/latest/admin/service-api-protection.html).
 const readerRole = "reader"
 
 // truth is how Python writes it.
@@ -118,7 +117,7 @@ func (q question) fill(match string) (string, bool) {
 	return filled, complete
 }
 
-// literalOf reads what oslo.policy takes for a literal on the left side: a quoted text, a number, True, False or None.
+// literalOf reads oslo.policy's literals of the left side: a quoted text, a number, True, False or None.
 func literalOf(kind string) (string, bool) {
 	if len(kind) >= 2 && (kind[0] == '\'' || kind[0] == '"') && kind[len(kind)-1] == kind[0] {
 		return kind[1 : len(kind)-1], true
@@ -166,7 +165,7 @@ func parse(content string) (check, error) {
 		return nil, err
 	}
 	if len(tokens) == 0 {
-		return constant(true), nil // as in oslo.policy, the empty rule is everybody's
+		return constant(true), nil // as in oslo.policy, the empty rule permits all
 	}
 	p := &parser{tokens: tokens}
 	parsed, err := p.alternatives()
@@ -186,8 +185,7 @@ func (t token) wrong(why string) error {
 	return fmt.Errorf("character %d, %q: %s", t.column, t.text, why)
 }
 
-// split cuts a text into parentheses and words; quotes hold a word together, and parentheses inside a word, as those of
-// %(project_id)s, belong to it.
+// split cuts a text into parentheses and words; quotes hold a word together, and parentheses inside a word, as in %(project_id)s, belong to it.
 func split(content string) ([]token, error) {
 	var tokens []token
 	runes := []rune(content)

@@ -1,5 +1,5 @@
-// Package policy says who may do what: named rules with Murano's names and defaults, which a file in the syntax of oslo.policy may
-// override (https://docs.openstack.org/oslo.policy/latest/admin/policy-yaml-file.html).
+// Package policy decides about rights: named rules with Murano's names and defaults, which a file in the syntax of oslo.policy may override
+// (https://docs.openstack.org/oslo.policy/latest/admin/policy-yaml-file.html).
 package policy
 
 import (
@@ -16,25 +16,24 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// contextIsAdmin says who is an administrator at all.
+// contextIsAdmin is the rule for administrators.
 const contextIsAdmin = "context_is_admin"
 
-// What the rules below refer to.
+// The common terms of the rules below.
 const (
 	readers = "rule:reader"
 	members = "rule:member"
 	admins  = "rule:admin_api"
 )
 
-// defaults are Murano's rules. Those that Murano asks for and has forgotten to register, such as get_schema, fall to its default,
-// and so they do here.
+// defaults are Murano's rules. Rules that Murano checks and has forgotten to register, such as get_schema, fall to its default, and so they do here.
 var defaults = map[string]string{
 	contextIsAdmin: "role:admin",
 	"admin_api":    "is_admin:True",
 	"default":      "",
 
-	// Keystone's roles of today. Who reads is everybody who is authenticated. Who writes is everybody but those who have the role reader
-	// only: older clouds give other roles, such as _member_.
+	// Keystone's roles of today. Every authenticated caller reads. Every caller writes, except with the role reader only: older clouds give other roles,
+	// such as _member_.
 	"reader":  "rule:default",
 	"member":  "rule:default and not read_only:True",
 	"manager": "role:manager or rule:admin_api",
@@ -77,7 +76,7 @@ var defaults = map[string]string{
 	"mark_image":                admins,
 	"remove_image_metadata":     admins,
 
-	// What Murano does not have.
+	// Rules that Murano does not have.
 	"list_audit_events":     admins,
 	"get_kubeconfig":        members, // with all rights in the cluster
 	"get_editor_kubeconfig": members,
@@ -109,8 +108,8 @@ func New() *Policy {
 	return policy
 }
 
-// Load returns Murano's rules with those of a YAML file in their place: a mapping of names to texts. Unknown are the names that
-// nothing asks for; a misspelt one is likely among them. An error names file and line.
+// Load returns Murano's rules, overridden by a YAML file: a mapping of names to texts. Unknown are the names that no call uses; a misspelt one is likely
+// among them. An error names file and line.
 func Load(path string) (policy *Policy, unknown []string, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +128,7 @@ func Load(path string) (policy *Policy, unknown []string, err error) {
 	return policy, policy.unasked(overrides), nil
 }
 
-// text is a rule as it stands in a file.
+// text is a rule in a file.
 type text struct {
 	content string
 	line    int // 0 for a default
@@ -227,7 +226,7 @@ func (t text) fail(name string, err error) error {
 	return fmt.Errorf("line %d: the rule %q: %w", t.line, name, err)
 }
 
-// follow goes to all rules that this one refers to; on the way are those that lead here.
+// follow visits all rules that this one refers to; on is the path to this one.
 func (p *Policy) follow(name string, on []string) error {
 	if slices.Contains(on, name) {
 		return fmt.Errorf("it refers to itself: %s", strings.Join(append(on, name), ", "))
@@ -264,26 +263,26 @@ func (p *Policy) unasked(overrides map[string]text) []string {
 	return names
 }
 
-// Known tells whether there is a rule of this name.
+// Known reports whether there is a rule of this name.
 func (p *Policy) Known(name string) bool {
 	_, there := p.rules[name]
 	return there
 }
 
-// Allows tells whether the rule lets the caller through. A target's attributes stand for %(name)s in rules; project_id and user_id
-// are the caller's own where the target has none. A rule that is not known lets nobody through.
+// Allows reports whether the rule permits the caller. A target's attributes replace %(name)s in rules; project_id and user_id are the caller's own if the
+// target has none. An unknown rule permits no caller.
 func (p *Policy) Allows(name string, caller identity.Caller, target map[string]string) bool {
 	rule, there := p.rules[name]
 	return there && rule.holds(question{policy: p, caller: caller, target: target})
 }
 
-// Apply returns the caller with the policy's word on who they are and what they may.
+// Apply returns the caller with the policy's decision about its roles and rights.
 func (p *Policy) Apply(caller identity.Caller) identity.Caller {
 	caller.Admin = p.Allows(contextIsAdmin, caller, nil)
 	return caller.Under(func(rule string) bool { return p.Allows(rule, caller, nil) })
 }
 
-// Passed lists the rules that the caller passes, as far as they ask for nothing but who calls, in order.
+// Passed lists the rules that the caller passes, if they depend on the caller only, in order.
 func (p *Policy) Passed(caller identity.Caller) []string {
 	caller = p.Apply(caller)
 	names := []string{}
