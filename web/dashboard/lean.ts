@@ -2,16 +2,21 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 import type { Plugin } from 'vite';
 
-/** What nothing here chooses of PatternFly: its other themes and frames, scripts from right to left, and its icons and fonts, in place of
- * which there are SVGs and the system's own. */
+/**
+ * The unused parts of PatternFly: its other themes and frames, right-to-left scripts, and its icons and fonts, which
+ * SVGs and the system's own replace.
+ */
 const unused = /pf-v6-theme-(felt|glass|high-contrast|redhat)|pf-v6-pficon|pf-v6-m-dir-rtl|\[dir="?rtl"?\]|pf-v6-c-compass|pf-v6-c-page__dock|pf-m-dock|pf-v6-m-(ai-indicator|thinking|legacy-font)/;
 
 const isUnused = (selector: string): boolean => unused.test(selector.replaceAll(/:not\([^()]*\)/g, ''));
 
-/** Classes that come from words such as columnGapMd, which stand as they are in what uses them: each for five widths, most used nowhere. */
+/**
+ * Classes that are derived from words such as columnGapMd, which appear unchanged in the sources that use them: each
+ * for five widths, most of them unused.
+ */
 const spaced = /\.pf-m-((?:column-gap|row-gap|gap|space-items|spacer|align-items|align-self|align-content|justify-content|sticky-top|sticky-bottom)[\w-]*)/g;
 
-/** leanStyles takes out of PatternFly's styles what no page can use: more than half of what the first page would load. */
+/** leanStyles removes styles of PatternFly that no page can use: more than half of the first page's load. */
 export const leanStyles = (): Plugin => ({
   name: 'lean-styles',
   apply: 'build',
@@ -30,7 +35,7 @@ export const leanStyles = (): Plugin => ({
   },
 });
 
-/** What some parts would bring with them, and which parts these are. */
+/** Dependencies of some parts, and the parts. */
 const instead = [
   // The frame has a place for a drawer, which no page opens, and its navigation for menus that fly out, which it does not have.
   { name: /^\.\.\/Drawer$/, importer: /\/components\/Page\//, id: '\0no-drawer' },
@@ -50,7 +55,10 @@ const Late = lazy(() => import('@patternfly/react-core/dist/esm/components/Toolt
 export const Tooltip = (props) => createElement(Suspense, { fallback: props.children ?? null }, createElement(Late, props));`,
 };
 
-/** leanFrame loads the frame of all pages without what it has a place for and no page uses, and what pages use seldom when they do. */
+/**
+ * leanFrame loads the frame of all pages without parts that no page uses, and loads rarely used ones when they are
+ * used.
+ */
 export const leanFrame = (): Plugin => ({
   name: 'lean-frame',
   apply: 'build',
@@ -65,14 +73,14 @@ export const leanFrame = (): Plugin => ({
   },
 });
 
-/** textOf is all that the styles and sources below folders say. */
+/** textOf is the whole text of the styles and sources below folders. */
 function textOf(...folders: string[]): string {
   const files = folders.flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`));
   const read = files.filter((file) => /\.(css|tsx?)$/.test(file)).sort();
   return read.map((file) => readFileSync(file, 'utf8')).join('\n');
 }
 
-/** leanPart is a part's style without what is not chosen and without the spacings that the sources do not name. */
+/** leanPart is a part's style without unused parts and without the spacings that the sources do not name. */
 export function leanPart(style: string, sources: string): string {
   const isNamed = namedIn(sources);
   return style.replaceAll(/([^{}]*)(\{[^{}]*\})/g, (_rule, selector: string, body: string) => {
@@ -92,7 +100,10 @@ function namedIn(sources: string): (name: string) => boolean {
   return (name) => words.has(name.replace(/-on-(sm|md|lg|xl|2xl)(-height)?$/, '').replaceAll(/-(\w)/g, (_all, letter: string) => letter.toUpperCase()));
 }
 
-/** leanBase is the base style without the themes that are not chosen and without the variables that nobody uses: neither users, nor the style itself. */
+/**
+ * leanBase is the base style without the unused themes and without variables that neither users nor the style itself
+ * use.
+ */
 export function leanBase(style: string, users: string): string {
   const rules = rulesOf(style.replaceAll(/\/\*[^]*?\*\//g, '')).flatMap(([selector, body]) => {
     if (selector.startsWith('@font-face')) return [];
@@ -105,7 +116,7 @@ export function leanBase(style: string, users: string): string {
   const values = new Map<string, string>();
   for (const [, name = '', value = ''] of left.matchAll(declaration)) values.set(name, `${values.get(name) ?? ''} ${value}`);
   const used = namesIn(users + left.replaceAll(declaration, ''));
-  // A set that is gone through while it grows: what a used variable uses is used.
+  // A set that is visited while it grows: the variables of a used variable are used.
   for (const name of used) for (const inner of namesIn(values.get(name) ?? '')) used.add(inner);
   return left.replaceAll(declaration, (text, name: string) => (used.has(name) ? text : ''));
 }

@@ -10,7 +10,8 @@ import { defineConfig } from 'vitest/config';
 import { leanFrame, leanStyles } from './lean.ts';
 import { licencesOf } from './licences.ts';
 
-// The server answers below /dashboard/ with what is built; while developing, Vite passes calls of the API on to BURANO_URL.
+// The server serves the built files below /dashboard/; during development, Vite forwards calls of the API to
+// BURANO_URL.
 const server = process.env.BURANO_URL ?? 'http://127.0.0.1:8082';
 
 // gzipped is a file's content in gzip's format, by zopfli where that is installed: it takes 4 % less than gzip at its best.
@@ -34,7 +35,7 @@ const compressed = (): Plugin => ({
   },
 });
 
-// licences writes the licences of what is shipped into licences.txt.
+// licences writes the licences of the shipped packages into licences.txt.
 const licences = (): Plugin => ({
   name: 'licences',
   apply: 'build',
@@ -43,8 +44,9 @@ const licences = (): Plugin => ({
   },
 });
 
-// firstLoad puts what a first visit needs into few files, which compress better than many small ones: what everybody needs, what sign-in and
-// pages both need, and what all pages need. Each other page has files of its own.
+// firstLoad puts the files of a first visit into few chunks, which compress better than many small ones: the parts
+// for all, the common parts of sign-in and pages, and the common parts of all pages. Each other page has files of its
+// own.
 const firstLoad = [
   { name: 'start', tags: ['$initial' as const], priority: 3 },
   { name: 'common', test: /src\/shell\/Failure\.tsx$|react-core\/dist\/esm\/components\/(Card|TextInput)\/\w+\.js$/, priority: 2 },

@@ -15,7 +15,7 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 
 const root = createRootRoute({
   component: Shell,
-  // The catalog needs the first texts only. A page whose texts do not come asks for them again, and says so.
+  // The catalog needs the first texts only. A page whose texts do not load requests them again, and shows this.
   beforeLoad: async ({ location }) => {
     if (!['/', '/catalog'].includes(location.pathname)) await loadTexts().catch(() => undefined);
   },
@@ -38,7 +38,7 @@ const catalog = createRoute({
     category: textOf(search.category),
     environment: textOf(search.environment),
   }),
-  component: CatalogPage, // where everybody begins: it comes with the frame
+  component: CatalogPage, // the first page: it comes with the frame
 });
 
 const application = createRoute({

@@ -10,7 +10,7 @@ interface Description {
   info: { version: string; license?: { name?: string } };
 }
 
-/** What is running, and under which licences. */
+/** The running program, and its licences. */
 export function AboutDialog({ onClose }: { onClose: () => void }) {
   const text = useText();
   const words = text.palette;

@@ -3,7 +3,7 @@ import { useId } from 'react';
 
 import { useText } from '../text';
 
-/** Which keys do what. */
+/** The keys and their effects. */
 export function KeyboardDialog({ onClose }: { onClose: () => void }) {
   const words = useText().palette;
   const id = useId();

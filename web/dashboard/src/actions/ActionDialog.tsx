@@ -20,7 +20,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Asks for an action's arguments, runs it, and shows what it came to. */
+/** Asks for an action's arguments, runs it, and shows its result. */
 export function ActionDialog({ environment, object, action, given = {}, onClose }: Props) {
   const text = useText();
   const words = text.actions;

@@ -10,9 +10,9 @@ import { actionsOf, type Action } from './actions';
 interface Props {
   environment: EnvironmentDetails;
   object: ObjectModel;
-  /** Says "Actions" instead of showing three dots. */
+  /** Shows "Actions" instead of three dots. */
   labelled?: boolean;
-  /** Offers the actions with these methods alone, in this order, about what is called so. */
+  /** Offers only the actions with these methods, in this order, for the object of this name. */
   about?: { name: string; methods: string[]; given: Record<string, string> };
 }
 

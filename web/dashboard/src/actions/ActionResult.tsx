@@ -8,7 +8,7 @@ import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { resultQuery, shownOf } from './actions';
 
-/** What an action that has ended came to. */
+/** The result of an action that has ended. */
 export function ActionResult({ environment, task }: { environment: string; task: string }) {
   const text = useText();
   const words = text.actions;

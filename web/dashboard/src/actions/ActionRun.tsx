@@ -6,7 +6,7 @@ import { useWatch } from '../notices/useWatch';
 import { useText } from '../text';
 import { ActionResult } from './ActionResult';
 
-/** An action while it runs, and what it came to. */
+/** An action while it runs, and its result. */
 export function ActionRun({ environment, task }: { environment: string; task: string }) {
   const text = useText().actions;
   const live = useFollow(task);

@@ -7,7 +7,7 @@ import type { Field, Mistake } from './schema';
 
 interface Props {
   environment: string;
-  /** Whose objects are offered: those of a draft, else those that are deployed. */
+  /** The source of the offered objects: a draft, else the deployed model. */
   session?: string;
   fields: Field[];
   typed: Record<string, string>;

@@ -4,7 +4,7 @@ import { MinusCircleIcon, PlusCircleIcon } from '@patternfly/react-icons';
 import { useText } from '../text';
 import type { Pair } from './schema';
 
-/** Arguments by name and value, where nothing says what they are. */
+/** Arguments by name and value, without a schema. */
 export function ArgumentPairs({ pairs, onChange }: { pairs: Pair[]; onChange: (pairs: Pair[]) => void }) {
   const text = useText().actions;
   const change = (at: number, part: Partial<Pair>) => onChange(pairs.map((pair, i) => (i === at ? { ...pair, ...part } : pair)));

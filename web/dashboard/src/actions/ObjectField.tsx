@@ -11,7 +11,7 @@ interface Props {
   environment: string;
   session?: string;
   field: Field;
-  /** The ids of what is chosen, each on a line of its own. */
+  /** The chosen ids, each on a line of its own. */
   value: string;
   validated: 'error' | 'default';
   onChange: (value: string) => void;

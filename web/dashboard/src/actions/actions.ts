@@ -1,4 +1,4 @@
-// Actions: what deployed objects offer, and what it came to.
+// Actions: the offers of deployed objects, and their results.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
@@ -24,7 +24,10 @@ export function actionsOf(object: ObjectModel): Action[] {
     .sort((a, b) => a.title.localeCompare(b.title));
 }
 
-/** Whether an action may take something away, as its name says: where its package does not say what it destroys, it is asked about all the same. */
+/**
+ * Whether an action may destroy something, judging by its name: then it asks for a confirmation even if its package
+ * has no warning.
+ */
 export const mayDestroy = (action: Action): boolean => /delete|destroy|remove|down$|drop|reset|wipe|erase|purge|recreate|restart|stop/i.test(action.method);
 
 /** Has an action run and returns its task's id. */
@@ -33,7 +36,7 @@ export const callAction = async (environment: string, action: string, args: Reco
     await answered(
       api.POST('/v1/environments/{environment}/actions/{action}', {
         params: { path: { environment, action } },
-        body: args as Record<string, never>, // the description leaves open what the arguments are
+        body: args as Record<string, never>, // the description does not define the arguments
       }),
     )
   ).task_id ?? '';
@@ -47,7 +50,7 @@ export const resultQuery = (environment: string, task: string) =>
     staleTime: Infinity,
   });
 
-/** What an object's class says of its methods; asked once for each class. */
+/** The methods of an object's class; requested once for each class. */
 export const classActionsQuery = (type: string) =>
   queryOptions({
     queryKey: ['classes', type, 'actions'],
@@ -65,7 +68,7 @@ export function partsOf(type: string): { name: string; version: string; packageN
   return { name, version, packageName };
 }
 
-/** What an action returned, in the form in which it is shown. */
+/** The result of an action, in the form in which it is shown. */
 export type Shown =
   | { kind: 'running' }
   | { kind: 'nothing' }

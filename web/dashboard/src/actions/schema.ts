@@ -9,13 +9,13 @@ export interface Field {
   required: boolean;
   /** Whether it may be null. */
   nullable: boolean;
-  /** Stands in a field that is empty. */
+  /** The text of an empty field. */
   placeholder?: string;
-  /** The values of a choice, each with the text that stands for it in the form. */
+  /** The values of a choice, each with its text in the form. */
   choices: { text: string; value: unknown }[];
-  /** Of what class objects are that may be chosen. */
+  /** The class of the objects that may be chosen. */
   objectClass: string;
-  /** What stands in the form at first, as text; of booleans 'true' or 'false'. */
+  /** The initial text of the field; of booleans 'true' or 'false'. */
   initial: string;
   pattern: string;
   minimum: number | null;
@@ -87,7 +87,7 @@ function kindOf(name: string, type: string, property: Property): Field['kind'] {
   return 'json';
 }
 
-/** A value as the text that stands for it in the form. */
+/** A value as its text in the form. */
 export function textOf(value: unknown, kind: Field['kind']): string {
   if (kind === 'boolean') return String(value === true);
   if (value === null || value === undefined) return '';
@@ -95,7 +95,7 @@ export function textOf(value: unknown, kind: Field['kind']): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** What is wrong with what was typed. */
+/** The error of an input. */
 export type Mistake = 'required' | 'number' | 'whole' | 'minimum' | 'maximum' | 'pattern' | 'json' | 'secret';
 
 export interface Filled {
@@ -103,7 +103,7 @@ export interface Filled {
   mistakes: Record<string, Mistake>;
 }
 
-/** What was typed as arguments. What is left empty, and needs not be there, is left out: then its default holds. */
+/** The input as arguments. Empty optional ones are left out: then their defaults apply. */
 export function argumentsOf(fields: Field[], typed: Record<string, string>): Filled {
   const filled: Filled = { args: {}, mistakes: {} };
   for (const field of fields) {
@@ -119,7 +119,7 @@ export function argumentsOf(fields: Field[], typed: Record<string, string>): Fil
   return filled;
 }
 
-/** Reads what was typed into a field. */
+/** Reads the input of a field. */
 export function valueOf(field: Field, text: string): { value: unknown } | { mistake: Mistake } {
   switch (field.kind) {
     case 'boolean':
@@ -158,7 +158,7 @@ function fits(pattern: string, text: string): boolean {
   }
 }
 
-/** A pair of texts that stand for an argument of a method without a schema. */
+/** A pair of texts as an argument of a method without a schema. */
 export interface Pair {
   name: string;
   value: string;

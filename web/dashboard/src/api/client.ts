@@ -6,14 +6,14 @@ import type { components, paths } from './schema';
 /** A type of the API's description, by its name. */
 export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name];
 
-/** What the server answered instead of what was asked for. */
+/** The server's answer when it refuses. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
     /** Names the request in the server's log; '' where the answer had none. */
     readonly requestId: string,
-    /** What is wrong with an object model, where the server says it. */
+    /** The faults of an object model, if the server lists them. */
     readonly problems: Schema<'Problem'>[] = [],
   ) {
     super(message);
@@ -21,7 +21,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Nobody is signed in, or not any more. */
+/** No user is signed in, or not any more. */
 export const isSignedOut = (error: unknown): boolean => error instanceof ApiError && error.status === 401;
 
 interface ErrorBody {
@@ -71,7 +71,7 @@ export async function answered<T>(call: Promise<{ data?: T }>): Promise<T> {
   return data as T;
 }
 
-/** Sends what the typed client cannot: files. */
+/** Sends files, which the typed client cannot. */
 export async function send(path: string, init: RequestInit): Promise<Response> {
   const response = await fetch(path, {
     ...init,

@@ -7,7 +7,7 @@ export function download(name: string, content: BlobPart, type: string): void {
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has read it by then; it is not told when.
+  // The browser has read it by then; there is no event for that.
   window.setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 

@@ -2,7 +2,7 @@ import { QueryClient } from '@tanstack/react-query';
 
 import { ApiError } from './client';
 
-/** What has been read from the server, for all pages. Refusals are not asked again; what failed on the way is, twice. */
+/** The server's data, for all pages. Refusals are not repeated; failures on the network are, twice. */
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {

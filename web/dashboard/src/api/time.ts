@@ -1,6 +1,6 @@
 // Times of the API in the viewer's zone and language.
 
-/** Reads a time of /v1, which is UTC and does not say so, or one with a zone. */
+/** Reads a time of /v1, which is UTC without a mark, or one with a zone. */
 export function parseTime(text: string): Date {
   return new Date(/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`);
 }
@@ -17,7 +17,7 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['second', 1],
 ];
 
-/** Says how long ago a time is: "3 minutes ago". */
+/** Shows the age of a time: "3 minutes ago". */
 export function showAge(text: string | null | undefined, language: string, now = Date.now()): string {
   if (!text) return '';
   const seconds = Math.round((parseTime(text).getTime() - now) / 1000);
@@ -25,7 +25,7 @@ export function showAge(text: string | null | undefined, language: string, now =
   return new Intl.RelativeTimeFormat(language, { numeric: 'auto' }).format(Math.trunc(seconds / size), unit);
 }
 
-/** Says how long something took: "1 min 5 s". */
+/** Shows a duration: "1 min 5 s". */
 export function showSpan(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);

@@ -30,7 +30,7 @@ import { useLanguage } from '../text';
 import { auditQuery, type AuditEvent } from './audit';
 import { fields, outcomes, type Look } from './look';
 
-/** Who has done what, newest first. */
+/** The actions of users, newest first. */
 export function AuditPage() {
   const words = useLanguage().text.audit;
   const navigate = useNavigate();

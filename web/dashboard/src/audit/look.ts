@@ -1,4 +1,4 @@
-// What the address of the audit says. It is read before the page is loaded.
+// The address of the audit page. It is read before the page is loaded.
 
 export const outcomes = ['success', 'failure'] as const;
 

@@ -31,7 +31,7 @@ import { PackageLogo } from './PackageLogo';
 
 const Nothing = lazy(() => import('./Nothing').then(({ Nothing }) => ({ default: Nothing })));
 
-/** All applications that can be put into environments. What is searched for stands in the address. */
+/** All applications that can be added to environments. The search is part of the address. */
 export function CatalogPage() {
   const text = useFirstText();
   const words = text.catalog;

@@ -1,7 +1,10 @@
 import { Content } from '@patternfly/react-core';
 import Renderer from 'react-markdown';
 
-/** Shows what a package's author wrote. HTML in it is shown as text, and pictures, which would be asked of other hosts, are left out. */
+/**
+ * Shows a package author's text. HTML in it is shown as text, and pictures, which would be requested from other
+ * hosts, are left out.
+ */
 export default function Markdown({ text }: { text: string }) {
   return (
     <Content className="burano-breaks">
@@ -10,7 +13,7 @@ export default function Markdown({ text }: { text: string }) {
         components={{
           h1: (props) => <h3>{props.children}</h3>,
           h2: (props) => <h4>{props.children}</h4>,
-          // The renderer takes away addresses that are none of pages: what is left is no link.
+          // The renderer removes addresses that are no pages': the rest is no link.
           a: (props) =>
             props.href ? (
               <a href={props.href} target="_blank" rel="noreferrer">

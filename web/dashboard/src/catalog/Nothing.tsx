@@ -3,7 +3,7 @@ import { CubesIcon, SearchIcon } from '@patternfly/react-icons';
 
 import { useFirstText } from '../text';
 
-/** Says that the catalog has nothing to show, and what to do about it. */
+/** Explains an empty catalog, and the remedy. */
 export function Nothing({ isSearched, onClear }: { isSearched: boolean; onClear: () => void }) {
   const words = useFirstText().catalog;
   if (!isSearched) {

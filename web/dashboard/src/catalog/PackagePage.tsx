@@ -40,7 +40,7 @@ import { PackageLogo } from './PackageLogo';
 
 const Markdown = lazy(() => import('./Markdown'));
 
-/** One package: what it is, what it needs, and where it can be put. */
+/** One package: its description, its requirements, and the environments for it. */
 export function PackagePage() {
   const { text } = useLanguage();
   const { package: id } = useParams({ from: '/catalog/$package' });

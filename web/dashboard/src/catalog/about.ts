@@ -1,4 +1,4 @@
-// What forms and supplier of a package say of it.
+// A package's forms and supplier.
 import { requirementsOf, showRequirements } from '../wizard/cloud';
 import type { Form } from '../wizard/values';
 import type { Texts } from '../text/en';
@@ -9,7 +9,7 @@ export function licenseOf(forms: Form[]): string {
   return field?.description || (typeof field?.initial === 'string' ? field.initial : '');
 }
 
-/** What has to be there before the application can be deployed, one line each. */
+/** The requirements of the application's deployment, one line each. */
 export function needsOf(forms: Form[], words: Texts['details']): string[] {
   return forms.flatMap((form) =>
     form.fields.flatMap((field) => {
@@ -32,7 +32,7 @@ export interface Supplier {
   linkText: string;
 }
 
-/** Reads a package's supplier, as its manifest has it; null where it says nothing. */
+/** Reads a package's supplier from its manifest; null without one. */
 export function supplierOf(written: unknown): Supplier | null {
   const supplier = (typeof written === 'object' && written !== null ? written : {}) as Record<string, unknown>;
   const find = (object: Record<string, unknown>, name: string): unknown => Object.entries(object).find(([key]) => key.toLowerCase() === name)?.[1];

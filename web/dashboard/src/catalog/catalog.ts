@@ -1,12 +1,12 @@
-// Packages of the catalog: what the API says of them.
+// Packages of the catalog, from the API.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
 
-/** A package; what its files hold is not known of one that was just uploaded or changed. */
+/** A package; the facts of its files are unknown for one that was just uploaded or changed. */
 export type Package = Schema<'Package'> & Partial<Schema<'DescribedPackage'>>;
 
-/** Applications that can be put into environments, those of other projects too where they are public. */
+/** Applications that can be added to environments, also public ones of other projects. */
 export const applicationsQuery = (search: string, category: string) =>
   queryOptions({
     queryKey: ['packages', 'applications', search, category],

@@ -22,7 +22,7 @@ interface Props {
   busy: boolean;
 }
 
-/** When a cluster's certificates end, and what renews them. */
+/** The ends of a cluster's certificates, and their renewal. */
 export function Certificates({ environment, cluster, object, busy }: Props) {
   const { text, language } = useLanguage();
   const words = text.certificates;

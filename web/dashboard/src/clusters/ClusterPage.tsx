@@ -44,7 +44,7 @@ import { ScaleDialog } from './ScaleDialog';
 import { scales } from './scaling';
 import { UpgradeCard } from './UpgradeCard';
 
-/** A Kubernetes cluster, or gateways without one: how it is now, and what can be done with it. */
+/** A Kubernetes cluster, or gateways without one: its present state and its commands. */
 export function ClusterPage() {
   const { text } = useLanguage();
   const words = text.clusters;

@@ -5,7 +5,7 @@ import { showAge, showTime } from '../api/time';
 import { useLanguage } from '../text';
 import type { KubernetesEvent } from './running';
 
-/** What Kubernetes noted about something. */
+/** Kubernetes' events about an object. */
 export function EventTable({ events }: { events: KubernetesEvent[] }) {
   const { text, language } = useLanguage();
   const words = text.running;

@@ -8,12 +8,12 @@ import type { Cluster } from './clusters';
 
 interface Props {
   cluster: Cluster;
-  /** What offers the actions on groups; undefined as long as it is not known. */
+  /** The object with the actions on groups; undefined while it is unknown. */
   object: ObjectModel | undefined;
   environment: EnvironmentDetails | undefined;
 }
 
-/** The groups of a cluster's minions: how large they may be, and what their load made of them. */
+/** The groups of a cluster's minions: their limits, and the effect of their load. */
 export function Groups({ cluster, object, environment }: Props) {
   const { text, language } = useLanguage();
   const words = text.clusters;

@@ -4,20 +4,20 @@ import { useEffect, useState, type ReactNode, type RefObject } from 'react';
 import { useTheme } from '../shell/theme';
 
 interface Props {
-  /** What plainLine has made of lines. */
+  /** The results of plainLine. */
   lines: string[];
   label: string;
   wraps: boolean;
-  /** What is shown below a log that somebody has scrolled up, to follow on. */
+  /** Shown below a log that was scrolled up, to follow on. */
   toEnd: (follow: () => void) => ReactNode;
 }
 
-/** What of the viewer's list is used. */
+/** The used part of the viewer's list. */
 interface List {
   scrollToItem: (index: number, align: 'end') => void;
 }
 
-/** A reference that tells when the viewer makes its list, which it does anew whenever its size changes. */
+/** A reference that calls back when the viewer makes its list, which it does anew whenever its size changes. */
 const telling = (told: (list: List | null) => void): RefObject<List | null> => {
   let list: List | null = null;
   return {
@@ -31,10 +31,11 @@ const telling = (told: (list: List | null) => void): RefObject<List | null> => {
   };
 };
 
-/** The lines of a log in PatternFly's viewer, which stays at the end while lines come, until somebody scrolls up.
- *
- * The viewer puts lines of more than fastRowHeightEstimationLimit characters into the page as HTML to measure them, and, when it searches,
- * what it has found: so no line is ever that long, and finding is not left to it. */
+/**
+ * The lines of a log in PatternFly's viewer, which stays at the end while lines come, until the user scrolls up. The
+ * viewer puts lines of more than fastRowHeightEstimationLimit characters into the page as HTML to measure them, and
+ * its search results, too: so no line is ever that long, and its search is not used.
+ */
 export default function LogText({ lines, label, wraps, toEnd }: Props) {
   const { theme } = useTheme();
   const [follows, setFollows] = useState(true);

@@ -9,12 +9,12 @@ import { counted, deedsOf, showTaint, type Cluster, type Node } from './clusters
 
 interface Props {
   cluster: Cluster;
-  /** What offers the actions on nodes; undefined as long as it is not known. */
+  /** The object with the actions on nodes; undefined while it is unknown. */
   object: ObjectModel | undefined;
   environment: EnvironmentDetails | undefined;
 }
 
-/** The servers of a cluster, and what can be done with each. */
+/** The servers of a cluster, and the commands for each. */
 export function Nodes({ cluster, object, environment }: Props) {
   const words = useText().clusters;
   const { nodes, gateways } = counted(cluster);

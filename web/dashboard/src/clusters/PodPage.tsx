@@ -31,7 +31,7 @@ import { canRecreate, isWorkload, recreatePod } from './workloads';
 
 const PodLog = lazy(() => import('./PodLog'));
 
-/** A pod: how it is, what was noted about it, and its log as it is written. */
+/** A pod: its state, its events, and its log as it is written. */
 export function PodPage() {
   const { text } = useLanguage();
   const { environment, object, namespace, pod } = useParams({ from: '/environments/$environment/clusters/$object/pods/$namespace/$pod' });
@@ -40,7 +40,7 @@ export function PodPage() {
   const [recreating, setRecreating] = useState(false);
   const client = useQueryClient();
   const navigate = useNavigate();
-  // The one that comes in its place has another name: its workload's page lists it.
+  // Its successor has another name: its workload's page lists it.
   const leave = () => {
     void client.invalidateQueries({ queryKey: ['environments', environment, 'clusters', object] });
     const owner = found.data?.owner;

@@ -17,7 +17,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Says what a restore takes away, then restores, and shows how it goes. */
+/** Shows the loss by a restore, then restores, and shows the progress. */
 export function RestoreDialog({ environment, action, snapshot, onClose }: Props) {
   const { text, language } = useLanguage();
   const words = text.snapshots;

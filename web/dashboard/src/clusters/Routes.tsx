@@ -17,11 +17,11 @@ interface Props {
   environment: string;
   object: string;
   cluster: Cluster;
-  /** What would be listed, for where there is none. */
+  /** The text of an empty list. */
   none: string;
 }
 
-/** What the gateways of a cluster pass on, to where, and how much of it now. */
+/** The routes of a cluster's gateways, their backends, and their present traffic. */
 export function Routes({ environment, object, cluster, none }: Props) {
   const words = useLanguage().text.clusters;
   const list = cluster.routes ?? [];

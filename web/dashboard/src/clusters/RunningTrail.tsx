@@ -5,7 +5,7 @@ import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { useText } from '../text';
 import { clusterQuery } from './clusters';
 
-/** The way to something that runs in a cluster: its environment, and what the cluster runs. */
+/** The trail to a workload or pod of a cluster: its environment, and the cluster's workloads. */
 export function RunningTrail({ environment, cluster, here }: { environment: string; cluster: string; here: string }) {
   const text = useText();
   const asked = useQuery(clusterQuery(environment, cluster));

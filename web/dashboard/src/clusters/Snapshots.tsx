@@ -29,7 +29,7 @@ interface Props {
 
 type Dialog = { kind: 'take' } | { kind: 'restore' | 'delete'; snapshot: Snapshot };
 
-/** A cluster's snapshots, and what is done with them. */
+/** A cluster's snapshots, and their commands. */
 export function Snapshots({ environment, cluster, object, busy }: Props) {
   const { text, language } = useLanguage();
   const words = text.snapshots;

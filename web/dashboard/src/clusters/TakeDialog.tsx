@@ -13,7 +13,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Takes a snapshot of a cluster, with what it is for. */
+/** Takes a snapshot of a cluster, with its purpose. */
 export function TakeDialog({ environment, cluster, onDone, onClose }: Props) {
   const text = useText();
   const words = text.snapshots;

@@ -39,7 +39,7 @@ interface Props {
   busy: boolean;
 }
 
-/** Upgrades a cluster, once it is known what that does, or tells how far that is. */
+/** Upgrades a cluster, after showing the plan, or shows the progress. */
 export function UpgradeCard(props: Props) {
   const text = useText();
   const mayAct = useSession().rules?.includes('execute_action') ?? false;

@@ -27,7 +27,7 @@ import type { ClusterLook } from './look';
 import { chosen, namespacesOf, runningQuery, type Running as Found, type Workload } from './running';
 import { WorkloadLink } from './WorkloadLink';
 
-/** What runs in a cluster. */
+/** The workloads and pods of a cluster. */
 export function WhatRuns({ environment, cluster }: { environment: string; cluster: string }) {
   const running = useQuery(runningQuery(environment, cluster));
   return <Loaded query={running}>{(found) => <Lists found={found} environment={environment} cluster={cluster} />}</Loaded>;

@@ -6,11 +6,11 @@ interface Props {
   environment: string;
   cluster: string;
   workload: { kind: string; namespace: string; name: string };
-  /** Whether its kind is said too. */
+  /** Whether its kind is shown too. */
   withKind?: boolean;
 }
 
-/** Leads to a workload; of what is no workload that has a page there is the name. */
+/** Leads to a workload; an object without a page has its name. */
 export function WorkloadLink({ environment, cluster, workload: { kind, namespace, name }, withKind = false }: Props) {
   const shown = withKind ? `${kind} ${name}` : name;
   if (!isWorkload(kind)) return <>{shown}</>;

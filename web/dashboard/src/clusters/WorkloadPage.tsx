@@ -29,7 +29,7 @@ import { RunningTrail } from './RunningTrail';
 import { ScaleWorkload } from './ScaleWorkload';
 import { canRestart, canScale, isWorkload, podsOf, restartWorkload, workloadQuery, type WorkloadRef } from './workloads';
 
-/** A workload: how many of its pods are there, what was noted about it, and what can be done with it. */
+/** A workload: its pods, its events, and its commands. */
 export function WorkloadPage() {
   const { text } = useLanguage();
   const { environment, object, namespace, kind, workload } = useParams({ from: '/environments/$environment/clusters/$object/workloads/$namespace/$kind/$workload' });
@@ -66,7 +66,7 @@ export function WorkloadPage() {
   );
 }
 
-/** The state of a workload, and what its viewer may do with it. */
+/** The state of a workload, and its viewer's commands. */
 function Head({ workload, of }: { workload: WorkloadDetails; of: WorkloadRef }) {
   const { text } = useLanguage();
   const words = text.running;

@@ -6,7 +6,7 @@ import { download } from '../api/download';
 
 export type Cluster = Schema<'Cluster'>;
 
-/** How a cluster is; asked again as long as somebody looks. */
+/** The state of a cluster; requested again while it is shown. */
 export const clusterQuery = (environment: string, cluster: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'clusters', cluster],
@@ -16,7 +16,7 @@ export const clusterQuery = (environment: string, cluster: string) =>
     retry: false,
   });
 
-/** What a kubeconfig is to be; what is left out the server chooses. */
+/** The options of a kubeconfig; the server chooses omitted ones. */
 export interface KubeconfigWish {
   group?: string;
   namespace?: string;
@@ -60,7 +60,7 @@ export const makeJoinToken = (environment: string, cluster: string): Promise<Joi
     api.POST('/burano/v1/environments/{environment}/clusters/{cluster}/join-tokens', { params: { path: { environment, cluster } }, body: {} }),
   );
 
-/** What is run on the machine that joins by a token. */
+/** The command for the machine that joins by a token. */
 export const joinCommand = (server: string, token: JoinToken): string => `burano node join --server ${server} --token ${token.token}`;
 
 /** The name of a cluster's kubeconfig as a file. */

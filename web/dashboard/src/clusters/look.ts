@@ -1,4 +1,4 @@
-// What the address of a cluster's page says. It is read before the page is loaded.
+// The address of a cluster's page. It is read before the page is loaded.
 
 /** The tabs of a cluster's page, as its address names them. */
 export const clusterTabs = ['overview', 'running', 'protection'] as const;

@@ -1,4 +1,4 @@
-// What runs in a cluster: workloads, pods, their events and logs.
+// The content of a cluster: workloads, pods, their events and logs.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, send, type Schema } from '../api/client';
@@ -49,7 +49,7 @@ export async function saveLog(path: string, file: string): Promise<void> {
 export const namespacesOf = (running: Running): string[] =>
   [...new Set([...running.workloads, ...running.pods].map((one) => one.namespace))].sort();
 
-/** What of a cluster is wanted, by the address. */
+/** The part of a cluster that the address selects. */
 export function chosen(running: Running, look: ClusterLook): Running {
   const words = (look.search ?? '').toLowerCase();
   const here = (one: { namespace: string }) => !look.namespace || one.namespace === look.namespace;
@@ -60,7 +60,7 @@ export function chosen(running: Running, look: ClusterLook): Running {
   };
 }
 
-/** How many containers of a pod are ready, of all but those that prepare it, and how often they were started again. */
+/** The numbers of ready containers of a pod, of all but init containers, and of restarts. */
 export function counts(pod: Pod): { ready: number; all: number; restarts: number } {
   const main = pod.containers.filter((one) => !one.init);
   return {
@@ -70,6 +70,6 @@ export function counts(pod: Pod): { ready: number; all: number; restarts: number
   };
 }
 
-/** The container whose log is shown first: the one that is named, else the pod's first main one. */
+/** The container whose log is shown first: the named one, else the pod's first main one. */
 export const mainContainer = (pod: Pod, wanted?: string): string =>
   (pod.containers.find((one) => one.name === wanted) ?? pod.containers.find((one) => !one.init) ?? pod.containers[0])?.name ?? '';

@@ -13,7 +13,10 @@ export interface Size {
 
 const properties = { nodes: ['minionNodes', 'nodeCount', 'minion'], gateways: ['gatewayNodes', 'gatewayCount', 'gateway'] } as const;
 
-/** How many of a part run and how many may: by what the cluster says of itself, else by its model. Minions of groups, and machines beside the cloud, are no part of it. */
+/**
+ * The present and the maximum number of a part: from the cluster's state, else from its model. Minions of groups, and
+ * machines beside the cloud, are no part of it.
+ */
 export function sizeOf(part: Part, object: ObjectModel, cluster: Cluster | undefined): Size {
   const [list, count, role] = properties[part];
   const model = object as Record<string, unknown>;

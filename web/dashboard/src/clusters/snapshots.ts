@@ -1,4 +1,4 @@
-// Snapshots of clusters: what Kubernetes knew at one moment.
+// Snapshots of clusters: Kubernetes' objects at one moment.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
@@ -24,7 +24,7 @@ export const deleteSnapshot = (snapshot: string): Promise<unknown> =>
 /** Where the browser downloads a snapshot. */
 export const contentOf = (snapshot: string): string => `/burano/v1/snapshots/${encodeURIComponent(snapshot)}/content`;
 
-/** When the next scheduled snapshot is due, as the cluster's properties say; null when none is taken by itself. */
+/** The time of the next scheduled snapshot, by the cluster's properties; null without a schedule. */
 export function everyHours(object: Record<string, unknown> | undefined): number | null {
   const hours = object?.snapshotEvery ?? 24;
   return typeof hours === 'number' && hours > 0 ? hours : null;

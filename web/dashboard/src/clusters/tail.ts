@@ -1,4 +1,4 @@
-// A container's log as it is written, and what of its text may be shown.
+// A container's log as it is written, and its printable text.
 import { useEffect, useReducer } from 'react';
 
 /** How many lines stay in the page; older ones go. */
@@ -7,7 +7,7 @@ export const mostLines = 5_000;
 /** How long a line may be; the rest is left out. */
 export const longestLine = 2_000;
 
-/** How often what has come is shown, in milliseconds. */
+/** The interval of showing new lines, in milliseconds. */
 const showEvery = 200;
 
 export interface LogLine {
@@ -19,7 +19,7 @@ export interface Tail {
   lines: LogLine[];
   /** How many lines were there and are gone. */
   gone: number;
-  /** What the container is while it does not run; '' while it does. */
+  /** The state of a container that does not run; '' while it runs. */
   state: string;
   ended: boolean;
   /** False while the stream is cut off; the browser asks for it again by itself, from the last line on. */
@@ -92,12 +92,13 @@ export function useTail(address: string): Tail {
   return now;
 }
 
-// What terminals take for commands (ECMA-48): colours, cursors, titles, links.
+// Commands of terminals (ECMA-48): colours, cursors, titles, links.
 const commands = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b[ -/]*[0-~]/g;
-// What would not be seen, or would turn the order of what is: control characters but the tab, and those of writing from right to left.
+// Invisible characters, and ones that change the direction: control characters except the tab, and marks of
+// right-to-left writing.
 const unseen = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** What of a line is shown: its text without commands of terminals, whatever a pod has written. */
+/** The shown part of a line: its text without commands of terminals, for any output of a pod. */
 export function plainLine(text: string): string {
   const clean = text.replace(commands, '').replace(unseen, '\u00b7');
   return clean.length > longestLine ? `${clean.slice(0, longestLine)}…` : clean;

@@ -16,7 +16,7 @@ describe('samples of gateways', () => {
   it('are kept for two minutes, each once', () => {
     const one = at(0, listener({}));
     expect(remember([one], { ...one })).toHaveLength(1);
-    expect(remember([one], at(60, listener({})))).toHaveLength(1); // nobody has looked for a minute
+    expect(remember([one], at(60, listener({})))).toHaveLength(1); // it was not shown for a minute
     let all: Traffic[] = [];
     for (let i = 0; i < kept + 5; i++) all = remember(all, at(i, listener({})));
     expect(all).toHaveLength(kept);

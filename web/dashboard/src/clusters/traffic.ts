@@ -1,4 +1,4 @@
-// What the gateways of a cluster count, and what that is per second.
+// The counters of a cluster's gateways, and their rates per second.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
@@ -7,16 +7,16 @@ export type Traffic = Schema<'Traffic'>;
 export type Listener = Traffic['gateways'][number]['listeners'][number];
 type Counters = Schema<'TrafficCounters'>;
 
-/** How often the gateways are asked while somebody looks, in milliseconds. */
+/** The interval of requests to the gateways while they are shown, in milliseconds. */
 const interval = 2_000;
 
-/** How many samples are kept to be drawn: those of two minutes. */
+/** The number of samples for drawing: two minutes. */
 export const kept = 60;
 
 /** After how long without a sample the former ones are not drawn any more, in milliseconds. */
 const pause = 20_000;
 
-/** What the gateways count now and have counted a moment ago, the newest last; asked again as long as somebody looks. */
+/** The gateways' present and recent counters, the newest last; requested again while they are shown. */
 export const trafficQuery = (environment: string, cluster: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'clusters', cluster, 'traffic'],
@@ -30,14 +30,14 @@ export const trafficQuery = (environment: string, cluster: string) =>
     staleTime: 0,
   });
 
-/** Puts a sample behind those that were there, where somebody has looked all the time; one that is there already changes nothing. */
+/** Appends a sample to the former ones, if they are recent; a known sample changes nothing. */
 export function remember(before: Traffic[], sample: Traffic): Traffic[] {
   const last = before.at(-1);
   if (!last || Date.parse(sample.sampled) - Date.parse(last.sampled) > pause) return [sample];
   return last.sampled === sample.sampled ? before : [...before, sample].slice(-kept);
 }
 
-/** What of a port is shown: all gateways together. */
+/** The shown data of a port: all gateways together. */
 export interface PortTraffic {
   /** Connections open now, and begun in the last second. */
   open: number;
@@ -47,7 +47,7 @@ export interface PortTraffic {
   /** Bytes per second, from clients and to them; null where there is no sample before. */
   bytesIn: number | null;
   bytesOut: number | null;
-  /** Errors of all kinds: since HAProxy last took a configuration over, and in the samples that are kept. */
+  /** Errors of all kinds: since HAProxy last loaded a configuration, and in the stored samples. */
   errors: number;
   newErrors: number;
   retries: number;
@@ -75,7 +75,7 @@ const listenersOf = (sample: Traffic, port: number): Map<string, Listener> =>
 
 const sum = (values: Iterable<number>): number => [...values].reduce((all, one) => all + one, 0);
 
-/** How much a counter has grown between two samples, at those gateways that are in both. */
+/** The growth of a counter between two samples, at the gateways that are in both. */
 function growth(before: Map<string, Listener>, after: Map<string, Listener>, of: (listener: Listener) => number): number {
   return sum([...after].map(([gateway, listener]) => {
     const former = before.get(gateway);
@@ -85,7 +85,7 @@ function growth(before: Map<string, Listener>, after: Map<string, Listener>, of:
 
 const timeOf = (sample: Traffic | undefined): number => Date.parse(sample?.sampled ?? '');
 
-/** What of a port is shown; null where no gateway has reported it. */
+/** The shown data of a port; null if no gateway has reported it. */
 export function portTraffic(history: Traffic[], port: number): PortTraffic | null {
   const samples = history.map((sample) => listenersOf(sample, port));
   const now = samples.at(-1);

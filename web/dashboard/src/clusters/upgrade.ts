@@ -1,4 +1,4 @@
-// Upgrades of clusters: what one would do, and how far one is.
+// Upgrades of clusters: the plan, and the progress.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from '../api/client';
@@ -10,10 +10,10 @@ export type Upgrade = NonNullable<Cluster['upgrade']>;
 type Choices = paths['/burano/v1/cloud/{kind}']['get']['responses']['200']['content']['application/json'];
 type Image = NonNullable<Choices['images']>[number];
 
-/** The images that clusters can be upgraded to: those that say which Kubernetes they hold. */
+/** The images for upgrades of clusters: images with the property of their Kubernetes version. */
 export const upgradeImages = (images: Image[]): Image[] => images.filter((image) => image.kubernetes);
 
-/** What an upgrade to an image would do; asked anew each time, because clusters change. */
+/** The plan of an upgrade to an image; requested anew each time, because clusters change. */
 export const planQuery = (environment: string, cluster: string, image: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'clusters', cluster, 'upgrade', image],

@@ -1,4 +1,4 @@
-// Workloads of a cluster: what makes pods, how many there are to be, and having them made again.
+// Workloads of a cluster: the number of their pods, and recreating them.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from '../api/client';
@@ -10,7 +10,7 @@ const kinds: readonly string[] = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job
 
 export const isWorkload = (kind: string): kind is Kind => kinds.includes(kind);
 
-/** What names a workload of a cluster, as its address does. */
+/** The name of a workload of a cluster, as its address has it. */
 export interface WorkloadRef {
   environment: string;
   cluster: string;
@@ -47,7 +47,10 @@ export const recreatePod = (environment: string, cluster: string, namespace: str
 export const podsOf = (pods: Pod[], { namespace, kind, workload }: Pick<WorkloadRef, 'namespace' | 'kind' | 'workload'>): Pod[] =>
   pods.filter((pod) => pod.namespace === namespace && pod.owner?.kind === kind && pod.owner.name === workload);
 
-/** Whether how many pods it has can be changed here: what Burano makes is changed by the actions of its component. */
+/**
+ * Whether its number of pods can be changed here: Burano's own workloads are changed by the actions of their
+ * components.
+ */
 export const canScale = (workload: Workload): boolean => !workload.managed && (workload.kind === 'Deployment' || workload.kind === 'StatefulSet');
 
 export const canRestart = (workload: Workload): boolean => workload.kind !== 'Job';

@@ -37,7 +37,7 @@ const reportsQuery = (environment: string, object: string) =>
     getNextPageParam: (page) => page.next_marker,
   });
 
-/** What an object, and what it holds, reported in each run, the newest first. */
+/** The reports of an object and its content in each run, the newest first. */
 export function ComponentLog({ environment, object }: { environment: string; object: ObjectModel }) {
   const { text, language } = useLanguage();
   const words = text.components;

@@ -26,7 +26,8 @@ export function EditComponent({ environment, object: latest, path, onClose }: Pr
   const id = useId();
   const client = useQueryClient();
   const { user, draft } = useDraft(environment);
-  // What is typed is compared with what stood there when the dialog was opened, or saved, and not with what others make of it meanwhile.
+  // The input is compared with the state at the opening or last saving of the dialog, and not with later changes of
+  // others.
   const [object, setObject] = useState(latest);
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [tried, setTried] = useState(false);

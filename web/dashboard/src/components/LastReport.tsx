@@ -11,7 +11,7 @@ const looks = {
   error: { status: 'danger', icon: <ExclamationCircleIcon /> },
 } as const;
 
-/** What a component said last, and when. */
+/** A component's last report, and its time. */
 export function LastReport({ report }: { report: Schema<'Report'> | null | undefined }) {
   const { text, language } = useLanguage();
   if (!report) return <>{text.components.noReport}</>;

@@ -8,11 +8,11 @@ import { masked } from './masked';
 
 interface Props {
   metadata: unknown;
-  /** Where it can be edited: components can, and not what they hold. */
+  /** The place for editing it: components have one, and not their content. */
   of?: { environment: string; object: string; name: string };
 }
 
-/** What is kept with an object besides its properties. */
+/** The metadata of an object besides its properties. */
 export function Metadata({ metadata, of }: Props) {
   const text = useText().components;
   const [editing, setEditing] = useState(false);

@@ -9,7 +9,7 @@ import { isSecret, linkOf } from './components';
 
 interface Inside {
   environment: string;
-  /** What people call the objects of the environment, by id: a value that is an id is a reference. */
+  /** The names of the environment's objects, by id: a value that is an id is a reference. */
   names: Map<string, string>;
   /** Puts values below their names, for where there is little room. */
   stacked?: boolean;
@@ -95,7 +95,7 @@ const titleOf = (object: ObjectModel): string => {
   return name === kind ? kind : `${kind} ${name}`;
 };
 
-/** An object in another one; what is in it is made when it is opened. */
+/** An object in another one; its content is rendered when it is opened. */
 function Nested({ title, object, ...inside }: { title: string; object: ObjectModel } & Inside) {
   const [open, setOpen] = useState(false);
   const id = object['?']?.id;

@@ -1,11 +1,11 @@
-// The objects of an environment as it is deployed, and what is known of them.
+// The objects of a deployed environment, and their data.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
 import { classOf, isBusy, type EnvironmentDetails, type EnvironmentState, type ObjectModel } from '../environments/environments';
 import { walk } from '../environments/objects';
 
-/** What the header of a deployed object says besides its class and its id. */
+/** The header of a deployed object, besides its class and its id. */
 export interface Header {
   id?: string;
   type?: string;
@@ -20,13 +20,13 @@ export const headerOf = (object: ObjectModel): Header => (object['?'] ?? {}) as 
 const clusterClass = 'com.mirantis.docker.kubernetes.KubernetesCluster';
 const gatewaysClass = 'io.burano.Gateways';
 
-/** Gateways without a cluster: of what clusters have, their nodes, routes and certificates. */
+/** Gateways without a cluster: they have the nodes, routes and certificates of clusters. */
 export const standsAlone = (object: ObjectModel | undefined): boolean => object !== undefined && classOf(object) === gatewaysClass;
 
 /** Whether an object is made of nodes, which have a page. */
 export const hasNodes = (object: ObjectModel): boolean => classOf(object) === clusterClass || standsAlone(object);
 
-/** An object with those that hold it, the outermost first. */
+/** An object with its enclosing objects, the outermost first. */
 export interface Found {
   object: ObjectModel;
   owners: ObjectModel[];
@@ -81,7 +81,7 @@ export function endpointsOf(object: ObjectModel): string[] {
   return [...new Set(urls)];
 }
 
-/** What each component reported last, by the component's id. */
+/** Each component's last report, by the component's id. */
 export const lastReportsQuery = (environment: string, details: EnvironmentDetails | undefined) =>
   queryOptions({
     queryKey: ['environments', environment, 'last reports'],

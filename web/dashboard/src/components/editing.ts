@@ -1,4 +1,4 @@
-// The properties of an object as a form to change them in, and what was changed.
+// The properties of an object as a form, and the changes.
 import { queryOptions } from '@tanstack/react-query';
 
 import { partsOf } from '../actions/actions';
@@ -21,7 +21,10 @@ export const propertiesQuery = (type: string) =>
     staleTime: Infinity,
   });
 
-/** Where an object is below the applications, as the API names it: lists by the ids of what they hold. Null where it is not there. */
+/**
+ * The path of an object below the applications, as the API names it: lists by the ids of their items. Null for a
+ * missing object.
+ */
 export function pathOf(within: unknown, id: string): string[] | null {
   if (typeof within !== 'object' || within === null) return null;
   for (const [key, inner] of Object.entries(within)) {
@@ -35,14 +38,17 @@ export function pathOf(within: unknown, id: string): string[] | null {
   return null;
 }
 
-/** The fields of an object: those of its class's schema, else one for each property that it has, filled with what it has. */
+/**
+ * The fields of an object: the fields of its class's schema, else one for each of its properties, filled with its
+ * values.
+ */
 export function editableFields(schema: object | null, object: ObjectModel, words: { hidden: string; unchanged: string }): Field[] {
   const now = object as unknown as Record<string, unknown>;
   const fields = schema ? fieldsOf(schema) : fieldsOf({ properties: guessed(now) });
   return fields.map((field) => (field.name in now ? filled(field, now[field.name], words) : field));
 }
 
-/** What a schema would say of values. */
+/** The presumed schema of values. */
 function guessed(values: Record<string, unknown>): Record<string, object> {
   const typeOf = (value: unknown) => (typeof value === 'number' ? 'number' : typeof value === 'boolean' ? 'boolean' : typeof value === 'string' ? 'string' : 'any');
   return Object.fromEntries(Object.entries(values).filter(([name]) => name !== '?').map(([name, value]) => [name, { type: [typeOf(value), 'null'] }]));
@@ -55,7 +61,7 @@ function filled(field: Field, value: unknown, { hidden, unchanged }: { hidden: s
   return { ...field, kind, initial: textOf(value, kind) };
 }
 
-/** The kind of field that can show a value: what the schema's cannot is JSON. */
+/** The kind of field that can show a value: JSON, if the schema's kind cannot. */
 function fittingKind({ kind, name, choices }: Field, value: unknown): Field['kind'] {
   if (value === null) return kind;
   const isText = typeof value === 'string';
@@ -86,7 +92,7 @@ export interface Edited {
   mistakes: Record<string, Mistake>;
 }
 
-/** The properties that were changed, with their new values. What nobody has touched is not among them. */
+/** The changed properties, with their new values. Untouched ones are not among them. */
 export function changesOf(fields: Field[], typed: Record<string, string>, object: ObjectModel, hidden: string): Edited {
   const edited: Edited = { changes: {}, mistakes: {} };
   const now = object as unknown as Record<string, unknown>;
@@ -112,7 +118,10 @@ function emptied(field: Field): { value: unknown } | { mistake: Mistake } {
   return field.kind === 'text' || field.kind === 'lines' || field.kind === 'secret' ? { value: '' } : { mistake: 'required' };
 }
 
-/** A value with the secrets that its marks stand for: those at the same place of what it was. Undefined where a mark stands for none. */
+/**
+ * A value with the secrets of its marks: the secrets at the same place of the former value. Undefined if a mark has
+ * none.
+ */
 export function unmasked(value: unknown, was: unknown, mark: string): unknown {
   if (value === mark) return typeof was === 'string' ? was : undefined;
   if (typeof value !== 'object' || value === null) return value;

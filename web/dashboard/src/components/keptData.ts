@@ -1,6 +1,6 @@
 // Metadata of components.
 
-/** What somebody has typed as metadata: an object in JSON; null where it is none. */
+/** Typed metadata: an object in JSON; null for other texts. */
 export function metadataOf(typed: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(typed);

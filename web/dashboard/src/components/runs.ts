@@ -1,4 +1,4 @@
-// What an object reported, run by run.
+// An object's reports, run by run.
 import type { Schema } from '../api/client';
 
 type Report = Schema<'Report'>;

@@ -15,11 +15,11 @@ const guess = 29;
 interface Props {
   reports: Report[];
   names: Map<string, string>;
-  /** Stays at the end while lines come, until somebody scrolls up. */
+  /** Stays at the end while lines come, until the user scrolls up. */
   follows?: boolean;
 }
 
-/** The lines of a log. Only those near what is in sight are in the page. */
+/** The lines of a log. Only lines near the visible ones are in the page. */
 export function Lines({ reports, names, follows: following = false }: Props) {
   const { text } = useLanguage();
   const list = useRef<HTMLDivElement>(null);
@@ -58,7 +58,7 @@ function Piece({ lines, names, near }: { lines: Report[]; names: Map<string, str
     const observer = new IntersectionObserver(
       ([entry]) => {
         if (!entry) return;
-        // What leaves keeps its place: as high as it was.
+        // A removed piece keeps its height.
         if (!entry.isIntersecting && element.childElementCount > 0) setHeight(element.offsetHeight);
         setSeen(entry.isIntersecting);
       },

@@ -3,7 +3,7 @@ import { useEffect, useState, type RefObject } from 'react';
 import type { Dependency } from './deployments';
 
 interface Props {
-  /** What the bars of the steps are in: each is an svg with its step's id as data-step, and a rect. */
+  /** The container of the steps' bars: each is an svg with its step's id as data-step, and a rect. */
   within: RefObject<HTMLElement | null>;
   dependencies: Dependency[];
   /** The steps that decided how long all took. */
@@ -16,7 +16,10 @@ interface Line extends Dependency {
   d: string;
 }
 
-/** Lines from where a step ended to the beginning of those that waited for it. They are drawn over the table; its cells say the same in words. */
+/**
+ * Lines from the end of a step to the beginning of its dependents. They are drawn over the table; its cells have the
+ * same in words.
+ */
 export function Links({ within, dependencies, path, active }: Props) {
   const [lines, setLines] = useState<Line[]>([]);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -44,7 +47,7 @@ export function Links({ within, dependencies, path, active }: Props) {
   }, [within, dependencies]);
   const isStrong = (line: Line) =>
     active === '' ? path.has(line.from) && path.has(line.to) && line.decisive : line.from === active || line.to === active;
-  // What is strong is drawn last, over the others.
+  // Strong lines are drawn last, over the others.
   const shown = lines
     .filter((line) => line.decisive || line.from === active || line.to === active)
     .sort((a, b) => Number(isStrong(a)) - Number(isStrong(b)));

@@ -10,13 +10,13 @@ import { everything, filtered, levels, logText, reporters, type Filter, type Lev
 
 interface Props {
   reports: Report[];
-  /** What people call the objects that reports are about, by id. */
+  /** The names of the objects that reports are about, by id. */
   names: Map<string, string>;
   /** The name under which the log is saved. */
   file: string;
 }
 
-/** A log with what one needs to find something in it. */
+/** A log with search and filters. */
 export function ReportLog({ reports, names, file }: Props) {
   const text = useText();
   const words = text.deployments;

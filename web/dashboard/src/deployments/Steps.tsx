@@ -9,7 +9,10 @@ import { useText } from '../text';
 import { criticalPath, dependencies, placed, stepsQuery, type Step } from './deployments';
 import { Links } from './Links';
 
-/** The steps of a deployment on a line of time with what they waited for, growing while they run. names are what people call objects, by id. */
+/**
+ * The steps of a deployment on a line of time with their dependencies, growing while they run. names are the names of
+ * objects, by id.
+ */
 export function Steps({ deployment, running, names }: { deployment: string; running: boolean; names: Map<string, string> }) {
   const text = useText();
   const words = text.deployments;

@@ -1,4 +1,4 @@
-// Two runs side by side: how long their steps took, and what was other in what they deployed.
+// Two runs side by side: the durations of their steps, and the differences of the deployed models.
 import { differencesOf, type Difference } from '../draft/differences';
 import { nameOf, type ObjectModel } from '../environments/environments';
 import { walk } from '../environments/objects';
@@ -13,7 +13,10 @@ export interface ComparedStep {
   after: number | null;
 }
 
-/** The steps of two runs by object and name, those that differ most first. A step that ran more than once counts as a whole. */
+/**
+ * The steps of two runs by object and name, the ones that differ most first. A step that ran more than once counts as
+ * a whole.
+ */
 export function comparedSteps(before: Step[], after: Step[]): ComparedStep[] {
   const rows = new Map<string, ComparedStep>();
   const add = (steps: Step[], side: 'before' | 'after') => {
@@ -32,7 +35,7 @@ export function comparedSteps(before: Step[], after: Step[]): ComparedStep[] {
 
 export type Verdict = 'slower' | 'faster' | 'same' | 'new' | 'gone';
 
-/** What became of a step. Less than a second, or than a tenth of it, is no difference. */
+/** The comparison of a step. Less than a second, or than a tenth of it, is no difference. */
 export function verdict({ before, after }: ComparedStep): Verdict {
   if (before === null) return 'new';
   if (after === null) return 'gone';
@@ -48,7 +51,7 @@ export interface ObjectChange {
   properties: Difference[];
 }
 
-/** What of one description is other in another. */
+/** The differences between two descriptions. */
 export function changesBetween(before: unknown, after: unknown): ObjectChange[] {
   const [old, now] = [objectsOf(before), objectsOf(after)];
   const names = new Map([...old, ...now].map(([id, object]) => [id, nameOf(object)]));

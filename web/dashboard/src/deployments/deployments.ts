@@ -1,4 +1,4 @@
-// Deployments: what the API says of them, and what can be done with them.
+// Deployments, from the API, and their operations.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
@@ -45,7 +45,10 @@ export const recentQuery = (environment: string, limit: number) =>
     refetchInterval: (query) => (query.state.data?.some((one) => !one.finished) ? 3_000 : false),
   });
 
-/** The ids of the steps that decided when the deployment ended: the last one, and before each the one of those that it waited for that ended last. */
+/**
+ * The ids of the steps that decided the end of the deployment: the last one, and before each its dependency that
+ * ended last.
+ */
 export function criticalPath(steps: Step[]): Set<string> {
   const byId = new Map(steps.map((step) => [step.id ?? '', step]));
   const end = (step: Step) => (step.finished ? Date.parse(step.finished) : Infinity);
@@ -54,7 +57,7 @@ export function criticalPath(steps: Step[]): Set<string> {
   for (let step = last(steps); step && !path.has(step.id ?? ''); step = last((step.waits_for ?? []).flatMap((id) => byId.get(id) ?? []))) {
     path.add(step.id ?? '');
   }
-  // Of steps that wait for nothing, such as those of other objects, nothing is known.
+  // The dependencies of steps that wait for nothing, such as of other objects, are unknown.
   return path.size > 1 ? path : new Set();
 }
 
@@ -62,11 +65,11 @@ export interface Dependency {
   /** The ids of two steps: `to` waited for `from`. */
   from: string;
   to: string;
-  /** Of what `to` waited for, `from` ended last: `to` could not begin before. */
+  /** `from` ended last of the dependencies of `to`: `to` could not begin before. */
   decisive: boolean;
 }
 
-/** What waited for what, of the steps that are given. */
+/** The dependencies among the given steps. */
 export function dependencies(steps: Step[]): Dependency[] {
   const byId = new Map(steps.map((step) => [step.id ?? '', step]));
   const end = (id: string) => {

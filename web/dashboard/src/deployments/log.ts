@@ -1,4 +1,4 @@
-// Reports as a log: what of it is shown, and how it is written to a file.
+// Reports as a log: the shown part, and the form in a file.
 import type { Report } from '../api/follow';
 import { parseTime } from '../api/time';
 
@@ -11,7 +11,7 @@ export interface Filter {
   level: Level;
   /** The id of the object that reports are about; '' for all. */
   object: string;
-  /** What stands in text or details, whatever its case. */
+  /** Words of text or details, in any case. */
   words: string;
 }
 
@@ -34,7 +34,7 @@ export function reporters(reports: Report[]): string[] {
   return [...new Set(reports.flatMap((report) => (report.entity_id ? [report.entity_id] : [])))];
 }
 
-/** Reports as lines of text: time in UTC, level, object, what is said. */
+/** Reports as lines of text: time in UTC, level, object, text. */
 export function logText(reports: Report[], names: Map<string, string>): string {
   return reports
     .map((report) => {
@@ -46,7 +46,7 @@ export function logText(reports: Report[], names: Map<string, string>): string {
     .join('');
 }
 
-/** Cuts a list into pieces of a size, so that only those in sight need be made. */
+/** Cuts a list into pieces of a size, so that only visible ones need be rendered. */
 export function pieces<T>(list: T[], size: number): T[][] {
   const cut: T[][] = [];
   for (let from = 0; from < list.length; from += size) cut.push(list.slice(from, from + size));

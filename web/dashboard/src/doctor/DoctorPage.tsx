@@ -9,7 +9,7 @@ import { doctorQuery, worstFirst } from './doctor';
 
 const colour = { ok: 'success', warning: 'warning', failed: 'danger' } as const;
 
-/** How the server's settings and the cloud are, and what mends what is not well: for who operates them. */
+/** The checks of the server's settings and of the cloud, with remedies: for operators. */
 export function DoctorPage() {
   const words = useLanguage().text.doctor;
   const look = useQuery(doctorQuery);

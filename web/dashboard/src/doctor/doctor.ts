@@ -9,7 +9,10 @@ export interface Line {
   remedy?: string;
 }
 
-/** What the server finds of its settings and of the cloud. It takes seconds, so it is asked for once and again only when somebody wants it. */
+/**
+ * The server's checks of its settings and of the cloud. They take seconds, so they are requested once and again only
+ * on demand.
+ */
 export const doctorQuery = queryOptions({
   queryKey: ['doctor'],
   queryFn: async (): Promise<Line[]> => (await answered(api.GET('/burano/v1/doctor'))).lines,
@@ -19,5 +22,5 @@ export const doctorQuery = queryOptions({
 
 const order: Line['state'][] = ['failed', 'warning', 'ok'];
 
-/** The lines with what is bad first; those of one state stay in their order. */
+/** The lines with the worst state first; lines of one state stay in their order. */
 export const worstFirst = (lines: Line[]): Line[] => order.flatMap((state) => lines.filter((line) => line.state === state));

@@ -6,7 +6,7 @@ import { useText } from '../text';
 import { differencesOf, type Difference } from './differences';
 import { DifferenceText } from './DifferenceText';
 
-/** What a draft adds, changes and removes, object by object; of what it changes the former values and those to be. */
+/** A draft's additions, changes and removals, object by object; for changes the former and the new values. */
 export function Changes({ changes }: { changes: Schema<'Change'>[] }) {
   const words = useText().draft;
   const [open, setOpen] = useState(false);
@@ -34,7 +34,7 @@ export function Changes({ changes }: { changes: Schema<'Change'>[] }) {
   );
 }
 
-/** What differs in a property. A secret, whose values are masked alike, does so by being there. */
+/** The differences in a property. A secret, whose values are masked alike, is listed if it differs. */
 function valuesOf({ name, before, after }: NonNullable<Schema<'Change'>['values']>[number], names: Map<string, string>): Difference[] {
   const found = differencesOf(name, before, after, names);
   return found.length > 0 ? found : [{ path: name, before: null, after: null, secret: true }];

@@ -4,7 +4,7 @@ import type { Difference, Leaf } from './differences';
 /** How much of a long text is shown. */
 const most = 1_000;
 
-/** A value that was another: which, what it was and what it is. */
+/** A changed value: its path, its former and its present value. */
 export function DifferenceText({ difference: { path, before, after, secret } }: { difference: Difference }) {
   const text = useText();
   const words = text.draft;

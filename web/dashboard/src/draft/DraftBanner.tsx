@@ -18,7 +18,7 @@ interface Props {
   draft: Draft;
 }
 
-/** Says what the draft would change, and what is wrong with it. */
+/** Shows the draft's changes, and its faults. */
 export function DraftBanner({ environment, user, draft }: Props) {
   const words = useText().draft;
   const client = useQueryClient();

@@ -6,10 +6,13 @@ import { useText } from '../text';
 import { fieldsOf } from './differences';
 import { DifferenceText } from './DifferenceText';
 
-/** How many fields of an object are shown before somebody asks for the others. */
+/** The number of an object's fields that are shown at first. */
 const most = 5;
 
-/** What a draft adds, changes and removes in clusters through Helm releases, object by object; what differs in long ones is folded. */
+/**
+ * A draft's additions, changes and removals in clusters through Helm releases, object by object; long differences are
+ * folded.
+ */
 export function KubernetesChanges({ changes }: { changes: Schema<'KubernetesChange'>[] }) {
   const words = useText().draft;
   const [open, setOpen] = useState(false);

@@ -3,7 +3,7 @@ import { Alert, Content } from '@patternfly/react-core';
 import type { Schema } from '../api/client';
 import { useText } from '../text';
 
-/** What a deployment deletes in the cloud, with all that is on it. */
+/** A deployment's deletions in the cloud, with all their data. */
 export function Losses({ losses }: { losses: Schema<'Loss'>[] }) {
   const words = useText().draft;
   return (

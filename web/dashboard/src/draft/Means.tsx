@@ -1,6 +1,6 @@
 import { Content } from '@patternfly/react-core';
 
-/** What something does besides, and what that costs: sentences of the server. */
+/** Further effects of an operation, and their cost: sentences of the server. */
 export function Means({ means }: { means: string[] }) {
   if (means.length === 0) return null;
   return (

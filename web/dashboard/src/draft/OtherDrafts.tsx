@@ -12,7 +12,7 @@ interface Props {
   draft: Draft | null;
 }
 
-/** Who else holds a draft of the environment; one's own that was begun elsewhere can be taken up. */
+/** Other drafts of the environment; one's own that was begun elsewhere can be taken up. */
 export function OtherDrafts({ environment, user, draft }: Props) {
   const words = useText().draft;
   const open = useQuery(openDraftsQuery(environment));

@@ -1,4 +1,5 @@
-// What differs between two values of a property, as single values with where they stand: nobody has to read JSON.
+// The differences between two values of a property, as single values with their paths: so that users need not read
+// JSON.
 import { isSecret } from '../components/components';
 
 export type Scalar = string | number | boolean;
@@ -7,7 +8,7 @@ export type Scalar = string | number | boolean;
 export type Leaf = Scalar | null | Scalar[];
 
 export interface Difference {
-  /** Where it stands, such as ports[0].protocol. */
+  /** The path, such as ports[0].protocol. */
   path: string;
   before: Leaf;
   after: Leaf;
@@ -17,20 +18,25 @@ export interface Difference {
 
 type Names = Map<string, string>;
 
-/** What is other in the second value. Objects of the environment stand in both as what people call them: they are compared by themselves. */
+/**
+ * The differences of the second value. Objects of the environment are their names in both: they are compared by
+ * themselves.
+ */
 export const differencesOf = (path: string, before: unknown, after: unknown, names: Names = new Map()): Difference[] =>
   between(path, reduced(before, names), reduced(after, names), isSecret(path));
 
-/** What the server says in the place of a secret. */
+/** The server's replacement of a secret. */
 const mark = '*** SANITIZED ***';
 
-/** What is other in a field of an object of Kubernetes. A secret is masked in both values, and so it stands for itself. */
+/**
+ * The differences in a field of an object of Kubernetes. A secret is masked in both values, so the mark is the value.
+ */
 export function fieldsOf({ path, before, after }: { path: string; before?: unknown; after?: unknown }): Difference[] {
   const found = differencesOf(path, before, after).map((one) => ({ ...one, secret: one.secret || one.before === mark || one.after === mark }));
   return found.length > 0 ? found : [{ path, before: null, after: null, secret: true }];
 }
 
-/** The value with objects and their ids as names, and nothing for what is empty. */
+/** The value with objects and their ids as names, and nothing for empty ones. */
 function reduced(value: unknown, names: Names): unknown {
   if (value === undefined || value === '') return null;
   if (typeof value === 'string') return names.get(value) || value;
@@ -63,7 +69,7 @@ const isScalar = (value: unknown): value is Scalar => value !== null && typeof v
 
 const isLeaf = (value: unknown): value is Leaf => value === null || isScalar(value) || (Array.isArray(value) && value.every(isScalar));
 
-/** Of two texts of several lines only those lines that one of them has alone. */
+/** Of two texts of several lines only the lines that one of them has alone. */
 function lines(before: Leaf, after: Leaf): { before: Leaf; after: Leaf } {
   if (typeof before !== 'string' || typeof after !== 'string' || !(before + after).includes('\n')) return { before, after };
   const [was, is] = [before.split('\n'), after.split('\n')];

@@ -4,7 +4,9 @@ import { queryOptions, type QueryClient } from '@tanstack/react-query';
 import { answered, api, ApiError, send, type Schema } from '../api/client';
 import { deploymentsQuery, deploySession, environmentQuery, environmentsQuery, openSession, type ObjectModel } from '../environments/environments';
 
-/** What is known of a draft: an outdated one can be thrown away only, somebody else has deployed since it was begun. */
+/**
+ * The state of a draft: an outdated one can only be discarded, because another deployment has run since it was begun.
+ */
 export interface Draft {
   session: string;
   state: 'opened' | 'outdated';
@@ -21,16 +23,16 @@ export function remember(memory: Memory, user: string, environment: string, sess
   else memory.removeItem(keyOf(user, environment));
 }
 
-/** An open session of an environment, of whoever holds it. */
+/** An open session of an environment, of any holder. */
 export type OpenDraft = Schema<'Draft'>;
 
-/** What the open sessions of an environment say of the draft that is remembered; null where there is none any more. */
+/** The state of the remembered draft among the open sessions of an environment; null if there is none any more. */
 export function draftOf(session: string, open: OpenDraft[]): Draft | null {
   const found = open.find((one) => one.own && one.id === session);
   return found ? { session, state: found.outdated ? 'outdated' : 'opened' } : null;
 }
 
-/** Those of others, and of the same user made elsewhere, such as on the command line. */
+/** Drafts of others, and of the same user made elsewhere, such as on the command line. */
 export const othersThan = (draft: Draft | null, open: OpenDraft[]): OpenDraft[] => open.filter((one) => !one.id || one.id !== draft?.session);
 
 /** Others deploy and open drafts meanwhile. */
@@ -109,11 +111,11 @@ const deleteSession = (environment: string, session: string): Promise<unknown> =
 async function forget(client: QueryClient, user: string, environment: string, session: string): Promise<void> {
   remember(localStorage, user, environment, '');
   client.setQueryData(draftQuery(user, environment).queryKey, null);
-  // What is shown of the draft itself is not asked for again.
+  // The data of the draft itself are not requested again.
   await client.invalidateQueries({ queryKey: environmentsQuery.queryKey, predicate: (query) => !query.queryKey.includes(session) });
 }
 
-/** Deploys the draft, or what is there once more, and returns the id of the deployment. */
+/** Deploys the draft, or the deployed model once more, and returns the id of the deployment. */
 export async function deploy(client: QueryClient, user: string, environment: string): Promise<string> {
   const session = await sessionFor(client, user, environment);
   await deploySession(environment, session);
@@ -121,8 +123,10 @@ export async function deploy(client: QueryClient, user: string, environment: str
   return (await client.fetchQuery({ ...deploymentsQuery(environment), staleTime: 0 }))[0]?.id ?? '';
 }
 
-/** Has what is shown of the draft asked for again. A first answer that is still on its way may be older than the change: it is dropped, which
- * invalidating alone would not do. */
+/**
+ * Requests the shown data of the draft again. An answer in flight may be older than the change: it is dropped, which
+ * invalidating alone would not do.
+ */
 async function changed(client: QueryClient): Promise<void> {
   await client.cancelQueries({ queryKey: environmentsQuery.queryKey });
   await client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
@@ -152,7 +156,10 @@ export async function setMetadata(client: QueryClient, user: string, environment
   await changed(client);
 }
 
-/** Sets properties of an object in the draft, each by itself: what else the object has stays as it is. path leads to it below the applications. */
+/**
+ * Sets properties of an object in the draft, each by itself: the object's other values stay as they are. path leads
+ * to it below the applications.
+ */
 export async function setProperties(
   client: QueryClient,
   user: string,
@@ -191,7 +198,7 @@ export interface Counts {
   removed: number;
 }
 
-/** Counts the applications that a draft adds, changes and removes: what is done to a part of one changes it. */
+/** Counts the applications that a draft adds, changes and removes: a change of a part changes its application. */
 export function countChanges(changes: Schema<'Change'>[]): Counts {
   const whole = /^services\[\d+\]$/;
   const roots = { added: new Set<string>(), changed: new Set<string>(), removed: new Set<string>() };

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useSession } from '../session/session';
 import { draftQuery } from './draft';
 
-/** The draft that the signed-in user has of an environment, and who that is. */
+/** The signed-in user's draft of an environment, and the user. */
 export function useDraft(environment: string) {
   const user = useSession().user?.id ?? '';
   const asked = useQuery(draftQuery(user, environment));

@@ -24,7 +24,7 @@ import { shownState, type Environment } from './environments';
 import { foreignQuery, projectNamesQuery } from './projects';
 import { StateLabel } from './StateLabel';
 
-/** The environments of all projects, to look at: what is done with them is done by their projects' members. */
+/** The environments of all projects, to look at: only their projects' members change them. */
 export function AllEnvironmentsPage() {
   const { text } = useLanguage();
   const words = text.environments;

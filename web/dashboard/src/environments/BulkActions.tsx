@@ -12,7 +12,7 @@ import { deleteEnvironment, environmentsQuery, isBusy, type Environment } from '
 
 type Kind = 'deploy' | 'delete' | 'abandon';
 
-/** What can be done with all environments that are chosen at once. */
+/** The commands for all chosen environments at once. */
 export function BulkActions({ chosen, onDone }: { chosen: Environment[]; onDone: (refused: Refused[]) => void }) {
   const words = useText().environments;
   const client = useQueryClient();

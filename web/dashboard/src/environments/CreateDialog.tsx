@@ -9,7 +9,7 @@ import { createEnvironment, type Environment } from './environments';
 import { NameDialog } from './NameDialog';
 import { defaultNetworks, dualStackNetworks, isIPv6Range } from './networks';
 
-/** Asks for the name of a new environment, and in which region and network its servers are to stand. */
+/** Asks for the name of a new environment, and for the region and network of its servers. */
 export function CreateDialog({ onDone, onClose }: { onDone: (made: Environment) => void; onClose: () => void }) {
   const text = useText();
   const words = text.environments;

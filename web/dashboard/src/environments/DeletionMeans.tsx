@@ -6,7 +6,7 @@ import { Means } from '../draft/Means';
 import { useText } from '../text';
 import { deletionQuery } from './environments';
 
-/** What is lost when environments are deleted, and what becomes of the volumes of their clusters. */
+/** The losses when environments are deleted, and the fate of their clusters' volumes. */
 export function DeletionMeans({ environments }: { environments: string[] }) {
   const words = useText().environments;
   const asked = useQueries({ queries: environments.map((environment) => ({ ...deletionQuery(environment), staleTime: 0 })) });

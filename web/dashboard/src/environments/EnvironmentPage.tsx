@@ -50,7 +50,7 @@ import type { EnvironmentTab } from './tabs';
 
 const TopologyTab = lazy(() => import('../topology/TopologyTab').then((module) => ({ default: module.TopologyTab })));
 
-/** One environment: what is in it, and what was done to it. */
+/** One environment: its content and its history. */
 export function EnvironmentPage() {
   const text = useText();
   const words = text.environments;

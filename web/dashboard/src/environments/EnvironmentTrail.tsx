@@ -6,7 +6,7 @@ import { useText } from '../text';
 import { environmentQuery } from './environments';
 import type { EnvironmentTab } from './tabs';
 
-/** A page on the way, by its link (linkOptions makes one that is checked). */
+/** A page on the trail, by its link (linkOptions makes one that is checked). */
 export interface Stage {
   name: string;
   link: LinkProps;
@@ -14,15 +14,15 @@ export interface Stage {
 
 interface Props {
   environment: string;
-  /** The tab of the environment's page that the way leads back to. */
+  /** The tab of the environment's page to which the trail leads back. */
   tab?: EnvironmentTab;
   /** The pages between the environment's and this one. */
   stages?: Stage[];
-  /** What this page is; left out on the environment's own. */
+  /** The name of this page; omitted on the environment's own. */
   here?: string;
 }
 
-/** The way to a page of an environment. */
+/** The trail to a page of an environment. */
 export function EnvironmentTrail({ environment, tab, stages = [], here }: Props) {
   const { environments: words } = useText();
   const details = useQuery(environmentQuery(environment));

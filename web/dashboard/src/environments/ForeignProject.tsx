@@ -5,7 +5,7 @@ import { useSession } from '../session/session';
 import { useText } from '../text';
 import { projectNamesQuery } from './projects';
 
-/** Says of an environment of another project whose it is: only its members may deploy it. */
+/** Names the project of another project's environment: only its members may deploy it. */
 export function ForeignProject({ project }: { project: string | undefined }) {
   const words = useText().environments;
   const own = useSession().project?.id;

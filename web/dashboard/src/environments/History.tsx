@@ -11,7 +11,7 @@ import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
 import { deploymentsQuery } from './environments';
 
-/** What was done to an environment, and a choice of two runs to compare. */
+/** The runs over an environment, and a choice of two to compare. */
 export function History({ environment }: { environment: string }) {
   const { text } = useLanguage();
   const deployments = useQuery(deploymentsQuery(environment));

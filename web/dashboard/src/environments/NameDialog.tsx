@@ -9,11 +9,11 @@ interface Props<T> {
   title: string;
   action: string;
   initial?: string;
-  /** Does what the dialog is for; its refusal is shown in the dialog. */
+  /** The dialog's operation; its refusal is shown in the dialog. */
   send: (name: string) => Promise<T>;
   onDone: (result: T) => void;
   onClose: () => void;
-  /** Whether one of the further fields has what cannot be sent. */
+  /** Whether one of the further fields has an invalid value. */
   isRefused?: boolean;
   /** Further fields. */
   children?: ReactNode;

@@ -19,5 +19,5 @@ export async function forEach(environments: Environment[], send: (environment: E
   return refused;
 }
 
-/** What a list of names is called in one line. */
+/** A list of names in one line. */
 export const namesOfAll = (environments: Environment[]): string => environments.map((one) => one.name ?? '').join(', ');

@@ -1,4 +1,4 @@
-// Environments: what the API says of them, and what can be done with them.
+// Environments, from the API, and their operations.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
@@ -8,13 +8,13 @@ export type EnvironmentDetails = Schema<'EnvironmentDetails'>;
 export type EnvironmentState = NonNullable<Environment['status']>;
 export type ObjectModel = Schema<'ObjectModel'>;
 
-/** What is said of an environment's state: one that was never deployed is ready for the API, and nothing is there yet for people. */
+/** The shown state of an environment: one that was never deployed is ready for the API, and new for people. */
 export type ShownState = EnvironmentState | 'new';
 
 export const shownState = (environment: Environment | undefined): ShownState | undefined =>
   environment?.status === 'ready' && environment.version === 0 ? 'new' : environment?.status;
 
-/** Tells whether an environment changes by itself: then it is looked at again and again. */
+/** Whether an environment changes by itself: then it is requested again and again. */
 export const isBusy = (environment: Environment | undefined): boolean =>
   environment?.status === 'deploying' || environment?.status === 'deleting';
 
@@ -39,7 +39,7 @@ export const environmentQuery = (environment: string, session?: string) =>
     refetchInterval: (query) => (isBusy(query.state.data) ? whileBusy : false),
   });
 
-/** What a new environment is made with beside its name; without networks it gets one of its own. */
+/** The options of a new environment beside its name; without networks it gets one of its own. */
 export interface Wanted {
   /** '' for Burano's own. */
   region: string;
@@ -61,7 +61,7 @@ export const deleteEnvironment = (environment: string, abandon = false): Promise
     }),
   );
 
-/** What the deletion of an environment costs besides its servers, networks and stacks, in sentences. */
+/** The cost of an environment's deletion besides its servers, networks and stacks, in sentences. */
 export const deletionQuery = (environment: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'deletion'],
@@ -84,7 +84,7 @@ export const deploymentsQuery = (environment: string) =>
       (await answered(api.GET('/v1/environments/{environment}/deployments', { params: { path: { environment } } }))).deployments ?? [],
   });
 
-/** What a draft differs in from what is deployed. */
+/** The differences between a draft and the deployed model. */
 export const previewQuery = (environment: string, session: string) =>
   queryOptions({
     queryKey: ['environments', environment, session, 'preview'],
@@ -97,7 +97,7 @@ export const previewQuery = (environment: string, session: string) =>
 /** The class of an object without version and package. */
 export const classOf = (object: ObjectModel): string => (object['?']?.type ?? '').split(/[/@]/)[0] ?? '';
 
-/** What people call an object: its name, else that of its header, else its class. */
+/** An object's name, else its header's, else its class. */
 export function nameOf(object: ObjectModel): string {
   const own = (object as Record<string, unknown>).name;
   if (typeof own === 'string' && own) return own;

@@ -1,7 +1,7 @@
 // The network of an environment's servers.
 import type { NetworkValue } from '../wizard/cloud';
 
-/** What an environment is created with whose servers stand in a network that is there already. */
+/** The networks of a new environment whose servers are in an existing network. */
 export const defaultNetworks = ([network, subnet]: NetworkValue): Record<string, unknown> => ({
   environment: {
     '?': { id: newId(), type: 'io.murano.resources.ExistingNeutronNetwork' },
@@ -11,7 +11,7 @@ export const defaultNetworks = ([network, subnet]: NetworkValue): Record<string,
   flat: null,
 });
 
-/** What an environment is created with whose own, new network has addresses of IPv6 beside those of IPv4. */
+/** The networks of a new environment whose own, new network has addresses of IPv6 beside IPv4. */
 export const dualStackNetworks = (environment: string, ipv6Cidr: string): Record<string, unknown> => ({
   environment: {
     '?': { id: newId(), type: 'io.murano.resources.CustomNeutronNetwork' },

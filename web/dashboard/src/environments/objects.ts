@@ -3,7 +3,7 @@ import { nameOf, type ObjectModel } from './environments';
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Calls visit for every object with a header in the value, those that hold others first. */
+/** Calls visit for every object with a header in the value, enclosing ones first. */
 export function walk(value: unknown, visit: (object: ObjectModel, owner: ObjectModel | null) => void, owner: ObjectModel | null = null): void {
   if (Array.isArray(value)) {
     for (const element of value) walk(element, visit, owner);
@@ -18,7 +18,7 @@ export function walk(value: unknown, visit: (object: ObjectModel, owner: ObjectM
   }
 }
 
-/** What people call the objects of a model, by their ids. */
+/** The names of a model's objects, by their ids. */
 export function namesOf(model: unknown): Map<string, string> {
   const names = new Map<string, string>();
   walk(model, (object) => names.set(object['?']?.id ?? '', nameOf(object)));

@@ -1,10 +1,10 @@
-// Environments of other projects, for those who may list them.
+// Environments of other projects, for users who may list them.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from '../api/client';
 import { readAllProjects } from '../session/session';
 
-/** The rule of the policy that lets somebody list the environments of all projects. */
+/** The rule of the policy for listing the environments of all projects. */
 export const listsAll = 'list_environments_all_tenants';
 
 /** The environments of all projects, or of one of them. */
@@ -16,7 +16,7 @@ export const foreignQuery = (project: string | undefined) =>
     refetchInterval: 30_000,
   });
 
-/** What projects are called, by their ids. Who may not list them is shown ids. */
+/** The names of projects, by their ids. Users who may not list them see ids. */
 export const projectNamesQuery = queryOptions({
   queryKey: ['projects', 'names'],
   queryFn: () => readAllProjects().then((list) => new Map(list.map((one) => [one.id ?? '', one.name ?? '']))),

@@ -3,7 +3,7 @@ import { Label } from '@patternfly/react-core';
 import { useText } from '../text';
 import type { Severity } from './findings';
 
-/** Says in the list of environments that something in one is not as it should be. */
+/** Marks an environment with findings in the list of environments. */
 export function FindingBadge({ found }: { found: { severity: Severity; count: number } | undefined }) {
   const words = useText().findings;
   if (!found) return null;

@@ -6,7 +6,7 @@ import { showAge, showTime } from '../api/time';
 import { useLanguage } from '../text';
 import { findingsQuery, type Finding } from './findings';
 
-/** What is not as it should be in an environment, or in one of its objects; nothing where all is well. */
+/** The findings of an environment, or of one of its objects; nothing without findings. */
 export function FindingCard({ environment, object }: { environment: string; object?: string }) {
   const { text } = useLanguage();
   const asked = useQuery(findingsQuery(environment));

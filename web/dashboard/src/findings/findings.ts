@@ -1,4 +1,4 @@
-// What is not as it should be in environments, as the server's keepers find it.
+// The findings of environments, from the server's keepers.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, type Schema } from '../api/client';
@@ -13,7 +13,7 @@ export const severities = ['critical', 'warning', 'info'] as const satisfies rea
 /** How often it is asked again: the keepers look about once a minute. */
 const every = 20_000;
 
-/** Those of an environment, the worst first. */
+/** The findings of an environment, the worst first. */
 export const findingsQuery = (environment: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'findings'],
@@ -22,7 +22,7 @@ export const findingsQuery = (environment: string) =>
     refetchInterval: every,
   });
 
-/** Those of all environments of the project. */
+/** The findings of all environments of the project. */
 export const projectFindingsQuery = queryOptions({
   queryKey: ['findings'],
   queryFn: async () => (await answered(api.GET('/burano/v1/findings'))).findings,
@@ -36,7 +36,7 @@ export function counted(findings: readonly Finding[]): Record<Severity, number> 
   return counts;
 }
 
-/** The worst severity among those that want somebody's attention, by environment. */
+/** The worst severity among the findings that need attention, by environment. */
 export function worst(findings: readonly Finding[]): Map<string, { severity: Severity; count: number }> {
   const found = new Map<string, { severity: Severity; count: number }>();
   for (const { environment_id: environment, severity } of findings) {

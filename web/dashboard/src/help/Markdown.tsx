@@ -7,7 +7,7 @@ import gfm from 'remark-gfm';
 
 import { anchorOf, targetOf } from './documents';
 
-/** The plain text of what is rendered. */
+/** The plain text of the rendered nodes. */
 const textOf = (node: ReactNode): string => {
   if (typeof node === 'string' || typeof node === 'number') return String(node);
   if (Array.isArray(node)) return node.map(textOf).join('');

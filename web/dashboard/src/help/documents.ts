@@ -92,7 +92,7 @@ export const anchorOf = (headline: string): string =>
 
 const most = 50;
 
-/** The lines that have all the words, those of titles and headlines first. */
+/** The lines that have all the words, titles and headlines first. */
 export function find(list: Document[], words: string): Found[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) return [];

@@ -1,7 +1,7 @@
 import { answered, api } from '../api/client';
 import { cloudQuery, type Answer } from '../wizard/cloud';
 
-/** Images that the project can use in a region, '' for Burano's own. Those that have a type are marked for forms. */
+/** Images that the project can use in a region, '' for Burano's own. Images with a type are marked for forms. */
 export const imagesQuery = (region: string) => ({ ...cloudQuery('images', region), select: (answer: Answer) => answer.images ?? [] });
 
 /** Marks an image, so that forms offer it. */

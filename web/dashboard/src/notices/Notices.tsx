@@ -9,7 +9,7 @@ import { unwatch, watchedIn } from './watched';
 const Toasts = lazy(() => import('./Toasts').then(({ Toasts }) => ({ default: Toasts })));
 const Said = lazy(() => import('./Toasts').then(({ Said }) => ({ default: Said })));
 
-/** Says that deployments have ended which somebody at this browser has watched. */
+/** Reports the ends of deployments that were watched at this browser. */
 export function Notices() {
   const client = useQueryClient();
   const path = useRouterState({ select: (state) => state.location.pathname });
@@ -19,7 +19,7 @@ export function Notices() {
       if (document.visibilityState !== 'visible') return;
       for (const id of watchedIn(localStorage).filter((each) => !path.endsWith(`/deployments/${each}`))) {
         const one = await endOf(id);
-        if (!one || !watchedIn(localStorage).includes(id)) continue; // another tab has said it
+        if (!one || !watchedIn(localStorage).includes(id)) continue; // another tab has reported it
         unwatch(localStorage, id);
         setEnded((now) => [...now, one]);
         void client.invalidateQueries({ queryKey: ['environments'] });
@@ -31,7 +31,7 @@ export function Notices() {
   const last = ended.at(-1);
   return (
     <>
-      {/* It is there before it says something: what comes with its region is not read out. */}
+      {/* It exists before it has content: content that comes with its region is not read out. */}
       <span aria-live="polite" className="pf-v6-screen-reader">
         <Suspense>{last && <Said one={last} />}</Suspense>
       </span>
@@ -42,7 +42,7 @@ export function Notices() {
   );
 }
 
-/** A deployment that has ended; null while it runs, and for what is gone or cannot be asked now. */
+/** A deployment that has ended; null while it runs, and for one that is gone or cannot be requested now. */
 async function endOf(deployment: string): Promise<Deployment | null> {
   try {
     const one = await answered(api.GET('/burano/v1/deployments/{deployment}', { params: { path: { deployment } } }));

@@ -2,7 +2,7 @@ import { useEffect } from 'react';
 
 import { unwatch, watch } from './watched';
 
-/** Has the end of a deployment said in whatever tab is looked at then, unless it is this one, which shows it anyway. */
+/** Reports the end of a deployment in the visible tab, unless it is this one, which shows it anyway. */
 export function useWatch(deployment: string, running: boolean, ended: boolean): void {
   useEffect(() => {
     if (running) watch(localStorage, deployment);

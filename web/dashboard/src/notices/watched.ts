@@ -1,10 +1,10 @@
-// Which deployments the people at this browser wait for: all its tabs know them, and one of them says that they have ended.
+// The deployments that users at this browser wait for: all its tabs know them, and one of them reports their ends.
 
 type Memory = Pick<Storage, 'getItem' | 'setItem'>;
 
 const key = 'burano.watched';
 
-/** What is forgotten first when somebody watches this many. */
+/** The maximum number of watched deployments; the oldest are dropped. */
 const most = 50;
 
 export function watchedIn(memory: Memory): string[] {

@@ -12,7 +12,7 @@ import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
 import { compare, comparedQuery, type Comparison } from './packages';
 
-/** Packages side by side: those that the address lists, or all of a name. */
+/** Packages side by side: the ones in the address, or all of a name. */
 export function ComparePage() {
   const words = useLanguage().text.packages;
   const { ids, fqn } = useSearch({ from: '/packages/compare' });

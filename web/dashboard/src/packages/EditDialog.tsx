@@ -8,7 +8,7 @@ import { useText } from '../text';
 import { MetadataFields, type Typed } from './MetadataFields';
 import { changePackage, listOf } from './packages';
 
-/** Changes what is said of a package. */
+/** Changes a package's description in the catalog. */
 export function EditDialog({ of, onDone, onClose }: { of: Package; onDone: () => void; onClose: () => void }) {
   const text = useText();
   const words = text.packages;

@@ -5,7 +5,7 @@ import { useId } from 'react';
 import { categoriesQuery } from '../catalog/catalog';
 import { useText } from '../text';
 
-/** What can be said of a package beside its file, as it is typed. */
+/** The typed description of a package beside its file. */
 export interface Typed {
   categories: string[];
   tags: string;

@@ -23,10 +23,10 @@ interface Props {
   onRefused: (error: Error) => void;
 }
 
-/** What the columns are sorted by, where the server sorts by them. */
+/** The columns' sort keys, if the server sorts by them. */
 const sortable = ['name', 'created'] as const;
 
-/** What is shown where there is room for it. */
+/** Columns that are shown on wide pages only. */
 const roomy: TdProps['visibility'] = ['hidden', 'visibleOn2Xl'];
 
 export function PackageTable({ packages, look, onLook, chosen, onChoose, ...row }: Props) {

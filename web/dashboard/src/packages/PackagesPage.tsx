@@ -35,7 +35,7 @@ import { UploadDialog } from './UploadDialog';
 
 type Dialog = { kind: 'upload' } | { kind: 'edit'; of: Package } | { kind: 'delete'; of: Package[] };
 
-/** All packages that the caller may see, to be kept in order. What is looked for stands in the address. */
+/** All packages that the caller may see, for maintenance. The search is part of the address. */
 export function PackagesPage() {
   const words = useText().packages;
   const navigate = useNavigate();
@@ -172,7 +172,7 @@ export function PackagesPage() {
   );
 }
 
-/** Says what was imported: in a long list it may stand anywhere. */
+/** Lists the imported packages, which may be anywhere in a long list. */
 function Imported({ packages, onClose }: { packages: Package[]; onClose: () => void }) {
   const text = useText();
   const words = text.packages;

@@ -17,7 +17,7 @@ interface Chosen {
   error?: Error;
 }
 
-/** Takes one or several packages, says what was wrong with those that the server refuses, and keeps these to be tried again. */
+/** Takes one or several packages, shows the server's reasons for refused ones, and offers these for another try. */
 export function UploadDialog({ onUploaded, onClose }: { onUploaded: (made: Package[]) => void; onClose: () => void }) {
   const text = useText();
   const words = text.packages;
@@ -100,7 +100,7 @@ export function UploadDialog({ onUploaded, onClose }: { onUploaded: (made: Packa
   );
 }
 
-/** What a bundle names, and what of that is still to be dropped. */
+/** The packages of a bundle, and the missing files. */
 function OfBundle({ bundle, files }: { bundle: Bundle; files: string[] }) {
   const words = useText().packages;
   const absent = missing(bundle, files);

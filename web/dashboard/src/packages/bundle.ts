@@ -16,7 +16,7 @@ export const mostBytes = 1 << 20;
 
 export const isBundle = (file: string): boolean => /\.(bundle|json)$/i.test(file);
 
-/** Reads a bundle as Murano writes them, {"Packages": [{"Name": …, "Version": …}]}; null for what is none. */
+/** Reads a bundle in Murano's form, {"Packages": [{"Name": …, "Version": …}]}; null for other texts. */
 export function readBundle(file: string, content: string): Bundle | null {
   let read: unknown;
   try {
@@ -33,14 +33,14 @@ export function readBundle(file: string, content: string): Bundle | null {
   return packages.every((one) => one.name !== '') ? { file, packages } : null;
 }
 
-/** What the file of a package may be called, as in repositories. */
+/** Possible names of a package's file, as in repositories. */
 const filesOf = ({ name, version }: Named): string[] => [...(version ? [`${name}.${version}.zip`] : []), `${name}.zip`];
 
-/** What a bundle names of which there is no file. */
+/** The packages of a bundle without a file. */
 export const missing = (bundle: Bundle, files: string[]): string[] =>
   bundle.packages.filter((one) => !filesOf(one).some((file) => files.includes(file))).map((one) => one.name);
 
-/** Puts files in the order of a bundle, in which packages stand after those that they require; others follow. */
+/** Puts files in the order of a bundle, in which packages come after their required ones; others follow. */
 export function inOrder<T>(bundle: Bundle | null, list: T[], nameOf: (one: T) => string): T[] {
   const names = bundle?.packages.flatMap(filesOf) ?? [];
   const place = (one: T) => (names.includes(nameOf(one)) ? names.indexOf(nameOf(one)) : names.length);

@@ -1,11 +1,11 @@
-// What the address of the packages' list says. It is read before the list is loaded.
+// The address of the packages' list. It is read before the list is loaded.
 
-/** What the server sorts packages by. */
+/** The server's sort keys of packages. */
 export const orders = ['name', 'fqn', 'created'] as const;
 export const types = ['Application', 'Library'] as const;
 export const sizes = [20, 50, 100] as const;
 
-/** What is left out is as usual. */
+/** Omitted parts have their defaults. */
 export interface Look {
   search?: string;
   type?: (typeof types)[number];
@@ -20,7 +20,7 @@ export interface Look {
 
 const one = <T>(list: readonly T[], value: unknown): T | undefined => list.find((item) => item === value);
 
-/** Reads an address; what makes no sense in it is as if it were not there. */
+/** Reads an address; invalid parts are ignored. */
 export function readLook(search: Record<string, unknown>): Look {
   const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
   return {

@@ -1,4 +1,4 @@
-// Packages as those see them who keep the catalog.
+// Packages for maintainers of the catalog.
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { answered, api, plain, send, type Schema } from '../api/client';
@@ -33,7 +33,9 @@ export const packagesQuery = (look: Look) =>
     placeholderData: keepPreviousData,
   });
 
-/** Packages by their ids, or all of a full name that the caller sees: the own project's and those that others have made public. */
+/**
+ * Packages by their ids, or all of a full name that the caller sees: the own project's and public ones of others.
+ */
 export const comparedQuery = ({ ids, fqn }: { ids?: string; fqn?: string }) =>
   queryOptions({
     queryKey: [...packagesKey, 'compared', ids, fqn],
@@ -66,7 +68,7 @@ export const changePackage = (before: Package, after: Changeable): Promise<Packa
 export const deletePackage = (id: string): Promise<unknown> =>
   answered(api.DELETE('/v1/catalog/packages/{id}', { params: { path: { id } }, parseAs: 'text' }));
 
-/** Deletes packages one after another; those that stay are named with the reason. */
+/** Deletes packages one after another; the remaining ones are named with the reason. */
 export async function deletePackages(list: Package[]): Promise<void> {
   const refused: string[] = [];
   for (const item of list) {
@@ -77,7 +79,7 @@ export async function deletePackages(list: Package[]): Promise<void> {
 
 export const downloadOf = (item: Package): string => `/v1/catalog/packages/${encodeURIComponent(item.id ?? '')}/download`;
 
-/** What is said of a package beside its file. */
+/** The description of a package beside its file. */
 export interface Metadata {
   categories: string[];
   tags: string[];
@@ -87,14 +89,14 @@ export interface Metadata {
 
 export async function uploadPackage(file: File, metadata: Metadata): Promise<Package> {
   const form = new FormData();
-  // What is not said is as the package itself says.
+  // Omitted fields have the package's own values.
   const { categories, tags, ...rest } = metadata;
   form.append('__metadata__', JSON.stringify({ ...rest, ...(categories.length > 0 && { categories }), ...(tags.length > 0 && { tags }) }));
   form.append('file', file, file.name);
   return (await send('/v1/catalog/packages', { method: 'POST', body: form })).json() as Promise<Package>;
 }
 
-/** What the server found wrong with a package, one thing a line. */
+/** The server's findings about a package, one a line. */
 export const findings = (message: string): string[] =>
   plain(message)
     .replace(/^Couldn't load package from file: /, '')

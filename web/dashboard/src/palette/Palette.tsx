@@ -17,7 +17,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Leads to whatever is typed: pages, environments, applications, and what can be done. */
+/** Finds pages, environments, applications and commands by typing. */
 export function Palette({ onCreate, onKeyboard, onAbout, onClose }: Props) {
   const text = useText();
   const words = text.palette;

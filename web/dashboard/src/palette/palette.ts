@@ -1,4 +1,4 @@
-// What the command palette offers.
+// The entries of the command palette.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from '../api/client';
@@ -7,12 +7,12 @@ import { searchWords } from '../packages/packages';
 export interface Entry {
   id: string;
   name: string;
-  /** What kind of thing it is, in words. */
+  /** The kind of entry, in words. */
   kind: string;
   run: () => void;
 }
 
-/** How well a name fits what is typed: the lower the better, null when it does not. All words must be in it. */
+/** How well a name fits the input: the lower the better, null when it does not. All words must be in it. */
 export function fit(name: string, typed: string): number | null {
   const lower = name.toLowerCase();
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);

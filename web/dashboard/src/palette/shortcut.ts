@@ -1,6 +1,6 @@
 type Pressed = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey'>;
 
-/** What a key opens. Who types into a field, or is in a dialog, types a question mark. */
+/** The target of a key. In a field or a dialog a question mark is text. */
 export function shortcut({ key, ctrlKey, metaKey, altKey }: Pressed, target: Pick<Element, 'closest'> | null): 'palette' | 'keyboard' | null {
   const inDialog = target?.closest('[role=dialog]');
   if (key.toLowerCase() === 'k' && (ctrlKey || metaKey) && !altKey) return inDialog ? null : 'palette';

@@ -27,7 +27,9 @@ export function fullness({ limit = -1, used = 0 }: Quota): number | null {
 export const severity = (percent: number | null): 'danger' | 'warning' | undefined =>
   percent === null || percent < 80 ? undefined : percent < 100 ? 'warning' : 'danger';
 
-/** Reads typed limits: those that differ from what holds; null when one of them is no whole number from -1. */
+/**
+ * Reads typed limits: the ones that differ from the present ones; null when one of them is no whole number from -1.
+ */
 export function changedLimits(typed: Record<string, string>, now: Record<string, Quota>): Record<string, number> | null {
   const changed: Record<string, number> = {};
   for (const [resource, text] of Object.entries(typed)) {

@@ -7,7 +7,7 @@ import { useFirstText } from '../text';
 import { chooseProject, readProjects, type SignedIn } from './session';
 import { SignInForm } from './SignInForm';
 
-/** What somebody sees who is not signed in. */
+/** The page for users who are not signed in. */
 export function SignIn({ onSignedIn }: { onSignedIn: (session: SignedIn) => void }) {
   const words = useFirstText().session;
   return (
@@ -34,7 +34,7 @@ function Entrance({ title, subtitle, children }: { title: string; subtitle?: str
   );
 }
 
-/** Asks who has no project yet, and may work in several, in which. */
+/** Asks a user with several projects for one. */
 export function ChooseProject({ onChosen }: { onChosen: (session: SignedIn) => void }) {
   const text = useFirstText();
   const projects = useQuery({ queryKey: ['projects'], queryFn: readProjects });

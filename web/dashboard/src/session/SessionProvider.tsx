@@ -8,20 +8,22 @@ import { useFirstText } from '../text';
 import { arrive } from './federation';
 import { readSession, Session, sessionKey, type SignedIn } from './session';
 
-// Who is signed in needs none of them.
+// A signed-in user needs none of them.
 const SignIn = lazy(() => import('./Entrance').then(({ SignIn }) => ({ default: SignIn })));
 const ChooseProject = lazy(() => import('./Entrance').then(({ ChooseProject }) => ({ default: ChooseProject })));
 const SignInAgain = lazy(() => import('./SignInAgain').then(({ SignInAgain }) => ({ default: SignInAgain })));
 
-/** Shows what is inside to whoever is signed in and works in a project, and the sign-in to everybody else. A sign-in that ends later is
- * renewed in a dialog over the page, which stays as it is. */
+/**
+ * Shows its content to users who are signed in and work in a project, and the sign-in to all others. A sign-in that
+ * ends later is renewed in a dialog over the page, which stays as it is.
+ */
 export function SessionProvider({ children }: { children: ReactNode }) {
   const text = useFirstText();
   const client = useQueryClient();
   const [ended, setEnded] = useState(false);
   const asked = useQuery({ queryKey: sessionKey, queryFn: async () => (await arrive()) ?? readSession(), retry: false, staleTime: Infinity });
   const session = asked.data;
-  // Whatever answers that nobody is signed in, on any page, ends the sign-in.
+  // Any answer that no user is signed in, on any page, ends the sign-in.
   useEffect(() => {
     const look = (error: unknown) => {
       if (isSignedOut(error)) setEnded(true);

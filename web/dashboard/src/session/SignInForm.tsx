@@ -20,12 +20,12 @@ import { leave, providersQuery, renew } from './federation';
 import { readSession, signIn, type Credentials, type SignedIn } from './session';
 
 interface Props {
-  /** Who was signed in before; then only the secret is asked for. */
+  /** The former user; then only the secret is asked for. */
   former?: SignedIn | null;
   onSignedIn: (session: SignedIn) => void;
 }
 
-/** Asks who somebody is: by a password or an application credential. */
+/** The sign-in by a password or an application credential. */
 export function SignInForm({ former, onSignedIn }: Props) {
   const text = useFirstText();
   const [byCredential, setByCredential] = useState(Boolean(former?.application_credential));

@@ -13,7 +13,7 @@ export const providersQuery = queryOptions({
   retry: false,
 });
 
-/** What this tab remembers while the browser is elsewhere. */
+/** This tab's data while the browser is elsewhere. */
 interface Journey {
   /** The page to come back to. */
   back: string;
@@ -30,7 +30,7 @@ type Memory = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 /** The ticket of an address's fragment; '' for none. */
 export const ticketOf = (hash: string): string => new URLSearchParams(hash.replace(/^#/, '')).get('ticket') ?? '';
 
-/** Reads what the tab remembers, once. A page to come back to is one of the dashboard's. */
+/** Reads the tab's data, once. The page to return to must be one of the dashboard's. */
 export function comeBack(memory: Memory): Journey {
   const text = memory.getItem(key);
   memory.removeItem(key);
@@ -54,7 +54,7 @@ export async function leave(provider: string, project: string): Promise<void> {
 
 /** Has another tab sign in, so that this page stays as it is; answers once it has. */
 export async function renew(provider: string, project: string, signedIn: () => void): Promise<void> {
-  // A new tab has a copy of what this one remembers at the moment when it is opened.
+  // A new tab has a copy of this one's data at the moment when it is opened.
   sessionStorage.setItem(key, JSON.stringify({ back: '/dashboard/', project, renews: true } satisfies Journey));
   const tab = window.open('', '_blank');
   sessionStorage.removeItem(key);

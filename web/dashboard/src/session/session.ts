@@ -1,4 +1,4 @@
-// Who is signed in.
+// The signed-in user.
 import { createContext, useContext } from 'react';
 
 import { answered, api, type Schema } from '../api/client';
@@ -27,7 +27,7 @@ export const readAllProjects = async (): Promise<Schema<'Project'>[]> => (await 
 
 export const Session = createContext<SignedIn | null>(null);
 
-/** Who is signed in, with a project chosen: pages are shown to nobody else. */
+/** The signed-in user, with a chosen project: pages are shown to no others. */
 export function useSession(): SignedIn {
   const session = useContext(Session);
   if (!session) throw new Error('a page is shown although nobody is signed in');

@@ -3,13 +3,13 @@ import { Td, Th } from '@patternfly/react-table';
 import { useId } from 'react';
 
 interface Props {
-  /** What is chosen, for who does not see the row. */
+  /** The chosen object, for screen readers. */
   label: string;
   isChosen: boolean;
   onChoose: (on: boolean) => void;
 }
 
-/** The cell in which a row is chosen. A table's own checkbox says only "Select row 3", in every language. */
+/** The cell in which a row is chosen. A table's own checkbox is only labelled "Select row 3", in every language. */
 export const ChoiceCell = (props: Props) => (
   <Td className="pf-v6-c-table__check">
     <Choice {...props} />

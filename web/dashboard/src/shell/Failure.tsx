@@ -3,7 +3,7 @@ import { Alert, AlertActionLink, Content } from '@patternfly/react-core';
 import { ApiError } from '../api/client';
 import { useFirstText } from '../text';
 
-/** Says what went wrong, in the server's own words and with the id by which its operator finds the request. */
+/** Shows an error, in the server's own words and with the id by which its operator finds the request. */
 export function Failure({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   const text = useFirstText();
   const requestId = error instanceof ApiError ? error.requestId : '';

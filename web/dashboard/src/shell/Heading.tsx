@@ -5,14 +5,14 @@ import { HelpLink } from '../help/HelpLink';
 
 interface Props {
   title: string;
-  /** What the page is for. */
+  /** The purpose of the page. */
   what?: string;
   /** The document that explains it. */
   help?: string;
   children?: ReactNode;
 }
 
-/** The head of a page: its title, what it is for, and what can be done with it as a whole. */
+/** The head of a page: its title, its purpose, and its commands. */
 export function Heading({ title, what, help, children }: Props) {
   return (
     <PageSection>

@@ -1,7 +1,7 @@
 import { MenuToggle } from '@patternfly/react-core';
 import { Suspense, useState, type ComponentType, type ReactNode } from 'react';
 
-/** The toggle of a menu: its name, and what is shown on it. */
+/** The toggle of a menu: its name, and its content. */
 export interface Look {
   label: string;
   icon?: ReactNode;

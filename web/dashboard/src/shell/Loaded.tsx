@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { useFirstText } from '../text';
 import { Failure } from './Failure';
 
-/** Shows what was asked for once it is there; until then that it comes, or why it does not. */
+/** Shows the requested data once they are there; until then the progress, or the error. */
 export function Loaded<T>({ query, children }: { query: UseQueryResult<T, Error>; children: (data: T) => ReactNode }) {
   const text = useFirstText();
   return (

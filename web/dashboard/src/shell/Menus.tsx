@@ -48,7 +48,7 @@ export function Projects(look: Look) {
   const session = useSession();
   const [open, setOpen] = useState(true);
   const projects = useQuery({ queryKey: ['projects'], queryFn: readProjects, enabled: open });
-  // Everything that is shown belongs to the project: a whole new page is the one safe way to forget it.
+  // All shown data belong to the project: a whole new page is the one safe method to drop them.
   const choose = (id: string) => chooseProject(id).then(() => window.location.assign('/dashboard/'));
   return (
     <Opened look={look} isOpen={open} onOpen={setOpen} onSelect={(_event, id) => void choose(String(id))}>
@@ -126,7 +126,7 @@ export function Account(look: Look) {
   );
 }
 
-/** Documents, keys, and what this is. */
+/** Documents, keys, and information about this program. */
 export function Help({ onShow, ...look }: Look & { onShow: (dialog: 'keyboard' | 'about') => void }) {
   const text = useText();
   const navigate = useNavigate();

@@ -12,7 +12,7 @@ interface Props {
   onTurn: (trail: string | undefined) => void;
 }
 
-/** Turns the pages of a list whose length the server does not tell. */
+/** Turns the pages of a list of unknown length. */
 export function Pager({ trail, next, onTurn }: Props) {
   const { shell } = useText();
   return (

@@ -2,5 +2,5 @@ import { RouterProvider } from '@tanstack/react-router';
 
 import { router } from '../router';
 
-/** All pages, for who is signed in. */
+/** All pages, for signed-in users. */
 export const Pages = () => <RouterProvider router={router} />;

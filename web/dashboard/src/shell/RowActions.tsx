@@ -4,7 +4,7 @@ import { ActionsColumn, type IAction } from '@patternfly/react-table';
 
 import { useText } from '../text';
 
-/** The menu of a row, which says of what for those who hear the page. */
+/** The menu of a row, which names its row for screen readers. */
 export function RowActions({ of, items }: { of: string; items: IAction[] }) {
   const text = useText();
   return (

@@ -35,7 +35,7 @@ const Account = lazy(() => import('./Menus').then(({ Account }) => ({ default: A
 
 const mainId = 'main';
 
-/** The frame of every page: where one is, who one is, and where one can go. */
+/** The frame of every page: the present place, the user, and the navigation. */
 export function Shell() {
   const text = useFirstText();
   const path = useRouterState({ select: (state) => state.location.pathname });

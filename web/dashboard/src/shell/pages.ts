@@ -1,7 +1,7 @@
 import type { SignedIn } from '../session/session';
 import type { FirstTexts } from '../text/en/first';
 
-/** What the navigation leads to, in groups, in its order. */
+/** The entries of the navigation, in groups, in their order. */
 export const groups = [
   {
     name: (text: FirstTexts) => text.shell.browse,
@@ -29,5 +29,5 @@ export const groups = [
   },
 ] as const;
 
-/** Whether the policy lets somebody see a page at all. */
+/** Whether the policy lets the user see a page at all. */
 export const mayOpen = (page: { to: string; rule?: string }, session: SignedIn): boolean => !page.rule || (session.rules ?? []).includes(page.rule);

@@ -1,7 +1,9 @@
 import { useCallback, useEffect, useRef } from 'react';
 
-/** Lets what moves the page wait for the end of a press. Who leaves a field by pressing a button presses it where it is: what the leaving
- * shows would move it away from below the pointer, and the click would be lost. */
+/**
+ * Delays changes of the layout until the end of a press. A user who leaves a field by pressing a button presses it at
+ * its place: errors that appear on leaving would move it away from below the pointer, and the click would be lost.
+ */
 export function useAfterPress(): (act: () => void) => void {
   const pressed = useRef(false);
   const waiting = useRef<(() => void)[]>([]);

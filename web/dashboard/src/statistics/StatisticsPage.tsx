@@ -12,7 +12,7 @@ import { Loaded } from '../shell/Loaded';
 import { useLanguage } from '../text';
 import { failed, instancesQuery, requestsOf, serversQuery, type Server } from './statistics';
 
-/** How long what environments have has been there, and what the servers have answered. */
+/** The ages of environments' objects, and the servers' answered requests. */
 export function StatisticsPage() {
   const words = useLanguage().text.statistics;
   const navigate = useNavigate();

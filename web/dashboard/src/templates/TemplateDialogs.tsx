@@ -17,7 +17,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** What can be done with templates, each with what it asks for. */
+/** The commands for templates, each with its dialog. */
 export function TemplateDialogs({ dialog, onClose }: Props) {
   const text = useText();
   const words = text.templates;
@@ -59,7 +59,7 @@ export function TemplateDialogs({ dialog, onClose }: Props) {
           what={words.deleteWhat}
           action={words.delete}
           send={() => deleteTemplate(id)}
-          // What is renewed is what is shown then: the template itself is gone.
+          // The data of the next page are renewed: the template itself is gone.
           onDone={() => void navigate({ to: '/templates' }).then(renew)}
           onClose={onClose}
         />

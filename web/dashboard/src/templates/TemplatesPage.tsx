@@ -15,7 +15,7 @@ import { TemplateDialogs, type TemplateDialog } from './TemplateDialogs';
 import { templatesQuery } from './templates';
 import { whose } from './whose';
 
-/** Environments to be: those of the project, and public ones of others. */
+/** Templates of environments: the project's, and public ones of others. */
 export function TemplatesPage() {
   const { text, language } = useLanguage();
   const words = text.templates;

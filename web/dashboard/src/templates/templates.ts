@@ -32,8 +32,10 @@ export interface NewTemplate {
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Copies applications with ids of their own, as objects of two environments may not have the same; references among them follow. What
- * an object was deployed as, `?` keeps beside its id, class and name, is left out. */
+/**
+ * Copies applications with new ids, as objects of two environments may not have the same; references among them
+ * follow. Data of the deployment, which `?` has beside its id, class and name, are left out.
+ */
 export function copied(services: ObjectModel[], newId: () => string = () => crypto.randomUUID().replaceAll('-', '')): ObjectModel[] {
   const ids = new Map<string, string>();
   const collect = (value: unknown): void => {
@@ -72,6 +74,6 @@ export const cloneTemplate = (template: string, name: string): Promise<Template>
 export const deleteTemplate = (template: string): Promise<unknown> =>
   answered(api.DELETE('/v1/templates/{template}', { params: { path: { template } }, parseAs: 'text' }));
 
-/** Makes an environment of a template; its applications stand in a draft. */
+/** Makes an environment from a template; its applications are in a draft. */
 export const createFromTemplate = (template: string, name: string): Promise<{ environment_id?: string; session_id?: string }> =>
   answered(api.POST('/v1/templates/{template}/create-environment', { params: { path: { template } }, body: { name } }));

@@ -1,3 +1,3 @@
-/** Whose templates the list's address asks for: those of the own project, or public ones. */
+/** The templates that the list's address asks for: the own project's, or public ones. */
 export const whose = ['own', 'public'] as const;
 export type Whose = (typeof whose)[number];

@@ -5,12 +5,12 @@ import type { Texts } from './en';
 import { first, type FirstTexts } from './en/first';
 
 interface Loads {
-  /** What the first page needs. */
+  /** The texts of the first page. */
   first: () => Promise<FirstTexts>;
   all: () => Promise<Texts>;
 }
 
-/** What is first needed is always there in English; all else is loaded by those who read it. */
+/** The first texts are always loaded in English; all others are loaded on demand. */
 const languages = {
   en: { first: () => Promise.resolve(first), all: once(() => import('./en').then((module) => module.en)) },
   de: { first: once(() => import('./de/first').then((module) => module.first)), all: once(() => import('./de').then((module) => module.de)) },
@@ -18,7 +18,7 @@ const languages = {
 
 export type Language = keyof typeof languages;
 
-/** What each language calls itself. */
+/** Each language's own name. */
 export const languageNames: Record<Language, string> = { en: 'English', de: 'Deutsch' };
 
 const remembered = 'burano.language';
@@ -87,7 +87,7 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
   return choice && <Chosen.Provider value={choice}>{children}</Chosen.Provider>;
 }
 
-/** The texts in the viewer's language. What uses them waits until they are loaded. */
+/** The texts in the viewer's language. Their users wait until they are loaded. */
 export const useText = (): Texts => useLanguage().text;
 
 export function useLanguage(): Choice<Texts> {
@@ -95,7 +95,7 @@ export function useLanguage(): Choice<Texts> {
   return { ...choice, text: use(languages[choice.language].all()) };
 }
 
-/** The texts that are there from the beginning: for what the sign-in and the catalog show. */
+/** The texts that are loaded from the beginning: for the sign-in and the catalog. */
 export const useFirstText = (): FirstTexts => useContext(Chosen).text;
 
 /** The same, with the language and how to choose another. */

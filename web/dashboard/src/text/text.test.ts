@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { de } from './de';
 import { en } from './en';
 
-/** All texts with their paths; functions are called, so that what they make is seen. */
+/** All texts with their paths; functions are called, so that their results are checked. */
 function texts(value: unknown, path: string): [string, unknown][] {
   if (typeof value === 'function') {
     const samples = Array.from({ length: value.length }, () => '3');

@@ -63,7 +63,7 @@ const parts: ComponentFactory = (kind, type) => {
 /** How large a node is drawn. */
 const size = 46;
 
-/** What is left free beside all nodes, on both sides together: as much as names stick out of their nodes. */
+/** The free space beside all nodes, on both sides together: as much as names extend beyond their nodes. */
 const margin = 120;
 
 /** A topology as the visualization takes it. */
@@ -116,7 +116,7 @@ function modelOf({ nodes, edges }: Topology): Model {
 
 interface Props {
   topology: Topology;
-  /** The id of what is chosen; '' for nothing. */
+  /** The id of the chosen object; '' for none. */
   chosen: string;
   onChoose: (id: string) => void;
   /** The name of the file that an export becomes. */

@@ -7,7 +7,7 @@ import { environmentsQuery } from '../environments/environments';
 import { useSession } from '../session/session';
 import { useFirstText } from '../text';
 
-/** Says to who has no environments yet what comes first; once closed it stays away from that project. */
+/** Shows the first steps to users without environments; once closed it stays away from that project. */
 export function FirstVisit() {
   const words = useFirstText().welcome;
   const project = useSession().project?.id ?? '';

@@ -16,7 +16,7 @@ import { Place } from './place';
 
 const route = '/environments/$environment/add/$package' as const;
 
-/** Adds an application to an environment; which step is shown stands in the address. */
+/** Adds an application to an environment; the present step is part of the address. */
 export function AddPage() {
   const text = useText();
   const words = text.wizard;

@@ -22,15 +22,15 @@ interface Props {
   at: number;
   onGo: (step: number) => void;
   action: string;
-  /** What the application is called until somebody types another name. */
+  /** The application's name until the user types another one. */
   suggested: string;
   header?: ReactElement;
-  /** Called with the object that was added to the draft; what it does belongs to the adding. */
+  /** Called with the object that was added to the draft; its work belongs to the adding. */
   onAdded: (model: ObjectModel) => unknown;
   onClose: () => void;
 }
 
-/** Asks for what an application needs, step by step, and adds it to the draft. */
+/** Asks for an application's input, step by step, and adds it to the draft. */
 export function ApplicationWizard({ definition, at, onGo, action, suggested, header, onAdded, onClose }: Props) {
   const text = useText();
   const words = text.wizard;
@@ -60,7 +60,7 @@ export function ApplicationWizard({ definition, at, onGo, action, suggested, hea
     if (!added.current) write(sessionStorage, key, { name: filled.name, values: keepable(evaluation.forms, filled.values) });
   }, [key, filled, evaluation.forms]);
 
-  // What is to be mended first is where one goes on typing.
+  // The focus goes to the first error.
   useEffect(() => {
     if (toFocus) document.getElementById(toFocus.id)?.focus();
   }, [toFocus]);
@@ -83,7 +83,7 @@ export function ApplicationWizard({ definition, at, onGo, action, suggested, hea
   });
   const finish = useMutation({
     mutationFn: async () => {
-      // What comes after the adding may fail, and is tried again without adding a second one.
+      // The work after the adding may fail, and is tried again without adding a second one.
       if (!added.current) {
         const verdict = await judge();
         press(steps.map((step) => step.id));

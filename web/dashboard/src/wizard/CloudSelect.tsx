@@ -1,4 +1,4 @@
-// Fields whose values are chosen from what the cloud has.
+// Fields whose values are chosen from the cloud.
 import { useQuery } from '@tanstack/react-query';
 
 import { Failure } from '../shell/Failure';

@@ -8,7 +8,7 @@ import { LineInput, SecretInput, TextAreaInput, TickInput } from './TypedInput';
 
 interface Props extends InputProps {
   errors: string[];
-  /** What was typed the second time. */
+  /** The second input. */
   repeated: unknown;
   onRepeat: (value: unknown) => void;
 }

@@ -12,10 +12,10 @@ interface Props {
   children: ReactNode;
 }
 
-/** The ids of what describes an input, for its aria-describedby. */
+/** The ids of an input's descriptions, for its aria-describedby. */
 export const describedBy = (id: string): string => `${id}-errors ${id}-description`;
 
-/** A field with its description beside it, below it where the page is narrow, and what is wrong with it. */
+/** A field with its description beside it, below it on narrow pages, and its errors. */
 export function FieldRow({ id, label, title, description, help, isRequired, errors, children }: Props) {
   return (
     <div className="burano-field">

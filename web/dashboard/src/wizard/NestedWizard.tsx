@@ -13,7 +13,7 @@ import { Place } from './place';
 
 interface Props {
   package: string;
-  /** The field that is to refer to what is added. */
+  /** The field that will refer to the added object. */
   at: string;
   onAdded: (id: string) => void;
   onClose: () => void;

@@ -11,7 +11,7 @@ import { cloudQuery } from './cloud';
 import { Place, useAskedRegion } from './place';
 import { demandOf, idsOf, rowsOf } from './quota';
 
-/** What the draft would take of the project's quota with this application in it. */
+/** The draft's share of the project's quota with this application in it. */
 export function QuotaPreview({ model }: { model: ObjectModel }) {
   const words = useText().wizard;
   const { environment } = useContext(Place);
@@ -22,7 +22,7 @@ export function QuotaPreview({ model }: { model: ObjectModel }) {
   const shown = useQuery(shownQuery(environment, draft));
   const deployed = useQuery(environmentQuery(environment));
   if (!quota.data?.quota || !flavors.data?.flavors || !shown.data || !deployed.data) return null;
-  // Servers of what is deployed are in what is used already.
+  // Deployed servers are part of the used quota already.
   const demand = demandOf([shown.data.services, model], flavors.data.flavors, idsOf(deployed.data.services));
   if (demand.instances === 0) return null;
   const rows = rowsOf(quota.data.quota, demand);

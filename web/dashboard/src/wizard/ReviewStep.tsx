@@ -29,7 +29,7 @@ interface Props {
   onGo: (step: number) => void;
 }
 
-/** Everything that was filled in, what is wrong with it, and what it takes. */
+/** The whole input, its errors, and its share of the quota. */
 export function ReviewStep({ steps, state, errors, model, onGo }: Props) {
   const words = useText().wizard;
   const { environment } = useContext(Place);

@@ -7,7 +7,7 @@ import type { InputProps } from './input';
 import { isEmpty, onlyChoice } from './values';
 
 export interface Option {
-  /** What the field gets. */
+  /** The field's value. */
   value: unknown;
   label: string;
   isDisabled?: boolean;
@@ -27,7 +27,8 @@ export function Select({ id, field, value, isWrong, onChange, onLeave, options, 
   useEffect(() => {
     if (isLoading) return;
     if (only && chosen !== keyOf(only.value)) onChange(only.value);
-    // What was kept may have gone since. Choices that the server evaluates may be those of a moment ago: of them it tells itself.
+    // A stored choice may be gone. Choices that the server evaluates may be outdated: the server reports these
+    // itself.
     else if (isLoading === false && !only && chosen !== '' && !isKnown) onChange('');
   });
   return (

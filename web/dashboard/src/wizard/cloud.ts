@@ -1,4 +1,4 @@
-// What can be chosen from in the cloud, and what of it fits a field.
+// The choices from the cloud, and the ones that fit a field.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from '../api/client';
@@ -12,7 +12,7 @@ export type Network = NonNullable<Answer['networks']>[number];
 export type Quota = NonNullable<Answer['quota']>[number];
 export type CloudKind = 'flavors' | 'images' | 'keypairs' | 'networks' | 'availability-zones' | 'quota';
 
-/** What there is of a kind in a region, '' for Burano's own. */
+/** The objects of a kind in a region, '' for Burano's own. */
 export const cloudQuery = (kind: CloudKind, region = '') =>
   queryOptions({
     queryKey: ['cloud', kind, region],
@@ -50,7 +50,7 @@ interface Words {
 
 const parts = ['vcpus', 'ram', 'disk'] as const;
 
-/** Says what is required, in words. */
+/** Describes requirements in words. */
 export function showRequirements({ least, most }: Requirements, words: Words): string[] {
   return parts.flatMap((part) => [
     ...(least[part] === undefined ? [] : [words.atLeast[part](least[part])]),
@@ -58,7 +58,7 @@ export function showRequirements({ least, most }: Requirements, words: Words): s
   ]);
 }
 
-/** What a flavor misses of the requirements. */
+/** The requirements that a flavor does not meet. */
 export function missing(flavor: Flavor, { least, most }: Requirements): Requirements {
   const only = (limits: Limits, breaks: (has: number, limit: number) => boolean): Limits =>
     Object.fromEntries(parts.filter((part) => limits[part] !== undefined && breaks(flavor[part] ?? 0, limits[part])).map((part) => [part, limits[part]]));

@@ -1,4 +1,4 @@
-// The forms of a package: those that it describes, evaluated by the server, else those that its class gives.
+// The forms of a package: its own ones, evaluated by the server, else forms from its class.
 import { queryOptions } from '@tanstack/react-query';
 
 import { answered, api, ApiError } from '../api/client';
@@ -10,7 +10,7 @@ import type { Form, FormError, Values } from './values';
 
 export interface Definition {
   package: string;
-  /** Who knows the forms: the package itself, the schema of its class, or nobody. */
+  /** The source of the forms: the package itself, the schema of its class, or none. */
   source: 'forms' | 'schema' | 'json';
   /** '' where the forms are the package's. */
   className: string;
@@ -54,7 +54,7 @@ async function readSchema(className: string): Promise<ClassSchema | null> {
 /** An id for an object, also where the page came over plain HTTP and the browser has no randomUUID. */
 const freshId = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** Fills the forms in: what they look like now, what is wrong, and the model when nothing is. */
+/** Evaluates the forms: their present look, their errors, and the model without errors. */
 export async function evaluate(definition: Definition, name: string, values: Values, messages: Messages, signal?: AbortSignal): Promise<Evaluation> {
   if (definition.source !== 'forms') {
     const errors = definition.forms.flatMap((form) => check(form, values, messages));

@@ -1,6 +1,6 @@
 import type { Field } from './values';
 
-/** What every input of a field gets. */
+/** The common properties of fields' inputs. */
 export interface InputProps {
   id: string;
   field: Field;

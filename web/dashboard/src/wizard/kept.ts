@@ -1,4 +1,4 @@
-// What was filled in, kept in the browser's tab so that a reload loses nothing but secrets.
+// The input, stored in the browser's tab so that a reload loses nothing but secrets.
 import type { Values } from './values';
 
 export interface Kept {
@@ -8,7 +8,7 @@ export interface Kept {
 
 type Memory = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
-/** The key of a form: nested ones have that of what they are opened from before their own. */
+/** The key of a form: nested ones have the key of their opener before their own. */
 export const keyOf = (environment: string, ...path: string[]): string => ['burano.add', environment, ...path].join('/');
 
 export function read(memory: Memory, key: string): Kept {
@@ -16,7 +16,7 @@ export function read(memory: Memory, key: string): Kept {
     const kept = JSON.parse(memory.getItem(key) ?? '') as Kept;
     if (typeof kept.name === 'string' && typeof kept.values === 'object' && kept.values !== null) return { name: kept.name, values: kept.values };
   } catch {
-    // Nothing was kept, or by another version of the dashboard.
+    // Nothing was stored, or by another version of the dashboard.
   }
   return { name: '', values: {} };
 }

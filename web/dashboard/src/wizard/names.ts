@@ -16,7 +16,7 @@ export const takenQuery = (client: QueryClient, user: string, environment: strin
     refetchOnWindowFocus: false,
   });
 
-/** The name, or with the first number behind it that nobody in the environment has yet: "Hello", "Hello 2". */
+/** The name, or with the first number behind it that is free in the environment: "Hello", "Hello 2". */
 export function freeName(wanted: string, taken: Iterable<string>): string {
   const all = new Set(taken);
   for (let count = 1; ; count++) {

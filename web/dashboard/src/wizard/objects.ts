@@ -44,7 +44,7 @@ export const objectsQuery = (environment: string, session: string | undefined, c
 /** Objects each once: an object may be of several of the classes. */
 export const distinct = (objects: Schema<'Object'>[]): Schema<'Object'>[] => [...new Map(objects.map((one) => [one.id, one])).values()];
 
-/** What people call an object: its name and its class. */
+/** An object's label: its name and its class. */
 export function labelOf({ name, type }: Schema<'Object'>): string {
   const short = type.split('.').pop() ?? type;
   return name ? `${name} (${short})` : short;

@@ -8,7 +8,7 @@ export const Place = createContext<{ environment: string; path: string[] }>({ en
 /** The region that a form names for its fields; '' where it names none. */
 export const FormRegion = createContext('');
 
-/** The region that is asked for what can be chosen: the form's, else the environment's, '' for Burano's own; undefined until it is known. */
+/** The region of choices: the form's, else the environment's, '' for Burano's own; undefined until it is known. */
 export function useAskedRegion(): string | undefined {
   const { environment } = useContext(Place);
   const named = useContext(FormRegion);

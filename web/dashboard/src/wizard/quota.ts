@@ -1,4 +1,4 @@
-// What a draft takes of the project's quota.
+// A draft's share of the project's quota.
 import { walk } from '../environments/objects';
 import type { Flavor, Quota } from './cloud';
 

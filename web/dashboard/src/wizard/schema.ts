@@ -67,7 +67,10 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
   };
 }
 
-/** The form of a class, in the order that it gives, else with what is required first. A class without schema has a single field for everything. */
+/**
+ * The form of a class, in the order of its indexes, else with required fields first. A class without schema has a
+ * single field for everything.
+ */
 export function formOf(schema: ClassSchema | null): Form {
   if (!schema?.properties) {
     return { name: formName, fields: [{ name: '', type: 'json', label: '', required: false, hidden: false, initial: {}, options: { wanted: 'object' } }] };
@@ -85,7 +88,9 @@ export interface Messages {
   badJSON: string;
 }
 
-/** Reads what was typed as JSON: the parsed value, or undefined where it is none. Values that were not typed are as they are. */
+/**
+ * Parses JSON input: the parsed value, or undefined for invalid input. Values that were not typed stay as they are.
+ */
 export function parsed(value: unknown): { value: unknown } | undefined {
   if (typeof value !== 'string') return { value };
   if (value.trim() === '') return { value: null };
@@ -96,7 +101,7 @@ export function parsed(value: unknown): { value: unknown } | undefined {
   }
 }
 
-/** Checks what the schema's simple rules say; the rest the server says of the draft. */
+/** Checks the schema's simple rules; the server checks the rest in the draft. */
 export function check(form: Form, values: Values, messages: Messages): FormError[] {
   const wrong = (field: Field, message: string): FormError[] => [{ form: form.name, field: field.name, message }];
   return form.fields.flatMap((field) => {
@@ -112,7 +117,7 @@ export function check(form: Form, values: Values, messages: Messages): FormError
   });
 }
 
-/** The object that the values make. Properties that nobody has set are left to the class. */
+/** The object of the values. The class sets properties without a value. */
 export function modelOf(form: Form, values: Values, className: string, id: string): ObjectModel {
   const properties: Record<string, unknown> = {};
   for (const field of form.fields) {

@@ -5,7 +5,7 @@ import { useText } from '../text';
 import { evaluate, type Definition, type Evaluation } from './definition';
 import type { Values } from './values';
 
-/** What has been typed a moment ago: it follows when nothing has been typed for that long. */
+/** The input of a moment ago: it follows when there was no typing for that long. */
 function useSettled<T>(value: T, milliseconds: number): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -27,7 +27,7 @@ export function useFilled(definition: Definition, filled: { name: string; values
   });
   return {
     evaluation: asked.data ?? { forms: definition.forms, errors: [], model: null },
-    /** Whether the evaluation is that of what is there now. */
+    /** Whether the evaluation is of the present input. */
     isCurrent: settled === filled && asked.isSuccess && !asked.isPlaceholderData,
     error: asked.error,
   };

@@ -1,5 +1,5 @@
-// Values of forms and the fields they belong to. A value that nobody has set is the field's initial one, which may follow from others:
-// only what was set is kept and sent.
+// Values of forms and their fields. A value that is not set is the field's initial one, which may depend on others:
+// only set values are stored and sent.
 import type { Schema } from '../api/client';
 
 /** json is the one type that the server does not know: for properties of classes that have no simpler type. */
@@ -36,12 +36,12 @@ export function withValue(values: Values, form: string, field: string, value: un
   return { ...values, [form]: { ...values[form], [field]: value } };
 }
 
-/** What may be kept in the browser: no secrets. */
+/** The values that may be stored in the browser: no secrets. */
 export function keepable(forms: Form[], values: Values): Values {
   const kept: Values = {};
   for (const [name, fields] of Object.entries(values)) {
     const form = forms.find((one) => one.name === name);
-    // Until it is known what a field is, it may be a secret.
+    // A field of unknown type may be a secret.
     if (!form) continue;
     kept[name] = Object.fromEntries(
       Object.entries(fields).filter(([key]) => form.fields.some((field) => field.name === key && !field.secret && field.type !== 'password')),
@@ -53,7 +53,7 @@ export function keepable(forms: Form[], values: Values): Values {
 export const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
-/** What is wrong with the repetition of secrets that are to be typed twice. */
+/** Errors of the repetition of secrets that must be typed twice. */
 export function unconfirmed(forms: Form[], values: Values, repeated: Values, message: string): FormError[] {
   return forms.flatMap((form) =>
     visible(form)
@@ -63,7 +63,7 @@ export function unconfirmed(forms: Form[], values: Values, repeated: Values, mes
   );
 }
 
-/** What is wrong with one field. */
+/** The errors of one field. */
 export const errorsOf = (errors: FormError[], form: string, field: string): string[] =>
   errors.filter((error) => error.form === form && error.field === field).map((error) => error.message);
 
@@ -93,19 +93,19 @@ export function stepsOf(forms: Form[], named: boolean, nameTitle: string): Step[
   return steps;
 }
 
-/** The errors that keep one from leaving a step. Those of hidden forms and fields are shown in the review. */
+/** The errors that prevent leaving a step. Errors of hidden forms and fields are shown in the review. */
 export function errorsIn(step: Step, errors: FormError[]): FormError[] {
   return errors.filter(
     (error) => (step.named && error.form === '' && error.field === 'name') || (step.form !== null && error.form === step.form.name && error.form !== ''),
   );
 }
 
-/** The value of what has to be chosen although there is only one thing to choose; undefined where the user has to. */
+/** The value of a required choice with only one possibility; undefined if the user has to choose. */
 export function onlyChoice<T>(field: Field, choices: T[]): T | undefined {
   return field.required && choices.length === 1 ? choices[0] : undefined;
 }
 
-/** The number that was typed, else the text itself, of which the server says what is wrong. */
+/** The typed number, else the text itself, whose error the server reports. */
 export const numberOf = (text: string): number | string | null => {
   const trimmed = text.trim();
   if (trimmed === '') return null;

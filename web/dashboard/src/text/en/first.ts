@@ -1,4 +1,4 @@
-// The texts that everybody needs at once: those of the sign-in, of the frame of all pages and of the catalog.
+// The texts of every first visit: of the sign-in, of the frame of all pages and of the catalog.
 import { catalog } from './catalog';
 import { session } from './session';
 import { shell } from './shell';
