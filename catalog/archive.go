@@ -18,18 +18,18 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Limits of an unpacked package. The upload itself is limited before it is read.
+// What a package may unpack to. An upload itself is limited before it is read.
 const (
 	maxEntries  = 4096
 	maxPath     = 512       // bytes
 	maxFile     = 32 << 20  // bytes
 	maxUnpacked = 128 << 20 // bytes, all files together
-	maxRatio    = 200       // unpacked to packed, for entries larger than freeRatio; deflate's own limit is about 1030
+	maxRatio    = 200       // unpacked to packed, for what is larger than freeRatio; deflate's own limit is about 1030
 	freeRatio   = 1 << 20   // bytes
 )
 
-// ReadZip reads a package from a zip archive, and checks all of it. Nothing is written to disk. A fault of the archive or the manifest has the kind
-// Invalid or, beyond a limit, TooLarge; it names the entry or the key.
+// ReadZip reads a package from a zip archive, and checks all of it. Nothing is written to disk. What is wrong with the archive or the
+// manifest is a fault of kind Invalid or, for what is beyond a limit, of kind TooLarge; it names the entry or the key.
 func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
 	entries, err := readEntries(r, size)
 	if err != nil {
@@ -68,8 +68,8 @@ func checkZip(ctx context.Context, archive []byte, work chartWork) (*Package, er
 	return readPackage(ctx, &packed{size: len(archive), entries: entries}, work)
 }
 
-// readEntries reads the entries of an archive. It refuses entries that do not belong in a package or would unpack to too much. It never unpacks more of a
-// file than the archive claims.
+// readEntries reads what is in an archive, and refuses what is no package's or would unpack to too much: no more of a file is unpacked
+// than the archive claims that it has.
 func readEntries(r io.ReaderAt, size int64) (map[string]*zip.File, error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
@@ -108,7 +108,7 @@ func readEntries(r io.ReaderAt, size int64) (map[string]*zip.File, error) {
 // the package or is no plain file.
 func checkEntry(entry *zip.File) (name string, isFile bool, err error) {
 	name = entry.Name
-	// The file mode's kind bits mark links and devices; a name that ends in '/' is a folder.
+	// The file mode's kind bits tell links and devices; a name that ends in '/' is a folder.
 	mode := entry.Mode()
 	if err := checkName(strings.TrimSuffix(name, "/")); err != nil {
 		return "", false, err

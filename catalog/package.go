@@ -25,7 +25,7 @@ type Package struct {
 	embedded bool
 	held     int // bytes of memory, about
 
-	// The class and form of a Heat template or a Helm chart; "" for MuranoPL.
+	// What is made of a Heat template or a Helm chart; "" for MuranoPL.
 	madeClass, madeForm string
 
 	rules map[string]hot.Rule // of a Heat template's parameters
@@ -87,13 +87,13 @@ func (p *Package) Format() string { return p.manifest.language }
 // CheckLengths refuses texts of the manifest that the catalog does not keep for their length.
 func (p *Package) CheckLengths() error { return p.manifest.checkLengths() }
 
-// CheckTemplate refuses a Heat template with a duplicate parameter, resource, output or condition.
+// CheckTemplate refuses a Heat template in which a parameter, resource, output or condition stands twice.
 func (p *Package) CheckTemplate() error { return p.doubt }
 
-// HOT reports whether the package holds a Heat template and no MuranoPL.
+// HOT tells whether the package holds a Heat template and no MuranoPL.
 func (p *Package) HOT() bool { return p.manifest.hot }
 
-// Embedded reports whether the package came with Burano.
+// Embedded tells whether the package came with Burano.
 func (p *Package) Embedded() bool { return p.embedded }
 
 // Requires maps the names of required packages to version specs as written.
@@ -181,7 +181,7 @@ func (p *Package) File(name string) ([]byte, error) {
 	return p.files.read(name)
 }
 
-// Has reports whether the package has a file of that path.
+// Has tells whether the package has a file of that path.
 func (p *Package) Has(name string) bool {
 	_, there := p.files.length(name)
 	return there
@@ -247,10 +247,10 @@ func readPackage(ctx context.Context, files contents, work chartWork) (*Package,
 	return p, nil
 }
 
-// ofManifest is about the memory for a byte of a manifest, which is stored parsed.
+// ofManifest is about how many bytes of memory are taken for a byte of a manifest, which is kept as it was parsed.
 const ofManifest = 16
 
-// hintOfTop is a hint for a zip that contains the package's folder instead of its content.
+// hintOfTop helps the one who zipped the folder and not what is in it.
 func hintOfTop(files contents) string {
 	for _, name := range files.names() {
 		if dir, file := path.Split(name); file == manifestFile && path.Dir(path.Clean(dir)) == "." {

@@ -96,7 +96,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// simpleKey reports whether a key is written in a path as it is.
+// simpleKey tells that a key is written in a path as it is.
 func simpleKey(key string) bool {
 	for n, r := range key {
 		if r != '_' && !unicode.IsLetter(r) && (n == 0 || r != '-' && !unicode.IsNumber(r)) {

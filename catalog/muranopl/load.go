@@ -11,10 +11,11 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Load makes the objects of a model: the map of its root object. It reports all faults of the model; only without any the root is returned. Objects may
-// refer to each other by id in any order. Properties that a class does not have are dropped, as in Murano.
+// Load makes the objects of a model: the map of its root object. It says everything that is wrong with the model; only when nothing
+// is, the root is returned. Objects may refer to each other by id in any order. Properties that a class does not have are dropped,
+// as Murano does.
 //
-// It runs none of the classes' code; Interpreter.Load makes objects and runs their .init.
+// Nothing of the classes' code is run; Interpreter.Load makes objects and runs their .init.
 func Load(ctx context.Context, classes *Classes, model map[string]any) (*Object, []Problem) {
 	root, _, problems := load(ctx, classes, model)
 	return root, problems
@@ -59,7 +60,7 @@ const (
 	maxNesting = 200    // of objects and other values in each other
 	maxObjects = 20_000 // of one model, with those that defaults make
 
-	maxProblems = 1000 // reported ones
+	maxProblems = 1000 // that are said
 )
 
 // loader makes objects of one model.
@@ -69,7 +70,7 @@ type loader struct {
 	outer    *loader // whose ids are known as well
 	problems []Problem
 
-	spots   map[string]spot    // by id: the place of the object's definition
+	spots   map[string]spot    // by id: where the model says what the object is
 	objects map[string]*loaded // by id
 	pending []*pendingDefaults
 	failed  map[propertyOf]bool // whose value was refused
@@ -81,26 +82,26 @@ type loader struct {
 
 	metas     bool    // objects of meta classes may be made
 	anew      bool    // ids are only names within the model: its objects get ids of their own
-	former    bool    // known objects are compared with their former content
+	former    bool    // objects that are known are gone through for what they had
 	member    *Object // of a tree whose objects are known as well, once they are asked for
 	violation string  // the first problem with a contract, in Murano's words
-	births    []birth // whose .init must run, owned objects first
+	births    []birth // whose .init is to be run, what is owned first
 	made      map[*Object]bool
 }
 
-// birth is a new object, with its definition in the model.
+// birth is an object that was made, with what its model says of it.
 type birth struct {
 	object *Object
 	given  map[string]any
 }
 
-// expense counts the objects of a loader and its nested ones: classes can ask for more objects than there is memory.
+// expense is what a loader and those within it made so far: classes can ask for more objects than there is memory.
 type expense struct {
 	depth, objects int
-	over           bool // further problems are not reported
+	over           bool // more is not said
 }
 
-// spot is the place of an object's definition in the model.
+// spot is a place in the model that says what an object is.
 type spot struct {
 	path  string
 	model map[string]any
@@ -108,13 +109,13 @@ type spot struct {
 
 // loaded is an object that was made, maybe only because something refers to it.
 type loaded struct {
-	object *Object // nil: its class is missing, which was reported
-	placed bool    // is in a property
+	object *Object // nil: its class could not be had, and that was said
+	placed bool    // stands in a property
 	passed bool    // its properties were gone through
 	wanted string  // path of the first reference
 }
 
-// pendingDefaults are an object's properties without a given value.
+// pendingDefaults are an object's properties that nobody gave a value.
 type pendingDefaults struct {
 	object *Object
 	path   string
@@ -301,7 +302,7 @@ func unknownClass(name typeName, err error) string {
 	return fmt.Sprintf("class %s cannot be used: %v", written, err)
 }
 
-// make makes the object of a map at its place. s is the contract that requires it, of class in; nil at the root.
+// make makes the object that a map describes, where it stands. s is the contract that wants it, of class in; nil at the root.
 func (l *loader) make(model map[string]any, owner *Object, path string, s *step, in *Class) *Object {
 	return l.makeWithout(model, owner, path, s, in, nil)
 }
@@ -352,7 +353,7 @@ func (l *loader) makeWithout(model map[string]any, owner *Object, path string, s
 	return object
 }
 
-// birth records the work for a new object when all is loaded.
+// birth notes what is to be done for a new object when all is loaded.
 func (l *loader) birth(object *Object, d definition) {
 	l.made[object] = true
 	if object.interpreter != nil {
@@ -454,7 +455,7 @@ func (l *loader) born(ctx context.Context) error {
 
 func label(p *Property) string { return p.Class.Name + "." + p.Name }
 
-// try gives an Out property the result of its contract for no value, or leaves it without a value.
+// try gives an Out property what its contract makes of nothing, or leaves it without a value.
 func (l *loader) try(object *Object, declared []*Property, path string) {
 	before := len(l.problems)
 	l.assign(object, declared, nil, join(path, declared[0].Name))
@@ -482,7 +483,7 @@ func (l *loader) assign(object *Object, declared []*Property, value any, path st
 		}
 	}
 	if !l.made[object] {
-		return // its present value is valid
+		return // what it has now holds
 	}
 	object.mutex.Lock()
 	object.values[declared[0].Name] = value
@@ -490,7 +491,7 @@ func (l *loader) assign(object *Object, declared []*Property, value any, path st
 	object.notify(declared[0].Name, value)
 }
 
-// defaults evaluates defaults until none is left or none can be evaluated; it reports whether it made progress.
+// defaults evaluates defaults until none is left or none can be evaluated; it tells whether it got any further.
 func (l *loader) defaults(p *pendingDefaults) bool {
 	further := false
 	for again := true; again; {
@@ -533,7 +534,7 @@ func (l *loader) later(again func()) bool {
 // atEnd has something done when all objects are there.
 func (l *loader) atEnd(do func()) { l.ends = append(l.ends, do) }
 
-// finish does the work that was postponed while the model was read.
+// finish does what could not be done while the model was gone through.
 func (l *loader) finish() {
 	for further := true; further; {
 		further = false
@@ -556,15 +557,15 @@ func (l *loader) finish() {
 		}
 	}
 	if len(l.problems) > 0 {
-		return // owners are unknown then
+		return // who owns what is not known then
 	}
 	for n := 0; n < len(l.ends); n++ {
 		l.ends[n]()
 	}
 }
 
-// stuck reports why a default has no value: it waits for others, which wait for it, or for a property that has none. It reports nothing when it waits for
-// a property whose problem is reported already.
+// stuck says why a default has no value: it waits for others, which wait for it, or for a property that has none. Nothing is said
+// when it waits for a property whose problem is said already.
 func (l *loader) stuck(p *pendingDefaults, name string) {
 	declared := p.object.class.Property(name)[0]
 	var circle []string

@@ -1,4 +1,5 @@
-// Package database opens the one database handle that all stores share, migrates each store's tables, and classifies errors of the drivers.
+// Package database opens the one database handle that all stores share, brings each store's tables up to date, and tells
+// what a driver's error means.
 package database
 
 import (
@@ -24,18 +25,18 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 )
 
-// Postgres is the name in gorm.DB.Name over PostgreSQL.
+// Postgres is what gorm.DB.Name answers over PostgreSQL.
 const Postgres = "postgres"
 
 const (
 	// maxConnections is how many connections one server holds to PostgreSQL.
 	maxConnections = 10
-	// maxIdle is how long an unused connection stays open.
+	// maxIdle is how long one that is not used is kept.
 	maxIdle = 5 * time.Minute
-	// connectTimeout is the time limit of one attempt to connect, unless the address sets one.
+	// connectTimeout is how long one attempt to connect may take when the address does not say.
 	connectTimeout = 10 * time.Second
-	// lockPatience is how long a writer waits for the one lock of an SQLite file. SQLite asks for it ten times a second and gives it to the first that
-	// asks, so that beside a process that writes without pause another one, as burano db reseal, may wait for many seconds.
+	// lockPatience is how long a writer waits for the one lock of an SQLite file. SQLite asks for it ten times a second and gives it to whoever
+	// asks first, so that beside a process that writes without pause another one, as burano db reseal, may wait for many seconds.
 	lockPatience = time.Minute
 	// migrationPatience is how long a migration waits for a lock, and how long one of a server that was stopped holds its own.
 	migrationPatience = time.Minute
@@ -66,14 +67,15 @@ func Open(path string) (*gorm.DB, error) {
 	return db, nil
 }
 
-// OpenPostgres opens the PostgreSQL database that a URL or a list of keywords names. The database ends a statement that takes longer than patience, and a
-// transaction that is idle for so long: so a server that was stopped during one does not hold its locks against the others for longer. Each reading
-// statement and each transaction waits twice as long for an unavailable database, as in a restart or a fail-over.
+// OpenPostgres opens the PostgreSQL database that a URL or a list of keywords names. A statement that takes longer than patience,
+// and a transaction that is idle for so long, are ended by the database: so a server that was stopped in the middle of one does
+// not hold its locks against the others for longer. A database that is away, as in a restart or a fail-over, is waited for twice as long
+// with each statement that reads and each transaction.
 func OpenPostgres(ctx context.Context, dsn string, patience time.Duration) (*gorm.DB, error) {
 	return OpenSchema(ctx, dsn, patience, "")
 }
 
-// Application is the application name of connections, unless the address sets one.
+// Application is what connections call themselves, where the address does not say.
 const Application = "burano"
 
 // OpenSchema is OpenPostgres for tables in a schema other than the user's own.
@@ -113,7 +115,8 @@ func OpenSchema(ctx context.Context, dsn string, patience time.Duration, schema 
 	return db, nil
 }
 
-// Schema is the tables of one owner, as numbered SQL files in goose's format. Each owner records the applied files in the table "<owner>_migrations".
+// Schema is the tables of one owner, as numbered SQL files in goose's format. Each owner keeps its own account of those that were
+// applied in the table "<owner>_migrations".
 type Schema struct {
 	Owner string
 	Files fs.FS
@@ -121,9 +124,10 @@ type Schema struct {
 	Scratch []string
 }
 
-// generation is the number of files in one generation: files 1 to 999 are the first, 1000 to 1999 the second. Within a generation files only add, so that
-// an older Burano works with a database that a newer one of its generation has migrated, and the servers of a database can be upgraded one after the
-// other. An incompatible change begins a generation.
+// generation is how many numbers files have of one generation: those from 1 to 999 are the first, those from 1000 to 1999 the second. Within a
+// generation files only add to what is there, so that an older Burano works with a database that a newer one of its generation has brought
+// up to date, and the servers of a database can be upgraded one after the other. What an older one cannot work with begins a
+// generation.
 const generation = 1000
 
 // Migrate applies the files that the database has not seen yet. A database of a newer Burano of the same generation stays as it is; one of
@@ -169,7 +173,8 @@ func (s Schema) migrate(ctx context.Context, db *gorm.DB, up func(context.Contex
 	return nil
 }
 
-// Compatible checks whether a Burano of version want can work with a database of version have (Version): not with a later generation.
+// Compatible tells whether a Burano that knows version want can work with a database that has version have (Version): not with one of a
+// later generation.
 func Compatible(have, want int64) error {
 	if have/generation > want/generation {
 		return fmt.Errorf("the database has version %d, and this Burano knows %d: it was used by a newer one; start that, or restore a backup", have, want)
@@ -177,7 +182,7 @@ func Compatible(have, want int64) error {
 	return nil
 }
 
-// Version returns the number of the last file that the database has seen, 0 for none, and of the last existing one.
+// Version tells the number of the last file that the database has seen, 0 when none, and of the last one that there is.
 func (s Schema) Version(ctx context.Context, db *gorm.DB) (have, want int64, err error) {
 	handle, err := db.DB()
 	if err != nil {
@@ -211,7 +216,7 @@ func patient(ctx context.Context, db *gorm.DB) (handle *sql.DB, release func(), 
 	return own, func() { _ = own.Close() }, nil
 }
 
-// Table is the table of applied files.
+// Table is where it is kept what was applied.
 func (s Schema) Table() string { return s.Owner + "_migrations" }
 
 func (s Schema) provider(db *gorm.DB, handle *sql.DB) (*goose.Provider, error) {
@@ -239,7 +244,7 @@ func (s Schema) versions(ctx context.Context, provider *goose.Provider) (have, w
 	return have, want, err
 }
 
-// IsDuplicate reports whether err is a violation of a unique key.
+// IsDuplicate tells whether err says that a unique key is taken.
 func IsDuplicate(err error) bool {
 	var lite *sqlitedriver.Error
 	if errors.As(err, &lite) {
@@ -250,7 +255,7 @@ func IsDuplicate(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "23505"
 }
 
-// IsNotFound reports whether err means that no row matched.
+// IsNotFound tells whether err says that no row matched.
 func IsNotFound(err error) bool { return errors.Is(err, gorm.ErrRecordNotFound) }
 
 // Like returns a LIKE pattern (with '\' as its escape character) for values that contain text.

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Rough costs in memory of parts of JSON, in bytes. They are of Kubernetes' types, the largest targets of decoding: "{}" in a list of pods becomes more
-// than a KiB.
+// Rough costs in memory of what stands in JSON, in bytes. They are of Kubernetes' types, which are the largest that answers are decoded into: "{}" in a
+// list of pods becomes more than a KiB.
 const (
 	costOfText   = 16
 	costOfObject = 64
@@ -21,8 +21,8 @@ const (
 	maxNesting = 1_000
 )
 
-// JSON is Reader for a source of JSON that is also bounded by its decoded size in memory, roughly: a few bytes of text become a large object. A source
-// that is no JSON is bounded by its bytes alone.
+// JSON is Reader for a source of JSON that is also bounded by the memory that it takes when it is decoded, roughly: a few bytes of text become a large
+// object. What is no JSON is bounded by its bytes alone.
 func JSON(source io.Reader, limit, decoded int64, what string) io.Reader {
 	return &jsonReader{source: Reader(source, limit, what), left: decoded, decoded: decoded, what: what}
 }
@@ -32,7 +32,7 @@ func DecodeJSON(source io.Reader, into any, limit, decoded int64, what string) e
 	return json.NewDecoder(JSON(source, limit, decoded, what)).Decode(into)
 }
 
-// JSONStream is JSON for an endless source, such as a stream of events: its bounds apply to each value.
+// JSONStream is JSON for a source without end, such as a stream of events: its bounds are those of each value.
 func JSONStream(source io.Reader, limit, decoded int64, what string) io.Reader {
 	return &jsonReader{source: source, left: decoded, decoded: decoded, each: limit, what: what}
 }
@@ -40,7 +40,7 @@ func JSONStream(source io.Reader, limit, decoded int64, what string) io.Reader {
 type jsonReader struct {
 	source        io.Reader
 	left, decoded int64
-	each, length  int64 // of a stream: the allowed bytes of each value, and the bytes of the present one
+	each, length  int64 // of a stream: the bytes that each value may have, and those of the present one
 	what          string
 	within        []bool // the lists (true) and objects that are open
 	lists         int    // of them

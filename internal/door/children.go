@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Children run work on strangers' input that cannot be cancelled, or that may end the process: each piece of work in a process of its own, with limits of
-// memory, stack, processor and time. The process is a run of the same program, which calls ServeChild. Children are safe for concurrent use.
+// Children run work on strangers' input that cannot be cancelled, or that may take the process with it: each piece of work in a process of its own, with
+// limits of memory, stack, processor and time. The process is a run of the same program, which calls ServeChild. Children are safe for concurrent use.
 type Children struct {
 	program string
 	places  int
@@ -40,13 +40,13 @@ func NewChildren(program string, places int, limits Limits) *Children {
 
 // Job is a piece of work.
 type Job struct {
-	Kind    string // one of the program's kinds
+	Kind    string // one of those that the program knows
 	Doing   string // for errors, such as "reading the chart"
 	Project string // whose input it is
 	Input   []byte
 }
 
-// Limits are the limits of one piece of work. A zero field has a default: 512 MiB of memory, 10 seconds of a processor, 30 seconds, 16 MiB of a result.
+// Limits are those of one piece of work. A zero field has a default: 512 MiB of memory, 10 seconds of a processor, 30 seconds, 16 MiB of a result.
 type Limits struct {
 	Memory    int64         // bytes
 	Processor time.Duration // whole seconds
@@ -65,7 +65,7 @@ const (
 	refused = 3
 	// exhausted is that of a process that took all its time of a processor.
 	exhausted = 4
-	// maxComplaint is the number of stored bytes of a child's standard error.
+	// maxComplaint is how many bytes are kept of a child's standard error.
 	maxComplaint = 16 << 10
 	// killTime is how long the output of a killed child is waited for.
 	killTime = 5 * time.Second
@@ -164,7 +164,7 @@ func (c *Children) leave(project string) {
 	c.grant()
 }
 
-// grant gives free places to waiting callers: the project with the fewest places comes first.
+// grant gives free places to those who wait: the project with the fewest places comes first.
 func (c *Children) grant() {
 	for {
 		taken, next := 0, -1

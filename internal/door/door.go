@@ -27,7 +27,7 @@ func IsExceeded(err error) bool {
 	return errors.As(err, &exceeded)
 }
 
-// ReadAll reads a source to its end, at most limit bytes of it. A source with more bytes is an *Exceeded error with the name what.
+// ReadAll reads a source to its end, at most limit bytes of it. A source with more bytes is an *Exceeded error that names it as what.
 func ReadAll(source io.Reader, limit int64, what string) ([]byte, error) {
 	return io.ReadAll(Reader(source, limit, what))
 }
@@ -56,7 +56,7 @@ func (r *reader) Read(into []byte) (int, error) {
 	if len(into) == 0 {
 		return 0, nil
 	}
-	// One byte more than the rest distinguishes a source of exactly limit bytes from a larger one.
+	// One byte more than what is left tells a source of exactly limit bytes from a larger one.
 	if int64(len(into)) > r.left+1 {
 		into = into[:r.left+1]
 	}
@@ -111,10 +111,10 @@ func (b *Buffer) Write(more []byte) (int, error) {
 // Err returns the *Exceeded error of a buffer that was written beyond its limit.
 func (b *Buffer) Err() error { return b.err }
 
-// Bytes returns the stored bytes. They are the buffer's own.
+// Bytes returns the bytes that were kept. They are the buffer's own.
 func (b *Buffer) Bytes() []byte { return b.kept }
 
-// String returns the stored bytes, as text.
+// String returns the bytes that were kept, as text.
 func (b *Buffer) String() string { return string(b.kept) }
 
 // Cut returns the beginning of a text, of at most so many bytes and at the end of a character, with … after it where more followed: for logs.

@@ -1,5 +1,5 @@
-// Package api is Burano over HTTP: Murano's REST API v1 as its clients know it, and Burano's own API below /burano/v1. Handlers are thin; the work is the
-// orchestrator's and the catalog's.
+// Package api is Burano over HTTP: Murano's REST API v1 as its clients know it, and what Murano does not have below /burano/v1.
+// Handlers are thin; what they do is the orchestrator's and the catalog's.
 package api
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// Config has the dependencies of the API.
+// Config is what the API answers with.
 type Config struct {
 	Orchestrator *orchestrator.Service
 	Catalog      *catalog.Service
@@ -37,32 +37,32 @@ type Config struct {
 	Auth echo.MiddlewareFunc
 	// Known reports whether Auth would let a request in without asking Keystone; nil: of none.
 	Known func(*http.Request) bool
-	// Memory accounts for the memory of requests; nil: none is counted.
+	// Memory accounts for what requests hold; nil: nothing does.
 	Memory *gate.Memory
-	// SignIn signs browsers in; nil: browsers cannot sign in.
+	// SignIn signs browsers in; nil: nobody does.
 	SignIn *auth.Authenticator
-	// Policy decides about rights; nil is Murano's rules.
+	// Policy says who may do what; nil stands for Murano's rules.
 	Policy *policy.Policy
 	// Keystone is where callers get a token; it is named in 401 answers.
 	Keystone string
-	// Access gives users access to clusters; nil: none.
+	// Access lets users into clusters; nil: nobody is.
 	Access *Access
-	// Cluster describes a cluster of an environment (native.ClusterStatus), after a check of the caller. nil: clusters are not asked.
+	// Cluster describes a cluster of an environment (native.ClusterStatus); who may ask is checked before. nil: clusters are not asked.
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
-	// UpgradePlan returns the plan of a cluster's upgrade to an image (native.PlanUpgrade), and PauseUpgrade pauses one, after a check of the caller. nil:
-	// there are no upgrades.
+	// UpgradePlan asks what the upgrade of a cluster to an image would do (native.PlanUpgrade), and PauseUpgrade has one pause; who may is checked
+	// before. nil: there are no upgrades.
 	UpgradePlan  func(clusterID, image string) engine.Question
 	PauseUpgrade func(ctx context.Context, environmentID, objectID string) error
-	// Traffic samples the counters of a cluster's gateways (native.Traffic), after a check of the caller. nil: clusters are not asked.
+	// Traffic samples what the gateways of a cluster count (native.Traffic); who may ask is checked before. nil: clusters are not asked.
 	Traffic func(ctx context.Context, environmentID, objectID string) (any, error)
-	// Clusters reads the workloads of clusters; nil: clusters are not asked.
+	// Clusters reads what runs in clusters; nil: clusters are not asked.
 	Clusters Clusters
-	// Snapshots stores snapshots of clusters, TakeSnapshot takes one, after a check of the caller, and SnapshotLoss describes the loss by a restore. nil:
-	// there are none.
+	// Snapshots keeps snapshots of clusters, TakeSnapshot takes one, after it was checked who asks, and SnapshotLoss says what a restore takes
+	// away. nil: there are none.
 	Snapshots    SnapshotStore
 	TakeSnapshot func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
 	SnapshotLoss func(store.Snapshot) string
-	// Choices lists a caller's choices in the cloud (openstack.Service); nil: the cloud is not asked.
+	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
 	// MarkImage marks an image for forms (openstack.Service), nil takes the mark away; AllProjects lists the projects of the cloud. nil: the
 	// cloud is not asked.
@@ -70,27 +70,27 @@ type Config struct {
 	AllProjects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
 	// Projects keeps which projects let Burano work in them with a role of its own; nil: the cloud is not asked.
 	Projects *orchestrator.ProjectRoles
-	// Examine checks the server's settings and the cloud, as burano doctor does; nil: no checks.
+	// Examine looks at the server's settings and at the cloud, as burano doctor does; nil: nobody does.
 	Examine func(ctx context.Context) []doctor.Line
 	// Quotas keep how much projects may have.
 	Quotas []QuotaStore
-	// Applied stores the projects' objects under labels.
+	// Applied keeps what projects have under labels.
 	Applied AppliedStore
-	// Checks are the checks of /readyz.
+	// Checks are what /readyz asks.
 	Checks []Check
 	Limits Limits
-	// Running records the running work, for the server's next start, and knows refused requests; nil: nothing is recorded.
+	// Running notes what runs, for the server's next start, and knows the requests that are refused; nil: nothing does.
 	Running *blackbox.Box
-	// Metrics registers the API's metrics; nil: none.
+	// Metrics is where the API counts; nil when nobody looks.
 	Metrics *prometheus.Registry
 	// MetricsElsewhere: Metrics are shown by another listener, and not at /metrics.
 	MetricsElsewhere bool
 	// Stopping ends when the server is to stop: streams end then. nil: they end with their clients or subjects only.
 	Stopping context.Context
-	// Audit records actions; nil: none. AuditRows lists them; nil: nothing is stored.
+	// Audit accounts for what was done; nil: nothing does. AuditRows lists it; nil: nothing is kept.
 	Audit     *audit.Log
 	AuditRows AuditRows
-	// Address returns the address of a request's client; nil: the other end of its connection.
+	// Address tells where a request comes from; nil: from the other end of its connection.
 	Address echo.IPExtractor
 	// Logger should be over requestid.LogHandler.
 	Logger *slog.Logger
@@ -100,7 +100,7 @@ type Config struct {
 const timeForm = "2006-01-02T15:04:05"
 
 func stamp(t time.Time) string {
-	return string(t.UTC().AppendFormat(make([]byte, 0, len(time.RFC3339)), time.RFC3339)[:len(timeForm)]) // the fastest of Go's formats, without its zone
+	return string(t.UTC().AppendFormat(make([]byte, 0, len(time.RFC3339)), time.RFC3339)[:len(timeForm)]) // what Go writes fastest, without its zone
 }
 
 // stampOrNil is for times that may not be yet.
@@ -116,7 +116,7 @@ const sessionHeader = "X-Configuration-Session"
 
 func sessionOf(c echo.Context) string { return c.Request().Header.Get(sessionHeader) }
 
-// calling returns the context of a request, and its caller.
+// calling is the context of a request, and who calls.
 func calling(c echo.Context) (context.Context, identity.Caller) {
 	ctx := c.Request().Context()
 	return ctx, identity.From(ctx)
@@ -224,7 +224,7 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// blob answers bytes, with their number: without it an answer longer than a buffer is sent in chunks.
+// blob answers with bytes, and with their number: without it what is longer than a buffer is sent in chunks.
 func blob(c echo.Context, mediaType string, content []byte) error {
 	if err := holds(c, int64(len(content))); err != nil {
 		return err
@@ -244,7 +244,7 @@ func answer(c echo.Context, value any) error {
 	return c.JSON(http.StatusOK, value)
 }
 
-// writeOver answers the posted object, with made's fields over its own: Murano does so after creations.
+// writeOver answers with what was posted and, in the place of its own fields, those of made: Murano does so where something is made.
 func writeOver(c echo.Context, posted map[string]any, made any) error {
 	text, err := json.Marshal(made)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/burano/burano/web/gate"
 )
 
-// crowd separates requests from each other. A request is in one place at a time: of strangers while the caller is unknown; of senders of bodies; of
-// requests in work, or of streams; and, from the first byte of its answer on, of readers. So a slow sender or reader takes no place from a request in
-// work, and in each kind a project, or a stranger's address, leaves places to others.
+// crowd keeps requests out of each other's way. A request is in one place at a time: of strangers while it is not known who calls; of those that send
+// their body; of those that are worked on, or of streams; and, from the first byte of its answer on, of those that read it. So whoever sends or reads
+// slowly takes no place from who is worked for, and in each kind a project, or a stranger's address, leaves places to others.
 type crowd struct {
 	unknown, reading, requests, streams, sending *gate.Places
 
@@ -40,16 +40,16 @@ func newCrowd(config Config) *crowd {
 }
 
 const (
-	// strangersTime is the time limit for the body of an unknown caller.
+	// strangersTime is how long the body of who is not known may take.
 	strangersTime = 10 * time.Second
-	// fullTime is how long all places must be taken, or memory short, before the server is not ready.
+	// fullTime is for how long all places are taken, or memory is short, before the server says that it is not ready.
 	fullTime = 5 * time.Second
 )
 
-// keyRead is the key in a request's context for a read body.
+// keyRead is where the context of a request says that its body was read.
 const keyRead = "read"
 
-// checks report when the server has no room.
+// checks say when the server has no room.
 func (w *crowd) checks() []Check {
 	return []Check{
 		{Name: "requests", Check: func(context.Context) error {
@@ -77,7 +77,7 @@ func (w *crowd) stranger(c echo.Context) (leave func(), err error) {
 	return leave, nil
 }
 
-// network is the unit in which strangers' addresses are counted: a holder of an IPv6 address has its whole network.
+// network is an address as strangers are counted by: who has one of IPv6 has its whole network.
 func network(address string) string {
 	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Unmap().Is6() {
 		return netip.PrefixFrom(parsed.WithZone(""), 64).Masked().String()
@@ -85,10 +85,10 @@ func network(address string) string {
 	return address
 }
 
-// alwaysAnswered are the paths that take no place: they cost nothing, and monitoring is answered when the server is busy.
+// alwaysAnswered are the paths that take no place: they cost nothing, and whoever watches the server is answered when it is busy.
 var alwaysAnswered = map[string]bool{"/healthz": true, "/readyz": true}
 
-// strangers answers requests without authentication: their small body is read first, and then they have a place.
+// strangers answers requests for which nobody is asked who calls: their small body is read first, and then they have a place.
 func (w *crowd) strangers(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if alwaysAnswered[c.Request().URL.Path] {
@@ -97,7 +97,7 @@ func (w *crowd) strangers(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := fetch(c, maxProof+1, nil); err != nil {
 			return err
 		}
-		// The work may take longer than the body; tests' recorders have no deadlines.
+		// What comes of it may take longer than the body; tests' recorders know no deadline.
 		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(w.time))
 		leave, err := w.stranger(c)
 		if err != nil {
@@ -204,8 +204,8 @@ func writeNoMemory(c echo.Context, no *gate.NoMemory) error {
 	return (&refusal{status: http.StatusTooManyRequests, explanation: text}).write(c)
 }
 
-// fetch reads the beginning of a request's body, which is all of it unless it exceeds every limit: handlers find it in memory, and an interruption's error
-// at their read.
+// fetch reads the beginning of a request's body, which is all of it unless it is longer than anything takes: handlers find it in memory, and what
+// broke it off, where they read it.
 func fetch(c echo.Context, most int, account *gate.Account) error {
 	request := c.Request()
 	if request.ContentLength == 0 || request.Body == http.NoBody {

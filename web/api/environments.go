@@ -170,7 +170,7 @@ func (h environmentHandlers) delete(c echo.Context) error {
 	return empty(c)
 }
 
-// lastStatusesJSON has an application's last report by its id; null without one.
+// lastStatusesJSON has by the id of an application what it reported last; null for one that never did.
 type lastStatusesJSON struct {
 	Last map[string]*reportJSON `json:"lastStatuses"`
 }
@@ -281,7 +281,7 @@ func (h environmentHandlers) getServices(c echo.Context, path []string) (any, er
 	return h.orchestrator.Services(ctx, caller, c.Param("environment"), sessionOf(c), path)
 }
 
-// validate reports whether a draft must be refused that could not be deployed, which Murano does not have.
+// validate tells whether a draft is to be refused that could not be deployed, which Murano has not.
 func validate(c echo.Context) bool { return strings.EqualFold(c.QueryParam("validate"), "true") }
 
 func (h environmentHandlers) addServices(c echo.Context, path []string, value any) error {

@@ -17,7 +17,7 @@ type machines struct {
 	environment, tokens string
 }
 
-// withMachines has a cluster c1, whose action adds a machine, or throws if its name asks for it.
+// withMachines has a cluster c1, whose action takes a machine, or throws where its name says so.
 func withMachines(s *server) machines {
 	var archive bytes.Buffer
 	require.NoError(s.t, catalog.WriteZip(&archive, fstest.MapFS{
@@ -62,7 +62,7 @@ func (m machines) token(body any) (id, text string) {
 	return field(made, "id").(string), field(made, "token").(string)
 }
 
-// with makes a call as a machine that has nothing but its token, and returns the answer's message.
+// with calls as a machine that has nothing but its token, and says what the answer's message is.
 func (m machines) with(token, method, path string, body any) (code int, answer map[string]any, said string) {
 	m.t.Helper()
 	var text []byte

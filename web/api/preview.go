@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 )
 
-// previewHandlers answer the effects of a deployment, or of a deletion.
+// previewHandlers answer what a deployment, or a deletion, would do.
 type previewHandlers struct {
 	orchestrator *orchestrator.Service
 	values       int // that a body may have
@@ -47,18 +47,18 @@ type changeJSON struct {
 	Type       string      `json:"type"`
 	Name       string      `json:"name"`
 	Path       string      `json:"path"`
-	Properties []string    `json:"properties"` // the changed properties of a changed object
+	Properties []string    `json:"properties"` // of a changed object: those that are other than they were
 	Values     []valueJSON `json:"values"`
 }
 
-// valueJSON is such a property with its present and its next value.
+// valueJSON is such a property with what it was and what it would be.
 type valueJSON struct {
 	Name   string `json:"name"`
 	Before any    `json:"before"`
 	After  any    `json:"after"`
 }
 
-// lossJSON is an object in the cloud that a deployment would delete.
+// lossJSON is what a deployment would delete in the cloud.
 type lossJSON struct {
 	Kind     string `json:"kind"` // server, volume or stack
 	ObjectID string `json:"object_id"`
@@ -78,7 +78,7 @@ type kubernetesJSON struct {
 	More      int         `json:"more"`   // of them, besides
 }
 
-// fieldJSON is a part of such an object with its present and its next value.
+// fieldJSON is a part of such an object with what it is and what it would be.
 type fieldJSON struct {
 	Path   string `json:"path"`
 	Before any    `json:"before"`
@@ -104,7 +104,7 @@ type consentJSON struct {
 	Message  string `json:"message"`
 }
 
-// previewJSON is the plan of a deployment.
+// previewJSON is what a deployment would do.
 type previewJSON struct {
 	Changes    []changeJSON     `json:"changes"`
 	Means      []string         `json:"means"`
@@ -139,7 +139,7 @@ func previewOf(preview orchestrator.Preview) previewJSON {
 	return previewJSON{changesOf(preview.Changes), append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems), consents}
 }
 
-// preview answers the plan of a session's deployment.
+// preview answers what the deployment of a session would do.
 func (h previewHandlers) preview(c echo.Context) error {
 	ctx, caller := calling(c)
 	preview, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
@@ -149,7 +149,7 @@ func (h previewHandlers) preview(c echo.Context) error {
 	return c.JSON(http.StatusOK, previewOf(preview))
 }
 
-// previewNew answers the plan of a new environment's deployment.
+// previewNew answers what the deployment of an environment would do that is not there.
 func (h previewHandlers) previewNew(c echo.Context) error {
 	fields, err := object(c)
 	if err != nil {
@@ -183,7 +183,7 @@ func (h previewHandlers) template(c echo.Context) error {
 	}{changed})
 }
 
-// deletion answers the cost of an environment's deletion.
+// deletion answers what the deletion of an environment would cost.
 func (h previewHandlers) deletion(c echo.Context) error {
 	ctx, caller := calling(c)
 	means, err := h.orchestrator.Deletion(ctx, caller, c.Param("environment"))

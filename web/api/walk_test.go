@@ -22,11 +22,11 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// possessions are the ids of a project's objects, by the name of the path parameter that takes them. A route with a parameter that is not here fails the
-// walk: give it an object of the project, or a public name.
+// possessions are the ids of what a project has, by the name of the path parameter that takes them. A route with a parameter that is
+// not here fails the walk: give it a thing of the project, or a name that is everybody's.
 type possessions map[string]string
 
-// populate gives the caller's project one of everything. The names of its objects contain the mark.
+// populate gives the caller's project one of everything. What it calls its things holds the mark.
 func (s *server) populate(token, mark string) possessions {
 	id := field(s.call(token, "", "POST", "/v1/environments", map[string]any{"name": mark + "-environment"}, 200), "id").(string)
 	session := field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
@@ -73,7 +73,7 @@ func (s *server) everybodys() map[string]string {
 	return map[string]string{"state": "1", "category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "image": "any", "label": "any", "namespace": "default", "pod": "web", "workload": "web", "node": "murano-kube-2"}
 }
 
-// parameters lists the parameters of a route; the ones called "id" by their kind, and "*" by the part before it.
+// parameters lists the parameters of a route; those that are called "id" by what they are, and "*" with what it is below.
 func parameters(route *echo.Route) []string {
 	var names []string
 	segments := strings.Split(route.Path, "/")
@@ -148,7 +148,7 @@ func (s *server) visit(route *echo.Route, values map[string]string, token, sessi
 	return recorder
 }
 
-// walked are the registered routes, without the routes for unknown callers.
+// walked are the registered routes, without those that are open to who is not known.
 func (s *server) walked() []*echo.Route {
 	routes := slices.DeleteFunc(s.echo.Routes(), func(r *echo.Route) bool { return r.Method == echo.RouteNotFound || anonymous(r.Method, r.Path) })
 	require.Greater(s.t, len(routes), 30)
@@ -194,7 +194,7 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 	before := picture()
 	for i, route := range s.walked() {
 		name := route.Method + " " + route.Path
-		var ids []string // parameters that take a project's objects
+		var ids []string // parameters that take what belongs to a project
 		for _, parameter := range parameters(route) {
 			if _, isOwned := theirs[parameter]; isOwned {
 				ids = append(ids, parameter)
@@ -202,7 +202,7 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 		}
 		refused := []int{403, 404}
 		if len(ids) == 0 {
-			refused = nil // objects of the caller's own project, and public ones
+			refused = nil // what the caller's own project, or everybody, may see
 		}
 		check := func(recorder *httptest.ResponseRecorder, what string, statuses []int) {
 			t.Helper()
@@ -251,7 +251,7 @@ func (s *server) renewed(token string, own possessions, mark string) possessions
 
 // TestAReaderWritesNothing walks with the ids of the reader's own project.
 func TestAReaderWritesNothing(t *testing.T) {
-	// Routes that give rights need more than reading; routes that change nothing, or only the caller's own session, are open.
+	// What gives rights is not only read; and what changes nothing, or only the caller's own session, is open.
 	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/projects", "GET /burano/v1/doctor", "GET /v1/environments/:environment/actions/:task",
 		"GET /burano/v1/snapshots/:snapshot/content"}
 	opened := []string{"POST /burano/v1/forms/:package", "PUT /burano/v1/session/project"}
@@ -284,7 +284,7 @@ func TestAMemberMayWhatThePolicyGivesThem(t *testing.T) {
 				require.Equal(t, 403, recorder.Code, "%s", recorder.Body)
 				return
 			}
-			// The body does not always fit the route, nor does the state of the environment.
+			// What is sent is not always what the route wants, nor the environment in the state that it wants.
 			require.Contains(t, []int{200, 202, 400, 409}, recorder.Code, "%s", recorder.Body)
 		})
 	}

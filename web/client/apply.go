@@ -17,13 +17,13 @@ import (
 	"github.com/burano/burano/catalog"
 )
 
-// Planned is the effect of applying a document.
+// Planned is what applying a document would do.
 type Planned struct {
 	Kind string
 	Name string
-	// Change is added, changed, or "" for an unchanged one.
+	// Change is added, changed, or "" for what is as the document says.
 	Change string
-	// Values are the changed values: of packages also the files, by digests of their contents. Added objects have none.
+	// Values are what would be other than it is: of packages also the files, by digests of their contents. Things that are added have none.
 	Values []Value
 	// Preview is that of an environment.
 	Preview *Preview
@@ -38,7 +38,7 @@ const (
 	changed = "changed"
 )
 
-// Apply applies the plan.
+// Apply does what was planned.
 func (p *Planned) Apply(ctx context.Context) error {
 	if p.Change == "" {
 		return nil
@@ -49,9 +49,9 @@ func (p *Planned) Apply(ctx context.Context) error {
 	return nil
 }
 
-// Plan compares documents with the present state. Nothing is changed, but drafts of environments are made and dropped. The plans come in the order of
-// their application: quotas, packages with their required ones that the catalog does not have, templates, environments. allowDestroy is as for
-// DeploySession.
+// Plan compares documents with what is there. Nothing is done, but drafts of environments are made and dropped. The plans come in the order
+// in which they can be applied: quotas, packages with those that they require and the catalog does not have, templates, environments.
+// allowDestroy is as for DeploySession.
 func (c *Client) Plan(ctx context.Context, finder Finder, documents []Document, allowDestroy ...string) ([]*Planned, error) {
 	project, err := c.ownProject(ctx)
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Client) planPackage(ctx context.Context, wanted PackageFile, local Loca
 	if wanted.Categories == nil {
 		options.Categories = there.Categories
 	}
-	if wanted.Tags == nil { // tags that users have added to its manifest's
+	if wanted.Tags == nil { // those that somebody has given it besides its manifest's
 		options.Tags = slices.DeleteFunc(slices.Clone(there.Tags), func(tag string) bool { return slices.Contains(former.Tags(), tag) })
 	}
 	enabled := there.Enabled
@@ -366,8 +366,8 @@ func (c *Client) templateDiffers(ctx context.Context, id string, applications []
 	return answer.Changed, c.Call(ctx, http.MethodPost, "/burano/v1/templates/"+id+"/preview", body, &answer)
 }
 
-// planEnvironment compares an environment's document with the deployed state. When packages are about to change, it is compared again after that, and its
-// faults until then do not count.
+// planEnvironment compares an environment's document with what is deployed. Where packages are about to change it is looked at again when
+// they have, and what is wrong with it until then does not count.
 func (c *Client) planEnvironment(ctx context.Context, document Document, newPackages bool, allowDestroy []string) (*Planned, error) {
 	wanted := *document.Environment
 	planned := &Planned{Kind: KindEnvironment, Name: wanted.Name}
@@ -422,7 +422,7 @@ func (c *Client) previewOf(ctx context.Context, environment string, wanted Envir
 	return c.PreviewFile(ctx, environment, wanted)
 }
 
-// problems is an error that names for each problem of a preview the line of the document, and the losses without consent.
+// problems is an error that says for each problem of a preview which line of the document has it, and which losses nobody has allowed.
 func problems(document Document, preview Preview, allowDestroy []string) error {
 	var all []error
 	for _, one := range preview.Problems {

@@ -21,11 +21,11 @@ import (
 type EnvironmentFile struct {
 	Kind string `yaml:"kind"` // Environment, or ""
 	Name string `yaml:"name"`
-	// Region and DefaultNetworks are for a new environment; an existing one keeps its own.
+	// Region and DefaultNetworks are those of an environment that is made; one that is there keeps its own.
 	Region          string           `yaml:"region"`
 	DefaultNetworks map[string]any   `yaml:"defaultNetworks"`
 	Applications    []map[string]any `yaml:"applications"`
-	// Packages are the packages that the applications need, as an export names them. The catalog must have the names.
+	// Packages are those that the applications need, as an export names them. The catalog must have the names.
 	Packages []FilePackage `yaml:"packages"`
 
 	source source
@@ -67,7 +67,7 @@ func ReadEnvironmentFile(path string) (EnvironmentFile, error) {
 	return *all[0].Environment, nil
 }
 
-// untyped is the index of the first application without a class, -1 when all have one.
+// untyped is the index of the first application that does not say its class, -1 when all do.
 func untyped(applications []map[string]any) int {
 	return slices.IndexFunc(applications, func(application map[string]any) bool {
 		header, ok := application["?"].(map[string]any)
@@ -75,8 +75,9 @@ func untyped(applications []map[string]any) int {
 	})
 }
 
-// Deploy applies a file to the environment: it makes the environment when the project has none of that name, replaces its applications, and begins to
-// deploy them. An unchanged file changes nothing that runs. allowDestroy is as for DeploySession. It returns the environment's id.
+// Deploy brings an environment to what the file says: it makes the environment when the project has none of that name, replaces its
+// applications, and begins to deploy them. An unchanged file changes nothing that runs. allowDestroy is as for DeploySession. It returns the
+// environment's id.
 func (c *Client) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy ...string) (id string, err error) {
 	existing, err := c.Environment(ctx, file.Name)
 	if IsStatus(err, http.StatusNotFound) {
@@ -94,7 +95,7 @@ func (c *Client) DeployNew(ctx context.Context, file EnvironmentFile) (id string
 	return c.inNew(ctx, file, func(ctx context.Context, id string) error { return c.DeployInto(ctx, id, file) })
 }
 
-// inNew makes an environment and begins to deploy something in it; its result is as for DeployNew.
+// inNew makes an environment and begins to deploy something in it; what it returns and leaves is as for DeployNew.
 func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ctx context.Context, id string) error) (id string, err error) {
 	made, err := c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks})
 	if err != nil {
@@ -107,7 +108,7 @@ func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ct
 	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	begun, lookErr := c.Deployments(cleanup, made.ID, 1)
-	if lookErr != nil || len(begun) > 0 { // the lost answer may be the one that it was begun
+	if lookErr != nil || len(begun) > 0 { // the answer that it was begun may be what was lost
 		return made.ID, errors.Join(err, lookErr)
 	}
 	if deleteErr := c.DeleteEnvironment(cleanup, made.ID, false); deleteErr != nil {
@@ -116,7 +117,7 @@ func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ct
 	return "", err
 }
 
-// DeployInto replaces the applications of an environment by the file's, and begins to deploy them.
+// DeployInto replaces the applications of an environment by those of the file, and begins to deploy them.
 func (c *Client) DeployInto(ctx context.Context, environment string, file EnvironmentFile, allowDestroy ...string) error {
 	applications, err := c.StableIDs(ctx, environment, file.Applications)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *Client) DeployInto(ctx context.Context, environment string, file Enviro
 	return nil
 }
 
-// PreviewFile returns the effects of Deploy on an existing environment, by a draft that is dropped again.
+// PreviewFile says what Deploy would do with an environment that is there; it does so by a draft that is dropped again.
 func (c *Client) PreviewFile(ctx context.Context, environment string, file EnvironmentFile) (Preview, error) {
 	applications, err := c.StableIDs(ctx, environment, file.Applications)
 	if err != nil {
@@ -146,7 +147,7 @@ func (c *Client) PreviewFile(ctx context.Context, environment string, file Envir
 	return answer, errors.Join(err, c.dropDraft(ctx, environment, session))
 }
 
-// PreviewNew returns the effects of Deploy with a new environment. Nothing is stored.
+// PreviewNew says what Deploy would do with an environment that is not there. Nothing is stored.
 func (c *Client) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview, error) {
 	applications, err := c.stableIDs(ctx, "new "+file.Name, file.Applications, nil)
 	if err != nil {
@@ -172,12 +173,12 @@ func (c *Client) StableIDs(ctx context.Context, environment string, applications
 	return c.stableIDs(ctx, environment, applications, present)
 }
 
-// TemplateIDs is StableIDs for a template, or for an addition to one: nothing runs of it, so nothing is matched.
+// TemplateIDs is StableIDs for a template, or for what is added to one: nothing runs of it, so nothing is matched.
 func (c *Client) TemplateIDs(ctx context.Context, template string, applications []map[string]any) ([]any, error) {
 	return c.stableIDs(ctx, "template "+template, applications, nil)
 }
 
-// presentApplications are the applications of an environment's last deployment: drafts refused since do not count.
+// presentApplications are those that an environment was deployed with last: what was refused since is not there.
 func (c *Client) presentApplications(ctx context.Context, environment string) ([]any, error) {
 	answer, err := c.Send(ctx, http.MethodGet, "/v1/environments/"+environment+"/model/services?deployed=true", nil)
 	if IsStatus(err, http.StatusNotFound) { // a model without applications
@@ -251,7 +252,7 @@ type references struct {
 	schemas map[string]any // by class, as far as they are known
 }
 
-// anywhere replaces an unknown schema.
+// anywhere is in the place of the schema of what is not known.
 type anywhere struct{}
 
 // made is the id that a name gives to a new object.
@@ -298,7 +299,7 @@ func (r *references) identifyAll(file, present *modelObject) {
 	}
 }
 
-// classOf is the class of an object, from its header; "" for other values.
+// classOf is the class of an object, as its header has it; "" for what is none.
 func classOf(value map[string]any) string {
 	header, _ := value["?"].(map[string]any)
 	class, _ := header["type"].(string)
@@ -387,7 +388,7 @@ func item(schema any, i int) any {
 	return of["items"]
 }
 
-// expectsObject reports whether a schema, in Murano's form, is for an object of a class.
+// expectsObject tells whether a schema, as Murano writes them, is that of an object of a class.
 func expectsObject(schema any) bool {
 	if _, unknown := schema.(anywhere); unknown {
 		return true

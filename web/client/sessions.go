@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// cleanupTime is the time limit for undoing begun work, after an interrupt too.
+// cleanupTime is for taking back what was begun, after an interrupt too.
 const cleanupTime = 10 * time.Second
 
 // Session is a draft of an environment.
@@ -24,7 +24,7 @@ type Session struct {
 	Updated string `json:"updated" yaml:"updated"`
 }
 
-// Configure opens a session, which begins with the deployed state of the environment.
+// Configure opens a session, which begins with what is deployed in the environment.
 func (c *Client) Configure(ctx context.Context, environment string) (Session, error) {
 	var opened Session
 	return opened, c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/configure", nil, &opened)
@@ -36,7 +36,7 @@ func (c *Client) Session(ctx context.Context, environment, id string) (Session, 
 	return found, c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/sessions/"+id, nil, &found)
 }
 
-// Draft is an open session, as every member of the project may see it.
+// Draft is an open session, as everybody in the project may know of it.
 type Draft struct {
 	ID       string `json:"id" yaml:"id"` // "" when it is another user's
 	UserID   string `json:"user_id" yaml:"user_id"`
@@ -82,8 +82,8 @@ func (c *Client) deploySession(ctx context.Context, environment, id string, file
 	return c.Call(ctx, http.MethodPost, strings.TrimSuffix(path, "?"), nil, nil)
 }
 
-// SetApplications replaces the applications of a session's draft by object models. With validate the server checks them against their classes at once, and
-// refuses a draft that could not be deployed.
+// SetApplications replaces the applications of a session's draft by object models. With validate the server checks them against their
+// classes at once, and refuses what could not be deployed.
 func (c *Client) SetApplications(ctx context.Context, environment, session string, applications []any, validate bool) error {
 	query := ""
 	if validate {
@@ -92,12 +92,12 @@ func (c *Client) SetApplications(ctx context.Context, environment, session strin
 	return c.Call(ctx, http.MethodPut, "/v1/environments/"+environment+"/services"+query, applications, nil, ofSession(session)...)
 }
 
-// Preview is the plan of a draft's deployment.
+// Preview says what the deployment of a draft would do.
 type Preview struct {
 	Changes []Change `json:"changes"`
-	Means   []string `json:"means"` // further effects, and their cost, in sentences
+	Means   []string `json:"means"` // what it would do besides, and what that costs, in sentences
 	Losses  []Loss   `json:"losses"`
-	// Kubernetes are its additions, changes and removals in clusters through Helm releases.
+	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
 	Kubernetes []KubernetesChange `json:"kubernetes"`
 	Problems   []Problem          `json:"problems"` // with any, the deployment would fail at once
 	// Consents are losses for which the deployment is refused unless it names their objects (allowDestroy of DeploySession).
@@ -122,7 +122,7 @@ type Change struct {
 	Values     []Value  `json:"values"` // of the same properties
 }
 
-// Value is a property with its present and its next value. Objects are their ids; secrets are masked.
+// Value is a property with what it was and what it would be. Objects stand as their ids; secrets are masked.
 type Value struct {
 	Name   string `json:"name"`
 	Before any    `json:"before"`
@@ -143,13 +143,13 @@ type KubernetesChange struct {
 	ObjectID  string  `json:"object_id" yaml:"object_id"`
 	Object    string  `json:"object"` // the name of the release's object
 	Kind      string  `json:"kind"`
-	Namespace string  `json:"namespace"` // "" when the chart has none
+	Namespace string  `json:"namespace"` // "" where the chart does not say it
 	Name      string  `json:"name"`
 	Fields    []Field `json:"fields"` // of a changed object
 	More      int     `json:"more"`   // of its fields, besides
 }
 
-// Field is a part of an object of Kubernetes with its present and its next value, null for an absent one. Secrets are masked.
+// Field is a part of an object of Kubernetes with what it is and what it would be, null where it is not there. Secrets are masked.
 type Field struct {
 	Path   string `json:"path"`
 	Before any    `json:"before"`
@@ -182,7 +182,7 @@ func (p Preview) Changing() bool {
 	return len(p.Changes)+len(p.Means)+len(p.Losses)+len(p.Kubernetes) > 0
 }
 
-// Preview returns the plan of a session's deployment. Nothing is changed.
+// Preview says what the deployment of a session's draft would do. Nothing is done.
 func (c *Client) Preview(ctx context.Context, environment, session string) (Preview, error) {
 	var answer Preview
 	return answer, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions/"+session+"/preview", nil, &answer)
@@ -200,7 +200,7 @@ func (c *Client) draft(ctx context.Context, environment string, applications []a
 	return opened.ID, nil
 }
 
-// dropDraft deletes a session, so that no abandoned draft is left in the environment.
+// dropDraft deletes a session, so that the environment is not left with a draft that nobody will come back to.
 func (c *Client) dropDraft(ctx context.Context, environment, session string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Memory accounts for the bytes of requests, by owner, within a budget of which an owner gets more only while more is free than it has. While the process
-// has less memory left than it needs, new work is refused to the owner with the most bytes, and to no other.
+// Memory accounts for the bytes that requests hold, by owner, within a budget of which an owner gets more only while more is free than it has. While
+// the process has less memory left than it needs, new work is refused to the owner that holds most, and to nobody else.
 type Memory struct {
 	budget int64
 	tight  func() bool
@@ -17,11 +17,11 @@ type Memory struct {
 	taken  int64
 	held   map[string]int64 // by owner
 	looked time.Time
-	short  bool      // the last result of tight
+	short  bool      // what tight said when it was looked
 	since  time.Time // when it began to be short
 }
 
-// NewMemory limits the bytes in flight; tight reports whether the process is short of memory, and nil is never.
+// NewMemory bounds the bytes in flight; tight reports whether the process is short of memory, and nil stands for never.
 func NewMemory(budget int64, tight func() bool) *Memory {
 	return &Memory{budget: budget, tight: tight, held: map[string]int64{}}
 }
@@ -46,7 +46,7 @@ const (
 	leastBlamed = 1 << 20
 )
 
-// Account is the bytes of one request. A nil Account, as of a server without a budget, accepts everything.
+// Account is what one request holds. A nil Account, as that of a server without a budget, takes everything.
 type Account struct {
 	of    *Memory
 	owner string
@@ -97,7 +97,7 @@ func (m *Memory) Short() time.Duration {
 	return max(time.Since(m.since), 1)
 }
 
-// Take adds bytes to the request's. The error is a *NoMemory. An owner without bytes gets all free ones.
+// Take adds bytes to what the request holds. The error is a *NoMemory. An owner that holds nothing gets what is free.
 func (a *Account) Take(bytes int64) error {
 	if a == nil {
 		return nil
@@ -137,9 +137,9 @@ const (
 	metricLive     = "/gc/heap/live:bytes"
 )
 
-// Tight returns a function that reports whether the process is short of memory: the bytes in use at the last collection exceed five eighths of the limit,
-// or the collector does not stay within the limit (https://pkg.go.dev/runtime/debug#SetMemoryLimit). unused are bytes that count as in use and take no
-// memory; the limit has them, too.
+// Tight returns a function that reports whether the process is short of memory: what the last collection found in use is more than five eighths of the
+// limit, or the collector does not keep within the limit (https://pkg.go.dev/runtime/debug#SetMemoryLimit). unused are bytes that count as in use and take
+// no memory; the limit has them, too.
 func Tight(limit, unused int64) func() bool {
 	return func() bool {
 		samples := []metrics.Sample{{Name: metricTotal}, {Name: metricReleased}, {Name: metricLive}}

@@ -1,6 +1,6 @@
 // Package cinder is the block storage service of the local cloud, answered in the shapes of Cinder v3
-// (https://docs.openstack.org/api-ref/block-storage/v3/): volumes, snapshots and backups are sparse files, and the hypervisor gives servers the volumes as
-// block devices. Groups and transfers are not supported.
+// (https://docs.openstack.org/api-ref/block-storage/v3/): volumes, snapshots and backups are sparse files, of which the hypervisor shows
+// servers the volumes as block devices. Groups and transfers are not there.
 package cinder
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// Config has the service's folder and its dependencies.
+// Config says where the service keeps its things.
 type Config struct {
 	StateDir string           // folder of tables and files, made when missing
-	Images   Images           // sources of volumes
+	Images   Images           // what volumes can be made of
 	Endpoint string           // base of the cloud's addresses, such as "http://127.0.0.1:5050"
 	Zones    []string         // availability zones, one at least
 	Now      func() time.Time // clock, time.Now when nil
@@ -54,7 +54,7 @@ type Service struct {
 	mutex sync.Mutex // held while something is decided on, and its file made or removed
 }
 
-// New opens the tables. It undoes work that the end of the process has interrupted: unknown files are deleted.
+// New opens the tables. What the process's end has cut off is taken back: files of which nothing is known go.
 func New(config Config) (*Service, error) {
 	s := &Service{dir: filepath.Join(config.StateDir, "files"), images: config.Images, endpoint: config.Endpoint, zones: config.Zones, now: config.Now, log: config.Logger}
 	if s.now == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// Snapshot is a copy of a volume's content. It is always available.
+// Snapshot is a copy of what a volume had on it. It is always available.
 type Snapshot struct {
 	ID, ProjectID, VolumeID, Name, Description string
 	SizeGB                                     int

@@ -50,7 +50,7 @@ import type { EnvironmentTab } from './tabs';
 
 const TopologyTab = lazy(() => import('../topology/TopologyTab').then((module) => ({ default: module.TopologyTab })));
 
-/** One environment: its content and its history. */
+/** One environment: what is in it, and what was done to it. */
 export function EnvironmentPage() {
   const text = useText();
   const words = text.environments;

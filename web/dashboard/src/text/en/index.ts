@@ -62,5 +62,5 @@ export const en = {
   wizard,
 };
 
-/** The shape of all texts: words, and functions of their parameters. */
+/** The shape of all texts: words, and functions of what stands in them. */
 export type Texts = typeof en;
