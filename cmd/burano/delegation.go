@@ -18,8 +18,8 @@ func delegationCommand(connection *connection) *cobra.Command {
 		Use:   "delegation",
 		Short: "The standing delegation of an environment: Burano's rights there on behalf of a user",
 		Long: `A task works with a trust of the user who starts it, which ends with the task. A token that can create no trust, such as one of an
-application credential, works with the environment's standing delegation if that belongs to the same user. In a project that lets Burano work with a role of its
-own (burano project enable) no delegation is needed.`,
+application credential, works with the environment's standing delegation if that belongs to the same user and grants no role that the token lacks. In a project
+that lets Burano work with a role of its own (burano project enable) no delegation is needed.`,
 	}
 	command.AddCommand(delegationShowCommand(connection), delegationSetCommand(connection), delegationRevokeCommand(connection))
 	return command
