@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -28,9 +29,17 @@ const (
 	freeRatio   = 1 << 20   // bytes
 )
 
-// ReadZip reads a package from a zip archive, and checks all of it. Nothing is written to disk. What is wrong with the archive or the
-// manifest is a fault of kind Invalid or, for what is beyond a limit, of kind TooLarge; it names the entry or the key.
+// ReadZip reads a package as a Reader without children does.
 func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
+	return Reader{}.Zip(context.Background(), r, size)
+}
+
+// Reader reads packages, and their charts in children. Without children (nil) this process reads the charts, which must be of somebody whom it trusts.
+type Reader struct{ Children *door.Children }
+
+// Zip reads a package from a zip archive, and checks all of it. Nothing is written to disk. What is wrong with the archive or the
+// manifest is a fault of kind Invalid or, for what is beyond a limit, of kind TooLarge; it names the entry or the key.
+func (of Reader) Zip(ctx context.Context, r io.ReaderAt, size int64) (*Package, error) {
 	entries, err := readEntries(r, size)
 	if err != nil {
 		return nil, err
@@ -41,7 +50,7 @@ func ReadZip(r io.ReaderAt, size int64) (*Package, error) {
 			return nil, err
 		}
 	}
-	return newPackage(files)
+	return readPackage(ctx, files, chartWork{children: of.Children})
 }
 
 // openZip makes a package of an archive that checkZip took before. Its files are unpacked when they are read.
@@ -178,21 +187,31 @@ func copyEntry(entry *zip.File, to io.Writer) error {
 
 // ReadFolder reads a package from a folder. Links in it are not followed but refused.
 func ReadFolder(fsys fs.FS) (*Package, error) {
+	return Reader{}.Folder(context.Background(), fsys)
+}
+
+// Folder is ReadFolder with the reader's children.
+func (of Reader) Folder(ctx context.Context, fsys fs.FS) (*Package, error) {
 	files, err := readFiles(fsys)
 	if err != nil {
 		return nil, err
 	}
-	return newPackage(unpacked(files))
+	return readPackage(ctx, unpacked(files), chartWork{children: of.Children})
 }
 
 // ReadFiles reads a package that is made of these files, by their paths inside the package.
 func ReadFiles(files map[string][]byte) (*Package, error) {
+	return Reader{}.Files(context.Background(), files)
+}
+
+// Files is ReadFiles with the reader's children.
+func (of Reader) Files(ctx context.Context, files map[string][]byte) (*Package, error) {
 	for name := range files {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
 	}
-	return newPackage(unpacked(maps.Clone(files)))
+	return readPackage(ctx, unpacked(maps.Clone(files)), chartWork{children: of.Children})
 }
 
 // ReadEmbedded reads a package that comes with Burano; only such a package's classes can have native methods.

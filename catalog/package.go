@@ -194,11 +194,6 @@ func (p *Package) FileNames() []string {
 	return names
 }
 
-// newPackage checks the files as a package, in this process.
-func newPackage(files contents) (*Package, error) {
-	return readPackage(context.Background(), files, chartWork{})
-}
-
 // readPackage checks the files as a package.
 func readPackage(ctx context.Context, files contents, work chartWork) (*Package, error) {
 	length, there := files.length(manifestFile)

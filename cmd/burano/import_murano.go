@@ -72,7 +72,8 @@ Murano made in Heat, and makes a new trust.`,
 			if err != nil {
 				return err
 			}
-			taking := murano.Import{From: from, Catalog: packages, Environments: environments, Preview: preview, EndUnfinished: endUnfinished, NewID: store.NewID}
+			taking := murano.Import{From: from, Catalog: packages, Environments: environments, Packages: packageReader(), Preview: preview, EndUnfinished: endUnfinished,
+				NewID: store.NewID}
 			for _, one := range embedded {
 				taking.Embedded = append(taking.Embedded, one.FullName())
 			}

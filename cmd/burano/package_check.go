@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ line: file:line:column: rule: text. The exit code is 1 when a fault prevents a p
   burano package check app.zip --packages ./libraries`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, paths []string) error {
-			shelf, err := shelf(beside)
+			shelf, err := shelf(command.Context(), beside)
 			if err != nil {
 				return err
 			}
@@ -39,7 +40,7 @@ line: file:line:column: rule: text. The exit code is 1 when a fault prevents a p
 			wrong := 0
 			for _, path := range paths {
 				var findings []check.Finding
-				pkg, err := readPackage(path)
+				pkg, err := readPackage(command.Context(), path)
 				if err != nil {
 					if _, missing := os.Stat(path); missing != nil {
 						return missing
@@ -75,23 +76,23 @@ line: file:line:column: rule: text. The exit code is 1 when a fault prevents a p
 }
 
 // readPackage reads a package that is a zip or a folder.
-func readPackage(path string) (*catalog.Package, error) {
+func readPackage(ctx context.Context, path string) (*catalog.Package, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		return catalog.ReadFolder(os.DirFS(path))
+		return packageReader().Folder(ctx, os.DirFS(path))
 	}
 	zip, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return catalog.ReadZip(bytes.NewReader(zip), int64(len(zip)))
+	return packageReader().Zip(ctx, bytes.NewReader(zip), int64(len(zip)))
 }
 
 // shelf is the packages of paths, each a package or a folder of packages, before those that come with Burano.
-func shelf(paths []string) (catalog.Shelf, error) {
+func shelf(ctx context.Context, paths []string) (catalog.Shelf, error) {
 	var packages catalog.Shelf
 	for _, path := range paths {
 		candidates := []string{path}
@@ -107,7 +108,7 @@ func shelf(paths []string) (catalog.Shelf, error) {
 			}
 		}
 		for _, candidate := range candidates {
-			p, err := readPackage(candidate)
+			p, err := readPackage(ctx, candidate)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", candidate, err)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ func packageCreateCommand() *cobra.Command {
   burano package create --chart oci://registry.example.org/charts/pages:1.2.3 --full-name io.example.Pages`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			pkg, err := options.read(args, command.ErrOrStderr())
+			pkg, err := options.read(command.Context(), args, command.ErrOrStderr())
 			if err == nil {
 				err = errors.Join(pkg.CheckLengths(), pkg.CheckTemplate())
 			}
@@ -84,7 +85,7 @@ func packageCreateCommand() *cobra.Command {
 }
 
 // read reads the package from the folder, or makes its files. Files that one would not expect in it are named in warnings.
-func (o createOptions) read(args []string, warnings io.Writer) (*catalog.Package, error) {
+func (o createOptions) read(ctx context.Context, args []string, warnings io.Writer) (*catalog.Package, error) {
 	switch {
 	case len(args) == 1 && o.template+o.classes+o.chart+o.resources+o.ui != "":
 		return nil, errors.New("name either a folder, or what the package is made of (-t, -c, --chart, -r, -u)")
@@ -92,7 +93,7 @@ func (o createOptions) read(args []string, warnings io.Writer) (*catalog.Package
 		if _, err := os.Stat(args[0]); err != nil {
 			return nil, err
 		}
-		return catalog.ReadFolder(os.DirFS(args[0]))
+		return packageReader().Folder(ctx, os.DirFS(args[0]))
 	case len(o.environments) > 0 && o.template == "":
 		return nil, errors.New("--environment goes with a Heat template (-t)")
 	case o.sources() != 1:
@@ -138,7 +139,7 @@ func (o createOptions) read(args []string, warnings io.Writer) (*catalog.Package
 	if files["manifest.yaml"], err = yaml.Marshal(manifest); err != nil {
 		return nil, err
 	}
-	return catalog.ReadFiles(files)
+	return packageReader().Files(ctx, files)
 }
 
 // sources is how many of what a package can be made of are named.

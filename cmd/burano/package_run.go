@@ -30,7 +30,7 @@ exception. The exit code is 0 for all results of the steps, as long as they can 
 		Example: `  burano package run --packages ./io.example.App --steps steps.jsonl
   echo '{"call": "version", "on_class": "io.example.App"}' | burano package run --packages . --steps -`,
 		RunE: func(command *cobra.Command, more []string) error {
-			packages, err := shelf(append(beside, more...))
+			packages, err := shelf(command.Context(), append(beside, more...))
 			if err != nil {
 				return err
 			}

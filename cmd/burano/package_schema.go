@@ -21,7 +21,7 @@ package, or a folder of packages, that the class is in.`,
   burano package schema ./io.example.App io.example.App --method fromTemplate`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			packages, err := shelf(append(args[:1:1], beside...))
+			packages, err := shelf(command.Context(), append(args[:1:1], beside...))
 			if err != nil {
 				return err
 			}

@@ -19,13 +19,13 @@ func packageTestCommand() *cobra.Command {
 		Short: "Run the tests of packages: the methods test… of classes that extend io.murano.test.TestFixture",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, paths []string) error {
-			others, err := shelf(beside)
+			others, err := shelf(command.Context(), beside)
 			if err != nil {
 				return err
 			}
 			passed, failed := 0, 0
 			for _, path := range paths {
-				pkg, err := readPackage(path)
+				pkg, err := readPackage(command.Context(), path)
 				if err != nil {
 					return fmt.Errorf("%s: %w", path, err)
 				}

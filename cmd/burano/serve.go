@@ -94,7 +94,7 @@ const checkerIdle = 10 * time.Second
 func serve(ctx context.Context, connection *connection, options *serveOptions, logger *slog.Logger) (err error) {
 	block := ballast(mostBallast)
 	defer runtime.KeepAlive(block)
-	memory := memoryOfRequests(limitMemory(usableMemory(os.DirFS("/")), len(block)), len(block))
+	requestMemory, machineMemory := budgetsOfMemory(limitMemory(usableMemory(os.DirFS("/")), len(block)), len(block))
 	started := false
 	defer func() {
 		if err != nil && !started && ctx.Err() != nil {
@@ -260,8 +260,8 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Logger:  logger,
 			Metrics: registry,
 			Workers: options.workers, TaskTime: options.taskTime, Code: muranopl.Limits{Steps: options.steps, Memory: options.memory}, Lease: options.lease, MaxDeaths: options.maxDeaths, OutagePatience: options.outagePatience,
-			Running: running,
-			Sole:    options.sole(), Looked: native.Looked(options.keeperInterval),
+			Running: running, Memory: machineMemory,
+			Sole: options.sole(), Looked: native.Looked(options.keeperInterval),
 			AtStep: options.tests.atStep(),
 		})
 		if err != nil {
@@ -277,7 +277,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Catalog:  packages,
 			Auth:     authenticator.Enter,
 			Known:    authenticator.Known,
-			Memory:   memory,
+			Memory:   requestMemory,
 			SignIn:   authenticator,
 			Policy:   rules,
 			Keystone: credentials.IdentityEndpoint,
@@ -354,7 +354,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 				Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
 					return native.ClusterIDs(ctx, rows, environmentID)
 				},
-				Waits: tasks.HasSuspect, Running: running,
+				Waits: tasks.HasSuspect, Running: running, Memory: machineMemory,
 				Project: tasks.StandingProject, Wake: tasks.Wake, Logger: logger, Metrics: registry, Lease: options.lease, Repairs: options.keeperRepairs,
 				RepairAfter: options.keeperInterval / 2, Sole: options.sole()})
 			group.Go(func() error { return keeping.Run(working) })
@@ -395,6 +395,12 @@ const (
 	childPlaces = 4
 )
 
+// newChildren returns children that are runs of this program.
+func newChildren() *door.Children { return door.NewChildren(ownProgram, childPlaces, door.Limits{}) }
+
+// packageReader reads packages of whomever as the server does.
+func packageReader() catalog.Reader { return catalog.Reader{Children: newChildren()} }
+
 // openCatalog opens the catalog with the packages that come with Burano, or with those of them that are named. They are shown as the
 // service project's.
 func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, serviceProject string) (*catalog.Service, *catalogstore.Store, error) {
@@ -414,7 +420,7 @@ func openCatalog(ctx context.Context, db *gorm.DB, options *serveOptions, servic
 	if err != nil {
 		return nil, nil, fmt.Errorf("--chart-credentials: %w", err)
 	}
-	children := door.NewChildren(ownProgram, childPlaces, door.Limits{})
+	children := newChildren()
 	sources, err := charts.NewSources(options.charts, logins, children)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--chart-sources: %w", err)

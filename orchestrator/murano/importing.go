@@ -57,6 +57,8 @@ type Import struct {
 	From         *Source
 	Catalog      catalogStore
 	Environments environmentStore
+	// Packages reads those of Murano's users.
+	Packages catalog.Reader
 	// Embedded are the full names of the packages that come with Burano.
 	Embedded []string
 	// Preview says that nothing is written.
@@ -149,7 +151,7 @@ func (i *Import) takePackages(ctx context.Context) error {
 }
 
 func (i *Import) takePackage(ctx context.Context, one sourcePackage, archive []byte) (Fate, string, error) {
-	read, err := catalog.ReadZip(bytes.NewReader(archive), int64(len(archive)))
+	read, err := i.Packages.Zip(ctx, bytes.NewReader(archive), int64(len(archive)))
 	if err == nil {
 		err = read.CheckLengths()
 	}
