@@ -27,6 +27,14 @@ func JSON(source io.Reader, limit, decoded int64, what string) io.Reader {
 	return &jsonReader{source: Reader(source, limit, what), left: decoded, decoded: decoded, what: what}
 }
 
+// Cost returns the memory that the JSON read so far from a reader of JSON takes when it is decoded, roughly; 0 for another reader.
+func Cost(reader io.Reader) int64 {
+	if r, is := reader.(*jsonReader); is {
+		return r.decoded - r.left
+	}
+	return 0
+}
+
 // DecodeJSON decodes the first value of a source, as JSON bounds it.
 func DecodeJSON(source io.Reader, into any, limit, decoded int64, what string) error {
 	return json.NewDecoder(JSON(source, limit, decoded, what)).Decode(into)

@@ -45,7 +45,7 @@ func (b *BlockStorage) withBackups() *gophercloud.ServiceClient {
 
 // Backups are the project's backups with all of this metadata, the oldest first.
 func (b *BlockStorage) Backups(ctx context.Context, metadata map[string]string) ([]Backup, error) {
-	pages, err := backups.ListDetail(b.withBackups(), backups.ListDetailOpts{}).AllPages(ctx)
+	pages, err := allPages(ctx, backups.ListDetail(b.withBackups(), backups.ListDetailOpts{}))
 	if err != nil {
 		return nil, refusal(ctx, "Cinder", "list backups of volumes", err)
 	}

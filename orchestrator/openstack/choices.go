@@ -170,7 +170,7 @@ func listFlavors(ctx context.Context, provider *gophercloud.ProviderClient, endp
 	if err != nil {
 		return nil, err
 	}
-	pages, err := flavors.ListDetail(client, flavors.ListOpts{}).AllPages(ctx)
+	pages, err := allPages(ctx, flavors.ListDetail(client, flavors.ListOpts{}))
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func listImages(ctx context.Context, provider *gophercloud.ProviderClient, endpo
 	if err != nil {
 		return nil, err
 	}
-	pages, err := images.List(client, images.ListOpts{Status: images.ImageStatusActive, Sort: "name:asc"}).AllPages(ctx)
+	pages, err := allPages(ctx, images.List(client, images.ListOpts{Status: images.ImageStatusActive, Sort: "name:asc"}))
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func listKeypairs(ctx context.Context, provider *gophercloud.ProviderClient, end
 	if err != nil {
 		return nil, err
 	}
-	pages, err := keypairs.List(client, keypairs.ListOpts{}).AllPages(ctx)
+	pages, err := allPages(ctx, keypairs.List(client, keypairs.ListOpts{}))
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func listNetworks(ctx context.Context, provider *gophercloud.ProviderClient, end
 	if err != nil {
 		return nil, err
 	}
-	pages, err := networks.List(client, networks.ListOpts{SortKey: "name", SortDir: "asc"}).AllPages(ctx)
+	pages, err := allPages(ctx, networks.List(client, networks.ListOpts{SortKey: "name", SortDir: "asc"}))
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func listZones(ctx context.Context, provider *gophercloud.ProviderClient, endpoi
 	if err != nil {
 		return nil, err
 	}
-	pages, err := availabilityzones.List(client).AllPages(ctx)
+	pages, err := allPages(ctx, availabilityzones.List(client))
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func listSecurityGroups(ctx context.Context, provider *gophercloud.ProviderClien
 	if err != nil {
 		return nil, err
 	}
-	pages, err := securitygroups.List(client, securitygroups.ListOpts{ProjectID: projectID, SortKey: "name", SortDir: "asc"}).AllPages(ctx)
+	pages, err := allPages(ctx, securitygroups.List(client, securitygroups.ListOpts{ProjectID: projectID, SortKey: "name", SortDir: "asc"}))
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func listSubnets(ctx context.Context, provider *gophercloud.ProviderClient, endp
 	if err != nil {
 		return nil, err
 	}
-	pages, err := subnets.List(client, subnets.ListOpts{SortKey: "name", SortDir: "asc"}).AllPages(ctx)
+	pages, err := allPages(ctx, subnets.List(client, subnets.ListOpts{SortKey: "name", SortDir: "asc"}))
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func listVolumes(ctx context.Context, provider *gophercloud.ProviderClient, endp
 	if err != nil {
 		return nil, err
 	}
-	pages, err := volumes.List(client, volumes.ListOpts{Sort: "name:asc"}).AllPages(ctx)
+	pages, err := allPages(ctx, volumes.List(client, volumes.ListOpts{Sort: "name:asc"}))
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (p *Project) ContainerImage(ctx context.Context, name string) (image Contai
 	if err != nil {
 		return image, false, fmt.Errorf("find Glance in the service catalog: %w", err)
 	}
-	pages, err := images.List(client, images.ListOpts{Name: name, ContainerFormat: ContainerFormat, Status: images.ImageStatusActive}).AllPages(ctx)
+	pages, err := allPages(ctx, images.List(client, images.ListOpts{Name: name, ContainerFormat: ContainerFormat, Status: images.ImageStatusActive}))
 	if err != nil {
 		return image, false, fmt.Errorf("ask Glance for the container image %s: %w", name, err)
 	}

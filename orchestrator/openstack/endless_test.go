@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/door"
@@ -63,6 +64,31 @@ func TestAnAnswerOfTheCloudWithoutEndIsLeftAndNotAskedForAgain(t *testing.T) {
 			_, err = asking().Do(request)
 			require.True(t, door.IsExceeded(err), "%v", err)
 			require.Equal(t, 1, asked)
+		})
+	}
+}
+
+func TestAListWithoutEndIsLeft(t *testing.T) {
+	for name, one := range map[string]struct{ server, bound string }{
+		"of small pages":  {`{"id":"1","name":"a"}`, "1000 pages"},
+		"of large pages":  {`{"id":"1","name":"` + strings.Repeat("x", 4<<20) + `"}`, "128 MiB"},
+		"of empty things": {`{"id":"1","name":"a"` + strings.Repeat(`,"":{}`, 200_000) + `}`, "512 MiB when it is decoded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			var address string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, `{"servers":[%s],"servers_links":[{"rel":"next","href":"%s/servers/detail?marker=%d"}]}`, one.server, address, asked)
+			}))
+			t.Cleanup(server.Close)
+			address = server.URL
+			client := &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{HTTPClient: *asking()}, Endpoint: server.URL + "/"}
+			_, err := allPages(t.Context(), servers.List(client, servers.ListOpts{}))
+			require.ErrorContains(t, err, "has more than "+one.bound)
+			require.True(t, door.IsExceeded(err))
+			require.LessOrEqual(t, asked, 1001)
 		})
 	}
 }

@@ -65,7 +65,7 @@ func (r request) ToStackUpdateMap() (map[string]any, error) {
 // List implements Stacks. Heat is not asked for name and tag at once: Zed answers that with 500, because it looks for the name in the table of
 // tags.
 func (h heatStacks) List(ctx context.Context, name string) ([]stacks.ListedStack, error) {
-	pages, err := stacks.List(h.client, stacks.ListOpts{Name: name}).AllPages(ctx)
+	pages, err := allPages(ctx, stacks.List(h.client, stacks.ListOpts{Name: name}))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (h heatStacks) Extensions(ctx context.Context, name, id string) (files map[
 
 // Resources implements Stacks.
 func (h heatStacks) Resources(ctx context.Context, name, id string) ([]stackresources.Resource, error) {
-	pages, err := stackresources.List(h.client, name, id, nil).AllPages(ctx)
+	pages, err := allPages(ctx, stackresources.List(h.client, name, id, nil))
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (p *Project) Image(ctx context.Context, named string) (NodeImage, error) {
 	if fault.KindOf(err) != fault.NotFound && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
 		return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
 	}
-	pages, err := images.List(client, images.ListOpts{Name: named, Status: images.ImageStatusActive}).AllPages(ctx)
+	pages, err := allPages(ctx, images.List(client, images.ListOpts{Name: named, Status: images.ImageStatusActive}))
 	if err != nil {
 		return NodeImage{}, fmt.Errorf("ask Glance for image %s: %w", named, err)
 	}

@@ -78,7 +78,7 @@ func imageFault(id string, err error) error {
 // the caller of them.
 func (s *Service) AllProjects(ctx context.Context, caller identity.Caller) ([]identity.Project, error) {
 	enabled := true
-	pages, err := projects.List(s.as(caller.Token), projects.ListOpts{Enabled: &enabled}).AllPages(ctx)
+	pages, err := allPages(ctx, projects.List(s.as(caller.Token), projects.ListOpts{Enabled: &enabled}))
 	if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
 		return nil, fault.New(fault.Forbidden, "Keystone does not let you list projects: an administrator of the cloud may")
 	}

@@ -29,7 +29,7 @@ func (p *Project) ListNeutron(ctx context.Context, kind string) ([]any, error) {
 	if !known {
 		return nil, fmt.Errorf("nothing lists the %s of Neutron", kind)
 	}
-	pages, err := pager.AllPages(ctx)
+	pages, err := allPages(ctx, pager)
 	if err != nil {
 		return nil, fmt.Errorf("list Neutron's %s: %w", kind, err)
 	}
@@ -46,7 +46,7 @@ var routerInterfaces = []string{"network:router_interface", "network:router_inte
 
 // RoutersOf lists the ids of the routers that stand in a network.
 func (p *Project) RoutersOf(ctx context.Context, network string) ([]string, error) {
-	pages, err := ports.List(p.network, ports.ListOpts{NetworkID: network}).AllPages(ctx)
+	pages, err := allPages(ctx, ports.List(p.network, ports.ListOpts{NetworkID: network}))
 	if err != nil {
 		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
 	}
@@ -80,7 +80,7 @@ func (p *Project) ExternalNetworkOfNetwork(ctx context.Context, id string) (stri
 	if network.External {
 		return id, nil
 	}
-	pages, err := ports.List(p.network, ports.ListOpts{NetworkID: id}).AllPages(ctx)
+	pages, err := allPages(ctx, ports.List(p.network, ports.ListOpts{NetworkID: id}))
 	if err != nil {
 		return "", fmt.Errorf("list the ports of network %s: %w", id, err)
 	}
@@ -112,7 +112,7 @@ func (p *Project) DefaultRouter(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find out the project of the token: %w", err)
 	}
-	pages, err := routers.List(p.network, routers.ListOpts{ProjectID: project}).AllPages(ctx)
+	pages, err := allPages(ctx, routers.List(p.network, routers.ListOpts{ProjectID: project}))
 	if err != nil {
 		return "", fmt.Errorf("list routers: %w", err)
 	}

@@ -117,7 +117,7 @@ type External struct {
 // ExternalNetwork returns the external network with this name or id; without one the first that Neutron lists.
 func (p *Project) ExternalNetwork(ctx context.Context, named string) (External, error) {
 	isExternal := true
-	pages, err := networks.List(p.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}).AllPages(ctx)
+	pages, err := allPages(ctx, networks.List(p.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}))
 	if err != nil {
 		return External{}, fmt.Errorf("list external networks: %w", err)
 	}
@@ -155,7 +155,7 @@ func (p *Project) Subnet6(ctx context.Context, network, subnet string) (Subnet, 
 }
 
 func (p *Project) subnet(ctx context.Context, network, subnet string, version int) (Subnet, error) {
-	pages, err := networks.List(p.network, networks.ListOpts{}).AllPages(ctx)
+	pages, err := allPages(ctx, networks.List(p.network, networks.ListOpts{}))
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list networks: %w", err)
 	}
@@ -167,7 +167,7 @@ func (p *Project) subnet(ctx context.Context, network, subnet string, version in
 	if err != nil {
 		return Subnet{}, err
 	}
-	pages, err = subnets.List(p.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: version}).AllPages(ctx)
+	pages, err = allPages(ctx, subnets.List(p.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: version}))
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}
@@ -210,7 +210,7 @@ func (p *Project) ExternalNetworkOf(ctx context.Context, routerID string) (strin
 // FreeNetwork returns the first network of the given prefix length inside the range that overlaps no subnet which the project
 // can see, and none that is taken otherwise.
 func (p *Project) FreeNetwork(ctx context.Context, within netip.Prefix, bits int, taken ...netip.Prefix) (netip.Prefix, error) {
-	pages, err := subnets.List(p.network, subnets.ListOpts{}).AllPages(ctx)
+	pages, err := allPages(ctx, subnets.List(p.network, subnets.ListOpts{}))
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
 	}

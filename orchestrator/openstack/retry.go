@@ -88,7 +88,11 @@ func (t retryTransport) try(request *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(t.bounded(request, answer))
+	source := t.bounded(request, answer)
+	body, err := io.ReadAll(source)
+	if of, is := request.Context().Value(listKey{}).(*list); is && err == nil {
+		err = of.add(t.named(request.URL), int64(len(body)), door.Cost(source))
+	}
 	if door.IsExceeded(err) {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}

@@ -78,7 +78,7 @@ func (p *Project) SharedFileSystems() (*SharedFileSystems, error) {
 
 // Tagged are the shares with this metadata and, where it is not "", this name, the oldest first.
 func (s *SharedFileSystems) Tagged(ctx context.Context, name string, metadata map[string]string) ([]Share, error) {
-	pages, err := shares.ListDetail(s.manila, shares.ListOpts{Name: name, Metadata: metadata}).AllPages(ctx)
+	pages, err := allPages(ctx, shares.ListDetail(s.manila, shares.ListOpts{Name: name, Metadata: metadata}))
 	if err != nil {
 		return nil, refusal(ctx, "Manila", "list shares", err)
 	}
@@ -124,7 +124,7 @@ func (s *SharedFileSystems) network(ctx context.Context, wanted string) (string,
 	if wanted == "" {
 		return "", nil
 	}
-	pages, err := sharenetworks.ListDetail(s.manila, sharenetworks.ListOpts{}).AllPages(ctx)
+	pages, err := allPages(ctx, sharenetworks.ListDetail(s.manila, sharenetworks.ListOpts{}))
 	if err != nil {
 		return "", refusal(ctx, "Manila", "list share networks", err)
 	}
@@ -257,7 +257,7 @@ func (s *SharedFileSystems) Forget(ctx context.Context, id, key string) error {
 func (s *SharedFileSystems) Why(ctx context.Context, id string) string {
 	client := *s.manila
 	client.Microversion = manilaMessages
-	pages, err := messages.List(&client, messages.ListOpts{ResourceID: id}).AllPages(ctx)
+	pages, err := allPages(ctx, messages.List(&client, messages.ListOpts{ResourceID: id}))
 	if err != nil {
 		return ""
 	}

@@ -41,7 +41,7 @@ func (s *Service) Scope(ctx context.Context, token, projectID string) (scoped st
 // Projects lists the enabled projects that the owner of a token may choose to work in. A fault of kind Unauthorized says that Keystone does
 // not know the token any more.
 func (s *Service) Projects(ctx context.Context, token string) ([]identity.Project, error) {
-	pages, err := projects.ListAvailable(s.as(token)).AllPages(ctx)
+	pages, err := allPages(ctx, projects.ListAvailable(s.as(token)))
 	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
 		return nil, fault.New(fault.Unauthorized, "Keystone does not know this token any more: sign in again")
 	}

@@ -55,7 +55,7 @@ func makeTrust(ctx context.Context, client *gophercloud.ServiceClient, options t
 
 // findTrust returns the id of the trust that was made with this name, "" when there is none.
 func findTrust(ctx context.Context, client *gophercloud.ServiceClient, wanted namedTrust) (string, error) {
-	pages, err := trusts.List(client, trusts.ListOpts{TrustorUserID: wanted.TrustorUserID}).AllPages(ctx)
+	pages, err := allPages(ctx, trusts.List(client, trusts.ListOpts{TrustorUserID: wanted.TrustorUserID}))
 	if err != nil {
 		return "", fmt.Errorf("look for a trust: %w", err)
 	}

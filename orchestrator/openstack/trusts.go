@@ -204,7 +204,7 @@ func (s *Service) PassedOn(ctx context.Context, trustID string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look at trust %s: %w", trustID, err)
 	}
-	pages, err := trusts.List(s.identity, trusts.ListOpts{TrustorUserID: trust.TrustorUserID}).AllPages(ctx)
+	pages, err := allPages(ctx, trusts.List(s.identity, trusts.ListOpts{TrustorUserID: trust.TrustorUserID}))
 	if err != nil {
 		return false, fmt.Errorf("list the trusts of user %s: %w", trust.TrustorUserID, err)
 	}

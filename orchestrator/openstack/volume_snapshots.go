@@ -34,7 +34,7 @@ func snapshotOf(one snapshots.Snapshot) Snapshot {
 // TaggedSnapshots are the project's snapshots with all of this metadata, and of this name unless it is "", the oldest first.
 func (b *BlockStorage) TaggedSnapshots(ctx context.Context, name string, metadata map[string]string) ([]Snapshot, error) {
 	// Metadata are no filter here: only administrators may have it in older releases of Cinder.
-	pages, err := snapshots.List(b.cinder, snapshots.ListOpts{Name: name}).AllPages(ctx)
+	pages, err := allPages(ctx, snapshots.List(b.cinder, snapshots.ListOpts{Name: name}))
 	if err != nil {
 		return nil, refusal(ctx, "Cinder", "list snapshots of volumes", err)
 	}

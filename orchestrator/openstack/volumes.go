@@ -71,7 +71,7 @@ func (p *Project) BlockStorage() (*BlockStorage, error) {
 
 // Tagged are the volumes with this metadata and, where it is not "", this name, the oldest first.
 func (b *BlockStorage) Tagged(ctx context.Context, name string, metadata map[string]string) ([]Volume, error) {
-	pages, err := volumes.List(b.cinder, volumes.ListOpts{Name: name, Metadata: metadata}).AllPages(ctx)
+	pages, err := allPages(ctx, volumes.List(b.cinder, volumes.ListOpts{Name: name, Metadata: metadata}))
 	if err != nil {
 		return nil, refusal(ctx, "Cinder", "list volumes", err)
 	}
