@@ -1,11 +1,13 @@
 package nodes
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +85,42 @@ func TestAMinionIsAskedWhatItsPodsWouldBeAnswered(t *testing.T) {
 			require.Equal(t, "10.96.0.1:443", asked[0])
 		})
 	}
+}
+
+// A cluster's DNS is its owner's: each of its answers has 64 KiB at most, as a message of DNS over TCP has (RFC 1035, 4.2.2).
+func TestADNSThatAnswersWithoutEndIsLeft(t *testing.T) {
+	var taken atomic.Int64
+	flood := func(conn net.Conn) {
+		defer conn.Close()
+		var length uint16
+		if binary.Read(conn, binary.BigEndian, &length) != nil {
+			return
+		}
+		message := make([]byte, length)
+		if _, err := io.ReadFull(conn, message); err != nil {
+			return
+		}
+		message[2], message[6], message[7] = 0x84, 0xff, 0xff // a response with 65,535 answers
+		for more := append([]byte{0xff, 0xff}, message...); ; more = bytes.Repeat([]byte{0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4, 10, 96, 0, 1}, 1<<10) {
+			n, err := conn.Write(more)
+			taken.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}
+	dial := func(_ context.Context, _, address string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		if address == "10.96.0.10:53" {
+			go flood(theirs)
+		}
+		return ours, nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	require.ErrorContains(t, answeredInside(ctx, dial, network.DefaultAddressing(), true), "pods do not resolve names")
+	require.NoError(t, ctx.Err(), "it ends by itself")
+	require.Less(t, taken.Load(), int64(1<<20))
 }
 
 func TestAGatewayServesAPortWhenItHasReachedAPod(t *testing.T) {

@@ -2,6 +2,8 @@ package access
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"net/netip"
 	"os"
@@ -139,6 +141,29 @@ func TestAServerWithoutFloatingAddressIsReachedDirectlyAndThroughThoseThatHaveOn
 	require.Empty(t, ways(inner), "its address is where Burano connects")
 	_, err := c.Connect(t.Context(), Server{Key: "f", Name: "f"})
 	require.EqualError(t, err, "connect to f: its server has no address yet")
+}
+
+func TestAMachineThatAnswersWithAnotherKindOfHostKeyIsLeft(t *testing.T) {
+	large := "ssh-rsa " + strings.Repeat("A", 512<<10)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	public, err := ssh.NewPublicKey(&rsaKey.PublicKey)
+	require.NoError(t, err)
+	for name, answer := range map[string]string{"a large one": large, "one of RSA": string(ssh.MarshalAuthorizedKey(public))} {
+		t.Run(name, func(t *testing.T) {
+			vault := newMemory()
+			said := filepath.Join(t.TempDir(), "answer")
+			require.NoError(t, os.WriteFile(said, []byte("4711\n"+answer), 0o600))
+			daemon, server, config := booted(t, vault, "web")
+			daemon.Stop()
+			daemon.Settings = "ForceCommand cat " + said
+			daemon.Start()
+			_, err := New(config).Connect(t.Context(), server)
+			require.ErrorContains(t, err, "the server's answer with its host key")
+			require.Less(t, len(err.Error()), 4<<10)
+			require.Empty(t, vault.hostKey(t, "web").Public)
+		})
+	}
 }
 
 // script runs the script of host keys here, with a program of the test in place of systemctl.

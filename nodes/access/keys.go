@@ -157,8 +157,8 @@ func (c *Connections) renewHostKey(ctx context.Context, server Server, client *b
 		if err != nil {
 			return err
 		}
-		if itsOwn, _, _, _, err = ssh.ParseAuthorizedKey([]byte(out)); err != nil {
-			return fmt.Errorf("the server answered with no public key: %w", err)
+		if itsOwn, err = ParseHostKey(out); err != nil {
+			return fmt.Errorf("the server's answer with its host key: %w", err)
 		}
 		public := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(itsOwn)))
 		if err := c.storeHostKey(ctx, server.Key, hostKey{Public: public, Server: server.ID, Launched: server.Launched}); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/burano/burano/internal/door"
 	buranossh "github.com/burano/burano/nodes/ssh"
 )
 
@@ -95,8 +96,14 @@ func (k *Keys) keyFor(ctx context.Context, server string) (signer ssh.Signer, gi
 	return signer, true, err
 }
 
+// longestHostKey is how many bytes a public host key has in a text, with its comment: one of type ed25519 has 68.
+const longestHostKey = 2 << 10
+
 // ParseHostKey reads a public host key, with or without the name before it that known_hosts has.
 func ParseHostKey(text string) (ssh.PublicKey, error) {
+	if len(text) > longestHostKey {
+		return nil, &door.Exceeded{What: "the public host key", Bound: door.Bytes(longestHostKey)}
+	}
 	for _, line := range []string{text, afterFirstWord(text)} {
 		if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil {
 			if key.Type() != ssh.KeyAlgoED25519 {

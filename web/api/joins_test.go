@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -177,6 +178,18 @@ func TestTokensThatAreNoneSayNothing(t *testing.T) {
 	}
 	require.Equal(t, 429, code)
 	require.Contains(t, message, "Too many attempts to use a join token")
+}
+
+func TestAMachineThatJoinsSendsNoMoreThanALittle(t *testing.T) {
+	m := withMachines(newServer(t))
+	_, token := m.token(nil)
+	machine := lab("lab-1")
+	machine["host_key"] = "ssh-ed25519 " + strings.Repeat("A", 1<<20)
+	code, _, said := m.with(token, "POST", "", machine)
+	require.Equal(t, 413, code, said)
+	code, _, said = m.with(token, "POST", "", map[string]any{"name": "lab-1", "certificate_request": "x"})
+	require.Equal(t, 400, code, said)
+	require.Less(t, len(said), 1<<10)
 }
 
 func TestTokensAreMadeByWhoMayDeploy(t *testing.T) {
