@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -93,7 +94,9 @@ func (d *deployment) readDefinitions(ctx context.Context, node Node, what, file 
 	if err != nil {
 		return nil, err
 	}
-	content := &door.Buffer{Limit: mostDefinitions, What: "the file " + file + " of " + node.Name}
+	held := memory.Of(ctx).Answer()
+	defer held.End()
+	content := &door.Buffer{Limit: mostDefinitions, What: "the file " + file + " of " + node.Name, Grow: held.Grow}
 	if err := client.Receive(ctx, file, content, mostDefinitions); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -128,7 +129,9 @@ func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, er
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
-	output := &door.Buffer{Limit: mostHelm, What: "the answer about Helm release " + request.Name}
+	held := memory.Of(ctx).Answer()
+	defer held.End()
+	output := &door.Buffer{Limit: mostHelm, What: "the answer about Helm release " + request.Name, Grow: held.Grow}
 	err = client.Stream(ctx, ssh.Job{
 		Name: "Helm release " + request.Name, Script: helmReleaseScript, Input: bytes.NewReader(input), Stdout: output,
 		Args: []string{lock, strconv.Itoa(int(limit.Seconds()))},

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/burano/burano/web/gate"
+	"github.com/burano/burano/internal/memory"
 )
 
 // The garbage collector runs when as much was allocated as was in use after its last run, which on a server with little in use is many times a second.
@@ -34,13 +34,15 @@ func limitMemory(memory int64, ballast int) int64 {
 	return 0
 }
 
-// memoryOfRequests accounts for what requests hold: together a quarter of the limit at most.
-func memoryOfRequests(limit int64, ballast int) *gate.Memory {
+// budgetsOfMemory are those of requests, and of answers of clusters' machines to tasks and keepers: a quarter of the limit at most each.
+func budgetsOfMemory(limit int64, ballast int) (requests, machines *memory.Budget) {
 	const least, most = 128 << 20, 2 << 30
-	if limit == 0 {
-		return gate.NewMemory(most/4, nil)
+	share, tight := int64(most/4), (func() bool)(nil)
+	if limit != 0 {
+		share, tight = min(max((limit-int64(ballast))/4, least), most), memory.Tight(limit, int64(ballast))
 	}
-	return gate.NewMemory(min(max((limit-int64(ballast))/4, least), most), gate.Tight(limit, int64(ballast)))
+	guard := memory.NewGuard(tight)
+	return guard.Budget(share), guard.Budget(share)
 }
 
 // ballast makes the block, of at most so many bytes; nil where the operator says when the collector runs (https://pkg.go.dev/runtime#hdr-Environment_Variables).

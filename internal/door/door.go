@@ -94,12 +94,18 @@ func (w *writer) Write(more []byte) (int, error) {
 type Buffer struct {
 	Limit int64
 	What  string
+	Grow  func(bytes int64) error // takes memory for so many bytes altogether; nil: nothing counts them
 	kept  []byte
 	err   error
 }
 
 func (b *Buffer) Write(more []byte) (int, error) {
 	fits := min(int64(len(more)), b.Limit-int64(len(b.kept)))
+	if b.Grow != nil {
+		if b.err = b.Grow(int64(len(b.kept)) + fits); b.err != nil {
+			return 0, b.err
+		}
+	}
 	b.kept = append(b.kept, more[:fits]...)
 	if fits < int64(len(more)) {
 		b.err = &Exceeded{What: b.What, Bound: Bytes(b.Limit)}
@@ -108,7 +114,7 @@ func (b *Buffer) Write(more []byte) (int, error) {
 	return len(more), nil
 }
 
-// Err returns the *Exceeded error of a buffer that was written beyond its limit.
+// Err returns the *Exceeded error of a buffer that was written beyond its limit, or that of Grow.
 func (b *Buffer) Err() error { return b.err }
 
 // Bytes returns the bytes that were kept. They are the buffer's own.

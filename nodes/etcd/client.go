@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/mem"
 
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/nodes/pki"
 )
 
@@ -35,6 +36,19 @@ func init() {
 	experimental.SetDefaultBufferPool(mem.NewTieredBufferPool(256, 4<<10, 16<<10, 32<<10, 64<<10, 1<<20))
 }
 
+// counted counts the memory of an answer for the work that asked.
+func counted(ctx context.Context, method string, request, reply any, of *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	if err := call(ctx, method, request, reply, of, options...); err != nil {
+		return err
+	}
+	held := memory.Of(ctx).Answer()
+	defer held.End()
+	if sized, is := reply.(interface{ Size() int }); is { // as messages of etcd's API have it
+		return held.Grow(int64(sized.Size()))
+	}
+	return nil
+}
+
 // Client connects to members (URLs as ClientURL gives them) with a user's certificate through dial.
 func Client(endpoints []string, authority []byte, pair pki.Pair, dial DialFunc) (*clientv3.Client, error) {
 	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
@@ -47,7 +61,7 @@ func Client(endpoints []string, authority []byte, pair pki.Pair, dial DialFunc) 
 		Endpoints: endpoints,
 		TLS:       &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }),
-			grpc.WithMaxHeaderListSize(mostHeaders)},
+			grpc.WithMaxHeaderListSize(mostHeaders), grpc.WithChainUnaryInterceptor(counted)},
 		MaxCallRecvMsgSize:   mostMessage,
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/memory"
 )
 
 // A cluster's API server is its owner's machine, which may answer anything. These bound one answer, after decompression.
@@ -43,6 +44,7 @@ func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	watch := request.URL.Query().Get("watch")
 	body := answer.Body
+	counts := &counted{source: body, answer: memory.Of(request.Context()).Answer()}
 	switch {
 	case success && strings.HasSuffix(request.URL.Path, "/log"): // which is read line by line
 		return answer, nil
@@ -53,13 +55,43 @@ func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	case kind == runtime.ContentTypeJSON && (watch == "true" || watch == "1"):
 		answer.Body = bodyOf(door.JSONStream(body, mostEvent, mostDecoded, "an event of "+what), body)
 	case kind == runtime.ContentTypeJSON:
-		answer.Body = bodyOf(door.JSON(body, mostAnswer, mostDecoded, what), body)
+		counts.source = door.JSON(body, mostAnswer, mostDecoded, what)
+		answer.Body = bodyOf(counts, counts.closing(body))
 	case kind == runtime.ContentTypeProtobuf:
-		answer.Body = bodyOf(&weighed{source: body, what: what}, body)
+		answer.Body = bodyOf(&weighed{source: counts, what: what}, counts.closing(body))
 	default:
 		answer.Body = door.Body(body, mostRefusal, what)
 	}
 	return answer, nil
+}
+
+// counted counts the memory of an answer, and of the objects that it becomes, for the work that asked.
+type counted struct {
+	source io.Reader
+	read   int64
+	answer *memory.Answer
+}
+
+func (c *counted) Read(into []byte) (int, error) {
+	n, err := c.source.Read(into)
+	c.read += int64(n)
+	if short := c.answer.Grow(c.read + door.Cost(c.source)); short != nil {
+		return 0, short
+	}
+	return n, err
+}
+
+// closing returns a closer of a body that ends the answer.
+func (c *counted) closing(body io.Closer) io.Closer { return closer{c.answer, body} }
+
+type closer struct {
+	answer *memory.Answer
+	body   io.Closer
+}
+
+func (c closer) Close() error {
+	c.answer.End()
+	return c.body.Close()
 }
 
 // CloseIdleConnections is what http.Client and utilnet.CloseIdleConnectionsFor call.
@@ -81,7 +113,7 @@ func bodyOf(reader io.Reader, closer io.Closer) io.ReadCloser {
 
 // weighed reads an answer in protobuf to its end before anything of it is decoded: two bytes of it may become an object of a KiB.
 type weighed struct {
-	source io.Reader
+	source *counted
 	what   string
 	read   bool
 	text   bytes.Reader
@@ -92,8 +124,12 @@ func (w *weighed) Read(into []byte) (int, error) {
 	if !w.read {
 		w.read = true
 		text, err := door.ReadAll(w.source, mostAnswer, w.what)
-		if err == nil && weight(text, mostDecoded) > mostDecoded {
-			err = &door.Exceeded{What: w.what, Bound: door.Bytes(mostDecoded) + " when it is decoded"}
+		if err == nil {
+			if decoded := weight(text, mostDecoded); decoded > mostDecoded {
+				err = &door.Exceeded{What: w.what, Bound: door.Bytes(mostDecoded) + " when it is decoded"}
+			} else {
+				err = w.source.answer.Grow(w.source.read + decoded)
+			}
 		}
 		w.err = err
 		w.text.Reset(text)

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"compress/gzip"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -120,4 +122,25 @@ func TestAWatchGoesOnUntilAnEventHasNoEnd(t *testing.T) {
 		}
 	}
 	require.Equal(t, events, seen)
+}
+
+func TestAnswersOfAProjectsMachinesHaveOneBudget(t *testing.T) {
+	client, _ := hostileServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{}`+strings.Repeat(",{}", 4<<10)+"]}") // 4 MiB in memory
+	})
+	list := func(ctx context.Context) error {
+		_, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+		return err
+	}
+	require.NoError(t, list(t.Context()))
+	budget := memory.NewGuard(nil).Budget(32 << 20)
+	one, other := budget.Account("one"), budget.Account("other")
+	require.NoError(t, one.Take(14<<20))
+	require.ErrorContains(t, list(memory.With(t.Context(), one)), "are not free")
+	for range 5 {
+		require.NoError(t, list(memory.With(t.Context(), other)), "an answer is given back")
+	}
+	one.Close()
+	require.NoError(t, list(memory.With(t.Context(), budget.Account("one"))))
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/blackbox"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
@@ -82,6 +83,8 @@ type Config struct {
 	AloneTime, MakeWay time.Duration
 	// Sole says that no other process uses the database: then what a former process held is taken over at once.
 	Sole bool
+	// Memory accounts for models that tasks hold, and for answers of machines; nil: nothing does.
+	Memory *memory.Budget
 	// Running notes what runs, for the server's next start; nil: nothing does.
 	Running *blackbox.Box
 	// AtStep, when it is set, is called when a native step has begun and when it is done, before its end is written: tests interrupt

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -124,6 +125,10 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	if task.Origin.Packages != nil {
 		environment.Model.Packages = task.Origin.Packages
 	}
+	account := e.Memory.Account(environment.ProjectID)
+	defer account.Close()
+	noteSizes(account, task.Objects, environment.Model.ObjectsCopy, task.Action.Args)
+	ctx = memory.With(ctx, account)
 	h.know(task.Objects, environment.Model.ObjectsCopy, task.Action.Args)
 	if task.CancelledBy != "" {
 		h.lease.End(errCancelled)
@@ -217,8 +222,18 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 			return outcome, failedWith("", fmt.Errorf("%w. What the %s has made stays. Have the method return less, or a part at a time", err, task.Kind()))
 		}
 		outcome.Result = store.Document{"isException": false, "result": muranopl.SaveResult(result)}
+		noteSizes(account, outcome.Result)
 	}
 	return outcome, failed
+}
+
+// noteSizes counts the values of models that a task holds: they take about twice as much as their JSON.
+func noteSizes(account *memory.Account, values ...any) {
+	for _, value := range values {
+		if size, err := door.Size(value, math.MaxInt64, ""); err == nil {
+			account.Note(2 * size)
+		}
+	}
 }
 
 // MaxResult is how many bytes the result of an action has, and maxModel how many the model has that a task leaves.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/burano/burano/internal/blackbox"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/lease"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -30,6 +31,8 @@ type Config struct {
 	Project func(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error)
 	// Waits reports that no look is to begin now, because a task runs alone that may be what servers died over; nil: none ever does.
 	Waits func() bool
+	// Memory accounts for answers of machines; nil: nothing does.
+	Memory *memory.Budget
 	// Running notes the looks, for the server's next start; nil: nothing does.
 	Running *blackbox.Box
 	// Wake tells the engine that there is a task.

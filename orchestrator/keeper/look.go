@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/internal/blackbox"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
@@ -51,6 +52,9 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 	}
 	looks := h.due(claim)
 	if environment != nil {
+		account := h.Memory.Account(environment.ProjectID)
+		defer account.Close()
+		ctx := memory.With(ctx, account)
 		var all sync.WaitGroup
 		for _, one := range looks {
 			all.Go(func() { one.run(ctx, h.Keeper, environment) })

@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/engine"
@@ -25,7 +26,6 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/audit"
 	"github.com/burano/burano/web/auth"
-	"github.com/burano/burano/web/gate"
 	"github.com/burano/burano/web/policy"
 )
 
@@ -38,7 +38,7 @@ type Config struct {
 	// Known reports whether Auth would let a request in without asking Keystone; nil: of none.
 	Known func(*http.Request) bool
 	// Memory accounts for what requests hold; nil: nothing does.
-	Memory *gate.Memory
+	Memory *memory.Budget
 	// SignIn signs browsers in; nil: nobody does.
 	SignIn *auth.Authenticator
 	// Policy says who may do what; nil stands for Murano's rules.

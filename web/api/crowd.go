@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/web/gate"
 )
 
@@ -23,7 +24,7 @@ import (
 type crowd struct {
 	unknown, reading, requests, streams, sending *gate.Places
 
-	memory  *gate.Memory
+	memory  *memory.Budget
 	address echo.IPExtractor
 	known   func(*http.Request) bool
 	time    time.Duration // of a request
@@ -109,12 +110,10 @@ func (w *crowd) strangers(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-type accountKey struct{}
-
 // holds accounts for bytes that the request holds until it has been answered. Few bytes are not counted.
 func holds(c echo.Context, bytes int64) error {
-	if account, ok := c.Request().Context().Value(accountKey{}).(*gate.Account); ok && bytes > uncounted {
-		return account.Take(bytes)
+	if bytes > uncounted {
+		return memory.Of(c.Request().Context()).Take(bytes)
 	}
 	return nil
 }
@@ -134,7 +133,7 @@ func (w *crowd) shared(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		defer account.Close()
-		c.SetRequest(c.Request().WithContext(context.WithValue(ctx, accountKey{}, account)))
+		c.SetRequest(c.Request().WithContext(memory.With(ctx, account)))
 		kept := false
 		keep := func() (rest func()) { kept = true; return gate.Use(ctx) }
 		if c.Request().ContentLength != 0 {
@@ -195,18 +194,18 @@ func refused(c echo.Context, err error, owner, what string) error {
 }
 
 // writeNoMemory answers a request for which there is no memory.
-func writeNoMemory(c echo.Context, no *gate.NoMemory) error {
+func writeNoMemory(c echo.Context, no *memory.None) error {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(comeAgain))
 	text := fmt.Sprintf("The project's requests and answers have %d bytes in memory, and %d more are not free for it; try again when they have ended, or ask for less at a time.", no.Held, no.Wanted)
 	if no.Process {
-		text = fmt.Sprintf("The server is short of memory, and this project's requests and answers have most of it, %d bytes; try again when they have ended.", no.Held)
+		text = fmt.Sprintf("The server is short of memory, and this project's requests, deployments and actions have most of it, %d bytes; try again when they have ended.", no.Held)
 	}
 	return (&refusal{status: http.StatusTooManyRequests, explanation: text}).write(c)
 }
 
 // fetch reads the beginning of a request's body, which is all of it unless it is longer than anything takes: handlers find it in memory, and what
 // broke it off, where they read it.
-func fetch(c echo.Context, most int, account *gate.Account) error {
+func fetch(c echo.Context, most int, account *memory.Account) error {
 	request := c.Request()
 	if request.ContentLength == 0 || request.Body == http.NoBody {
 		c.Set(keyRead, true)

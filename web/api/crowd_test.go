@@ -14,7 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/burano/burano/web/gate"
+	"github.com/burano/burano/internal/memory"
 )
 
 // listening is a server at a real address, and what opens a connection to it and sends a text.
@@ -109,7 +109,7 @@ func TestAnswersThatMultiplyAreRefusedBeforeTheyAreWritten(t *testing.T) {
 }
 
 func TestAProjectHasItsShareOfTheMemoryOfRequests(t *testing.T) {
-	s := newServer(t, func(c *Config) { c.Memory = gate.NewMemory(20<<20, nil) })
+	s := newServer(t, func(c *Config) { c.Memory = memory.NewGuard(nil).Budget(20 << 20) })
 	begun, end := make(chan struct{}), make(chan struct{})
 	s.echo.POST("/v1/hold", func(c echo.Context) error {
 		begun <- struct{}{}

@@ -17,10 +17,10 @@ import (
 
 	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/web/auth"
-	"github.com/burano/burano/web/gate"
 )
 
 // statusOf is the one place where kinds of faults become HTTP statuses.
@@ -137,7 +137,7 @@ func writeError(config Config, c echo.Context, err error) error {
 	var model *orchestrator.InvalidModel
 	var often *auth.TooMany
 	var unreachable *auth.Unreachable
-	var memory *gate.NoMemory
+	var none *memory.None
 	kind, away := fault.KindOf(err), openstack.AwayOf(err)
 	switch {
 	case errors.As(err, &unknown):
@@ -149,8 +149,8 @@ func writeError(config Config, c echo.Context, err error) error {
 	case errors.As(err, &often):
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(often.Seconds()))
 		return (&refusal{status: http.StatusTooManyRequests, explanation: often.Error()}).write(c)
-	case errors.As(err, &memory):
-		return writeNoMemory(c, memory)
+	case errors.As(err, &none):
+		return writeNoMemory(c, none)
 	case errors.As(err, &refused):
 		return refused.write(c)
 	case errors.As(err, &unexpected):

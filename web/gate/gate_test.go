@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,36 +46,6 @@ func TestAnOwnerLeavesAsManyPlacesAsItHas(t *testing.T) {
 	require.NoError(t, err)
 	_, err = places.Take("c")
 	require.Error(t, err, "what is given back twice is one place")
-}
-
-func TestMemoryIsRefusedToWhoHoldsMost(t *testing.T) {
-	var tight atomic.Bool
-	memory := gate.NewMemory(100<<20, tight.Load)
-	open := func(owner string, bytes int64) (*gate.Account, error) {
-		account, err := memory.Open(owner)
-		if err != nil {
-			return nil, err
-		}
-		return account, account.Take(bytes)
-	}
-	first, err := open("greedy", 40<<20)
-	require.NoError(t, err)
-	_, err = open("greedy", 30<<20)
-	require.Equal(t, &gate.NoMemory{Held: 40 << 20, Wanted: 30 << 20}, err, "more is not left for others")
-	_, err = open("calm", 30<<20)
-	require.NoError(t, err)
-	tight.Store(true)
-	require.Eventually(t, func() bool { _, err := memory.Open("greedy"); return err != nil }, 10*time.Second, time.Millisecond)
-	_, err = memory.Open("greedy")
-	require.Equal(t, &gate.NoMemory{Held: 40 << 20, Process: true}, err)
-	require.Positive(t, memory.Short())
-	_, err = memory.Open("calm")
-	require.NoError(t, err, "and not to others")
-	first.Close()
-	_, err = memory.Open("greedy")
-	require.NoError(t, err, "whose requests have ended may ask again")
-	_, err = (*gate.Memory)(nil).Open("anybody")
-	require.NoError(t, err)
 }
 
 // served answers at a real address, and returns it.

@@ -1,4 +1,4 @@
-// Package gate decides what a server takes on when more is asked of it than it has room for: connections, places of requests, bytes in memory, and the
+// Package gate decides what a server takes on when more is asked of it than it has room for: connections, places of requests, and the
 // time that clients take to send and to read. Nobody's requests take the room of others.
 package gate
 
