@@ -298,7 +298,7 @@ func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, s
 	}
 	last, err := s.store.LastReports(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, pageFault(err, store.Page{})
 	}
 	answer := map[string]*Report{}
 	services, _ := objects["services"].([]any)

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -29,6 +30,8 @@ func pageFault(err error, page store.Page) error {
 	switch {
 	case errors.As(err, &sorting):
 		return fault.New(fault.Invalid, "The parameter \"sort\" cannot be used: %s", sorting.Error())
+	case door.IsExceeded(err):
+		return fault.New(fault.TooLarge, "%w: ask for a part of it, by limit and marker", err)
 	case errors.Is(err, store.ErrMarker):
 		return fault.New(fault.Invalid, "The marker %q is not in the list: it is the id of the last one of the page before", page.Marker)
 	}

@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
+
+	"github.com/burano/burano/internal/door"
+	"github.com/burano/burano/internal/memory"
 )
 
 // report adds a line to a task's log; its id, number and time are set here.
@@ -58,8 +62,52 @@ func (s *Store) ReportPage(ctx context.Context, taskID string, entities []string
 	if err != nil {
 		return nil, wrap(err, "list reports")
 	}
-	var reports []Report
-	return reports, wrap(query.Find(&reports).Error, "list reports")
+	reports, err := readReports(ctx, query)
+	return reports, wrap(err, "list reports")
+}
+
+// maxRead is how many bytes of texts and details a list of reports has at most.
+const maxRead = 64 << 20
+
+// readReports reads the reports of a query, one after another: the memory of each is taken of the context's account before the next one is read.
+func readReports(ctx context.Context, query *gorm.DB) (reports []Report, err error) {
+	rows, err := query.Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var read, counted int64
+	for rows.Next() {
+		var report Report
+		if err := query.ScanRows(rows, &report); err != nil {
+			return nil, err
+		}
+		reports = append(reports, report)
+		read += report.bytes()
+		if read > maxRead {
+			return nil, &door.Exceeded{What: "the list of reports", Bound: door.Bytes(maxRead)}
+		}
+		if read-counted > uncounted {
+			if err := memory.Of(ctx).Take(read - counted); err != nil {
+				return nil, err
+			}
+			counted = read
+		}
+	}
+	return reports, rows.Err()
+}
+
+// uncounted is how many bytes of a list are not worth counting.
+const uncounted = 64 << 10
+
+// bytes is what the report takes.
+func (r Report) bytes() int64 {
+	const rest = 512 // everything but its texts
+	size := rest + len(r.Text)
+	if r.Details != nil {
+		size += len(*r.Details)
+	}
+	return int64(size)
 }
 
 // objectReportPages are the lists of ObjectReportPage.
@@ -78,15 +126,16 @@ func (s *Store) ObjectReportPage(ctx context.Context, environmentID string, obje
 	if err != nil {
 		return nil, wrap(err, "list the reports of objects")
 	}
-	var reports []Report
-	return reports, wrap(query.Find(&reports).Error, "list the reports of objects")
+	reports, err := readReports(ctx, query)
+	return reports, wrap(err, "list the reports of objects")
 }
 
 // LastReports returns, by object id, the newest report about each of the objects in the environment's tasks.
 func (s *Store) LastReports(ctx context.Context, environmentID string) (map[string]Report, error) {
-	var reports []Report
 	tasks := s.reading(ctx).Model(&Task{}).Select("id").Where("environment_id = ?", environmentID)
-	err := s.reading(ctx).Where("entity_id IS NOT NULL AND task_id IN (?)", tasks).Order("created, number").Find(&reports).Error
+	ranked := s.reading(ctx).Model(&Report{}).Select("reports.*, ROW_NUMBER() OVER (PARTITION BY entity_id ORDER BY created DESC, number DESC) AS place").
+		Where("entity_id IS NOT NULL AND task_id IN (?)", tasks)
+	reports, err := readReports(ctx, s.reading(ctx).Table("(?) AS ranked", ranked).Where("place = 1"))
 	last := map[string]Report{}
 	for _, report := range reports {
 		last[*report.EntityID] = report

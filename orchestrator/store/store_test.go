@@ -17,6 +17,7 @@ import (
 
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/database/databasetest"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -45,6 +46,7 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 		"a session can be edited only while it is open and up to date":      sessionsAreEdited,
 		"one task of an environment runs at a time and each is taken once":  tasksAreTaken,
 		"reports are numbered and decide how a deployment ends":             reportsDecide,
+		"reports are read within memory":                                    reportsAreReadWithinMemory,
 		"a deletion removes everything and orphans the trust":               deletionsRemove,
 		"what Heat needs is no orphaned trust":                              heatNeedsTrusts,
 		"attributes and secrets are replaced and read":                      attributesAndSecrets,
@@ -345,6 +347,32 @@ func reportsDecide(t *testing.T, s *store.Store) {
 	require.Len(t, tasks, 1)
 	require.NotNil(t, tasks[0].Finished)
 	require.Equal(t, store.Counts{Errors: 1, Warnings: 1}, counts[task.ID])
+}
+
+func reportsAreReadWithinMemory(t *testing.T, s *store.Store) {
+	e := environment(t, s, "one")
+	_, task := deploy(t, s, e)
+	hold := take(t, s)
+	entity, class, long := "a", "org.test.A", strings.Repeat("x", 200<<10)
+	for range 30 {
+		require.NoError(t, hold.AddReport(t.Context(), store.Report{Level: "info", Text: long, Details: &long, EntityID: &entity, Entity: &class}))
+	}
+	budget := memory.NewGuard(nil).Budget(4 << 20)
+	within := func() context.Context { return memory.With(t.Context(), budget.Account("p1")) }
+	var none *memory.None
+	_, err := s.ReportPage(within(), task.ID, nil, store.Page{})
+	require.ErrorAs(t, err, &none)
+	budget = memory.NewGuard(nil).Budget(4 << 20)
+	_, err = s.ObjectReportPage(within(), e.ID, []string{"a"}, store.Page{Limit: 1000})
+	require.ErrorAs(t, err, &none)
+	budget = memory.NewGuard(nil).Budget(4 << 20)
+	page, err := s.ObjectReportPage(within(), e.ID, []string{"a"}, store.Page{Limit: 5})
+	require.NoError(t, err)
+	require.Len(t, page, 5)
+	budget = memory.NewGuard(nil).Budget(4 << 20)
+	last, err := s.LastReports(within(), e.ID)
+	require.NoError(t, err, "older reports are not read")
+	require.EqualValues(t, 31, last["a"].Number)
 }
 
 func deletionsRemove(t *testing.T, s *store.Store) {
