@@ -31,6 +31,8 @@ const Postgres = "postgres"
 const (
 	// maxConnections is how many connections one server holds to PostgreSQL.
 	maxConnections = 10
+	// connectionsOfOthers are those that requests which only read leave to everything else.
+	connectionsOfOthers = 2
 	// maxIdle is how long one that is not used is kept.
 	maxIdle = 5 * time.Minute
 	// connectTimeout is how long one attempt to connect may take when the address does not say.
@@ -109,6 +111,9 @@ func OpenSchema(ctx context.Context, dsn string, patience time.Duration, schema 
 		return fail(err)
 	}
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: patientPool{handle, 2 * patience}}), &gorm.Config{Logger: logger.Discard, TranslateError: false})
+	if err == nil {
+		err = takeTurns(db, maxConnections-connectionsOfOthers)
+	}
 	if err != nil {
 		return fail(err)
 	}

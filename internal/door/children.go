@@ -7,35 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/burano/burano/internal/turns"
 )
 
 // Children run work on strangers' input that cannot be cancelled, or that may take the process with it: each piece of work in a process of its own, with
 // limits of memory, stack, processor and time. The process is a run of the same program, which calls ServeChild. Children are safe for concurrent use.
 type Children struct {
 	program string
-	places  int
 	limits  Limits
-
-	mutex   sync.Mutex
-	running map[string]int // by project
-	waiting []*turn        // in the order in which they came
-}
-
-// turn is a piece of work that waits for its place.
-type turn struct {
-	project string
-	granted chan struct{}
+	turns   *turns.Turns
 }
 
 // NewChildren returns children that are runs of a program, at most so many at a time, each within the limits. One project has at most half of the
 // places.
 func NewChildren(program string, places int, limits Limits) *Children {
-	return &Children{program: program, places: max(places, 1), limits: limits.filled(), running: map[string]int{}}
+	places = max(places, 1)
+	return &Children{program: program, limits: limits.filled(), turns: turns.New(places, (places+1)/2)}
 }
 
 // Job is a piece of work.
@@ -74,10 +65,11 @@ const (
 // Run has a child do a piece of work, and returns its result. An input that is wrong is an error with the child's text; one that takes more than the
 // limits is an *Exceeded error. The child is killed when the context ends.
 func (c *Children) Run(ctx context.Context, job Job) ([]byte, error) {
-	if err := c.enter(ctx, job.Project); err != nil {
+	leave, err := c.turns.Enter(ctx, job.Project)
+	if err != nil {
 		return nil, fmt.Errorf("%s: it waits for its turn: %w", job.Doing, err)
 	}
-	defer c.leave(job.Project)
+	defer leave()
 	limits := c.limits
 	tooLong := &Exceeded{What: job.Doing, Verb: "takes", Bound: limits.Time.String()}
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, tooLong)
@@ -87,7 +79,7 @@ func (c *Children) Run(ctx context.Context, job Job) ([]byte, error) {
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(job.Input), result, complaint
 	command.Env = []string{"GOTRACEBACK=none"} // no secrets of the server
 	command.WaitDelay = killTime
-	err := command.Run()
+	err = command.Run()
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -127,60 +119,4 @@ type head struct{ bytes.Buffer }
 func (h *head) Write(more []byte) (int, error) {
 	h.Buffer.Write(more[:min(len(more), max(0, maxComplaint-h.Len()))])
 	return len(more), nil
-}
-
-// share is how many places one project may have.
-func (c *Children) share() int { return (c.places + 1) / 2 }
-
-// enter waits for a place.
-func (c *Children) enter(ctx context.Context, project string) error {
-	own := &turn{project: project, granted: make(chan struct{})}
-	c.mutex.Lock()
-	c.waiting = append(c.waiting, own)
-	c.grant()
-	c.mutex.Unlock()
-	select {
-	case <-own.granted:
-		return nil
-	case <-ctx.Done():
-	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	at := slices.Index(c.waiting, own)
-	if at < 0 {
-		return nil // it was granted meanwhile, and Run sees that the context has ended
-	}
-	c.waiting = slices.Delete(c.waiting, at, at+1)
-	return context.Cause(ctx)
-}
-
-// leave gives a place back.
-func (c *Children) leave(project string) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.running[project]--; c.running[project] == 0 {
-		delete(c.running, project)
-	}
-	c.grant()
-}
-
-// grant gives free places to those who wait: the project with the fewest places comes first.
-func (c *Children) grant() {
-	for {
-		taken, next := 0, -1
-		for _, count := range c.running {
-			taken += count
-		}
-		for i, one := range c.waiting {
-			if has := c.running[one.project]; has < c.share() && (next < 0 || has < c.running[c.waiting[next].project]) {
-				next = i
-			}
-		}
-		if taken >= c.places || next < 0 {
-			return
-		}
-		c.running[c.waiting[next].project]++
-		close(c.waiting[next].granted)
-		c.waiting = slices.Delete(c.waiting, next, next+1)
-	}
 }
