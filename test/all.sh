@@ -62,7 +62,7 @@ without() {
   clients) suite "Murano's client and Burano's" go test -count=1 -timeout 20m -skip TestEveryFault ./test/clients ;;
   durability) suite "no work is lost when servers die" go test -count=1 -timeout 15m -v ./test/durability ;;
   faults) suite "every fault of the cloud at every call" go test -count=1 -timeout 10m -v -run 'TestEveryFaultAtEveryCallEnds' ./test/clients ;;
-  hostile) suite "one tenant, machine or stranger against the server" go test -count=1 -timeout 10m -v ./test/hostile ;;
+  hostile) suite "one tenant, machine or stranger against one server and three" env BURANO_PROGRAM="$PWD/build/burano" go test -count=1 -timeout 10m -v ./test/hostile ;;
   terraform) suite "the provider for Terraform" go -C cmd/terraform-provider-burano test -count=1 -timeout 10m ./... ;;
   publishing) suite "publishing from a real Kubernetes API" go test -count=1 -timeout 10m ./gateway/publish ;;
   esac

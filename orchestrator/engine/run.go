@@ -214,17 +214,24 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		}
 		return outcome, failed // the model stays as it was before the task
 	}
-	model := muranopl.Save(root)
-	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()
-	if failed == nil {
-		outcome.Parts = runtime.parts(ctx, classes)
-		if err := muranopl.Written(result, MaxResult, "the result of "+task.Action.Method); err != nil {
-			return outcome, failedWith("", fmt.Errorf("%w. What the %s has made stays. Have the method return less, or a part at a time", err, task.Kind()))
-		}
-		outcome.Result = store.Document{"isException": false, "result": muranopl.SaveResult(result)}
-		noteSizes(account, outcome.Result)
-	}
+	outcome, failed = end(ctx, runtime, classes, root, result, failed)
+	noteSizes(account, outcome.Result)
 	return outcome, failed
+}
+
+// end is the outcome of a task whose method has ended, well unless failed says otherwise.
+func end(ctx context.Context, runtime *Runtime, classes *muranopl.Classes, root *muranopl.Object, result any, failed *failure) (outcome store.Outcome, _ *failure) {
+	task, model := runtime.held.Task(), muranopl.Save(root)
+	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()
+	if failed != nil {
+		return outcome, failed
+	}
+	outcome.Parts = runtime.parts(ctx, classes)
+	if err := muranopl.Written(result, MaxResult, "the result of "+task.Action.Method); err != nil {
+		return outcome, failedWith("", fmt.Errorf("%w. What the %s has made stays. Have the method return less, or a part at a time", err, task.Kind()))
+	}
+	outcome.Result = store.Document{"isException": false, "result": muranopl.SaveResult(result)}
+	return outcome, nil
 }
 
 // noteSizes counts the values of models that a task holds: they take about twice as much as their JSON.

@@ -2,8 +2,6 @@ package hostile
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,25 +10,27 @@ import (
 
 // headers sends questions without a token whose agent and path are long: little of them is kept.
 func headers(t *testing.T, l *lab) {
-	size := func() (bytes int64) {
-		files, err := filepath.Glob(filepath.Join(l.state, "burano.db*"))
-		require.NoError(t, err)
-		for _, file := range files {
-			info, err := os.Stat(file)
-			require.NoError(t, err)
-			bytes += info.Size()
-		}
-		return bytes
-	}
-	before := size()
+	before := l.stored(t)
 	for range 300 {
-		status, _, err := l.ask(t.Context(), "", http.MethodGet, "/v1/environments/"+strings.Repeat("x", 20<<10), nil, "User-Agent", strings.Repeat("x", 30<<10))
+		status, _, err := l.ask(t.Context(), "", http.MethodGet, "/v1/environments/"+strings.Repeat("x", 6<<10), nil, "User-Agent", strings.Repeat("x", 6<<10))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusUnauthorized, status)
 	}
-	status, _, err := l.ask(t.Context(), "", http.MethodGet, "/v1/environments", nil, "User-Agent", strings.Repeat("x", 1<<20))
-	if err == nil { // else the server has ended the connection before all was sent
-		require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, status)
+	for _, one := range l.entrances {
+		if one.scheme == "https" {
+			continue // HAProxy takes headers of 16 KiB
+		}
+		for range 300 {
+			status, _, err := one.ask(t.Context(), "", http.MethodGet, "/v1/environments/"+strings.Repeat("x", 20<<10), nil, "User-Agent", strings.Repeat("x", 30<<10))
+			require.NoError(t, err)
+			require.Equal(t, http.StatusUnauthorized, status)
+		}
 	}
-	require.Less(t, size()-before, int64(4<<20), "of 15 MB that were said")
+	for _, one := range l.entrances {
+		status, _, err := one.ask(t.Context(), "", http.MethodGet, "/v1/environments", nil, "User-Agent", strings.Repeat("x", 1<<20))
+		if err == nil { // else the connection ended before all was sent
+			require.Contains(t, []int{http.StatusRequestHeaderFieldsTooLarge, http.StatusBadRequest}, status, one.name)
+		}
+	}
+	require.Less(t, l.stored(t)-before, int64(4<<20), "of 15 MB and more that were said")
 }

@@ -1,10 +1,11 @@
-// Package hostile attacks a server: the built program over SQLite, with the local cloud's Keystone. Through each attack the server lives, its memory
-// stays within a bound, and another project is answered.
+// Package hostile attacks servers as tenants, strangers and machines do: the built program as one server over SQLite, and as three servers behind HAProxy
+// over PostgreSQL. Through each attack all servers live, their memory stays within a bound, and each of them answers another project within a second.
 package hostile
 
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,33 +18,39 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/internal/database/databasetest"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/test/localcloud/keystone"
+	"github.com/burano/burano/test/site"
 )
 
 const (
-	// mostBytes is what the server may have in memory at a time: what it has at rest, and a quarter of a small machine's.
+	// mostBytes is what a server may have in memory at a time: what it has at rest, and a quarter of a small machine's.
 	mostBytes = 1 << 30
-	// promptly is how long another project waits for 19 of 20 answers, and atLast for the others: tests run beside each other.
+	// promptly is how long another project waits for an answer, without the time that programs beside the test have the processors.
 	promptly = time.Second
-	atLast   = 10 * time.Second
 )
 
-// lab is a server, a hostile project and another one.
+// lab is servers, a hostile project and another one.
 type lab struct {
-	t              *testing.T
-	state          string
-	address        string
-	hostile, other string // tokens
-	process        *exec.Cmd
+	site           *site.Site
+	entrances      []entrance
+	turn           atomic.Int64
+	hostile, other string                   // tokens
+	stored         func(t *testing.T) int64 // bytes of the database
+}
+
+// entrance is a place at which requests are taken: the proxy's, or a server's own.
+type entrance struct {
+	name, scheme, address string
+	client                *http.Client
 }
 
 // program is that of BURANO_PROGRAM, or one that is built.
@@ -59,8 +66,8 @@ func program(t *testing.T) string {
 	return path
 }
 
-func start(t *testing.T) *lab {
-	t.Helper()
+// identityService serves the local cloud's Keystone, and returns its address.
+func identityService(t *testing.T) string {
 	cloud := httptest.NewUnstartedServer(nil)
 	endpoint := "http://" + cloud.Listener.Addr().String()
 	identity, err := keystone.New(keystone.Config{StateDir: t.TempDir(), Endpoint: endpoint})
@@ -68,52 +75,71 @@ func start(t *testing.T) *lab {
 	cloud.Config.Handler = http.StripPrefix("/identity", identity.Handler())
 	cloud.Start()
 	t.Cleanup(cloud.Close)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	l := &lab{t: t, state: t.TempDir(), address: listener.Addr().String()}
-	require.NoError(t, listener.Close())
-	endpoint += "/identity/v3"
-	token := func(name string) string {
-		provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{IdentityEndpoint: endpoint, Username: name, Password: name, DomainName: "Default",
-			Scope: &gophercloud.AuthScope{ProjectName: name, DomainName: "Default"}})
-		require.NoError(t, err)
-		return provider.Token()
-	}
-	l.hostile, l.other = token("demo"), token("admin")
+	return endpoint + "/identity/v3"
+}
 
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	require.NoError(t, err)
-	l.process = exec.Command(program(t), "serve", "--listen", l.address, "--state", l.state, "--embedded-packages", "io.murano")
-	l.process.Env = append(os.Environ(), "OS_CLOUD=", "OS_AUTH_URL="+endpoint, "OS_USERNAME=burano", "OS_PASSWORD=burano", "OS_PROJECT_NAME=service",
-		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_DOMAIN_NAME=Default", "OS_REGION_NAME="+keystone.Region)
-	l.process.Stdout, l.process.Stderr = log, log
-	l.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, l.process.Start())
-	t.Cleanup(func() {
-		_ = l.process.Process.Signal(syscall.SIGTERM) // it may be dead, which the next line says
-		err := l.process.Wait()
-		require.NoError(t, log.Close())
-		if text, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("the end of the server's log:\n%s", text[max(0, len(text)-8<<10):])
+// inEach runs a test with one server over SQLite and with three over PostgreSQL.
+func inEach(t *testing.T, test func(t *testing.T, database string)) {
+	t.Run("one server over SQLite", func(t *testing.T) { test(t, "") })
+	t.Run("three servers over PostgreSQL", func(t *testing.T) { test(t, databasetest.Postgres(t)) })
+}
+
+func start(t *testing.T, config site.Config) *lab {
+	t.Helper()
+	l := &lab{site: site.Start(t, config)}
+	l.hostile, l.other = l.site.Token(t, "demo"), l.site.Token(t, "admin")
+	enter := func(name, scheme, address string, encryption *tls.Config) {
+		transport := &http.Transport{TLSClientConfig: encryption, MaxIdleConnsPerHost: 100}
+		t.Cleanup(transport.CloseIdleConnections)
+		l.entrances = append(l.entrances, entrance{name, scheme, address, &http.Client{Transport: transport}})
+	}
+	for _, one := range l.site.Servers {
+		enter("server "+one.Name, "http", one.Address, nil)
+	}
+	l.stored = func(t *testing.T) (bytes int64) {
+		files, err := filepath.Glob(filepath.Join(l.site.Servers[0].State, "burano.db*"))
+		require.NoError(t, err)
+		for _, file := range files {
+			info, err := os.Stat(file)
+			require.NoError(t, err)
+			bytes += info.Size()
 		}
-		require.NoError(t, err, "the server lives until it is told to stop")
-	})
-	require.NoError(t, wait.Every(100*time.Millisecond).For(time.Minute).Until(t.Context(), func(context.Context) error {
-		response, err := http.Get("http://" + l.address + "/readyz")
-		if err != nil {
-			return wait.Again(err)
+		return bytes
+	}
+	if proxy := l.site.Proxy; proxy != nil {
+		enter("the proxy", "https", proxy.Address, &tls.Config{RootCAs: proxy.Trusted})
+		l.stored = func(t *testing.T) (bytes int64) {
+			connection, err := pgx.Connect(t.Context(), config.Database)
+			require.NoError(t, err)
+			require.NoError(t, connection.QueryRow(t.Context(), "SELECT pg_database_size(current_database())").Scan(&bytes))
+			require.NoError(t, connection.Close(t.Context()))
+			return bytes
 		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return wait.Again(fmt.Errorf("it answers %s", response.Status))
-		}
-		return nil
-	}))
+	}
 	return l
 }
 
+// entrance is the next one: attacks go through all of them in turn.
+func (l *lab) entrance() entrance {
+	return l.entrances[int(l.turn.Add(1))%len(l.entrances)]
+}
+
+// send sends a request with a token (of project: "", hostile, other) and returns the answer.
+func (e entrance) send(ctx context.Context, token, method, path string, body io.Reader, headers ...string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, e.scheme+"://"+e.address+path, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("X-Auth-Token", token)
+	request.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	return e.client.Do(request)
+}
+
 // ask sends JSON (nil: none) with a token and returns the status and the answer.
-func (l *lab) ask(ctx context.Context, token, method, path string, body any, headers ...string) (int, []byte, error) {
+func (e entrance) ask(ctx context.Context, token, method, path string, body any, headers ...string) (int, []byte, error) {
 	var text []byte
 	if body != nil {
 		var err error
@@ -121,16 +147,7 @@ func (l *lab) ask(ctx context.Context, token, method, path string, body any, hea
 			return 0, nil, err
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+l.address+path, bytes.NewReader(text))
-	if err != nil {
-		return 0, nil, err
-	}
-	request.Header.Set("X-Auth-Token", token)
-	request.Header.Set("Content-Type", "application/json")
-	for i := 0; i+1 < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := e.send(ctx, token, method, path, bytes.NewReader(text), headers...)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -139,36 +156,65 @@ func (l *lab) ask(ctx context.Context, token, method, path string, body any, hea
 	return response.StatusCode, answer, err
 }
 
-// dial opens a connection of the attacker, until the test ends, and sends a text.
+// ask is that of the next entrance.
+func (l *lab) ask(ctx context.Context, token, method, path string, body any, headers ...string) (int, []byte, error) {
+	return l.entrance().ask(ctx, token, method, path, body, headers...)
+}
+
+// dial opens a connection of the attacker at the next entrance, until the test ends, and sends a text.
 func (l *lab) dial(t *testing.T, text string) (net.Conn, error) {
-	connection, err := net.Dial("tcp", l.address)
+	at := l.entrance()
+	connection, err := net.Dial("tcp", at.address)
 	if err != nil {
 		return nil, err
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	_ = connection.SetWriteDeadline(time.Now().Add(5 * time.Second)) // the server may have ended it
+	_ = connection.SetDeadline(time.Now().Add(5 * time.Second)) // the server may have ended it
+	if transport := at.client.Transport.(*http.Transport); at.scheme == "https" {
+		config := transport.TLSClientConfig.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(at.address)
+		connection = tls.Client(connection, config)
+	}
 	_, _ = io.WriteString(connection, text)
 	return connection, nil
 }
 
-// through asks as another project all the while that an attack lasts, and looks at the server's memory.
-func (l *lab) through(t *testing.T, attack func(t *testing.T)) {
+// ready requires that all servers say that they are ready.
+func (l *lab) ready(t *testing.T) {
+	t.Helper()
+	for _, one := range l.entrances {
+		status, answer, err := one.ask(t.Context(), "", http.MethodGet, "/readyz", nil)
+		require.NoError(t, err, one.name)
+		require.Equalf(t, http.StatusOK, status, "%s: %s", one.name, answer)
+	}
+}
+
+// slow is how long another project has waited for an answer, and where.
+type slow struct {
+	at            string
+	waited, alone time.Duration // alone is without the time that programs beside the test had the processors
+}
+
+// through asks as another project at each entrance in turn all the while that an attack lasts, and looks at the servers' memory.
+func (l *lab) through(t *testing.T, most int64, attack func(t *testing.T)) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	var waited []time.Duration
+	var answers []slow
 	failed := make(chan error, 1)
 	go func() {
 		failed <- func() error {
-			for ctx.Err() == nil {
-				began := time.Now()
-				asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), atLast)
-				status, answer, err := l.ask(asking, l.other, http.MethodGet, "/v1/environments", nil)
+			for turn := 0; ctx.Err() == nil; turn++ {
+				at := l.entrances[turn%len(l.entrances)]
+				measure := measureOthers()
+				asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+				status, answer, err := at.ask(asking, l.other, http.MethodGet, "/v1/environments", nil)
 				cancel()
 				if err != nil || status != http.StatusOK {
-					return fmt.Errorf("another project is answered %d %s %w", status, answer, err)
+					return fmt.Errorf("another project is answered by %s: %d %s %w", at.name, status, answer, err)
 				}
-				waited = append(waited, time.Since(began))
+				waited, alone := measure()
+				answers = append(answers, slow{at.name, waited, alone})
 				if err := wait.Pause(ctx, 50*time.Millisecond); err != nil {
 					return nil
 				}
@@ -179,34 +225,45 @@ func (l *lab) through(t *testing.T, attack func(t *testing.T)) {
 	attack(t)
 	end()
 	require.NoError(t, <-failed)
-	slices.Sort(waited)
-	require.NotEmpty(t, waited)
-	most, slowest, memory := waited[(len(waited)-1)*19/20], waited[len(waited)-1], l.memory(t)
-	t.Logf("another project was answered %d times, within %s and once %s; the server had %d MiB at most", len(waited), most, slowest, memory>>20)
-	require.Less(t, most, promptly)
-	require.Less(t, memory, int64(mostBytes))
+	require.NotEmpty(t, answers)
+	slices.SortFunc(answers, func(a, b slow) int { return int(a.alone - b.alone) })
+	usual, slowest := answers[(len(answers)-1)*19/20], answers[len(answers)-1]
+	memory := l.memory(t)
+	t.Logf("another project was answered %d times, within %s and at most %s (%s with the other programs of the machine) by %s; the servers had %v MiB at most",
+		len(answers), usual.alone, slowest.alone, slowest.waited, slowest.at, memory)
+	require.Lessf(t, slowest.alone, promptly, "the slowest of all answers; these were slow: %v", answers[max(0, len(answers)-10):])
+	require.Less(t, slices.Max(memory), most>>20)
 }
 
-// memory is the most that the server has had at a time.
-func (l *lab) memory(t *testing.T) int64 {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.process.Process.Pid))
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(content), "VmHWM:")
-	require.True(t, found, "the server is dead")
-	kibibytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-	require.NoError(t, err)
-	return kibibytes << 10
-}
-
-func TestAServerLivesThroughAttacksOnItsAPI(t *testing.T) {
-	l := start(t)
-	for _, attack := range []struct {
-		name string
-		run  func(t *testing.T, l *lab)
-	}{
-		{"connections of strangers", connections}, {"headers of strangers", headers}, {"bodies that are half sent", bodies}, {"readers that do not read", readers},
-		{"results that multiply", results},
-	} {
-		t.Run(attack.name, func(t *testing.T) { l.through(t, func(t *testing.T) { attack.run(t, l) }) })
+// memory is the most that each server has had at a time, in MiB.
+func (l *lab) memory(t *testing.T) (memory []int64) {
+	for _, one := range l.site.Servers {
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", one.Process.Pid))
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(string(content), "VmHWM:")
+		require.Truef(t, found, "server %s is dead", one.Name)
+		kibibytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+		require.NoError(t, err)
+		memory = append(memory, kibibytes>>10)
 	}
+	return memory
+}
+
+func TestServersLiveThroughAttacksOnTheirAPI(t *testing.T) {
+	inEach(t, func(t *testing.T, database string) {
+		flags := []string{"--embedded-packages", "io.murano"}
+		if database != "" {
+			flags = append(flags, "--trusted-proxies", "127.0.0.1")
+		}
+		l := start(t, site.Config{Program: program(t), Keystone: identityService(t), Database: database, Flags: flags})
+		for _, attack := range []struct {
+			name string
+			run  func(t *testing.T, l *lab)
+		}{
+			{"connections of strangers", connections}, {"headers of strangers", headers}, {"bodies that are half sent", bodies}, {"readers that do not read", readers},
+			{"results that multiply", results}, {"packages", packages},
+		} {
+			t.Run(attack.name, func(t *testing.T) { l.through(t, mostBytes, func(t *testing.T) { attack.run(t, l) }) })
+		}
+	})
 }

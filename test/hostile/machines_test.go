@@ -1,7 +1,6 @@
 package hostile
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,25 +18,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/wait"
-	"github.com/burano/burano/test/bench/server"
 	"github.com/burano/burano/test/simulated"
+	"github.com/burano/burano/test/site"
 )
 
 const (
 	// inOwnNetwork is set for a test that runs in a network of its own.
 	inOwnNetwork = "BURANO_HOSTILE_NETWORK"
-	// floodedLooks is how many looks of the keeper find machines that answer without end before the test ends, or floodTime is over.
-	floodedLooks = 12
-	floodTime    = 4 * time.Minute
-	// mostMemory is what the server may have at a time, in MiB: some answers at once that are just within their bounds.
-	mostMemory = 1500
-	// soon is how long another project waits for an answer, but for one in twenty: what is simulated takes processors from the server. Those have latest.
-	soon   = time.Second
-	latest = 10 * time.Second
+	// clusters is how many answer without end, and floodedLooks how often the keepers look at them before the test ends, or floodTime is over.
+	clusters, floodedLooks = 3, 12
+	floodTime              = 4 * time.Minute
+	// mostFlooded is what a server may have in memory at a time: some answers at once that are just within their bounds.
+	mostFlooded = 1500 << 20
 )
 
 // A cluster's machines answer whatever its owner has them answer: here sshd, API server and etcd answer each question without end.
-func TestAServerLivesWithMachinesThatAnswerWithoutEnd(t *testing.T) {
+func TestServersLiveWithMachinesThatAnswerWithoutEnd(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a network of its own takes root")
 	}
@@ -53,30 +47,60 @@ func TestAServerLivesWithMachinesThatAnswerWithoutEnd(t *testing.T) {
 		return
 	}
 	simulated.TakeNetwork(t)
-	program := filepath.Join(t.TempDir(), "burano")
-	build := exec.Command("go", "build", "-o", program, "./cmd/burano")
-	build.Dir = "../.."
-	output, err := build.CombinedOutput()
-	require.NoErrorf(t, err, "%s", output)
+	program := program(t)
 	world, endpoint := simulated.Start(t, program)
-	s := server.Start(t, server.Config{Endpoint: endpoint, Program: program, Args: []string{"--keeper-interval", "5s"}})
-	users := s.Users(t, 2)
-	hostile, other := users[0].Token, users[1].Token
+	inEach(t, func(t *testing.T, database string) {
+		l := start(t, site.Config{Program: program, Keystone: endpoint + "/identity/v3", Database: database, Flags: []string{"--keeper-interval", "5s", "--trusted-proxies", "127.0.0.1"}})
+		world.Endless.Store(false)
+		made := l.deployClusters(t)
+		require.Empty(t, world.Notes(), "what the servers asked and nothing answered")
+		t.Logf("the servers have had %v MiB", l.memory(t))
+		l.through(t, mostFlooded, func(t *testing.T) {
+			world.Endless.Store(true)
+			defer world.Endless.Store(false)
+			looked, began := l.looks(t), time.Now()
+			var seen float64
+			for round := 0; time.Since(began) < floodTime && (seen < floodedLooks || round < 30); round++ {
+				// The owner's own questions, which go to the cluster, may fail; they end.
+				one := made[round%clusters]
+				for _, path := range []string{one, one + "/running"} {
+					at := l.entrance()
+					go func() { _, _, _ = at.ask(t.Context(), l.hostile, http.MethodGet, path, nil) }()
+				}
+				require.NoError(t, wait.Pause(t.Context(), 500*time.Millisecond))
+				seen = l.looks(t) - looked
+			}
+			t.Logf("%.0f looks of keepers ended in %s", seen, time.Since(began).Round(time.Second))
+			require.GreaterOrEqual(t, seen, float64(floodedLooks), "looks end")
+		})
+		for _, one := range made {
+			var found struct{ Findings []struct{ Text string } }
+			environment, _, _ := strings.Cut(one, "/clusters/")
+			l.must(t, http.MethodGet, environment+"/findings", nil, &found)
+			for _, finding := range found.Findings {
+				require.LessOrEqual(t, len(finding.Text), 64<<10)
+			}
+		}
+	})
+}
 
-	const clusters = 3
+// deployClusters deploys the clusters of the hostile project, and returns their paths.
+func (l *lab) deployClusters(t *testing.T) (paths []string) {
+	names := map[string]int{}
 	for i := range clusters {
 		var environment, session struct{ ID string }
-		ask(t, s, hostile, http.MethodPost, "/v1/environments", map[string]any{"name": fmt.Sprintf("e%d", i)}, &environment)
+		l.must(t, http.MethodPost, "/v1/environments", map[string]any{"name": fmt.Sprintf("e%d", i)}, &environment)
 		path := "/v1/environments/" + environment.ID
-		ask(t, s, hostile, http.MethodPost, path+"/configure", nil, &session)
-		ask(t, s, hostile, http.MethodPost, path+"/services", simulated.Cluster(i, 1), nil, "X-Configuration-Session", session.ID)
-		ask(t, s, hostile, http.MethodPost, path+"/sessions/"+session.ID+"/deploy", nil, nil)
+		l.must(t, http.MethodPost, path+"/configure", nil, &session)
+		l.must(t, http.MethodPost, path+"/services", simulated.Cluster(i, 1), nil, "X-Configuration-Session", session.ID)
+		l.must(t, http.MethodPost, path+"/sessions/"+session.ID+"/deploy", nil, nil)
+		names[environment.ID] = i
 	}
 	var environments struct {
-		Environments []struct{ ID, Name, Status string }
+		Environments []struct{ ID, Status string }
 	}
-	err = wait.Every(time.Second).For(5*time.Minute).Until(t.Context(), func(context.Context) error {
-		ask(t, s, hostile, http.MethodGet, "/v1/environments", nil, &environments)
+	err := wait.Every(500*time.Millisecond).For(5*time.Minute).Until(t.Context(), func(context.Context) error {
+		l.must(t, http.MethodGet, "/v1/environments", nil, &environments)
 		for _, one := range environments.Environments {
 			if one.Status == "deploy failure" {
 				return errors.New("a deployment failed")
@@ -88,101 +112,40 @@ func TestAServerLivesWithMachinesThatAnswerWithoutEnd(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.Empty(t, world.Notes(), "what the server asked and nothing answered")
-	before := s.Memory(t, "VmRSS")
-
-	world.Endless.Store(true)
-	looked, began := looks(t, s), time.Now()
-	var waited []time.Duration
-	for round := 0; ; round++ {
-		// The owner's own questions, which go to the cluster, may fail; they end.
-		one := environments.Environments[round%clusters]
-		number, err := strconv.Atoi(strings.TrimPrefix(one.Name, "e"))
-		require.NoError(t, err)
-		cluster := fmt.Sprintf("/burano/v1/environments/%s/clusters/%08d-cluster", one.ID, number)
-		for _, path := range []string{cluster, cluster + "/running"} {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
-			require.NoError(t, err)
-			request.Header.Set("X-Auth-Token", hostile)
-			go func() {
-				if answer, err := s.Client.Do(request); err == nil {
-					_, _ = io.Copy(io.Discard, answer.Body)
-					_ = answer.Body.Close()
-				}
-			}()
-		}
-		asked := time.Now()
-		ask(t, s, other, http.MethodGet, "/v1/environments", nil, nil)
-		waited = append(waited, time.Since(asked))
-		require.Less(t, s.Memory(t, "VmHWM"), mostMemory)
-		if looks(t, s)-looked >= floodedLooks && round >= 30 || time.Since(began) > floodTime {
-			break
-		}
-		require.NoError(t, wait.Pause(t.Context(), 500*time.Millisecond))
+	for _, one := range environments.Environments {
+		paths = append(paths, fmt.Sprintf("/burano/v1/environments/%s/clusters/%08d-cluster", one.ID, names[one.ID]))
 	}
-	slices.Sort(waited)
-	most, slowest := waited[len(waited)*19/20], waited[len(waited)-1]
-	t.Logf("the server had %d MiB before and %d MiB at most, %.0f looks ended, and another project waited %s and once %s", before, s.Memory(t, "VmHWM"), looks(t, s)-looked, most, slowest)
-	require.GreaterOrEqual(t, looks(t, s)-looked, float64(floodedLooks), "looks end")
-	require.Less(t, most, soon)
-	require.Less(t, slowest, latest)
-
-	world.Endless.Store(false)
-	err = wait.Every(time.Second).For(2*time.Minute).Until(t.Context(), func(context.Context) error {
-		var found struct{ Findings []struct{ Text string } }
-		ask(t, s, hostile, http.MethodGet, "/burano/v1/environments/"+environments.Environments[0].ID+"/findings", nil, &found)
-		for _, one := range found.Findings {
-			if len(one.Text) > 64<<10 {
-				return fmt.Errorf("a finding has %d bytes", len(one.Text))
-			}
-		}
-		return nil
-	})
-	require.NoError(t, err)
+	return paths
 }
 
-// looks is how many looks of the keeper have ended.
-func looks(t *testing.T, s *server.Server) (sum float64) {
+// looks is how many looks of the keepers have ended.
+func (l *lab) looks(t *testing.T) (sum float64) {
 	t.Helper()
-	response, err := s.Client.Get(s.URL + "/metrics")
-	require.NoError(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		if rest, is := strings.CutPrefix(line, "burano_keeper_looks_total"); is {
-			fields := strings.Fields(rest)
-			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-			require.NoError(t, err)
-			sum += value
+	for _, one := range l.site.Servers {
+		response, err := http.Get("http://" + one.Address + "/metrics")
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		for line := range strings.Lines(string(text)) {
+			if rest, is := strings.CutPrefix(line, "burano_keeper_looks_total"); is {
+				fields := strings.Fields(rest)
+				value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+				require.NoError(t, err)
+				sum += value
+			}
 		}
 	}
 	return sum
 }
 
-// ask sends JSON (nil: none) and reads JSON (nil: it does not matter).
-func ask(t *testing.T, s *server.Server, token, method, path string, body, answer any, headers ...string) {
+// must sends JSON (nil: none) of the hostile project and reads JSON (nil: it does not matter) of an answer of success.
+func (l *lab) must(t *testing.T, method, path string, body, answer any, headers ...string) {
 	t.Helper()
-	var text []byte
-	if body != nil {
-		var err error
-		text, err = json.Marshal(body)
-		require.NoError(t, err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, bytes.NewReader(text))
+	status, text, err := l.ask(t.Context(), l.hostile, method, path, body, headers...)
 	require.NoError(t, err)
-	request.Header.Set("X-Auth-Token", token)
-	request.Header.Set("Content-Type", "application/json")
-	for i := 0; i+1 < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := s.Client.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	told, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Lessf(t, response.StatusCode, 300, "%s %s: %s", method, path, told)
+	require.Lessf(t, status, 300, "%s %s: %s", method, path, text)
 	if answer != nil {
-		require.NoErrorf(t, json.Unmarshal(told, answer), "%s", told)
+		require.NoErrorf(t, json.Unmarshal(text, answer), "%s", text)
 	}
 }

@@ -21,7 +21,5 @@ func readers(t *testing.T, l *lab) {
 		_, err := l.dial(t, "GET /v1/templates/"+made.ID+" HTTP/1.1\r\nHost: x\r\nX-Auth-Token: "+l.hostile+"\r\n\r\n")
 		require.NoError(t, err)
 	}
-	status, answer, err = l.ask(t.Context(), "", http.MethodGet, "/readyz", nil)
-	require.NoError(t, err)
-	require.Equalf(t, http.StatusOK, status, "%s", answer)
+	l.ready(t)
 }

@@ -1,9 +1,6 @@
 package hostile
 
 import (
-	"archive/zip"
-	"bytes"
-	"mime/multipart"
 	"net/http"
 	"testing"
 
@@ -26,32 +23,9 @@ Methods:
 
 // results has a static action return 10,000 references to one text of 1.5 MB, many times at once.
 func results(t *testing.T, l *lab) {
-	var archive bytes.Buffer
-	files := zip.NewWriter(&archive)
-	for name, text := range map[string]string{"Classes/Multiplier.yaml": multiplier,
-		"manifest.yaml": "Format: 1.4\nType: Library\nFullName: org.hostile\nName: Hostile\nClasses: {org.hostile.Multiplier: Multiplier.yaml}\n"} {
-		file, err := files.Create(name)
-		require.NoError(t, err)
-		_, err = file.Write([]byte(text))
-		require.NoError(t, err)
-	}
-	require.NoError(t, files.Close())
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	part, err := form.CreateFormFile("file", "package.zip")
-	require.NoError(t, err)
-	_, err = part.Write(archive.Bytes())
-	require.NoError(t, err)
-	require.NoError(t, form.Close())
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.address+"/v1/catalog/packages", &body)
-	require.NoError(t, err)
-	request.Header.Set("X-Auth-Token", l.hostile)
-	request.Header.Set("Content-Type", form.FormDataContentType())
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusOK, response.StatusCode)
-
+	status, answer := l.upload(t, map[string]string{"Classes/Multiplier.yaml": multiplier,
+		"manifest.yaml": "Format: 1.4\nType: Library\nFullName: org.hostile\nName: Hostile\nClasses: {org.hostile.Multiplier: Multiplier.yaml}\n"})
+	require.Equal(t, http.StatusOK, status, answer)
 	var group errgroup.Group
 	for range 8 {
 		group.Go(func() error {

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/wait"
@@ -41,17 +39,15 @@ type load struct {
 }
 
 // startLoad starts so many users.
-func (s *site) startLoad(count int) *load {
+func (s *servers) startLoad(count int) *load {
 	s.t.Helper()
-	provider, err := openstack.AuthenticatedClient(s.t.Context(), gophercloud.AuthOptions{IdentityEndpoint: s.keystone, Username: "demo", Password: "demo",
-		TenantName: "demo", DomainName: "Default"})
-	require.NoError(s.t, err)
+	token := s.Token(s.t, "demo")
 	ctx, cancel := context.WithCancel(s.t.Context())
 	l := &load{t: s.t, end: cancel}
 	for number := range count {
 		// Half of them speak HTTP/2 with the proxy.
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.proxy.trusted}, ForceAttemptHTTP2: number%2 == 0}
-		u := &user{load: l, name: fmt.Sprintf("user-%d", number), url: s.proxy.url, token: provider.Token(), http: &http.Client{Transport: transport}, kept: map[string]int{}}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.Proxy.Trusted}, ForceAttemptHTTP2: number%2 == 0}
+		u := &user{load: l, name: fmt.Sprintf("user-%d", number), url: "https://" + s.Proxy.Address, token: token, http: &http.Client{Transport: transport}, kept: map[string]int{}}
 		l.users = append(l.users, u)
 		l.group.Go(func() {
 			// What is begun is ended also when the load is to end.

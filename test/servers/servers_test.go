@@ -26,7 +26,7 @@ func TestServersComeAndGoUnderLoad(t *testing.T) {
 		t.Skip("BURANO_FORMER is the program of a former version: `make test-servers` builds it")
 	}
 	pair := databasetest.StartPair(t)
-	s := newSite(t, pair.URL, former)
+	s := start(t, pair.URL, former)
 	before := s.versions(former)
 	l := s.startLoad(users)
 	defer l.group.Wait()
@@ -36,25 +36,25 @@ func TestServersComeAndGoUnderLoad(t *testing.T) {
 
 	// Servers of a former version know no stop-delay: HAProxy is told before.
 	began := time.Now()
-	for _, one := range s.servers {
-		s.setState(one, "drain")
+	for _, one := range s.Servers {
+		s.SetState(one, "drain")
 		l.goesOn() // what was on its way to the server has arrived
-		s.stop(one)
-		s.start(one, s.program, "--stop-delay", "4s")
-		s.setState(one, "ready")
-		s.offered(one)
+		s.Stop(one)
+		s.Begin(one, s.program, "--stop-delay", "4s")
+		s.SetState(one, "ready")
+		s.Offered(one)
 		l.goesOn()
 	}
 	t.Logf("three servers were upgraded in %s", time.Since(began).Round(time.Second))
 	require.Empty(t, l.phase("the rolling upgrade"), "nothing was refused")
 	require.NotEqual(t, before, s.versions(s.program), "the former version has another database, which was migrated while its servers worked")
 
-	for _, one := range s.servers {
-		require.NoError(t, one.process.Process.Signal(syscall.SIGTERM))
-		require.Eventually(t, func() bool { return one.readiness() == http.StatusServiceUnavailable }, 3*time.Second, time.Millisecond, "it still answers, and is not ready")
-		require.NoError(t, <-one.ended)
-		s.start(one, s.program, "--stop-delay", "4s")
-		s.offered(one)
+	for _, one := range s.Servers {
+		require.NoError(t, one.Process.Signal(syscall.SIGTERM))
+		require.Eventually(t, func() bool { return one.Readiness() == http.StatusServiceUnavailable }, 3*time.Second, time.Millisecond, "it still answers, and is not ready")
+		require.NoError(t, one.Ended())
+		s.Begin(one, s.program, "--stop-delay", "4s")
+		s.Offered(one)
 		l.goesOn()
 	}
 	require.Empty(t, l.phase("servers that are stopped"), "nothing was refused")
@@ -65,18 +65,18 @@ func TestServersComeAndGoUnderLoad(t *testing.T) {
 	t.Logf("%d deployments were given back, and taken after %v", len(handed), handed)
 	require.LessOrEqual(t, slices.Max(handed), 2*time.Second, "a deployment that was given back waits for nobody")
 
-	for _, one := range s.servers {
-		s.kill(one)
-		s.start(one, s.program, "--stop-delay", "4s")
-		s.offered(one)
+	for _, one := range s.Servers {
+		s.Kill(one)
+		s.Begin(one, s.program, "--stop-delay", "4s")
+		s.Offered(one)
 		l.goesOn()
 	}
 	l.phase("servers that are killed")
 
 	pair.FailOver(5 * time.Second)
 	l.goesOn()
-	for _, one := range s.servers {
-		s.offered(one)
+	for _, one := range s.Servers {
+		s.Offered(one)
 	}
 	l.phase("the database failed over")
 
@@ -88,9 +88,9 @@ func TestServersComeAndGoUnderLoad(t *testing.T) {
 }
 
 // versions are those of the database that a program sees and brings with it.
-func (s *site) versions(program string) string {
-	command := exec.CommandContext(s.t.Context(), program, "db", "version", "--state", s.servers[0].state)
-	command.Env = append(s.as("burano", "service"), "BURANO_DATABASE="+s.database)
+func (s *servers) versions(program string) string {
+	command := exec.CommandContext(s.t.Context(), program, "db", "version", "--state", s.Servers[0].State)
+	command.Env = append(s.As("burano", "service"), "BURANO_DATABASE="+s.database)
 	output, err := command.CombinedOutput()
 	require.NoErrorf(s.t, err, "%s", output)
 	return strings.TrimSpace(string(output))
