@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -132,4 +133,27 @@ func TestAnArchiveThatUnpacksWithoutEndIsRefused(t *testing.T) {
 	require.NoError(t, compressed.Close())
 	_, err := charts.Read(archive.Bytes())
 	require.ErrorContains(t, err, "it unpacks to too much")
+}
+
+func TestAReaderHasChildrenReadItsCharts(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	archive := packed(t, nil)
+	read := func(limits door.Limits) (errs []error) {
+		of := catalog.Reader{Children: door.NewChildren(self, 1, limits)}
+		_, zipped := of.Zip(t.Context(), bytes.NewReader(archive), int64(len(archive)))
+		_, files := of.Files(t.Context(), helmFiles(nil))
+		folder := fstest.MapFS{}
+		for name, text := range helmFiles(nil) {
+			folder[name] = &fstest.MapFile{Data: text}
+		}
+		_, unpacked := of.Folder(t.Context(), folder)
+		return []error{zipped, files, unpacked}
+	}
+	for _, err := range read(door.Limits{}) {
+		require.NoError(t, err)
+	}
+	for _, err := range read(door.Limits{Result: 10}) {
+		require.ErrorContains(t, err, "the result of reading the chart has more than 10 bytes", "its limits hold")
+	}
 }
