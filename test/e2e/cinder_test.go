@@ -250,7 +250,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		c.kubectl(t, "", "delete", "pod", "holder")
 		run("changer", "data", "murano-kube-2", "echo changed > /data/file")
 		const ofSnapshot, ofClaim = "{apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: before}", "{kind: PersistentVolumeClaim, name: data}"
-		c.kubectl(t, fmt.Sprintf(claimMadeOf, "restored", ofSnapshot, "3Gi")+"---"+fmt.Sprintf(claimMadeOf, "copied", ofClaim, "2Gi")+"---"+fmt.Sprintf(claimMadeOf, "small", ofSnapshot, "1Gi"), "apply", "-f", "-")
+		c.kubectl(t, fmt.Sprintf(claimMadeOf, "restored", ofSnapshot, "3Gi")+"---"+fmt.Sprintf(claimMadeOf, "copied", ofClaim, "1500Mi")+"---"+fmt.Sprintf(claimMadeOf, "small", ofSnapshot, "1Gi"), "apply", "-f", "-")
 		run("restored", "restored", "murano-kube-3", "[[ $(</data/file) == kept ]]; (( $(df --output=size -k /data | tail -1) > 2900000 ))")
 		run("copied", "copied", "murano-kube-3", "[[ $(</data/file) == changed ]]")
 		pod("small", "small", "", "true")
