@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
@@ -60,6 +61,7 @@ type house struct {
 	configs  fs.FS
 	// rehearsal, if any, is that of previews.
 	rehearsal func(*engine.Stage) (muranopl.Natives, engine.Rehearsed)
+	memory    *memory.Budget
 	logger    *slog.Logger
 	engine    *engine.Engine
 	service   *orchestrator.Service
@@ -116,7 +118,7 @@ func (h *house) start() {
 	}
 	h.engine, err = engine.New(h.t.Context(), engine.Config{Store: h.store, Sealer: h.sealer, Cloud: h.cloud,
 		Source: enginetest.Source(h.packages), Natives: h.natives, Logger: h.logger, Poll: h.poll(), Lease: h.lease, Workers: h.workers,
-		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code, Metrics: h.metrics, Rehearsal: h.rehearsal, Running: h.running})
+		Sole: h.sole, ClassConfigs: h.configs, Sweep: h.sweep, TaskTime: h.taskTime, AloneTime: h.aloneTime, MakeWay: h.makeWay, Code: h.code, Metrics: h.metrics, Rehearsal: h.rehearsal, Running: h.running, Memory: h.memory})
 	require.NoError(h.t, err)
 	config := orchestrator.Config{Store: h.store, Sealer: h.sealer, Trusts: h.cloud, Engine: h.engine, Logger: slog.New(slog.DiscardHandler)}
 	if h.rehearsal != nil {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -12,8 +13,32 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/orchestrator/engine"
 )
+
+// A project whose tasks hold much gets nothing new while memory is short, and other projects do.
+func TestModelsOfTasksCountInMemory(t *testing.T) {
+	guard := memory.NewGuard(func() bool { return true })
+	requests := guard.Budget(100 << 20)
+	h := newHouse(t)
+	h.stop()
+	h.memory = guard.Budget(100 << 20)
+	h.start()
+	letOn := h.world.Hold("deploy large")
+	id := h.submitAs("greedy", "large", application("app-large", "large", map[string]any{"greeting": strings.Repeat("x", 4<<20)}))
+	h.begun("deploy large", 1)
+	var none *memory.None
+	_, err := requests.Open("greedy")
+	require.ErrorAs(t, err, &none)
+	require.True(t, none.Process)
+	require.Greater(t, none.Held, int64(8<<20))
+	_, err = requests.Open("calm")
+	require.NoError(t, err)
+	letOn()
+	h.finished(id)
+	require.Eventually(t, func() bool { _, err := requests.Open("greedy"); return err == nil }, time.Minute, time.Millisecond, "when the task has ended it is given back")
+}
 
 // greedy is an application that takes what it can get.
 const greedy = `
