@@ -25,7 +25,7 @@ import (
 	"github.com/burano/burano/orchestrator/snapshot"
 )
 
-// checks is a checker that runs this program, with what its processes leave behind.
+// checks is a checker that runs this program, and the processes and files that it leaves.
 type checks struct {
 	*snapshot.Checker
 	t       *testing.T
@@ -43,7 +43,7 @@ func newChecks(t *testing.T, idle time.Duration) *checks {
 	return c
 }
 
-// processes are those that run.
+// processes are the running ones.
 func (c *checks) processes() []int {
 	c.t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -60,7 +60,7 @@ func (c *checks) processes() []int {
 	return found
 }
 
-// requireGone says that nothing is left of processes, not even a zombie, and nothing of what they had written.
+// requireGone checks that nothing is left of processes: no zombie, and no file that they wrote.
 func (c *checks) requireGone(processes ...int) {
 	c.t.Helper()
 	for _, id := range processes {
@@ -111,7 +111,7 @@ func snapshots(t *testing.T, count int) []string {
 	return files
 }
 
-// damaged changes a snapshot into one that is not what was taken. Where its sum is right nevertheless, its pages are wrong.
+// damaged returns a damaged copy of a snapshot. With rightSum its sum is right, but its pages are wrong.
 func damaged(t *testing.T, file string, rightSum bool) string {
 	t.Helper()
 	content, err := os.ReadFile(file)

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// connection says how to reach the cloud and the server; its fields are the flags that all commands share.
+// connection is how to reach the cloud and the server; its fields are the flags that all commands share.
 type connection struct {
 	cloud string
 	url   string
@@ -27,7 +27,7 @@ func (c *connection) connect(ctx context.Context) (*client.Client, error) {
 	return client.Connect(ctx, c.cloud, c.url)
 }
 
-// signedIn makes a command's work of what is done with a client of the server.
+// signedIn makes a command's function of work, which gets a client of the server.
 func (c *connection) signedIn(work func(command *cobra.Command, api *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
 		api, err := c.connect(command.Context())
@@ -38,8 +38,8 @@ func (c *connection) signedIn(work func(command *cobra.Command, api *client.Clie
 	}
 }
 
-// deleteEach is signedIn for commands that delete what their arguments name; what cannot be deleted does not keep the others. remove
-// returns how the thing is printed; name is how an error calls it, with a verb for the argument.
+// deleteEach is signedIn for commands that delete each of their arguments; a failure does not stop the others. remove returns how the thing is printed.
+// name is how an error names the argument, with a verb for it.
 func (c *connection) deleteEach(name string, remove func(ctx context.Context, api *client.Client, argument string) (label string, err error)) func(*cobra.Command, []string) error {
 	return c.signedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 		var failed []error

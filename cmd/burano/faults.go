@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// testSwitches are what tests ask of a server that users must not: a program has them that was built with the tag faults.
+// testSwitches are options of a server for tests. Only a program that was built with the tag faults has them.
 type testSwitches struct {
 	killAt instant
 	begun  string
@@ -86,7 +86,7 @@ func (s *testSwitches) atStep() func(name string, done bool) {
 	}
 }
 
-// atNewStep ends this process when a step begins that is not in the file of those that began.
+// atNewStep ends this process when a step begins that the file of begun steps does not list.
 func (s *testSwitches) atNewStep() func(name string, done bool) {
 	var one sync.Mutex // only one of several steps that begin beside each other is the one at which this process dies
 	return func(name string, done bool) {
@@ -114,7 +114,7 @@ func (s *testSwitches) atNewStep() func(name string, done bool) {
 type instant struct {
 	step string
 	done bool
-	time int64 // which one of those that a process comes to, from 1; 0 is the first, too
+	time int64 // counts the times that a process reaches the step, from 1; 0 is the first, too
 }
 
 func (*instant) Type() string { return "string" }

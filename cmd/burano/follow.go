@@ -43,8 +43,8 @@ func follow(ctx context.Context, api *client.Client, deployment string, output i
 	return nil
 }
 
-// followOthers waits for a deployment of the environment that somebody else has begun, such as a command that was interrupted. How
-// that one ends does not matter.
+// followOthers waits for a deployment of the environment that another user or command began, such as a command that was interrupted. It does not matter
+// how that deployment ends.
 func followOthers(ctx context.Context, api *client.Client, name string, output io.Writer) error {
 	existing, err := api.Environment(ctx, name)
 	if client.IsStatus(err, http.StatusNotFound) {

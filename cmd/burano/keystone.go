@@ -21,8 +21,7 @@ const (
 	keystonePatience = 5 * time.Second
 )
 
-// keystone is what is known of Keystone, without which nobody can sign in and no deployment begins: a metric, and a line of the log
-// whenever it changes.
+// keystone is whether Keystone answers: without it, no user can sign in and no deployment begins. It is a metric, and each change is a line of the log.
 type keystone struct {
 	up    prometheus.Gauge
 	log   *slog.Logger
@@ -68,7 +67,7 @@ func (k *keystone) await(ctx context.Context, signIn func(context.Context) (*ope
 	return service, err
 }
 
-// refused tells an answer about what was sent from Keystone being away.
+// refused is true if Keystone answered and refused the request, and false if Keystone is away.
 func refused(err error) bool {
 	for status := http.StatusBadRequest; status < http.StatusInternalServerError; status++ {
 		if status != http.StatusRequestTimeout && status != http.StatusTooManyRequests && gophercloud.ResponseCodeIs(err, status) {

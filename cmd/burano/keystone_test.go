@@ -38,7 +38,7 @@ func littleKeystone(address string, status int) http.Handler {
 	})
 }
 
-// freeAddress is one that nobody listens at.
+// freeAddress is an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// serving starts a server that looks for its Keystone at an address, and returns what it has written so far.
+// serving starts a server that expects Keystone at an address, and returns the log that it has written so far.
 func serving(t *testing.T, keystone, listen string) (server *exec.Cmd, log func() string) {
 	t.Helper()
 	return servingIn(t, filepath.Join(t.TempDir(), "state"), keystone, listen)
@@ -65,7 +65,7 @@ func servingIn(t *testing.T, state, keystone, listen string) (server *exec.Cmd, 
 	return server, written.text
 }
 
-// complaints keeps what a process writes, for others to read meanwhile.
+// complaints keeps the output of a process, and can be read while the process writes.
 type complaints struct {
 	mutex  sync.Mutex
 	buffer bytes.Buffer
@@ -141,7 +141,7 @@ func TestAServerThatWaitsForKeystoneIsStopped(t *testing.T) {
 	require.NoError(t, server.Wait())
 }
 
-// Keystone answers its first request, second or third, which is one after the start, and then the server is told to stop.
+// After Keystone's first answer (or second, or third: one after the start), the server is told to stop.
 func TestAServerThatIsStoppedWhileItStartsEndsWell(t *testing.T) {
 	for request := int32(1); request <= 3; request++ {
 		for range 5 {

@@ -32,7 +32,7 @@ const (
 	maxHeader = 64 << 10
 	// readTime is how long a client may read nothing of an answer.
 	readTime = 30 * time.Second
-	// metricsConnections are enough for whoever collects metrics.
+	// metricsConnections are enough for programs that collect metrics.
 	metricsConnections = 64
 )
 
@@ -40,7 +40,7 @@ const (
 type listeners struct {
 	servers   []*http.Server
 	listen    []net.Listener
-	delay     time.Duration // for which requests are still taken when the server was told to stop
+	delay     time.Duration // how long the server takes requests after it was told to stop
 	patience  time.Duration
 	stop      func() // ends the streams; nil: there are none
 	handler   *exchangeable
@@ -80,8 +80,8 @@ func (o *serveOptions) open(handler http.Handler, registry *prometheus.Registry,
 	return l, nil
 }
 
-// mostConnections is the setting max-connections, or what goes by memory where that is 0: a connection whose headers are half sent takes up to 1 MiB, and
-// most take some kilobytes.
+// mostConnections is the setting max-connections. Where it is 0, memory decides: a connection with half of its headers takes up to 1 MiB, and most take
+// some kilobytes.
 func (o *serveOptions) mostConnections(root fs.FS) int {
 	const each, least, most = 2 << 20, 2048, 8192
 	if o.connections != 0 {
@@ -114,7 +114,7 @@ func (l *listeners) add(setting, address string, handler http.Handler, encryptio
 	l.listen = append(l.listen, listener)
 	l.servers = append(l.servers, &http.Server{Handler: gate.Paced(readTime, handler), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, TLSConfig: encryption,
 		ConnContext: gate.Context,
-		ErrorLog:    slog.NewLogLogger(l.log.Handler(), slog.LevelDebug)}) // what clients do wrong before they have sent a request
+		ErrorLog:    slog.NewLogLogger(l.log.Handler(), slog.LevelDebug)}) // errors of clients before they have sent a request
 	return nil
 }
 
@@ -125,8 +125,7 @@ func (l *listeners) begin(handler http.Handler) {
 	l.log.Info("Burano answers", "version", version.Version, "commit", version.Commit(), "address", l.listen[0].Addr().String(), "tls", l.encrypted)
 }
 
-// leave has a server that was told to stop take requests for the delay, while it is not ready any more: so balancers send it no more before
-// it takes none.
+// leave keeps a stopping server open for the delay, while it reports that it is not ready. So balancers send no more requests before the server closes.
 func (l *listeners) leave(ctx context.Context) {
 	if l.delay == 0 || !l.begun.Load() {
 		return
@@ -137,8 +136,8 @@ func (l *listeners) leave(ctx context.Context) {
 	_ = wait.Pause(ctx, l.delay) // whatever ends it, the server ends
 }
 
-// serve answers, beside what else the server does, until told ends and the server has left; then it lets requests and tasks come to their
-// ends. The context of work ends when no more requests are taken.
+// serve answers requests until told ends and the server has left; then it lets requests and tasks end. The context of work ends when no more requests are
+// taken.
 func (l *listeners) serve(told context.Context, work func(context.Context) error) error {
 	l.encrypted = l.servers[0].TLSConfig != nil // a server that serves changes its own
 	answering, end := context.WithCancel(context.WithoutCancel(told))

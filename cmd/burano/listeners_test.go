@@ -88,7 +88,7 @@ func TestTheServerSpeaksTLSAndStopsGracefully(t *testing.T) {
 	}()
 	<-begun
 	stop()
-	<-stopped // streams were told
+	<-stopped // streams have got the order to end
 	close(end)
 	require.NoError(t, <-slow, "a request that had begun is answered")
 	require.NoError(t, <-served)

@@ -41,14 +41,14 @@ func measure(registry prometheus.Registerer, db *gorm.DB) error {
 	})
 }
 
-// countConnections registers the number of SSH connections, and returns what is to be called for each.
+// countConnections registers the number of SSH connections, and returns the function to call for each change.
 func countConnections(registry prometheus.Registerer) func(change int) {
 	open := promauto.With(registry).NewGauge(prometheus.GaugeOpts{Name: "burano_ssh_connections",
 		Help: "SSH connections to nodes that deployments, actions and looks at clusters hold."})
 	return func(change int) { open.Add(float64(change)) }
 }
 
-// measureCertificates registers when certificates of clusters end, and returns what is to be called for each cluster.
+// measureCertificates registers when certificates of clusters end, and returns the function to call for each cluster.
 func measureCertificates(registry prometheus.Registerer) func(environmentID, clusterID string, end time.Time) {
 	ends := promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{Name: "burano_cluster_certificate_expiry_timestamp_seconds",
 		Help: "When the first certificate of a cluster ends, as Unix time."}, []string{"environment", "cluster"})
@@ -57,7 +57,7 @@ func measureCertificates(registry prometheus.Registerer) func(environmentID, clu
 	}
 }
 
-// countCalls registers the metrics of calls of the cloud, and returns what is to be called for each.
+// countCalls registers the metrics of calls to the cloud, and returns the function to call for each.
 func countCalls(registry prometheus.Registerer) func(openstack.Call) {
 	factory := promauto.With(registry)
 	calls := factory.NewCounterVec(prometheus.CounterOpts{Name: "burano_cloud_calls_total",
@@ -70,10 +70,10 @@ func countCalls(registry prometheus.Registerer) func(openstack.Call) {
 	}
 }
 
-// loadPatience is how long the database may take to tell what there is to do.
+// loadPatience is how long the database may take to count the waiting work.
 const loadPatience = 5 * time.Second
 
-// load shows what all servers over the database have to do; each of them shows the same.
+// load shows the waiting work of all servers that share the database; each server shows the same.
 type load struct {
 	rows *store.Store
 	log  *slog.Logger

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// exported are the names of all metrics of a server that has started, those of which nothing was counted yet among them.
+// exported are the names of all metrics of a server that has started, also of metrics without a value yet.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	address, listen := freeAddress(t), freeAddress(t)

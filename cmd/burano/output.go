@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// output is how a command prints what it was asked for.
+// output is the form in which a command prints its result.
 type output struct{ form string }
 
 func (o *output) addFlag(command *cobra.Command) {
@@ -20,7 +20,7 @@ func (o *output) addFlag(command *cobra.Command) {
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// print writes the value as JSON or YAML, or calls table. The value is what the API has answered.
+// print writes the value as JSON or YAML, or calls table. The value is the answer of the API.
 func (o *output) print(to io.Writer, value any, table func(*tabwriter.Writer)) error {
 	switch o.form {
 	case "table":
@@ -64,8 +64,8 @@ func properties(fields ...[2]any) func(*tabwriter.Writer) {
 // longCell is how many characters of a text a cell of a table has.
 const longCell = 160
 
-// inOneLine is what a cell of a table shows of a text of several lines, such as a journal: its first line that is not empty, and how many there are.
-// --output json has all of it.
+// inOneLine is a text of several lines, such as a journal, in a cell of a table: its first line that is not empty, and the number of lines.
+// --output json has the whole text.
 func inOneLine(text string) string {
 	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
 	if len(lines) == 0 {

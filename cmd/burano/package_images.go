@@ -17,8 +17,8 @@ import (
 // imageProperty is the property of an image in Glance by which Murano's forms find it.
 const imageProperty = "murano_image_info"
 
-// sayImages says which images the packages need and whether Glance has them. Packages are in the catalog by then, and can be deployed
-// as soon as the images are there: nothing here is an error.
+// sayImages prints which images the packages need and whether Glance has them. By then, the packages are in the catalog, and can be deployed as soon as
+// the images are there: nothing here is an error.
 func sayImages(ctx context.Context, out io.Writer, connection *connection, packages []client.LocalPackage, finder client.Finder) {
 	var service *gophercloud.ServiceClient
 	var lost error // why Glance cannot be asked
@@ -56,7 +56,7 @@ func (c *connection) glance(ctx context.Context) (*gophercloud.ServiceClient, er
 	return service, nil
 }
 
-// ofGlance says what Glance has of an image, found by name and formats as Murano's client does, and what is to do.
+// ofGlance describes the image that Glance has, found by name and formats as Murano's client does, and the next step.
 func ofGlance(ctx context.Context, service *gophercloud.ServiceClient, image catalog.Image, address string) (string, error) {
 	pages, err := glance.List(service, glance.ListOpts{Name: image.Name, DiskFormat: image.DiskFormat, ContainerFormat: image.ContainerFormat}).AllPages(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func ofGlance(ctx context.Context, service *gophercloud.ServiceClient, image cat
 	if err != nil {
 		return "", fmt.Errorf("list images: %w", err)
 	}
-	mark := "" // what to say of it to the command
+	mark := "" // a note for the command
 	if image.Info != "" {
 		mark = " --property " + imageProperty + "=" + shellQuoted(image.Info)
 	}

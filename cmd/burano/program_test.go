@@ -35,7 +35,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return command
 }
 
-// run runs Burano to its end and returns what it wrote.
+// run runs Burano to its end and returns its output.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	output, err := program(t, args...).CombinedOutput()

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/internal/version"
 )
 
-// releaseFilesCommand is for who packs the program (images/package/build.sh): what goes beside it in a package comes from the program itself.
+// releaseFilesCommand is for images/package/build.sh, which packs the program: the program itself writes the files beside it.
 func releaseFilesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "release-files FOLDER",

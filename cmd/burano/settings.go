@@ -34,13 +34,13 @@ func variable(name string) string {
 	return "BURANO_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// isSetting tells flags that have a value for environment and file from the others.
+// isSetting is true for flags that also get a value from the environment and the file.
 func isSetting(flag *pflag.Flag) bool {
 	return !flag.Hidden && !slices.Contains([]string{configFlag, printFlag, "help"}, flag.Name)
 }
 
-// readSettings gives the flags that were not on the command line their values from the environment, or else from the file that
-// --config names. Bad values and unknown keys are errors that say where they stand.
+// readSettings gives flags that are not on the command line their values from the environment, or else from the file that --config names. An error for a
+// bad value or an unknown key names the place.
 func readSettings(flags *pflag.FlagSet, lookup func(string) (string, bool)) (*settings, error) {
 	s := &settings{flags: flags, sources: map[string]string{}}
 	if err := s.read(flags.Lookup(configFlag), lookup, nil); err != nil {
@@ -92,7 +92,7 @@ func (s *settings) read(flag *pflag.Flag, lookup func(string) (string, bool), fi
 	return nil
 }
 
-// cause leaves out what pflag says of a command line that the value was not on.
+// cause removes pflag's words about a command line, because the value was not on it.
 func cause(err error) error {
 	if invalid, ok := err.(*pflag.InvalidValueError); ok {
 		return invalid.Unwrap()
@@ -100,7 +100,7 @@ func cause(err error) error {
 	return err
 }
 
-// wrong names the setting that an error is about, and where its value stands.
+// wrong is an error with the name of the setting, and the place of its value.
 func (s *settings) wrong(name, format string, args ...any) error {
 	source := s.sources[name]
 	if source == "default" {
@@ -180,7 +180,7 @@ func (s *settings) print() string {
 	return text.String()
 }
 
-// secretSettings are those that may hold a password.
+// secretSettings may hold a password.
 var secretSettings = map[string]bool{"database": true}
 
 const mask = "***"
@@ -208,7 +208,7 @@ func masked(address string) string {
 	if passwordKeyword.MatchString(address) {
 		return passwordKeyword.ReplaceAllString(address, "${1}"+mask)
 	}
-	return mask // it is neither, so nobody knows what it holds
+	return mask // neither form fits, so it may hold a password
 }
 
 // settingsTable lists the settings for docs/configuration.md.

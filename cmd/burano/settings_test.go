@@ -58,7 +58,7 @@ func TestAFlagWinsOverTheEnvironmentAndThatOverTheFile(t *testing.T) {
 	}
 	require.NotContains(t, printed, "kill-at-step")
 
-	// What is printed can be read again, and means the same.
+	// The printed settings can be read again, and mean the same.
 	again, _, err := resolved(t, []string{"--config", "FILE"}, nil, printed)
 	require.NoError(t, err)
 	require.Equal(t, options, again)

@@ -49,8 +49,8 @@ func lockState(folder string) (release func() error, err error) {
 	return file.Close, nil
 }
 
-// emptyScratch makes the folder for files that are needed for a moment, such as snapshots that are checked, and removes what a server that was
-// killed has left there: it may be secrets of clusters. It is for the one server that has locked the state folder.
+// emptyScratch makes the folder for temporary files, such as snapshots that are checked. It removes the files that a killed server left there, which may
+// be secrets of clusters. Only the server that has locked the state folder may call it.
 func (o *serveOptions) emptyScratch() (folder string, err error) {
 	folder = filepath.Join(o.state, "temporary-files")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -96,7 +96,7 @@ func checkKey(ctx context.Context, rows *store.Store, sealer *secret.Sealer) err
 	return nil
 }
 
-// openAudit begins the audit log that the options ask for. end writes what still waits.
+// openAudit begins the audit log that the options ask for. end writes the entries that still wait.
 func (o *serveOptions) openAudit(rows *store.Store, logger *slog.Logger) (account *audit.Log, end func() error, err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *serveOptions) openAudit(rows *store.Store, logger *slog.Logger) (accoun
 	}, nil
 }
 
-// openBlackBox opens the list of what runs in the state folder, and keeps what ran when the former process died.
+// openBlackBox opens the list of running work in the state folder. It keeps the work that ran when the former process died.
 func openBlackBox(ctx context.Context, path string, rows *store.Store, logger *slog.Logger) (*blackbox.Box, error) {
 	box, ran, more, err := blackbox.Open(path)
 	if err != nil {
@@ -146,10 +146,10 @@ func openBlackBox(ctx context.Context, path string, rows *store.Store, logger *s
 // builtAs is the version of Burano, as deaths are counted by it.
 func builtAs() string { return version.Version + " " + version.Commit() }
 
-// suspectsEvery is how often a server asks what other servers died over, and what is admitted again.
+// suspectsEvery is how often a server reads which work killed other servers, and which work is admitted again.
 const suspectsEvery = 15 * time.Second
 
-// keepSuspects keeps up to date what is refused, until ctx ends.
+// keepSuspects keeps the list of refused work up to date, until ctx ends.
 func keepSuspects(ctx context.Context, box *blackbox.Box, rows *store.Store, logger *slog.Logger) {
 	ticker := time.NewTicker(suspectsEvery)
 	defer ticker.Stop()

@@ -69,8 +69,8 @@ func TestAServerWithAnotherKeyIsRefused(t *testing.T) {
 	require.ErrorContains(t, checkKey(t.Context(), rows, second), "secret.key")
 }
 
-// A server that was stopped in the middle of a transaction holds its locks for less than its lease: whoever takes its tasks over then
-// waits for nothing.
+// A server that was stopped in the middle of a transaction holds its locks for less than its lease: the server that takes its tasks over waits for
+// nothing.
 func TestAStoppedServerLosesItsTransactionBeforeItsLease(t *testing.T) {
 	options := serveOptions{database: databasetest.Postgres(t), lease: minLease}
 	open := func() *gorm.DB {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// called runs the program with arguments and returns what it writes.
+// called runs the program with arguments and returns its output.
 func called(t *testing.T, in string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

@@ -54,7 +54,7 @@ func newMachine(t *testing.T) *machine {
 	require.NoError(t, err)
 	defer listener.Close()
 	m := &machine{t: t, state: filepath.Join(t.TempDir(), "state"), listen: listener.Addr().String()}
-	m.must("down", "--abandoned") // what a killed test left
+	m.must("down", "--abandoned") // the rest of a killed test
 	t.Cleanup(func() {
 		if out, err := m.run("down"); err != nil {
 			t.Errorf("clean up: %v\n%s", err, out)
@@ -107,14 +107,14 @@ func (m *machine) login(user string) *gophercloud.ProviderClient {
 	return provider
 }
 
-// traces is what a cloud leaves on the machine: mounts, namespaces, interfaces, processes, cgroups, settings.
+// traces is the state that a cloud leaves on the machine: mounts, namespaces, interfaces, processes, cgroups, settings.
 func (m *machine) traces() map[string]string {
 	read := func(path string) string {
 		data, err := os.ReadFile(path)
 		require.NoError(m.t, err)
 		return string(data)
 	}
-	// Other tests work on this machine at the same time: what bears neither our prefix nor our folder is not ours.
+	// Other tests work on this machine at the same time: names without our prefix and our folder are not ours.
 	own := func(text string) string {
 		var lines []string
 		for line := range strings.Lines(text) {

@@ -130,7 +130,7 @@ func openLog(config localcloud.Config) (log *os.File, begin int64, err error) {
 	return log, about.Size(), nil
 }
 
-// tail is what the log says since an offset, at most its last 4 KiB.
+// tail is the log from an offset, at most its last 4 KiB.
 func tail(config localcloud.Config, begin int64) string {
 	data, err := os.ReadFile(logPath(config))
 	if err != nil || int64(len(data)) <= begin {
@@ -140,7 +140,7 @@ func tail(config localcloud.Config, begin int64) string {
 	return strings.TrimSpace(string(data[max(0, len(data)-4096):]))
 }
 
-// answers tells whether Keystone's version document is there.
+// answers is true when Keystone serves its version document.
 func answers(ctx context.Context, config localcloud.Config) bool {
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Command terraform-provider-burano is Burano's provider for Terraform and OpenTofu. These start it; docs/terraform.md says how it is used.
+// Command terraform-provider-burano is Burano's provider for Terraform and OpenTofu, which start it. See docs/terraform.md.
 package main
 
 import (

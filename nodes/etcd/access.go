@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
-// Users of etcd. A user is whoever holds a certificate of the etcd authority with that common name.
+// Users of etcd. A user holds a certificate of the etcd authority with the user's common name.
 const (
 	Root      = "root" // Burano itself: members, users, everything
 	APIServer = "apiserver"
@@ -25,17 +25,17 @@ const (
 	Gateway   = "gateway"
 )
 
-// Permission is what a user may do with the keys that begin with Prefix, or with the one key Key.
+// Permission is a user's right to the keys that begin with Prefix, or to the one key Key.
 type Permission struct {
 	Prefix string
 	Key    string
 	Write  bool // read is always included
 }
 
-// Permissions says what each user may touch. Whatever is not here is refused.
+// Permissions are the rights of each user. All other access is refused.
 func Permissions() map[string][]Permission {
 	return map[string][]Permission{
-		// Under the second one API servers tell each other what of the history they have no use for. To compact it is root's: members do it themselves.
+		// In the second key, API servers agree on the part of the history that they do not need. Only root may compact it: members do it themselves.
 		APIServer: {{Prefix: "/registry/", Write: true}, {Key: "compact_rev_key", Write: true}},
 		Calico:    {{Prefix: "/calico/", Write: true}},
 		Flannel:   {{Prefix: "/coreos.com/network/", Write: true}},
@@ -49,8 +49,8 @@ func ClientRequest(user string) pki.Request {
 	return pki.Request{CommonName: user, Usage: pki.Client}
 }
 
-// Authorize makes the users and their permissions as Permissions says and switches authorization on.
-// Done work is recognised, so it may be repeated. client's user is Root.
+// Authorize makes the users and their permissions as Permissions lists them and switches authorization on. Finished work is recognised, so it may be
+// repeated. client's user is Root.
 func Authorize(ctx context.Context, client *clientv3.Client) error {
 	users := Permissions()
 	users[Root] = nil
@@ -72,7 +72,7 @@ func Authorize(ctx context.Context, client *clientv3.Client) error {
 	})
 }
 
-// patiently repeats a write until it succeeds, since members come and go meanwhile. doing says in its error what it was.
+// patiently repeats a write until it succeeds, since members come and go meanwhile. doing describes the work in the error.
 func patiently(ctx context.Context, doing string, change func(ctx context.Context) error) error {
 	err := retry(ctx, changePatience, learnerPause, func(ctx context.Context) (bool, error) {
 		err := change(ctx)
@@ -87,8 +87,7 @@ func patiently(ctx context.Context, doing string, change func(ctx context.Contex
 // learnerPause is between two tries at a member that may not have heard yet that it was promoted.
 const learnerPause = 50 * time.Millisecond
 
-// isLearner says whether a member refused a request because it does not know yet that it votes. The client has no error of its own for
-// that.
+// isLearner is true if a member refused a request because it does not know yet that it votes. The client has no error of its own for that.
 func isLearner(err error) bool {
 	return err != nil && rpctypes.Error(err).Error() == rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)
 }
@@ -130,7 +129,7 @@ func ensureUser(ctx context.Context, client *clientv3.Client, name string, permi
 	return err
 }
 
-// PutOnce writes those of the settings whose keys etcd does not hold yet. client's user is Root.
+// PutOnce writes the settings whose keys etcd does not hold yet. client's user is Root.
 func PutOnce(ctx context.Context, client *clientv3.Client, settings map[string]string) error {
 	for key, value := range settings {
 		absent := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
@@ -145,8 +144,8 @@ func PutOnce(ctx context.Context, client *clientv3.Client, settings map[string]s
 	return nil
 }
 
-// Fold has the keys that begin with a prefix be what wanted makes of those that are there, and returns the revision of their last change, as far as keys tell
-// it that are there still. client's user is Root.
+// Fold replaces the keys with a prefix by the result of wanted, which gets the present ones. It returns the revision of their last change, as far as the
+// present keys show it. client's user is Root.
 func Fold(ctx context.Context, client *clientv3.Client, prefix string, wanted func(held map[string]string) (map[string]string, error)) (revision int64, err error) {
 	return revision, patiently(ctx, "write "+prefix+" into etcd", func(ctx context.Context) error {
 		response, err := client.Get(ctx, prefix, clientv3.WithPrefix())

@@ -66,7 +66,7 @@ type cluster struct {
 	dirs  map[string]string
 
 	peers    etcd.Stage        // of members that are started
-	settings map[string]string // of members that are started, in place of those that nodes have
+	settings map[string]string // settings of started members, in place of the nodes' settings
 
 	running map[string]*process // members by node
 }
@@ -128,7 +128,7 @@ func (c *cluster) start(node etcd.Node, members map[string]string, state string)
 	c.running[node.Name] = c.run(node.Name, env, "etcd")
 }
 
-// runs says whether a node's member was started and not stopped since.
+// runs is true if the node's member was started and not stopped since.
 func (c *cluster) runs(node etcd.Node) bool { return c.running[node.Name] != nil }
 
 // stop ends a node's member as a power failure would.
@@ -139,8 +139,8 @@ func (c *cluster) stop(node etcd.Node) {
 	}
 }
 
-// silence makes the node's peer address one that answers nothing at all, not even with a refusal, until the test ends or speak
-// is called: its listener's queue is full, so that the kernel drops whoever else comes.
+// silence makes the node's peer address answer nothing at all, not even a refusal, until the test ends or speak is called. The queue of its listener is
+// full, so that the kernel drops all other connections.
 func (c *cluster) silence(node etcd.Node) (speak func()) {
 	c.t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -171,8 +171,8 @@ func (c *cluster) silence(node etcd.Node) (speak func()) {
 	return speak
 }
 
-// answers demands that the cluster takes a write: a cluster without a leader ends a request after some seconds, an election on a busy
-// machine may take longer, and a quorum that is lost does not come back.
+// answers demands that the cluster takes a write. A cluster without a leader ends a request after some seconds, an election on a busy machine may take
+// longer, and a lost quorum does not come back.
 func (c *cluster) answers(client *clientv3.Client) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)

@@ -17,11 +17,11 @@ const (
 	ClientPort = 2379
 	PeerPort   = 2380
 	DataDir    = "/var/lib/etcd/data"
-	// JoinFile holds what a member needs at its first start only; it is written when it joins.
+	// JoinFile holds the settings that a member needs at its first start only; it is written when it joins.
 	JoinFile = "/etc/etcd/join.env"
 	// MaxLearners is at least as many as can be added before the first promotion, and the same on every member.
 	MaxLearners = 5
-	// LocalEndpoint is the node's forwarder: what every client on a node but the API server dials.
+	// LocalEndpoint is the node's forwarder: every client on a node, except the API server, dials it.
 	LocalEndpoint = "https://127.0.0.1:2379"
 
 	program   = "/opt/burano/bin/etcd"
@@ -112,8 +112,8 @@ func Member(node Node, authority []byte, pair pki.Pair, peers Peers) systemd.Uni
 	}
 }
 
-// Join is the file that a member needs at its first start: who is in the cluster, itself included. It also keeps the id
-// under which the member was added, if one was given: the data that the member begins are of that id and useless to another.
+// Join is the file that a member needs at its first start: the members of the cluster, itself included. It also keeps the id under which the member was
+// added, if there is one: the data that the member begins belong to that id and are useless to another member.
 func Join(members map[string]string, state string, id uint64) ssh.File {
 	var cluster []string
 	for name, url := range members {
@@ -127,17 +127,17 @@ func Join(members map[string]string, state string, id uint64) ssh.File {
 	return ssh.File{Path: JoinFile, Content: lines(content)}
 }
 
-// Restored is the Join file of a member whose data were begun with a snapshot, alone. run tells which restore it was.
+// Restored is the Join file of a member whose data were begun with a snapshot, alone. run names the restore.
 func Restored(node Node, run string) ssh.File {
 	file := Join(map[string]string{node.Name: node.PeerURL()}, "new", 0)
 	file.Content = append(file.Content, lines([]string{restoredMark + run})...)
 	return file
 }
 
-// restoredMark begins the line of a Join file that tells the restore.
+// restoredMark begins the line of a Join file that names the restore.
 const restoredMark = "# restored "
 
-// RestoredBy says whether a Join file is of that restore.
+// RestoredBy is true if a Join file is of that restore.
 func RestoredBy(content, run string) bool {
 	return slices.Contains(strings.Split(content, "\n"), restoredMark+run)
 }

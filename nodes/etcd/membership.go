@@ -24,11 +24,11 @@ const (
 	// A learner has to receive a snapshot before it can vote.
 	promotePatience = 90 * time.Second
 	callTimeout     = 7 * time.Second
-	// quorumProbe is a key that nobody writes; reading it needs a majority.
+	// quorumProbe is a key without a value; a read of it needs a majority.
 	quorumProbe = "burano-quorum-probe"
 )
 
-// Membership is who is in the etcd cluster.
+// Membership is the list of the members of the etcd cluster.
 type Membership []*etcdserverpb.Member
 
 // Members asks for the membership. The answer is linearizable: it goes through the leader.
@@ -70,7 +70,7 @@ func (m Membership) PeerURLs(nodes []Node) map[string]string {
 	return urls
 }
 
-// Voters returns those of nodes that vote.
+// Voters returns the nodes that vote.
 func (m Membership) Voters(nodes []Node) []Node {
 	var voters []Node
 	for _, node := range nodes {
@@ -81,8 +81,8 @@ func (m Membership) Voters(nodes []Node) []Node {
 	return voters
 }
 
-// AddLearners adds those of nodes that are no members yet, as learners. All of a change are added before the first is
-// promoted: a promotion starts the 5 s during which etcd refuses further changes.
+// AddLearners adds the nodes that are no members yet, as learners. All nodes of a change are added before the first is promoted: a promotion starts the 5
+// s during which etcd refuses further changes.
 func AddLearners(ctx context.Context, client *clientv3.Client, nodes []Node) (Membership, error) {
 	members, err := Members(ctx, client)
 	if err != nil {
@@ -97,8 +97,8 @@ func AddLearners(ctx context.Context, client *clientv3.Client, nodes []Node) (Me
 			if errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist) {
 				return false, nil // an attempt whose answer was lost
 			}
-			// A member's id is made of its address and the second in which it is added (computeMemberID in etcd 3.6's
-			// server/etcdserver/api/membership): one that was added and removed in this second cannot be added before the next one.
+			// A member's id is made of its address and the second in which it is added (computeMemberID in etcd 3.6's server/etcdserver/api/membership). A
+			// member that was added and removed in this second can be added again only in the next one.
 			return transient(err) || errors.Is(err, rpctypes.ErrMemberNotFound), err
 		})
 		if err != nil {
@@ -203,7 +203,7 @@ func (l *leader) close() {
 	}
 }
 
-// transient says whether an error of a membership change goes away by itself.
+// transient is true if the error of a membership change goes away by itself.
 func transient(err error) bool {
 	if err == nil {
 		return false

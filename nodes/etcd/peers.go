@@ -9,20 +9,20 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Members speak to each other with certificates of an authority of their own, and only with those of the name peerName: who could speak to
-// the raft port with a client's certificate could propose changes in anybody's name. Clusters of former versions trust the authority of
-// clients there, and go from stage to stage.
+// Members talk to each other with certificates of a separate authority, and only with certificates of the name peerName. If a client's certificate opened
+// the raft port, its holder could propose changes in the name of any user. Clusters of former versions trust the authority of clients there, and go from
+// stage to stage.
 
-// Stage says what members show each other, and trust. Members of a stage and of the one after it understand each other, so that a cluster
-// goes on by one stage, one member after another, before it goes on by the next.
+// Stage is the pair of a member's own certificate for peers and the authorities that it trusts. Members of a stage and of the next one understand each
+// other. So a cluster moves all members, one after another, to the next stage before it goes on.
 type Stage string
 
 // The stages.
 const (
-	TrustClients Stage = ""            // what clients do, as clusters of former versions
-	TrustBoth    Stage = "trust both"  // and show what they showed before
+	TrustClients Stage = ""            // members use the clients' authority, as clusters of former versions do
+	TrustBoth    Stage = "trust both"  // and still show the former certificate
 	ShowOwn      Stage = "show own"    // and still trust both
-	TrustPeers   Stage = "trust peers" // and nobody else: new clusters begin with it
+	TrustPeers   Stage = "trust peers" // and no other authority: new clusters begin with it
 )
 
 // Next is the stage after this one, the last one after itself.
@@ -39,7 +39,7 @@ const (
 	peerName          = "etcd-peer"
 )
 
-// Peers is what a member shows its peers, and trusts.
+// Peers is the certificate that a member shows its peers, and the authorities that it trusts.
 type Peers struct {
 	Stage     Stage
 	Authority []byte // certificate of the peers' own authority

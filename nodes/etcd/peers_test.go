@@ -19,7 +19,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
-// speaks tries a certificate on a member's peer port, from the member's own address: to who is let in it tells the members.
+// speaks tries a certificate on a member's peer port, from the member's own address: a peer that is let in gets the list of members.
 func (c *cluster) speaks(node etcd.Node, pair pki.Pair) error {
 	c.t.Helper()
 	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
@@ -28,7 +28,7 @@ func (c *cluster) speaks(node etcd.Node, pair pki.Pair) error {
 	pool.AppendCertsFromPEM(c.pki.Etcd.Trusted())
 	pool.AppendCertsFromPEM(c.pki.EtcdPeers.Trusted())
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
-		// shown to whoever asks, whomever it trusts
+		// shown to every server, whatever authorities it trusts
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }}}}
 	defer client.CloseIdleConnections()
 	response, err := client.Get(node.PeerURL() + "/members")

@@ -11,13 +11,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// answerTimeout is what a member gets to say that it lives.
+// answerTimeout is how long a member may take to answer.
 const answerTimeout = 3 * time.Second
 
-// Started says whether the member ever ran: only then does it have a name.
+// Started is true if the member ever ran: only then does it have a name.
 func Started(member *etcdserverpb.Member) bool { return member.Name != "" }
 
-// Answers says whether the member serves clients now.
+// Answers is true if the member serves clients now.
 func Answers(ctx context.Context, client *clientv3.Client, member *etcdserverpb.Member) bool {
 	if len(member.ClientURLs) == 0 {
 		return false
@@ -66,9 +66,9 @@ func Silent(ctx context.Context, client *clientv3.Client, members Membership) []
 	return silent
 }
 
-// Remove takes a member out for good. Were it the leader, another voter leads first, so that nobody waits for an election.
-// etcd itself refuses what would cost the quorum; that is tried again for a while, since a member that has just joined or
-// started counts a little later. A member that is gone already is no error.
+// Remove takes a member out for good. If it is the leader, another voter leads first, so that no client waits for an election. etcd itself refuses a
+// removal that would cost the quorum. Remove tries again for a while, since a member that has just joined or started counts a little later. A member that
+// is gone already is no error.
 func Remove(ctx context.Context, client *clientv3.Client, id uint64) error {
 	err := retry(ctx, changePatience, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
 		members, err := Members(ctx, client)
@@ -113,7 +113,7 @@ func yield(ctx context.Context, client *clientv3.Client, members Membership, id 
 	defer cancel()
 	status, err := client.Status(ask, leaving.ClientURLs[0])
 	if err != nil || status.Leader != id {
-		return nil // one that does not answer leads nobody
+		return nil // a member that does not answer is no leader
 	}
 	for _, heir := range members {
 		if heir.ID == id || heir.IsLearner || !Answers(ctx, client, heir) {

@@ -19,7 +19,7 @@ const sealedPage = 50
 // mostOtherwise is how many bytes the keys may have that are returned.
 const mostOtherwise = 16 << 20
 
-// SealedOtherwise are the keys below prefix whose values do not begin with mark: what the API server has sealed begins with the name of the key.
+// SealedOtherwise are the keys below prefix whose values do not begin with mark: a value that the API server has sealed begins with the name of the key.
 func SealedOtherwise(ctx context.Context, client *clientv3.Client, prefix, mark string) (otherwise []string, err error) {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	left := int64(mostOtherwise)
@@ -44,7 +44,7 @@ func SealedOtherwise(ctx context.Context, client *clientv3.Client, prefix, mark 
 		if !page.More {
 			return otherwise, nil
 		}
-		// A member that says that there is more has to go on, or this would not end.
+		// A member that reports more keys must advance, or the loop would not end.
 		next := ""
 		if len(page.Kvs) > 0 {
 			next = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"

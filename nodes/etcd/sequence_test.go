@@ -20,7 +20,7 @@ import (
 // defaultSequences is how many sequences the quick loop runs; BURANO_ETCD_SEQUENCES asks for more.
 const defaultSequences = 3
 
-// events are what may happen to a cluster. A sequence has each of them, in any order.
+// events are the possible events of a cluster. A sequence has each of them, in any order.
 var events = map[string]func(*world){
 	"scale up":              (*world).scaleUp,
 	"scale down":            (*world).scaleDown,
@@ -33,10 +33,10 @@ var events = map[string]func(*world){
 	"upgrade":               (*world).upgraded,
 }
 
-// The rules of membership hold for whatever happens in whatever order: nodes come and go, members crash with or without
-// their data, the orchestrator is killed between any two calls and begins again from the beginning, a new node's address answers
-// nothing, another member leads, there are three or five masters that alone vote for a while, nodes get successors one after another. At each moment in which no more members are down than the cluster bears, it answers; at the end of each change no dead
-// member is left, nobody but the wanted votes, and the voters are odd.
+// The rules of membership hold for any events in any order. Nodes come and go, and members crash with or without their data. The orchestrator is killed
+// between any two calls and begins again from the beginning. A new node's address answers nothing, or another member leads. Three or five masters vote
+// alone for a while, and nodes get successors one after another. Whenever no more members are down than the cluster bears, it answers. At the end of each
+// change no dead member is left, only the wanted members vote, and the voters are odd.
 //
 // BURANO_ETCD_SEED repeats one sequence.
 func TestTheQuorumSurvivesAnySequenceOfChangesAndCrashes(t *testing.T) {
@@ -61,7 +61,7 @@ func TestTheQuorumSurvivesAnySequenceOfChangesAndCrashes(t *testing.T) {
 	}
 }
 
-// seeds draws the seeds of the sequences, or takes the one that BURANO_ETCD_SEED names.
+// seeds draws the seeds of the sequences, or takes the one seed in BURANO_ETCD_SEED.
 func seeds(t *testing.T) []uint64 {
 	if text := os.Getenv("BURANO_ETCD_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -87,7 +87,7 @@ type world struct {
 	c      *cluster
 	random *rand.Rand
 	root   *clientv3.Client
-	wanted []int // who shall vote; 0, the master, always does
+	wanted []int // the voters; 0, the master, always votes
 	// masters is how many of the first nodes are masters; from three on they alone vote (etcdNodes: masters). 0 is one.
 	masters int
 }
@@ -113,7 +113,7 @@ func (w *world) scaleDown() {
 	w.deploy(wanted, -1)
 }
 
-// crash ends a member as a loss of power does. The next change brings it back, or its node has gone with it.
+// crash ends a member like a loss of power. The next change starts it again, unless its node is gone.
 func (w *world) crash() {
 	victim := w.victim()
 	w.c.stop(w.c.nodes[victim])
@@ -134,8 +134,7 @@ func (w *world) loseData() {
 	w.deploy(w.wanted, -1)
 }
 
-// killed begins a change and ends the orchestrator after some of its calls; now and then a member crashes before another one goes on
-// from what is there.
+// killed begins a change and ends the orchestrator after some of its calls. Sometimes a member crashes before another orchestrator continues.
 func (w *world) killed() {
 	wanted := w.grown()
 	if w.random.IntN(2) == 0 {
@@ -175,7 +174,7 @@ func (w *world) unroutable() {
 	speak()
 }
 
-// leaderMoves has another voter than the one that clients talk to lead, before nodes are taken in.
+// leaderMoves makes another voter the leader than the one that clients talk to, before nodes are taken in.
 func (w *world) leaderMoves() {
 	if len(w.wanted) >= etcd.MaxVoters {
 		w.scaleDown()
@@ -207,7 +206,7 @@ func (w *world) upgraded() {
 	}
 }
 
-// grown is what is wanted with some nodes more.
+// grown is the wanted nodes with some more.
 func (w *world) grown() []int {
 	var others []int
 	for i := range w.c.nodes {
@@ -227,7 +226,7 @@ func (w *world) anybody() []int {
 	return w.voters(w.some(all, 0, len(all)))
 }
 
-// without is what is wanted when a node is gone.
+// without is the wanted nodes without a lost one.
 func (w *world) without(gone int) []int {
 	return w.voters(slices.DeleteFunc(slices.Clone(w.wanted[1:]), func(i int) bool { return i == gone }))
 }
@@ -243,7 +242,7 @@ func (w *world) some(nodes []int, least, most int) []int {
 
 func (w *world) pick(nodes []int) int { return nodes[w.random.IntN(len(nodes))] }
 
-// voters chooses, as a deployment does, who votes of the masters and these others.
+// voters chooses the voters of the masters and these others, as a deployment does.
 func (w *world) voters(others []int) []int {
 	slices.Sort(others)
 	var candidates []etcd.Candidate
@@ -311,7 +310,7 @@ func (w *world) hasData(i int) bool {
 	return err == nil
 }
 
-// deploy does what a deployment does, in its order, and stops after so many calls (never, when negative).
+// deploy takes the same steps as a deployment, in its order, and stops after so many calls (never, when negative).
 func (w *world) deploy(wanted []int, calls int) {
 	w.t.Helper()
 	w.wanted = wanted
@@ -362,7 +361,7 @@ func (w *world) deploy(wanted []int, calls int) {
 	}, 40*time.Second, 10*time.Millisecond, "no dead member remains")
 }
 
-// removeDeadMembers removes dead members and the data of those who are none; a member that only crashed is started again first.
+// removeDeadMembers removes dead members and the data of nodes that are no members; a member that only crashed is started again first.
 func (w *world) removeDeadMembers(wanted []int, voters []etcd.Node, killed func() bool) bool {
 	w.t.Helper()
 	ctx := w.t.Context()

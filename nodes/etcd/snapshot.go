@@ -12,10 +12,10 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// Snapshot writes the store of the client's one endpoint as it is now, followed by its SHA-256, which is what etcdutl restores. It has all
-// that was acknowledged before. client's user is Root.
+// Snapshot writes the store of the client's one endpoint as it is now, followed by its SHA-256: the form that etcdutl restores. It has all changes that
+// were acknowledged before. client's user is Root.
 func Snapshot(ctx context.Context, client *clientv3.Client, to io.Writer) error {
-	// After a linearizable read the member has applied what any other has acknowledged.
+	// After a linearizable read the member has applied all changes that any other member has acknowledged.
 	err := patiently(ctx, "read from etcd before a snapshot", func(ctx context.Context) error {
 		_, err := client.Get(ctx, quorumProbe)
 		return err
@@ -34,8 +34,8 @@ func Snapshot(ctx context.Context, client *clientv3.Client, to io.Writer) error 
 	return nil
 }
 
-// Position is the last entry that a member has. Of the members that are left when a majority is lost, the one that is ahead has what was
-// written last: the rule by which raft elects.
+// Position is the last entry that a member has. When a majority is lost, the remaining member that is ahead has the last writes: raft elects by the same
+// rule.
 type Position struct {
 	Term  uint64 `json:"term"`
 	Index uint64 `json:"index"`

@@ -98,7 +98,7 @@ func TestTheBestMemberThatIsLeftHasWhatWasWrittenLast(t *testing.T) {
 	for _, node := range c.nodes[:4] {
 		c.stop(node)
 	}
-	// Those that are left are started again, as after a power failure. Alone they serve nobody.
+	// The remaining members are started again, as after a power failure. Alone they serve no client.
 	c.start(c.nodes[4], nil, "existing")
 	c.start(c.nodes[3], nil, "existing")
 	data := func(node etcd.Node) string { return filepath.Join(c.dirs[node.Name], etcd.DataDir) }

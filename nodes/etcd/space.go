@@ -13,29 +13,29 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Space is how much of its quota a member's store takes. At the quota etcd takes no more writes: the alarm NOSPACE stays until somebody
-// makes room and disarms it (https://etcd.io/docs/v3.6/op-guide/maintenance/).
+// Space is how much of its quota a member's store takes. At the quota etcd takes no more writes: the alarm NOSPACE stays until an operator makes room and
+// disarms it (https://etcd.io/docs/v3.6/op-guide/maintenance/).
 type Space struct {
 	Size  int64 // bytes of the file
-	InUse int64 // what is left of them after a defragmentation
+	InUse int64 // their size after a defragmentation
 	Quota int64
 	Full  bool // the alarm is on, of this member or another one: none of them takes writes
 }
 
 const (
-	// defragmentPatience is how long one member may take, during which it answers nobody: about a second for each 100 MB.
+	// defragmentPatience is how long one member may take, during which it answers no client: about a second for each 100 MB.
 	defragmentPatience = 2 * time.Minute
 	// wasted is how many bytes, and what part of the file, are free before a defragmentation is worth its pause.
 	wasted     = 100 << 20
 	wastedPart = 2
 )
 
-// Wasted says whether a defragmentation is worth its pause.
+// Wasted is true if a defragmentation is worth its pause.
 func (s Space) Wasted() bool {
 	return s.Size-s.InUse >= wasted && (s.Size-s.InUse)*wastedPart >= s.Size || s.Full && s.InUse < s.Size
 }
 
-// Short says whether the quota is nearly used up by what is in use.
+// Short is true if the used bytes nearly fill the quota.
 func (s Space) Short() bool { return s.Full || s.Quota > 0 && s.InUse*5 >= s.Quota*4 }
 
 // SpaceOf asks a member; an error when it does not answer.
@@ -46,7 +46,7 @@ func SpaceOf(ctx context.Context, client *clientv3.Client, member *etcdserverpb.
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	asked := clientv3.Maintenance(client)
-	if slices.Equal(client.Endpoints(), member.ClientURLs) { // else it would connect a second time to the one whom it is connected to
+	if slices.Equal(client.Endpoints(), member.ClientURLs) { // else it would connect a second time to its present member
 		asked = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(client, client.ActiveConnection()), client)
 	}
 	status, err := asked.Status(ctx, member.ClientURLs[0])
@@ -58,8 +58,8 @@ func SpaceOf(ctx context.Context, client *clientv3.Client, member *etcdserverpb.
 	return space, nil
 }
 
-// Defragment compacts the history, gives the room that is then free in the members' files back, one member after another and the leader last, and
-// disarms the alarms of members that have room again. Each member answers nobody meanwhile; the others do. client's user is Root.
+// Defragment compacts the history and then returns the free room of the members' files, one member after another and the leader last. It disarms the
+// alarms of members that have room again. During its turn a member answers no client; the others do. client's user is Root.
 func Defragment(ctx context.Context, client *clientv3.Client) error {
 	members, err := Members(ctx, client)
 	if err != nil {
@@ -109,7 +109,7 @@ func Defragment(ctx context.Context, client *clientv3.Client) error {
 	return nil
 }
 
-// compact forgets what keys were before now. Watches that have not come so far begin anew, as after any compaction.
+// compact forgets former values of keys. Watches that have not come so far begin anew, as after any compaction.
 func compact(ctx context.Context, client *clientv3.Client) error {
 	limited, cancel := context.WithTimeout(ctx, defragmentPatience)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package etcd runs the cluster's store on its own nodes: who votes, how a member is configured and joins, who may
-// read and write what, and the forwarder through which a node's clients reach the members.
+// Package etcd runs the cluster's store on its own nodes: the choice of voters, the configuration and joining of a member, the rights of users, and the
+// forwarder through which a node's clients reach the members.
 package etcd
 
 import (
@@ -16,9 +16,8 @@ type Candidate struct {
 	Rank int // 0 master, 1 minion, 2 gateway: lower comes first
 }
 
-// Voters returns who should vote, masters first: an odd number, as large as there are nodes and at most MaxVoters.
-// Masters are always members (as far as the number goes), then those that vote already stay, so that a new node moves
-// no vote; then minions and gateways in their order.
+// Voters returns the nodes that should vote, masters first: an odd number, as large as the nodes allow and at most MaxVoters. Masters are always members
+// (as far as the number goes). Then present voters stay, so that a new node moves no vote; then come minions and gateways in their order.
 func Voters(candidates []Candidate, current []string) []string {
 	number := min(len(candidates), MaxVoters)
 	if number%2 == 0 {

@@ -59,7 +59,7 @@ func TestVotersAreOddFewAndStable(t *testing.T) {
 				}
 			}
 		}
-		// What is decided once is decided again, and growing moves no vote of a minion or gateway.
+		// The same input gives the same voters, and growing moves no vote of a minion or gateway.
 		require.ElementsMatch(rt, voters, etcd.Voters(shuffled, voters))
 		grown := append(slices.Clone(all), etcd.Candidate{Name: "new", Rank: rapid.IntRange(1, 2).Draw(rt, "rank")})
 		for _, voter := range voters {

@@ -24,7 +24,7 @@ type Claim struct {
 	Namespace, Name string
 	Class           string // its storage class; "" for none
 	Volume          string // its PersistentVolume
-	Handle          string // what the back-end calls that
+	Handle          string // the back-end's name of the volume
 	Reclaim         corev1.PersistentVolumeReclaimPolicy
 	Modes           []corev1.PersistentVolumeAccessMode
 	Mode            corev1.PersistentVolumeMode
@@ -87,7 +87,8 @@ func (c *ClaimExists) Error() string {
 	return fmt.Sprintf("there is a claim %s, which is left as it is: delete it first, or restore into another name", c.Claim)
 }
 
-// CheckRestore finds out whether a claim can be made by a run: ClaimExists says that somebody else has made one of its name. made is true when this run has made it.
+// CheckRestore finds out whether a run can make a claim: ClaimExists is the error when the name is taken by a claim of another maker. made is true when
+// this run has made it.
 func CheckRestore(ctx context.Context, config *rest.Config, claim Claim, run string) (made bool, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -112,7 +113,7 @@ func checkRestore(ctx context.Context, client kubernetes.Interface, claim Claim,
 	return true, nil
 }
 
-// MakeClaim makes a claim, of a run, with a volume of so many GiB that its back-end has already. What an earlier call has made is found.
+// MakeClaim makes a claim, of a run, with a volume of so many GiB that its back-end has already. It accepts the claim of an earlier call.
 func MakeClaim(ctx context.Context, config *rest.Config, claim Claim, of Storage, gib int, run string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

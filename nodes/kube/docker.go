@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// Runtime is what runs containers on a node.
+// Runtime runs the containers on a node.
 type Runtime string
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	// dockerUnit and criUnit are the units of Docker's engine, which comes with some images, and of what the kubelet asks it through.
+	// dockerUnit and criUnit are the units of Docker's engine, which comes with some images, and of cri-dockerd, through which the kubelet reaches it.
 	dockerUnit = "docker"
 	criUnit    = "cri-dockerd"
 	// ProxyOfDocker adds the file with the proxy to Docker's unit.
@@ -34,7 +34,7 @@ const (
 	withinPath    = "/opt/burano/lib/runc-within"
 )
 
-// DockerParts are what an image must have for nodes whose runtime is Docker.
+// DockerParts are the files that an image must have for nodes whose runtime is Docker.
 var DockerParts = []string{"/usr/sbin/dockerd", "/usr/bin/docker", bin + criUnit}
 
 //go:embed scripts/runc-within.sh
@@ -48,7 +48,7 @@ func (r Runtime) Endpoint() string {
 	return "unix:///run/containerd/containerd.sock"
 }
 
-// Check finds what a runtime cannot do of what is asked of registries.
+// Check finds the settings of registries that a runtime does not support.
 func (r Runtime) Check(registries Registries) error {
 	if r != Docker {
 		return nil
@@ -72,7 +72,7 @@ func ParseRuntime(text string) (Runtime, error) {
 	return "", errors.New("containerRuntime is containerd or docker")
 }
 
-// RuntimeUnits are the units of what runs containers on a minion, in the order in which they start.
+// RuntimeUnits are the units of a minion's container runtime, in the order in which they start.
 func (c Cluster) RuntimeUnits() ([]systemd.Unit, error) {
 	if c.Runtime != Docker {
 		return []systemd.Unit{c.Containerd()}, nil
@@ -105,7 +105,7 @@ func (c Cluster) docker() (systemd.Unit, error) {
 		"exec-opts":    []string{"native.cgroupdriver=systemd"},
 		"live-restore": true,
 		"log-driver":   "json-file",
-		// Below what the kubelet would have rotated itself, which Docker does not let it do.
+		// Less than the size at which the kubelet would rotate itself, which Docker does not let it do.
 		"log-opts": object{"max-size": "8m", "max-file": "3"},
 	}
 	files, live := []ssh.File{{Path: withinPath, Content: withinScript, Mode: 0o755}}, []ssh.File{}
@@ -129,8 +129,8 @@ func (c Cluster) docker() (systemd.Unit, error) {
 	return systemd.Unit{Name: dockerUnit, Packaged: true, Files: append(files, ssh.File{Path: dockerConfig, Content: append(content, '\n')}), Live: live}, err
 }
 
-// streams are settings of the kubelet. One that speaks WebSocket itself takes the addresses at which cri-dockerd serves exec and attach for HTTPS, as these
-// have no scheme, and cri-dockerd speaks HTTP: the API server is to speak WebSocket in its place.
+// streams are settings of the kubelet. A kubelet that speaks WebSocket itself mistakes cri-dockerd's addresses for exec and attach for HTTPS, as these
+// have no scheme; but cri-dockerd speaks HTTP. The API server must speak WebSocket in its place.
 func (c Cluster) streams() string {
 	if c.Runtime != Docker || !c.Websockets {
 		return ""

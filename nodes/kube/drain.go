@@ -22,8 +22,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// annotationLeaving marks a node that takes no new pods because Burano removes it: so that it can be told from one that a person
-// has cordoned.
+// annotationLeaving marks a node that takes no new pods because Burano removes it. So it differs from a node that a person has cordoned.
 const annotationLeaving = "burano.io/leaving"
 
 // tryAgain is how long an eviction that a disruption budget refused, or another call that failed for now, waits for its next try,
@@ -35,13 +34,13 @@ func Cordon(ctx context.Context, config *rest.Config, node string) error {
 	return patchNode(ctx, config, node, true, "true")
 }
 
-// Leaving tells whether a node is marked as Cordon marks it.
+// Leaving is true if a node has the mark of Cordon.
 func Leaving(node *unstructured.Unstructured) bool {
 	_, marked := node.GetAnnotations()[annotationLeaving]
 	return marked
 }
 
-// Uncordon undoes Cordon, and only that: a node that somebody else has cordoned stays so, and one whose settings say so.
+// Uncordon undoes Cordon, and only that: a node that another user has cordoned stays so, and so does a node whose settings ask for it.
 func Uncordon(ctx context.Context, config *rest.Config, node string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -102,9 +101,9 @@ func mergeNode(ctx context.Context, client kubernetes.Interface, node string, ch
 	})
 }
 
-// Drain moves the pods of a node away through the eviction API, so that disruption budgets are respected, and returns when they
-// are gone. Pods of DaemonSets and those that the kubelet has of its own stay. From a node that is off, or not Ready for so long that
-// Kubernetes takes its kubelet for dead, they are deleted by force: nobody there can end them. When ctx ends, the error names the pods that are left and what kept them.
+// Drain moves the pods of a node away through the eviction API, so that disruption budgets are respected, and returns when they are gone. Pods of
+// DaemonSets and the kubelet's own pods stay. When the node is off, or not Ready for so long that Kubernetes takes its kubelet for dead, its pods are
+// deleted by force: no kubelet can end them. When ctx ends, the error names the remaining pods and the reasons.
 func Drain(ctx context.Context, config *rest.Config, node string, off bool) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -140,7 +139,7 @@ func Drain(ctx context.Context, config *rest.Config, node string, off bool) erro
 	}
 }
 
-// drainOnce evicts what can be evicted now and returns the names of the pods that are not gone yet.
+// drainOnce evicts all pods that can be evicted now and returns the names of the pods that are not gone yet.
 func drainOnce(ctx context.Context, client kubernetes.Interface, node string, off bool, refused map[string]string) ([]string, error) {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
 	if err != nil {
@@ -185,7 +184,7 @@ func drainOnce(ctx context.Context, client kubernetes.Interface, node string, of
 	return left, nil
 }
 
-// stays tells whether a pod belongs to its node: those of DaemonSets would come back, those of the kubelet's own files cannot go.
+// stays is true if a pod belongs to its node: pods of DaemonSets would come back, and pods of the kubelet's own files cannot go.
 func stays(pod corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -194,7 +193,7 @@ func stays(pod corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// isDead tells whether a node is known and its kubelet has not been heard of for so long that it is not Ready.
+// isDead is true if a node is gone, or if its kubelet has been silent for so long that the node's readiness is unknown.
 func isDead(ctx context.Context, client kubernetes.Interface, name string) (bool, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

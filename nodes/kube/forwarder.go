@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// ForwarderUnit is the unit of a node's way to the Kubernetes API. Masters have none: each asks its own API server.
+// ForwarderUnit is the unit through which a node reaches the Kubernetes API. Masters have none: each asks its own API server.
 const ForwarderUnit = "api-forwarder"
 
 // ForwarderAddress is where it listens on each node.
@@ -23,16 +23,16 @@ type Listen struct {
 
 const forwarderConfig = "/etc/burano/api-forwarder.cfg"
 
-// Forwarder is the unit that passes a node's connections on to the API servers of masters; TLS passes through it, so certificates and rights are
-// the client's own. open is where it listens for users. Another list of masters is a reload, which ends no connection.
+// Forwarder is the unit that passes a node's connections on to the API servers of masters. TLS passes through it, so certificates and rights are the
+// client's own. open is where it listens for users. Another list of masters is a reload, which ends no connection.
 //
-// Where there are several masters, only those are asked whose API server is ready: three checks that fail, or three connections, and a master is
-// out, and connections to it end, so that a client whose master is gone without a word learns of it within seconds. The only master is asked
-// whatever it is said to be, and so are all where none says that it is ready.
+// Of several masters, the forwarder asks only the ones with a ready API server. After three failed checks, or three failed connections, a master is out,
+// and connections to it end. So a client whose master is suddenly gone learns of it within seconds. A single master is always asked, and all masters are
+// asked when none is ready.
 //
-//   - timeout check 2s and fall 3: while etcd elects a leader no API server is ready, each says so after 2 s only, and connections outlast that;
+//   - timeout check 2s and fall 3: while etcd elects a leader no API server is ready, each answers only after 2 s, and connections outlast that;
 //   - timeout connect 1s and redispatch on every retry: a master that is just gone costs a connection a second at most;
-//   - hard-stop-after 30s: a worker that a reload replaced looks at no master any more.
+//   - hard-stop-after 30s: a worker that a reload replaced checks no master any more.
 func Forwarder(masters []Node, open []Listen) systemd.Unit {
 	binds := "  bind " + ForwarderAddress + fmt.Sprintf(":%d\n", APIServerPort)
 	for _, one := range open {

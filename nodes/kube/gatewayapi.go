@@ -20,17 +20,17 @@ const GatewayAPIFile = "/opt/burano/manifests/gateway-api.yaml"
 //go:embed manifests/gateway-class.yaml
 var gatewayClass []byte
 
-// bundleVersion is the annotation of the definitions that tells their release.
+// bundleVersion is the annotation of the definitions with their release.
 const bundleVersion = "gateway.networking.k8s.io/bundle-version"
 
-// EnsureGatewayAPI makes a cluster know the kinds of Gateway API by their definitions, and the class of gateways, burano. A definition that somebody else made stays as it is,
-// and so does one of this or a later release, and a class of that name. They are named in left.
+// EnsureGatewayAPI makes a cluster know the kinds of Gateway API by their definitions, and the class of gateways, burano. A foreign definition stays as it
+// is. So does a definition of this or a later release, and a class of that name. left names them.
 func EnsureGatewayAPI(ctx context.Context, config *rest.Config, definitions []runtime.Object) (left []string, err error) {
 	return ensureDefinitions(ctx, config, older, definitions, gatewayClass)
 }
 
-// ensureDefinitions makes a cluster know kinds of objects by their definitions, and have objects of them. What is there stays as it is unless it is outdated; what somebody else has
-// made is named in left. The definitions, which may be those of several clusters, are not changed.
+// ensureDefinitions makes a cluster know kinds of objects by their definitions, and have objects of them. An existing object stays as it is unless it is
+// outdated; left names objects of another maker. The definitions, which several clusters may share, are not changed.
 func ensureDefinitions(ctx context.Context, config *rest.Config, outdated func(has, wanted *unstructured.Unstructured) bool, definitions []runtime.Object, of []byte) (left []string, err error) {
 	objects, err := Objects(of)
 	if err != nil {
@@ -72,7 +72,7 @@ func ours(object *unstructured.Unstructured) bool {
 	})
 }
 
-// older tells whether an object is ours, and of an earlier release than another.
+// older is true if an object is ours, and of an earlier release than another.
 func older(has, other *unstructured.Unstructured) bool {
 	one, err := semver.NewVersion(has.GetAnnotations()[bundleVersion])
 	if err != nil || !ours(has) {

@@ -7,17 +7,17 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// Host is what a node runs on. The zero value is a container that shares its host's kernel and disk, as the servers of the local cloud are: such a node
-// leaves the host's settings alone. A machine has kernel, memory and disk of its own, and keeps parts of them for what is not a pod. All that differs
-// between the two on a node is said here; what differs in the system itself is in images/machine.
+// Host is the machine below a node. The zero value is a container that shares its host's kernel and disk, as the servers of the local cloud are: such a
+// node leaves the host's settings alone. A machine has its own kernel, memory and disk, and reserves parts of them for programs outside of pods. This file
+// has all differences between the two on a node; differences in the system itself are in images/machine.
 type Host struct {
 	Machine bool
 	// MemoryGiB is a machine's memory, rounded up, so that another kernel does not change the node's settings.
 	MemoryGiB int
 }
 
-// reserved is what a machine keeps from pods, in MiB: a fixed part, and of what is over 1 GiB a sixteenth, in all at most 4 GiB. A minion's kubelet,
-// containerd, network and etcd were measured at 230 MiB.
+// reserved is the memory that pods do not get on a machine, in MiB: a fixed part, and a sixteenth of the memory over 1 GiB, in all at most 4 GiB. A
+// minion's kubelet, containerd, network and etcd were measured at 230 MiB.
 func (h Host) reserved() (kube, system int) {
 	all := min(256+max(0, h.MemoryGiB-1)*1024/16, 4096)
 	return all * 6 / 10, all - all*6/10
@@ -54,7 +54,7 @@ evictionMinimumReclaim: {nodefs.available: 500Mi, imagefs.available: 500Mi}
 `, kube, system, h.LeastDisk())
 }
 
-// proxy are settings of kube-proxy. What it sets of tracked connections belongs to the whole kernel.
+// proxy are settings of kube-proxy. Its settings for tracked connections belong to the whole kernel.
 func (h Host) proxy() string {
 	if !h.Machine {
 		return `oomScoreAdj: 0
@@ -92,14 +92,15 @@ func (h Host) audit() []string {
 	}
 }
 
-// oomScores say whom the kernel spares when a machine has no memory left: first what the machine is reached and run by, then what other nodes need.
+// oomScores decide what the kernel spares when a machine has no memory left: first the programs that reach and run the machine, then the ones that other
+// nodes need.
 var oomScores = map[string]int{
 	"kubelet": -999, criUnit: -999, "kube-proxy": -999, "calico-node": -998, "calico-bird": -998, "calico-confd": -998, "flanneld": -998, "etcd": -997, "etcd-forwarder": -997, "kube-apiserver": -997,
 	"kube-controller-manager": -996, "kube-scheduler": -996, "burano-gateway": -996, "virtual-address": -996, "burano-publish": -996, StorageUnit: -996,
 	StorageNodeUnit: -996,
 }
 
-// Unit gives a unit of ours what it has on this host.
+// Unit adds this host's settings to a unit of ours.
 func (h Host) Unit(unit systemd.Unit) systemd.Unit {
 	score, known := oomScores[unit.Name]
 	if !h.Machine || unit.Packaged || !known {

@@ -21,7 +21,7 @@ const (
 	// AdminsGroup holds every right in the cluster, through a binding that can be taken away. (The group system:masters
 	// could not: it is built in.)
 	AdminsGroup = "burano:admins"
-	// EditorsGroup may change what runs in any namespace, and ReadersGroup read it, Secrets aside: Kubernetes' own roles edit and view.
+	// EditorsGroup may change workloads in any namespace, and ReadersGroup may read them, Secrets aside: Kubernetes' own roles edit and view.
 	EditorsGroup  = "burano:editors"
 	ReadersGroup  = "burano:readers"
 	PublisherUser = "burano:publisher"
@@ -39,11 +39,11 @@ const PublisherKubeconfig = configs + "publisher.conf"
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// APIServerName is the name that the API server's certificate bears and every hosts file knows: api.<cluster>.internal.
-// What a DNS label cannot hold becomes a hyphen.
+// APIServerName is the name in the API server's certificate and in every hosts file: api.<cluster>.internal. A character that a DNS label cannot hold
+// becomes a hyphen.
 func APIServerName(cluster string) string { return "api." + clusterDomain(cluster) }
 
-// clusterDomain is behind the names of what is of a cluster, on its nodes.
+// clusterDomain ends the names of a cluster's nodes and services.
 func clusterDomain(cluster string) string {
 	label := strings.Trim(notInName.ReplaceAllString(strings.ToLower(cluster), "-"), "-")
 	if label = strings.Trim(label[:min(len(label), 50)], "-"); label == "" {
@@ -65,25 +65,25 @@ type Node struct {
 	Access  netip.Addr // where it is reached from outside; the API server's certificate names it
 }
 
-// Cluster is what the units of all nodes need to know.
+// Cluster holds the settings that the units of all nodes need.
 type Cluster struct {
 	Name        string
 	Authorities *pki.Cluster
 	Addressing  network.Addressing
 	// EtcdAuthorityFile is where the nodes have etcd's authority.
 	EtcdAuthorityFile string
-	// Host is what the node whose units are made runs on.
+	// Host is the host of the node whose units are made.
 	Host Host
 	// Runtime runs the containers of the minion whose units are made; the zero value is containerd.
 	Runtime Runtime
-	// Websockets says that its kubelet speaks WebSocket itself, of a minion whose image has Docker.
+	// Websockets is true if a minion's kubelet speaks WebSocket itself: its image has Docker.
 	Websockets bool
-	// Registries is what minions know of the registries of container images.
+	// Registries are the minions' settings for registries of container images.
 	Registries Registries
-	// Proxy is how minions reach what is outside; Proxied says that the node whose units are made has had one.
+	// Proxy is how minions reach the outside; Proxied is true if the node whose units are made has had a proxy.
 	Proxy   Proxy
 	Proxied bool
-	// Podless says that nodes without a kubelet have Node objects, too.
+	// Podless is true if nodes without a kubelet have Node objects, too.
 	Podless bool
 	// NodeNetwork is where the nodes are.
 	NodeNetwork netip.Prefix
@@ -91,7 +91,7 @@ type Cluster struct {
 	NodeNetwork6 netip.Prefix
 }
 
-// addresses are those that Kubernetes knows of a node: of the versions of IP that pods have, IPv4 first.
+// addresses are a node's addresses in Kubernetes: of the versions of IP that pods have, IPv4 first.
 func (c Cluster) addresses(node Node) []netip.Addr {
 	var list []netip.Addr
 	if c.Addressing.Four() {
@@ -111,7 +111,7 @@ func (c Cluster) addressesText(node Node) string {
 	return strings.Join(texts, ",")
 }
 
-// Primary is the address of a node by which Kubernetes reaches what runs there.
+// Primary is the address at which Kubernetes reaches a node's programs.
 func (c Cluster) Primary(node Node) netip.Addr { return c.addresses(node)[0] }
 
 // everywhere are all addresses of a node, of the version of IP by which Kubernetes reaches it, or of both.

@@ -175,11 +175,11 @@ func TestApplySaysWhyItWasRefused(t *testing.T) {
 	require.ErrorContains(t, err, "apply Service demo: spec.ports: Required value")
 }
 
-// TestLeavesTellsWhatApplyWouldChange has the API server try what is applied, and answer with what it would make of it.
+// The API server tries what is applied, and answers with the result.
 func TestLeavesTellsWhatApplyWouldChange(t *testing.T) {
 	const there = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"demo","resourceVersion":"1"},"spec":{"ports":[{"port":80,"protocol":"TCP"}],"clusterIP":"10.96.0.9"}}`
 	for name, one := range map[string]struct {
-		now, then string // "" is not found; what an apply would make of it, or "invalid"
+		now, then string // "" is not found; the result of an apply, or "invalid"
 		leaves    bool
 	}{
 		"another field changes": {there, strings.ReplaceAll(there, "10.96.0.9", "10.96.0.8"), true},

@@ -19,7 +19,7 @@ import (
 	"github.com/burano/burano/nodes/autoscale"
 )
 
-// AnyWaits tells whether a pod waits because the scheduler has found no node for it.
+// AnyWaits is true if a pod waits because the scheduler has found no node for it.
 func AnyWaits(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"spec.nodeName": "", "status.phase": string(corev1.PodPending)}.AsSelector().String()})
@@ -29,7 +29,7 @@ func AnyWaits(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return autoscale.NeedsRoom(&pod) }), nil
 }
 
-// Load is what decides on the size of groups: nodes with what they hold, pods and disruption budgets. Groups and the time are the caller's to add.
+// Load is the state that decides on the size of groups: nodes with their pods, waiting pods and disruption budgets. The caller adds groups and the time.
 func Load(ctx context.Context, client kubernetes.Interface) (state autoscale.State, err error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -88,8 +88,8 @@ func MarkUnneeded(ctx context.Context, client kubernetes.Interface, all []corev1
 	return nil
 }
 
-// RoomOf is what pods may have of a node on a machine with so many processors, MiB of memory and GiB of disk, as far as that can be told before there is
-// one: the kernel has a part, and the node keeps some.
+// RoomOf is the room for pods on a node with so many processors, MiB of memory and GiB of disk, as far as it can be known before the node exists: the
+// kernel has a part, and the node keeps some.
 func RoomOf(processors, memory, disk int) corev1.ResourceList {
 	kube, system := Host{Machine: true, MemoryGiB: (memory + 1023) / 1024}.reserved()
 	const evicted, reservedProcessor, kernel, image = 100, 200, 20, 4 // MiB, thousandths, of memory the twentieth, GiB

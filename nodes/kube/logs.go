@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// longestLine is how much of a line of a log is kept in one piece, in bytes; a longer one becomes several.
+	// longestLine is how much of a line of a log stays in one piece, in bytes; a longer one becomes several.
 	longestLine = 16 << 10
 	// lookAgain is how often it is looked whether a container runs again.
 	lookAgain = 2 * time.Second
@@ -29,14 +29,14 @@ const (
 	annotationContainer = "kubectl.kubernetes.io/default-container"
 )
 
-// Log says which lines of which container are read.
+// Log chooses a container and the lines of its log.
 type Log struct {
 	Namespace string
 	Pod       string
 	Container string    // "" for the pod's main one
 	Tail      int64     // how many of the last lines there are; 0 for all
 	After     time.Time // lines that were written later only; zero for all
-	Previous  bool      // those of the container's former run, which ended
+	Previous  bool      // lines of the container's former run, which ended
 }
 
 // LogLine is a line of a log.
@@ -45,10 +45,10 @@ type LogLine struct {
 	Text string    // without its line feed
 }
 
-// NoContainer says that a pod has no container of that name.
+// NoContainer is the error for a pod that has no container of that name.
 type NoContainer struct {
 	Name  string
-	Names []string // of those that it has
+	Names []string // the pod's containers
 }
 
 func (e *NoContainer) Error() string {
@@ -68,9 +68,9 @@ func ReadLog(ctx context.Context, config *rest.Config, log Log, line func(LogLin
 	return err
 }
 
-// FollowLog calls line for each line that is there and for each that comes. A container that ends and is started again is followed on; state
-// is called with what a container is that does not run, such as CrashLoopBackOff. It returns when the pod has ended or is gone, with what
-// became of it, or with an error: also that of line and state.
+// FollowLog calls line for each present and each new line. It goes on when a container ends and is started again. While the container does not run, state
+// gets the reason, such as CrashLoopBackOff. FollowLog returns when the pod has ended or is gone, with the pod's end, or with an error: also an error of
+// line and state.
 func FollowLog(ctx context.Context, config *rest.Config, log Log, line func(LogLine) error, state func(string) error) (end string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -116,8 +116,7 @@ func (l *Log) choose(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// await waits until the container has something to say; at first that may be the log of a run that has ended. end tells what became of a pod
-// that will not run again.
+// await waits until the container has a log; at first that may be the log of an ended run. end describes the end of a pod that will not run again.
 func (l *Log) await(ctx context.Context, client kubernetes.Interface, first bool, state func(string) error) (end string, err error) {
 	told := ""
 	err = wait.Every(lookAgain).Until(ctx, func(ctx context.Context) error {
@@ -171,7 +170,7 @@ func (l *Log) stream(ctx context.Context, client kubernetes.Interface, follow bo
 		options.TailLines = &l.Tail
 	}
 	if !l.After.IsZero() {
-		since := metav1.NewTime(l.After) // whole seconds: what is too early is left out below
+		since := metav1.NewTime(l.After) // whole seconds: lines before that time are left out below
 		options.SinceTime = &since
 	}
 	body, err := client.CoreV1().Pods(l.Namespace).GetLogs(l.Pod, options).Stream(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// apiServer is an API server with one pod; what it does with it the test says.
+// apiServer is an API server with one pod; the test drives its answers.
 type apiServer struct {
 	mutex sync.Mutex
 	pod   string // JSON of its status, "" when it is gone

@@ -71,7 +71,7 @@ func (c Cluster) APIServer(node Node, etcdURL string, etcdAuthority []byte, pair
 		}
 		servicePublic = append(servicePublic, public...)
 	}
-	// A key opens what begins with its name. Those of other clusters may have the same one: each is tried.
+	// A key opens values that begin with its name. Keys of other clusters may have the same name: each is tried.
 	others := ""
 	for _, key := range c.Authorities.AcceptedEncryption() {
 		others += "  - secretbox:\n      keys:\n"
@@ -107,7 +107,7 @@ resources:
 	return systemd.Unit{
 		Name:        "kube-apiserver",
 		Description: "Kubernetes API server",
-		// A server that stops ends its API server first, which sends its clients to others, and then its member of etcd, without which that fails what it is asked.
+		// A server that stops ends its API server first, which sends its clients to others. Then it ends its member of etcd, which the API server needs.
 		After: "etcd.service",
 		Command: append(program("kube-apiserver",
 			"--advertise-address="+c.Primary(node).String(),
@@ -139,8 +139,8 @@ resources:
 			"--requestheader-username-headers=X-Remote-User",
 			"--proxy-client-cert-file="+keys+frontProxyPair+".crt",
 			"--proxy-client-key-file="+keys+frontProxyPair+".key",
-			// A master has routes to pods, and nobody who answers for addresses of Services: webhooks and extension API servers are called
-			// at their pods' addresses.
+			// A master has routes to pods, but nothing there serves the addresses of Services: webhooks and extension API servers are called at their
+			// pods' addresses.
 			"--enable-aggregator-routing=true",
 			"--allow-privileged=true",
 			"--profiling=false",
@@ -177,7 +177,7 @@ func (c Cluster) Controllers(pairs map[string]pki.Pair, elect bool) ([]systemd.U
 				fmt.Sprintf("--leader-elect=%t", elect),
 				"--allocate-node-cidrs=false",
 				"--service-cluster-ip-range="+network.Text(c.Addressing.ServiceRanges()),
-				"--cluster-signing-cert-file="+keys+"kubernetes-signer.crt", // one certificate, whomever the nodes trust
+				"--cluster-signing-cert-file="+keys+"kubernetes-signer.crt", // one certificate, whichever authorities the nodes trust
 				"--cluster-signing-key-file="+keys+"kubernetes-ca.key",
 				"--root-ca-file="+keys+"kubernetes-ca.crt",
 				"--service-account-private-key-file="+keys+"service-account.key",

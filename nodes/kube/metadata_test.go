@@ -37,7 +37,7 @@ func TestAServerReachesTheMetadataAddressAndAPodOnItDoesNot(t *testing.T) {
 	run("ip -n %s route add default via 10.0.0.10", cloud)
 	run("ip netns exec %s sysctl -qw net.ipv4.ip_forward=1", node)
 
-	// Nothing listens there: who reaches the address is told so by a reset.
+	// Nothing listens there: a client that reaches the address gets a reset.
 	reaches := func(namespace, address string) error {
 		command := exec.Command("ip", "netns", "exec", namespace, "timeout", "5", "bash", "-c", "exec 3<>/dev/tcp/"+address+"/80")
 		output, _ := command.CombinedOutput()

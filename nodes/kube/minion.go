@@ -69,7 +69,7 @@ func (c Cluster) Containerd() systemd.Unit {
 ` + registries)})}
 }
 
-// Kubelet are the units of the kubelet and of kube-proxy. No pod starts before the way to the cloud's metadata is closed to pods.
+// Kubelet are the units of the kubelet and of kube-proxy. No pod starts before pods are cut off from the cloud's metadata.
 func (c Cluster) Kubelet(node Node, pairs map[string]pki.Pair) ([]systemd.Unit, error) {
 	kubelet, err := c.kubeconfigFile("kubelet", kubeletUser(node), pairs[kubeletPair])
 	if err != nil {

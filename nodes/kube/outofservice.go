@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// outOfServiceBy is the value of the taint where Burano has set it: one that somebody else has set is left to them.
+// outOfServiceBy is the value of the taint when Burano has set it; a taint of another maker is left alone.
 const outOfServiceBy = "burano"
 
-// OutOfService tells Kubernetes of nodes whose servers are known to be off, so that their volumes can be attached elsewhere at once:
-// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown. A node in off to which volumes are attached gets the taint
-// node.kubernetes.io/out-of-service, and its pods that do not tolerate it are deleted without waiting for a kubelet that is not there. Whoever says that a server is off must be
-// certain: pods that run on are not ended, and two may write to one volume. A node that is not in off, and whose kubelet has shown itself since, loses the taint that was set here.
-// The names of those that have it are returned, also with an error about some.
+// OutOfService tells Kubernetes about nodes whose servers are certainly off, so that their volumes can be attached elsewhere at once:
+// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown. A node in off with attached volumes gets the taint
+// node.kubernetes.io/out-of-service. Its pods that do not tolerate the taint are deleted at once, without their kubelet. The caller must be certain that a
+// server is off: running pods are not ended, and two may write to one volume. A node that is not in off, and whose kubelet has reported since, loses the
+// taint that was set here. marked are the names of the nodes with the taint, also when some failed.
 func OutOfService(ctx context.Context, config *rest.Config, off []string) (marked []string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -67,7 +67,7 @@ func outOfService(ctx context.Context, client kubernetes.Interface, off []string
 			continue
 		case isOff:
 			marked = append(marked, node.Name)
-			err = endPods(ctx, client, node.Name) // what an interrupted look has left
+			err = endPods(ctx, client, node.Name) // the rest of an interrupted call
 		default:
 			var returned bool
 			if returned, err = shown(ctx, client, node, taint.TimeAdded); err == nil && returned {
@@ -119,7 +119,7 @@ func takeBack(ctx context.Context, client kubernetes.Interface, node string) err
 	})
 }
 
-// setTaints changes the taints of a node, unless somebody else changes the node meanwhile: then it looks again.
+// setTaints changes the taints of a node. If another client changes the node meanwhile, it reads the node again.
 func setTaints(ctx context.Context, client kubernetes.Interface, name string, change func([]corev1.Taint) []corev1.Taint) error {
 	return persist(ctx, func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -139,7 +139,8 @@ func setTaints(ctx context.Context, client kubernetes.Interface, name string, ch
 	})
 }
 
-// endPods deletes the pods of a node that is off, but for those that tolerate that. Kubernetes does so itself once it has missed the node for most of a minute.
+// endPods deletes the pods of a node that is off, except pods that tolerate that. Kubernetes does so itself once it has missed the node for most of a
+// minute.
 func endPods(ctx context.Context, client kubernetes.Interface, node string) error {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
 	if err != nil {
@@ -159,7 +160,7 @@ func endPods(ctx context.Context, client kubernetes.Interface, node string) erro
 	return errors.Join(problems...)
 }
 
-// shown tells whether a node is ready, and whether its kubelet has said so after a time: for most of a minute a node that went off is said to be ready still.
+// shown is true if a node is ready, and if its kubelet has reported after a time: for most of a minute, a node that went off still counts as ready.
 func shown(ctx context.Context, client kubernetes.Interface, node corev1.Node, since *metav1.Time) (bool, error) {
 	if ready := slices.ContainsFunc(node.Status.Conditions, func(one corev1.NodeCondition) bool {
 		return one.Type == corev1.NodeReady && one.Status == corev1.ConditionTrue

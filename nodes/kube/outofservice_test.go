@@ -17,7 +17,7 @@ import (
 
 var offSince = time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC)
 
-// withVolumes are the nodes a and b, of which a has a volume, and what else is there.
+// withVolumes are the nodes a and b, and more objects; a has a volume.
 func withVolumes(more ...runtime.Object) *fake.Clientset {
 	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
 	objects := []runtime.Object{&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "a"}}}
@@ -55,7 +55,7 @@ func TestANodeThatIsOffAndHasVolumesIsOutOfServiceUntilItsKubeletShowsItself(t *
 	require.Empty(t, taintsOf(t, client, "b"), "it has no volume that somebody could wait for")
 	require.NoError(t, client.StorageV1().VolumeAttachments().Delete(ctx, "v", metav1.DeleteOptions{}))
 	marks([]string{"a"}, []string{"a"})
-	marks(nil, []string{"a"}) // it is on, and said to be ready as it was before it went off
+	marks(nil, []string{"a"}) // it is on, and still counts as ready, as before it went off
 	lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, "a", metav1.GetOptions{})
 	require.NoError(t, err)
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: offSince.Add(time.Minute)}

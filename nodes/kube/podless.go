@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// LeaseUnit is the unit by which a node without a kubelet tells Kubernetes that it lives.
+	// LeaseUnit is the unit by which a node without a kubelet reports to Kubernetes that it lives.
 	LeaseUnit = "node-lease"
 	// PodlessLabel is of the Node objects of nodes that take no pods and have no kubelet; its value is their role.
 	PodlessLabel = reservedPrefix + "podless"
@@ -50,7 +50,7 @@ func (c Cluster) Lease(node Node, pairs map[string]pki.Pair) systemd.Unit {
 	}
 }
 
-// Podless tells whether a Node object is of a node that takes no pods and has no kubelet.
+// Podless is true for the object of a node that takes no pods and has no kubelet.
 func Podless(node *corev1.Node) bool {
 	_, there := node.Labels[PodlessLabel]
 	return there
@@ -108,7 +108,7 @@ func registerPodless(ctx context.Context, client kubernetes.Interface, node Node
 	return err
 }
 
-// nodeAddresses are those of a node, as its object has them.
+// nodeAddresses are the addresses in a node's object.
 func (n Node) nodeAddresses() []corev1.NodeAddress {
 	list := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.Address.String()}}
 	if n.Six.IsValid() {
@@ -117,12 +117,12 @@ func (n Node) nodeAddresses() []corev1.NodeAddress {
 	return append(list, corev1.NodeAddress{Type: corev1.NodeHostName, Address: n.Name})
 }
 
-// Register makes the object of a node that is not there yet, or has it be as its settings say, so that the network of pods can write there before its kubelet does.
+// Register makes the object of a new node, or applies its settings to an existing one. So the pod network can write there before the kubelet does.
 func Register(ctx context.Context, config *rest.Config, name string, settings Settings) error {
 	return applySettingsBy(ctx, config, name, settings, true)
 }
 
-// Disconnect has Calico know no way to a node that is gone, whose object stays for now: another node may have its address.
+// Disconnect removes Calico's route to a node that is gone, whose object stays for now: another node may get its address.
 func Disconnect(ctx context.Context, config *rest.Config, name string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

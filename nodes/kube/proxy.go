@@ -19,10 +19,10 @@ const (
 	ProxyOfContainerd = "/etc/systemd/system/containerd.service.d/burano-proxy.conf"
 )
 
-// Proxy says how minions reach what is outside of a closed network: container images above all. The zero value is that they do by themselves.
+// Proxy is how minions reach the outside of a closed network, above all for container images. The zero value means that they need no proxy.
 type Proxy struct {
 	http, https string   // URLs
-	except      []string // hosts, domains and ranges that are reached without, beside those of the cluster
+	except      []string // hosts, domains and ranges that are reached without the proxy, beside the cluster's own
 	masters     []string // hosts and domains that are reached through masters, which are the proxy then; empty where they are not
 }
 
@@ -87,10 +87,11 @@ func listed(text string) []string {
 
 func (p Proxy) exists() bool { return p.http != "" || p.https != "" }
 
-// ThroughMasters says that the masters are the proxy.
+// ThroughMasters is true if the masters are the proxy.
 func (p Proxy) ThroughMasters() bool { return len(p.masters) > 0 }
 
-// files are what a runtime reads of the proxy when it starts: an addition to its unit, and what that names. Where there is none any more, they say so.
+// files are the proxy's settings that a runtime reads when it starts: an addition to its unit, and the files that it names. They also record that there is
+// no proxy any more.
 func (p Proxy) files(addition string, environment []byte) []ssh.File {
 	unit := "# There is no proxy.\n"
 	if p.exists() {
@@ -99,7 +100,7 @@ func (p Proxy) files(addition string, environment []byte) []ssh.File {
 	return []ssh.File{{Path: addition, Content: []byte(unit)}, {Path: proxyFile, Content: environment, Mode: 0o600}}
 }
 
-// proxyEnvironment is what programs written in Go read of the proxy. What is of the cluster is never asked for through it.
+// proxyEnvironment is the proxy's settings for programs in Go. The cluster's own addresses are never asked for through the proxy.
 func (c Cluster) proxyEnvironment() []byte {
 	if !c.Proxy.exists() {
 		return nil

@@ -38,7 +38,7 @@ func TestProxiesAreReadAsTheyAreMeant(t *testing.T) {
 	}
 }
 
-// What the file of a minion says is read as programs in Go read it.
+// The test reads a minion's file as programs in Go do.
 func TestWhatIsOfTheClusterIsReachedWithoutItsProxy(t *testing.T) {
 	proxy, err := ParseProxy(ProxySettings{HTTP: "http://plain.example.org:3128", HTTPS: "http://user:p%40ss@secure.example.org:3128", No: "registry.example.org, .example.net"})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Registries is what nodes know of the registries that container images come from. The zero value is those that everybody knows.
+// Registries are the nodes' settings for registries of container images. The zero value means public registries without settings.
 type Registries struct {
 	host    string   // of a registry that is no public one, and its port
 	schemes []string // by which it is asked, in this order; empty: as any registry
@@ -22,7 +22,7 @@ type Registries struct {
 	logins  map[string]login
 	own     string // the name of the cluster's own registry; "" for none
 	address string // URL at which nodes ask that
-	through string // URL at which nodes ask that for images of Docker Hub before anybody else; "" for not at all
+	through string // URL at which nodes ask first for images of Docker Hub; "" for not at all
 }
 
 // login is one of the kubelet's config.json: the format of Docker's.
@@ -43,7 +43,7 @@ const dockerHub = "https://registry-1.docker.io"
 var registryHost = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?$`)
 
 // ParseRegistries checks the settings. A registry without a scheme is asked by HTTPS, where its certificate is not checked, and then by HTTP, as Docker
-// does with those that it is told are insecure; one with http:// by HTTP alone, and one with https:// as any registry.
+// treats its insecure registries. A registry with http:// is asked by HTTP alone, and one with https:// as any registry.
 func ParseRegistries(s RegistrySettings) (Registries, error) {
 	r := Registries{logins: make(map[string]login)}
 	var problems []error
@@ -89,7 +89,7 @@ func ParseRegistries(s RegistrySettings) (Registries, error) {
 	return r, errors.Join(problems...)
 }
 
-// hosts are those of the registry and the mirrors.
+// hosts are the hosts of the registry and the mirrors.
 func (r Registries) hosts() (list []string) {
 	if r.host != "" {
 		list = append(list, r.host)
@@ -115,8 +115,8 @@ func loginOf(user, password string) login {
 	return login{Auth: base64.StdEncoding.EncodeToString([]byte(user + ":" + password))}
 }
 
-// runtime is where containerd finds how to reach registries, and its files; "" when there is nothing to say. The folder is another one for each content, so
-// that nothing stays of what was said before.
+// runtime is containerd's folder with the settings for registries, and its files; "" when there are none. Each content has a folder of its own, so that no
+// former setting stays.
 func (r Registries) runtime() (folder string, files []ssh.File) {
 	if r.schemes != nil {
 		files = append(files, ssh.File{Path: r.host, Content: hostsFile(r.host, r.schemes)})
@@ -153,8 +153,8 @@ func (r Registries) hostOfOwn(address, more string) []byte {
 	return fmt.Appendf(nil, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  ca = %q\n%s", address, TrustedFile, more)
 }
 
-// hostsFile has the hosts of a hosts.toml of containerd: https://github.com/containerd/containerd/blob/main/docs/hosts.md. Those asked are schemes of a
-// host, or URLs.
+// hostsFile lists the hosts of a hosts.toml of containerd: https://github.com/containerd/containerd/blob/main/docs/hosts.md. asked are schemes of a host,
+// or URLs.
 func hostsFile(host string, asked []string) []byte {
 	var text bytes.Buffer
 	for _, one := range asked {
@@ -172,7 +172,7 @@ func hostsFile(host string, asked []string) []byte {
 	return text.Bytes()
 }
 
-// loginsFile is what the kubelet logs in with, for every pod of the node. It reads it anew every five minutes.
+// loginsFile holds the kubelet's logins, for every pod of the node. The kubelet reads it again every five minutes.
 func (r Registries) loginsFile() (ssh.File, error) {
 	logins := r.logins
 	if logins == nil {

@@ -31,7 +31,7 @@ const (
 	// RegistryNamespace and RegistryObject are where the registry's Deployment, Service, claim and Secret are.
 	RegistryNamespace = "kube-system"
 	RegistryObject    = "burano-registry"
-	// RegistryLogin is the Secret of whoever pushes: username, password, host, and the authority of its certificate in ca.crt.
+	// RegistryLogin is the Secret for users who push: username, password, host, and the authority of its certificate in ca.crt.
 	RegistryLogin = RegistryObject + "-login"
 	// RegistryArchive has the registry's image, on nodes whose image has one.
 	RegistryArchive = "/opt/burano/images/registry.tar"
@@ -42,7 +42,7 @@ const (
 	RegistryOtherPusher = "burano-2"
 	RegistryOtherPuller = "node-2"
 
-	// RegistryPort is where its pod listens, and registryMirrorPort where that serves what Docker Hub has.
+	// RegistryPort is where its pod listens, and registryMirrorPort where it serves images of Docker Hub.
 	RegistryPort       = 5000
 	registryMirrorPort = 5001
 
@@ -59,12 +59,12 @@ var registryConfig []byte
 type Registry struct {
 	StorageClass string
 	Size         resource.Quantity // of its volume
-	CollectAt    string            // HH:MM, UTC: when it removes what no image has any more; "" for when it starts alone
+	CollectAt    string            // HH:MM, UTC: when it removes parts that no image has any more; "" for only when it starts
 	UntaggedDays int               // how many days it keeps images that have lost their tags; 0 for always
-	Mirror       *bool             // whether it fetches for nodes what Docker Hub has, and keeps that; nil for what it was made with
+	Mirror       *bool             // whether it fetches images of Docker Hub for nodes, and keeps them; nil for the choice when it was made
 }
 
-// registryOptions are those of its program which distribution does not know (images/modules/distribution). Programs of older images do not read them.
+// registryOptions are the options of its program that distribution does not have (images/modules/distribution). Programs of older images do not read them.
 type registryOptions struct {
 	CollectAt    string                 `json:"collectAt,omitempty"`
 	UntaggedDays int                    `json:"untaggedDays,omitempty"`
@@ -79,7 +79,7 @@ type registryMirrorOptions struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// options are the program's, where it has what it mirrors from this URL; "" for no mirror.
+// options are the program's options with a mirror of this URL; "" for no mirror.
 func (r Registry) options(upstream string) ([]byte, error) {
 	options := registryOptions{CollectAt: r.CollectAt, UntaggedDays: r.UntaggedDays, Archives: path.Dir(RegistryArchive)}
 	if upstream != "" {
@@ -96,7 +96,7 @@ func RegistryRef() Ref {
 	return Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: RegistryNamespace, Name: RegistryObject}
 }
 
-// RegistryObjects are what the registry consists of but for its claim, which stays when it goes.
+// RegistryObjects are all objects of the registry except its claim, which stays when the registry goes.
 func RegistryObjects() []Ref {
 	return []Ref{
 		RegistryRef(),
@@ -106,11 +106,11 @@ func RegistryObjects() []Ref {
 	}
 }
 
-// RegistryLogins are what a cluster's registry knows of its users.
+// RegistryLogins are the users of a cluster's registry.
 type RegistryLogins struct {
-	User, Password string // of who pushes
+	User, Password string // of the user who pushes
 	Users          []byte // all, in htpasswd's form, which the registry reads again when they change
-	First          []byte // those that it began with, for which it was begun; nil: Users
+	First          []byte // the users that it began with; nil: Users
 	Others         bool   // it knows that RegistryOtherPuller may only pull
 }
 
@@ -220,8 +220,7 @@ func AddressHolder(ctx context.Context, config *rest.Config, address netip.Addr)
 	return holder, err
 }
 
-// EnsureRegistryClaim makes the claim of the registry's volume where there is none. One that is there stays as it is: different says how it is not as
-// asked for.
+// EnsureRegistryClaim makes the claim of the registry's volume where there is none. An existing claim does not change: different describes the difference.
 func EnsureRegistryClaim(ctx context.Context, config *rest.Config, wanted Registry) (different string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// rootConfigMap is what pods know the API server's authority from: one in each namespace, which the controller-manager keeps.
+	// rootConfigMap is the ConfigMap from which pods know the API server's authority: one in each namespace, made by the controller-manager.
 	rootConfigMap = "kube-root-ca.crt"
-	// annotationTrusts of a pod says which authorities its programs know since they began.
+	// annotationTrusts of a pod names the authorities that its programs know since they began.
 	annotationTrusts = "burano.io/trusts"
 	// rotationManager owns that annotation, so that applying a workload again, which does not have it, leaves it.
 	rotationManager = "burano-rotation"
@@ -37,7 +37,7 @@ const (
 	pageSize        = 500
 )
 
-// AwaitRoot waits until every namespace offers its pods these authorities (PEM), as the controller-manager was told to.
+// AwaitRoot waits until every namespace offers its pods these authorities (PEM), as the controller-manager is configured.
 func AwaitRoot(ctx context.Context, config *rest.Config, authorities []byte) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -69,7 +69,7 @@ func AwaitRoot(ctx context.Context, config *rest.Config, authorities []byte) err
 	return nil
 }
 
-// knowsRoot says whether a pod's programs can ask the API server with what Kubernetes gives them.
+// knowsRoot is true if a pod mounts the API server's authority that Kubernetes offers.
 func knowsRoot(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
 		if volume.ConfigMap != nil && volume.ConfigMap.Name == rootConfigMap {
@@ -81,9 +81,9 @@ func knowsRoot(pod *corev1.Pod) bool {
 	})
 }
 
-// RestartKnowing replaces the pods that know the API server's authority from former times: most programs read it once, when they begin. mark
-// stands for what they know afterwards. Their Deployments, StatefulSets and DaemonSets replace them as they replace pods at any change. It returns how
-// many of these there were, and the pods for which nobody does so.
+// RestartKnowing replaces the pods that may know a former authority of the API server: most programs read it once, when they begin. mark stands for the
+// present authorities. The pods' Deployments, StatefulSets and DaemonSets replace them as at any change. RestartKnowing returns the number of these
+// workloads, and the pods that no workload replaces.
 func RestartKnowing(ctx context.Context, config *rest.Config, mark string) (count int, left []string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -121,16 +121,16 @@ func RestartKnowing(ctx context.Context, config *rest.Config, mark string) (coun
 	return len(owners), left, nil
 }
 
-// mostGathered is how many bytes may be kept of a list that is read page by page.
+// mostGathered is how many bytes of a list that is read page by page may be kept.
 const mostGathered = 64 << 20
 
-// gathered counts what is kept of a list that an API server gives page by page, which may have no end.
+// gathered counts the kept bytes of a list that an API server gives page by page, which may have no end.
 type gathered struct {
 	what  string
 	bytes int
 }
 
-// take counts a page, of whose objects so many bytes of text are kept.
+// take counts a page, with the bytes of text that are kept of its objects.
 func (g *gathered) take(objects, text int) error {
 	const each, object = 4 << 10, 512 // bytes that a page and an object of it count at least
 	if g.bytes += each + objects*object + text; g.bytes > mostGathered {
@@ -139,7 +139,7 @@ func (g *gathered) take(objects, text int) error {
 	return nil
 }
 
-// unmarked are the metadata of the pods that run, know the authority, and are not known to know it as mark says.
+// unmarked are the metadata of running pods that know the authority and do not have the mark.
 func unmarked(ctx context.Context, client kubernetes.Interface, mark string) (list []corev1.Pod, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
 	kept := gathered{what: "the list of pods"}
@@ -174,7 +174,7 @@ func unmarked(ctx context.Context, client kubernetes.Interface, mark string) (li
 	}
 }
 
-// replacerOf is what replaces a pod when its template changes; without a name where nothing does.
+// replacerOf is the workload that replaces a pod when its template changes; without a name where there is none.
 func replacerOf(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (WorkloadRef, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "ReplicaSet" {
@@ -240,7 +240,8 @@ func restartWorkloads(ctx context.Context, client kubernetes.Interface, list []W
 	return nil
 }
 
-// replacing says what is missing until a workload's pods are all of its newest template; "" for nothing, or where it does not replace them by itself.
+// replacing describes what is missing until all pods of a workload have its newest template. It is "" for nothing, and for a workload that does not
+// replace its pods by itself.
 func replacing(ctx context.Context, client kubernetes.Interface, one WorkloadRef) (missing string, err error) {
 	say := func(observed bool, updated, available, wanted int32) string {
 		if observed && updated >= wanted && available >= wanted {
@@ -285,7 +286,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// SealedBy is what a Secret begins with that the API server has sealed under the key of that name.
+// SealedBy is the beginning of a Secret that the API server has sealed under the key of that name.
 func SealedBy(name string) string { return "k8s:enc:secretbox:v1:" + name + ":" }
 
 // RewriteSecrets has the API server write every Secret again as it is, and so seal it under the key that it writes with now. It returns how many there are.
@@ -296,13 +297,13 @@ func RewriteSecrets(ctx context.Context, config *rest.Config) (count int, err er
 	}
 	err = eachSecret(ctx, client, metav1.ListOptions{}, func(secret *corev1.Secret) error {
 		count++
-		// A patch of nothing is written where what is stored is sealed under another key.
+		// An empty patch is written if the stored value is sealed under another key.
 		return patchSecret(ctx, client, secret, `{}`)
 	})
 	return count, err
 }
 
-// RenewTokenSecrets has the tokens that stand in Secrets made anew where a former key (TokenKeyID) signed them. It returns the Secrets' names.
+// RenewTokenSecrets renews the tokens in Secrets that a former key (TokenKeyID) signed. It returns the Secrets' names.
 func RenewTokenSecrets(ctx context.Context, config *rest.Config, former []string) (renewed []string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -337,7 +338,7 @@ func RenewTokenSecrets(ctx context.Context, config *rest.Config, former []string
 	return renewed, err
 }
 
-// SignedBy is the id of the key (TokenKeyID) that a token says it was signed with; "" for none.
+// SignedBy is the id of the key (TokenKeyID) in a token; "" for none.
 func SignedBy(token string) string {
 	header, _, _ := strings.Cut(token, ".")
 	text, err := base64.RawURLEncoding.DecodeString(header)
@@ -403,8 +404,8 @@ func patchSecret(ctx context.Context, client kubernetes.Interface, secret *corev
 	return nil
 }
 
-// KeepAuthorities takes out of what the API server tells extension API servers the authorities that are not among these (PEM): those of clients,
-// and of its own calls. It adds its own ones to what is there, and takes none away.
+// KeepAuthorities removes all authorities but these (PEM) from the list that the API server gives to extension API servers: the authorities of clients,
+// and of its own calls. The API server itself only adds its own to the list, and removes none.
 func KeepAuthorities(ctx context.Context, config *rest.Config, clients, calls []byte) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

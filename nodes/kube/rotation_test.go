@@ -21,7 +21,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
-// objects are an API server's objects by their paths. It keeps what it is sent; changed is called with the path, under its lock.
+// objects are an API server's objects by their paths. It stores what clients send; changed is called with the path, under its lock.
 type objects struct {
 	sync.Mutex
 	all     map[string]map[string]any

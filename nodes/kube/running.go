@@ -18,29 +18,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Running is what runs in a cluster, as it was found at a moment. It holds neither Secrets nor anything that a pod was given as its
-// environment: who may read it need not be trusted with those.
+// Running is a cluster's workloads and pods at one moment. It holds neither Secrets nor a pod's environment, so that its readers need no right to those.
 type Running struct {
 	Workloads []Workload `json:"workloads"`
 	Pods      []Pod      `json:"pods"`
 }
 
-// Workload is what makes pods: a Deployment, StatefulSet, DaemonSet or Job.
+// Workload makes pods: a Deployment, StatefulSet, DaemonSet or Job.
 type Workload struct {
 	Kind      string    `json:"kind"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	Wanted    int32     `json:"wanted"` // pods; of a Job those that are to succeed
-	Ready     int32     `json:"ready"`  // pods; of a Job those that have succeeded
+	Wanted    int32     `json:"wanted"` // pods; of a Job the pods that must succeed
+	Ready     int32     `json:"ready"`  // pods; of a Job the pods that have succeeded
 	Images    []string  `json:"images"`
 	Created   time.Time `json:"created"`
-	// Managed says that Burano writes it: its number of pods is a property of a component, or of the cluster.
+	// Managed is true if Burano writes the workload: its number of pods is a property of a component, or of the cluster.
 	Managed bool `json:"managed"`
 	// Object is the id of the component that it is made for; "" for none.
 	Object string `json:"object"`
 }
 
-// Pod is a pod. Its state is what kubectl shows as its status: its phase, or why it is not as it should be.
+// Pod is a pod. Its state is the status that kubectl shows: its phase, or the reason why it does not run well.
 type Pod struct {
 	Namespace  string      `json:"namespace"`
 	Name       string      `json:"name"`
@@ -49,10 +48,10 @@ type Pod struct {
 	Message    string      `json:"message"` // why it is not as it should be; "" for nothing known
 	Node       string      `json:"node"`
 	Address    string      `json:"address"`
-	Owner      *Owner      `json:"owner"`  // nil for a pod that nobody would make again
+	Owner      *Owner      `json:"owner"`  // nil for a pod without a workload
 	Object     string      `json:"object"` // as that of Workload
 	Created    time.Time   `json:"created"`
-	Containers []Container `json:"containers"` // those that prepare the pod first, in the order in which they run
+	Containers []Container `json:"containers"` // containers that prepare the pod first, in the order in which they run
 }
 
 // Owner is the workload that a pod belongs to.
@@ -82,7 +81,7 @@ type Event struct {
 	Last    time.Time `json:"last"`
 }
 
-// PodDetails is a pod with what was noted about it, the newest first.
+// PodDetails is a pod with its events, the newest first.
 type PodDetails struct {
 	Pod
 	Events []Event `json:"events"`
@@ -96,13 +95,13 @@ const (
 	kindJob         = "Job"
 )
 
-// LabelObject is the label of what Burano makes for an object of an environment: its id.
+// LabelObject is the label of objects that Burano makes for an object of an environment, with that object's id.
 const LabelObject = "burano.io/pod"
 
 // mostEvents bounds the events of one object.
 const mostEvents = 500
 
-// ReadRunning lists what runs in a namespace; "" stands for all.
+// ReadRunning lists the workloads and pods in a namespace; "" stands for all.
 func ReadRunning(ctx context.Context, config *rest.Config, namespace string) (Running, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -154,7 +153,7 @@ func ReadRunning(ctx context.Context, config *rest.Config, namespace string) (Ru
 	return found, nil
 }
 
-// ReadPod reads a pod and what was noted about it. An error of apierrors.IsNotFound says that there is none.
+// ReadPod reads a pod and its events. An error of apierrors.IsNotFound means that there is none.
 func ReadPod(ctx context.Context, config *rest.Config, namespace, name string) (PodDetails, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -171,8 +170,8 @@ func ReadPod(ctx context.Context, config *rest.Config, namespace, name string) (
 	return PodDetails{Pod: podOf(pod), Events: events}, nil
 }
 
-// eventsOf lists what was noted about objects of a kind with these ids, the newest first; name may be "" for any. An event without an id is
-// taken where there is a name.
+// eventsOf lists the events of objects of a kind with these ids, the newest first; name may be "" for any. An event without an id counts where there is a
+// name.
 func eventsOf(ctx context.Context, client kubernetes.Interface, namespace, kind, name string, ids ...types.UID) ([]Event, error) {
 	about := fields.OneTermEqualSelector("involvedObject.kind", kind)
 	if name != "" {
@@ -185,7 +184,7 @@ func eventsOf(ctx context.Context, client kubernetes.Interface, namespace, kind,
 	events := []Event{}
 	for _, event := range list.Items {
 		id := event.InvolvedObject.UID
-		if slices.Contains(ids, id) || id == "" && name != "" { // not those of one of the same name before it
+		if slices.Contains(ids, id) || id == "" && name != "" { // without the events of a former object of the same name
 			events = append(events, eventOf(event))
 		}
 	}
@@ -260,7 +259,7 @@ func podOf(p *corev1.Pod) Pod {
 		for _, container := range found.Containers {
 			if container.State != stateRunning && (container.State != stateCompleted || !container.Init) && container.State != stateUnknown {
 				found.State, found.Message = container.State, cmp.Or(container.Message, found.Message)
-				break // those behind it wait for it
+				break // the next pods wait for it
 			}
 		}
 	}

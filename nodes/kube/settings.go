@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// annotationSet says what of a node Burano has set (setByBurano), so that it can be told from what others set, and taken back.
+	// annotationSet records Burano's settings of a node (setByBurano), so that they differ from other settings and can be undone.
 	annotationSet = "burano.io/set"
 	// LockedTaint is the taint of locked nodes: pods that do not tolerate it go, and no new ones come.
 	LockedTaint = "burano.io/locked"
@@ -43,10 +43,10 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// id tells a node's taints from each other.
+// id distinguishes a node's taints.
 func (t Taint) id() string { return t.Key + ":" + t.Effect }
 
-// Settings are what is set of a Kubernetes node through Burano, beside what its kubelet and others say of it.
+// Settings are the settings of a Kubernetes node through Burano, beside the settings of its kubelet and of others.
 type Settings struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []Taint           `json:"taints,omitempty"`
@@ -55,12 +55,12 @@ type Settings struct {
 	Locked   bool `json:"locked,omitempty"`
 }
 
-// IsZero tells whether nothing is set.
+// IsZero is true if nothing is set.
 func (s Settings) IsZero() bool {
 	return len(s.Labels) == 0 && len(s.Taints) == 0 && !s.Cordoned && !s.Locked
 }
 
-// With are the settings with these labels and taints set, and those of these keys not any more. A taint to be removed is named by its key
+// With are the settings with these labels and taints added, and without the labels and taints of these keys. A taint to be removed is named by its key
 // alone, or as KEY:EFFECT.
 func (s Settings) With(labels map[string]string, withoutLabels []string, taints []Taint, withoutTaints []string) Settings {
 	s.Labels = maps.Clone(s.Labels)
@@ -79,7 +79,7 @@ func (s Settings) With(labels map[string]string, withoutLabels []string, taints 
 	return s
 }
 
-// Check finds what Kubernetes would refuse, or undo, and what is not for users to set.
+// Check finds settings that Kubernetes would refuse or undo, and settings that are not for users.
 func (s Settings) Check() error {
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
@@ -125,15 +125,15 @@ func (s Settings) wanted() []Taint {
 	return s.Taints
 }
 
-// setByBurano is what of a node Burano has set.
+// setByBurano are the settings of a node by Burano.
 type setByBurano struct {
 	Labels   []string `json:"labels,omitempty"`
 	Taints   []string `json:"taints,omitempty"` // KEY:EFFECT
 	Cordoned bool     `json:"cordoned,omitempty"`
 }
 
-// ApplySettings has a node be as its settings say: what was set through Burano before and is not any more is removed, and what others have set
-// stays. A node that is not there yet is made, so that its kubelet finds it as it is to be and no pod comes too early.
+// ApplySettings applies a node's settings: it removes former settings of Burano that are gone, and leaves the settings of others. A node that does not
+// exist yet is made, so that its kubelet finds its settings and no pod comes too early.
 func ApplySettings(ctx context.Context, config *rest.Config, name string, settings Settings) error {
 	return applySettingsBy(ctx, config, name, settings, false)
 }
@@ -169,7 +169,7 @@ func applySettings(ctx context.Context, client kubernetes.Interface, name string
 		return nil
 	}
 	version := node.ResourceVersion
-	node.ResourceVersion = "" // so that the patch is refused where somebody else was faster
+	node.ResourceVersion = "" // so that the patch is refused after a change by another client
 	before, err := json.Marshal(node)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func applySettings(ctx context.Context, client kubernetes.Interface, name string
 func withSettings(node *corev1.Node, settings Settings) *corev1.Node {
 	node = node.DeepCopy()
 	var former, now setByBurano
-	_ = json.Unmarshal([]byte(node.Annotations[annotationSet]), &former) // what somebody has damaged says nothing
+	_ = json.Unmarshal([]byte(node.Annotations[annotationSet]), &former) // a damaged value counts as none
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
@@ -229,7 +229,7 @@ func withSettings(node *corev1.Node, settings Settings) *corev1.Node {
 	_, leaving := node.Annotations[annotationLeaving]
 	switch {
 	case settings.Cordoned || settings.Locked:
-		// Who has cordoned it before keeps it so.
+		// A node that another user has cordoned before stays cordoned later.
 		now.Cordoned = former.Cordoned || leaving || !node.Spec.Unschedulable
 		node.Spec.Unschedulable = true
 		delete(node.Annotations, annotationLeaving)
@@ -248,7 +248,7 @@ func withSettings(node *corev1.Node, settings Settings) *corev1.Node {
 	return node
 }
 
-// SettingsOf are all labels and taints that a node has, whoever has set them, and whether it takes new pods.
+// SettingsOf are all labels and taints of a node, whoever has set them, and whether it takes new pods.
 func SettingsOf(node corev1.Node) *Settings {
 	found := &Settings{Labels: node.Labels, Cordoned: node.Spec.Unschedulable}
 	for _, taint := range node.Spec.Taints {
@@ -258,14 +258,14 @@ func SettingsOf(node corev1.Node) *Settings {
 	return found
 }
 
-// keptCordoned tells whether a node is cordoned because its settings say so.
+// keptCordoned is true if a node is cordoned because its settings ask for it.
 func keptCordoned(node *corev1.Node) bool {
 	var set setByBurano
 	_ = json.Unmarshal([]byte(node.Annotations[annotationSet]), &set)
 	return set.Cordoned
 }
 
-// Open has a node take pods again, whoever has cordoned it.
+// Open makes a node take pods again, whoever has cordoned it.
 func Open(ctx context.Context, config *rest.Config, node string) error {
 	return patchNode(ctx, config, node, false, nil)
 }

@@ -19,13 +19,13 @@ const SnapshotsFile = "/opt/burano/manifests/volume-snapshots.yaml"
 //go:embed manifests/snapshot-class.yaml
 var snapshotClass []byte
 
-// EnsureSnapshots makes a cluster know VolumeSnapshots by their definitions, and the default class of those of Cinder, cinder. A definition, or a class of that name, that somebody else
-// made stays as it is, and is named in left.
+// EnsureSnapshots makes a cluster know VolumeSnapshots by their definitions, and the default class of Cinder's snapshots, cinder. A definition, or a class
+// of that name, by another maker stays as it is; left names it.
 func EnsureSnapshots(ctx context.Context, config *rest.Config, definitions []runtime.Object) (left []string, err error) {
 	return ensureDefinitions(ctx, config, func(has, _ *unstructured.Unstructured) bool { return ours(has) }, definitions, snapshotClass)
 }
 
-// VolumeSnapshots are what a back-end calls the snapshots that a cluster knows; none where it knows no VolumeSnapshots.
+// VolumeSnapshots are a back-end's names of the cluster's snapshots; none if the cluster has no VolumeSnapshots.
 func VolumeSnapshots(ctx context.Context, config *rest.Config, of Storage) (handles []string, err error) {
 	client, err := NewClient(config)
 	if err != nil {

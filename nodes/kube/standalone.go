@@ -24,19 +24,19 @@ type Standalone struct {
 const (
 	// StandalonePods is the folder with the pods of a standalone server, one a file.
 	StandalonePods = configs + "pods"
-	// StandalonePort is where the kubelet of a standalone server answers, on the server itself and to whoever shows StandaloneClient.
+	// StandalonePort is where the kubelet of a standalone server answers, on the server itself, to clients with the certificate StandaloneClient.
 	StandalonePort = 10250
 	// StandaloneClient begins the names of the certificate and the key, .crt and .key, which the server makes itself.
 	StandaloneClient = keys + "standalone"
 )
 
-// StandalonePorts are those that a standalone server needs itself: SSH, and the kubelet on the server's loopback.
+// StandalonePorts are the ports that a standalone server needs itself: SSH, and the kubelet on the server's loopback.
 var StandalonePorts = []int32{22, 10248, StandalonePort}
 
 // Gateway is the address of the server on the side of its containers.
 func (s Standalone) Gateway() netip.Addr { return s.Containers.Masked().Addr().Next() }
 
-// Units are those of the container runtime and of the kubelet, in the order in which they start.
+// Units are the units of the container runtime and of the kubelet, in the order in which they start.
 func (s Standalone) Units() ([]systemd.Unit, error) {
 	logins, err := s.Registries.loginsFile()
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	StorageNodeUnit = "storage-node"
 	// StorageProgram is on nodes whose image can serve volumes.
 	StorageProgram = bin + StorageNodeUnit
-	// StoragePort is where the minions' program is told by the masters' to make and remove local volumes, on the minions' addresses.
+	// StoragePort is where the minions' program gets the orders of the masters' program to make and remove local volumes, on the minions' addresses.
 	StoragePort = 10271
 	// LocalVolumes is the folder of local volumes on a minion. A machine that leaves the cluster keeps it.
 	LocalVolumes = "/var/lib/burano-volumes"
@@ -42,7 +42,7 @@ const (
 	CinderDriver = "cinder.burano.io"
 	CinderNode   = "cinder.burano.io/node"
 	CinderZone   = "cinder.burano.io/zone"
-	// StorageSocket is where the Burano server comes, over SSH, that asks the cloud for what a master's program wants of it.
+	// StorageSocket is where the Burano server connects, over SSH; it asks the cloud on behalf of a master's program.
 	StorageSocket = "/run/burano-storage/server.sock"
 	// LabelStorage is the label of the storage classes that Burano has made.
 	LabelStorage = "burano.io/storage"
@@ -52,7 +52,7 @@ const (
 	storageUser     = "burano:storage"
 )
 
-// Storage is what makes the volumes of a class.
+// Storage is the back-end of a class of volumes.
 type Storage string
 
 const (
@@ -67,19 +67,19 @@ const (
 // Storages are all back-ends.
 func Storages() []Storage { return []Storage{Cinder, Local, Manila} }
 
-// storage is what a back-end is to Kubernetes.
+// storage is a back-end's part in Kubernetes.
 type storage interface {
 	// driver is its CSI driver.
 	driver() string
-	// refuses says what of a class it cannot do.
+	// refuses returns an error for settings of a class that it does not support.
 	refuses(class StorageClass) error
-	// adapt gives the object of a class what only this back-end knows.
+	// adapt adds the settings that only this back-end has to the object of a class.
 	adapt(class StorageClass, object map[string]any)
 	// manifests are the objects that it needs beside its classes.
 	manifests() []byte
 }
 
-// backend is what a back-end is to Kubernetes; nil for one that there is not.
+// backend is the implementation of a back-end; nil for an unknown one.
 func (s Storage) backend() storage {
 	switch s {
 	case Local:
@@ -112,18 +112,18 @@ type StorageClass struct {
 	ShareNetwork string // of Manila, by name or id; "" for none
 }
 
-// Follows tells whether volumes of the class are made in the zones of the nodes that use them.
+// Follows is true if volumes of the class are made in the zones of the nodes that use them.
 func (c StorageClass) Follows() bool { return len(c.Zones) > 1 }
 
 // XFS is the file system that nodes have whose image has xfsprogs.
 const XFS = "xfs"
 
-// Newer tells whether the class asks for what nodes of older images do not have: such with xfsprogs have it all.
+// Newer is true if the class needs parts that nodes of older images do not have; nodes with xfsprogs have them all.
 func (c StorageClass) Newer() bool { return c.FileSystem == XFS || c.Follows() }
 
 var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// CheckStorageClasses says what is wrong with classes, all at once.
+// CheckStorageClasses returns all problems of the classes.
 func CheckStorageClasses(classes []StorageClass) (problems []error) {
 	var names, defaults []string
 	for _, class := range classes {
@@ -180,7 +180,7 @@ var storageRights []byte
 //go:embed manifests/storage-local.yaml
 var localManifests []byte
 
-// StorageRights are what the masters' program may do in Kubernetes.
+// StorageRights are the rights of the masters' program in Kubernetes.
 func StorageRights() []byte { return storageRights }
 
 type localStorage struct{}
@@ -297,8 +297,8 @@ func (c Cluster) StorageNodeOrders(node Node) map[string]pki.Order {
 		IP: []netip.Addr{c.Primary(node)}, Usage: pki.Server}}}
 }
 
-// StorageControllers is the unit of a master's program, which serves these back-ends. It asks the API server, and minions, with the same certificate. name
-// is what it stands for leader as; "" where there is no other master.
+// StorageControllers is the unit of a master's program, which serves these back-ends. It asks the API server, and minions, with the same certificate. With
+// name, it stands for election under that name; name is "" where there is no other master.
 func (c Cluster) StorageControllers(backends []Storage, name string, pairs map[string]pki.Pair) (systemd.Unit, error) {
 	access, err := c.kubeconfigFile("storage", storageUser, pairs[storagePair])
 	if err != nil {
@@ -355,7 +355,7 @@ func (c Cluster) StorageNode(node Node, zone string, backends []Storage, pairs m
 	}
 }
 
-// replaced tells whether a class that is there has to be made anew to be as wanted: what Kubernetes lets nobody change of one.
+// replaced is true if an existing class must be made again to be as wanted: Kubernetes lets no client change these fields.
 func replaced(there, wanted *unstructured.Unstructured) bool {
 	for _, field := range []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "allowedTopologies", "mountOptions"} {
 		former, _ := json.Marshal(there.Object[field])
@@ -367,13 +367,13 @@ func replaced(there, wanted *unstructured.Unstructured) bool {
 	return false
 }
 
-// ownClass tells whether Burano has made a class.
+// ownClass is true if Burano has made a class.
 func ownClass(object *unstructured.Unstructured) bool {
 	return ours(object) && object.GetLabels()[LabelStorage] != ""
 }
 
-// EnsureStorageClasses makes the classes that Burano has made in a cluster be these. Volumes are none the wiser: they have of their class what it said when
-// they were made. One that somebody else has made under such a name stays as it is, and is named in left; changed says what was done, for people.
+// EnsureStorageClasses changes Burano's classes in a cluster to these. Volumes do not notice: they keep the settings that their class had when they were
+// made. A class of such a name by another maker stays as it is; left names it. changed describes the changes, for people.
 func EnsureStorageClasses(ctx context.Context, config *rest.Config, classes []StorageClass) (changed, left []string, err error) {
 	client, err := NewClient(config)
 	if err != nil {
@@ -420,7 +420,7 @@ func EnsureStorageClasses(ctx context.Context, config *rest.Config, classes []St
 // Volume is a volume that a cluster has.
 type Volume struct {
 	Name   string
-	Handle string // what its back-end calls it
+	Handle string // its back-end's name
 	Claim  string // with its namespace; "" for none
 	Node   string // whose directory it is; "" where it is in no node
 }
@@ -433,7 +433,7 @@ func (v Volume) String() string {
 	return v.Claim
 }
 
-// Volumes are those of a back-end.
+// Volumes are the volumes of a back-end.
 func Volumes(ctx context.Context, config *rest.Config, of Storage) (list []Volume, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -480,8 +480,8 @@ func Attached(ctx context.Context, config *rest.Config, node string, of ...Stora
 	return volumes, nil
 }
 
-// MoveZones has nodes that say that they are in another zone than these (by the names of nodes, "" where it is not known) say the right one: of the label of a driver
-// that is there the kubelet changes nothing, and refuses the driver. It returns the names of those nodes.
+// MoveZones corrects the zone of nodes whose zone differs from these (by the names of nodes, "" where it is not known). The kubelet does not change the
+// label of a registered driver, and refuses the driver. MoveZones returns the names of the changed nodes.
 func MoveZones(ctx context.Context, config *rest.Config, zones map[string]string) (moved []string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -31,11 +31,10 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Condition looks at an object (nil when it is not there) and says whether the wait is over, and if not, what is missing.
-// An error ends the wait.
+// Condition gets an object (nil when it is not there) and returns whether the wait is over, and if not, what is missing. An error ends the wait.
 type Condition func(object *unstructured.Unstructured) (done bool, missing string, err error)
 
-// Wait watches an object until condition holds or ctx ends; then the error says what was missing last.
+// Wait watches an object until condition holds or ctx ends; then the error is what was missing last.
 func Wait(ctx context.Context, config *rest.Config, ref Ref, condition Condition) error {
 	client, err := NewClient(config)
 	if err != nil {
@@ -56,11 +55,11 @@ func Wait(ctx context.Context, config *rest.Config, ref Ref, condition Condition
 		if !errors.Is(err, errWatchEnded) && !cutShort(err) {
 			missing = err.Error()
 		}
-		_ = wait.Pause(ctx, 100*time.Millisecond) // at its end the next look says what is missing
+		_ = wait.Pause(ctx, 100*time.Millisecond) // at its end the next check returns what is missing
 	}
 }
 
-// cutShort says that a request was not sent because its turn would come after the context's deadline, which says nothing of the object. The error of
+// cutShort is true if a request was not sent because its turn would come after the context's deadline. This is no fact about the object. The error of
 // golang.org/x/time/rate has no type.
 func cutShort(err error) bool { return strings.Contains(err.Error(), "would exceed context deadline") }
 
@@ -69,7 +68,7 @@ type conditionError struct{ error }
 
 func (e conditionError) Unwrap() error { return e.error }
 
-// passing says whether a wait may go on after an error: the API server may be restarting, or just have begun.
+// passing is true if a wait may go on after an error: the API server may be restarting, or just have begun.
 func passing(err error) bool {
 	var ours conditionError
 	if errors.As(err, &ours) {

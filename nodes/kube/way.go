@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// Minions without a way out reach registries through masters, each of which runs a proxy for clients that show a certificate. Programs of a minion ask its forwarder,
-// which has that certificate, and which takes another master where one does not answer.
+// Minions without a route to the outside reach registries through masters. Each master runs a proxy for clients that show a certificate. Programs of a
+// minion ask its forwarder, which has that certificate, and which takes another master where one does not answer.
 const (
 	// WayUnit is the unit of a master's proxy.
 	WayUnit = "registries-way"
@@ -32,7 +32,7 @@ func (c Cluster) WayOrders() map[string]pki.Order {
 	return map[string]pki.Order{wayPair: {Authority: c.Authorities.Kubernetes, Request: pki.Request{CommonName: wayName(c.Name), DNS: []string{wayName(c.Name)}, Usage: pki.Server}}}
 }
 
-// Way is the unit of a master's proxy, which is a part of Burano's program, whose path and digest are given.
+// Way is the unit of a master's proxy, which is a part of Burano's program. path and digest are the program's.
 func (c Cluster) Way(node Node, pairs map[string]pki.Pair, program, digest string) systemd.Unit {
 	hosts := append(append([]string(nil), c.Proxy.masters...), c.Registries.hosts()...)
 	files := append(pairFiles(wayPair, pairs[wayPair]), c.authorityFile())
@@ -73,7 +73,7 @@ listen registries
 	return text.String()
 }
 
-// MinionForwarder is Forwarder of a minion, which leads to the masters' proxies too where they are the way to registries.
+// MinionForwarder is Forwarder of a minion. It also leads to the masters' proxies where they are the route to registries.
 func (c Cluster) MinionForwarder(masters []Node, pairs map[string]pki.Pair) systemd.Unit {
 	unit := Forwarder(masters, nil)
 	if !c.Proxy.ThroughMasters() {

@@ -22,21 +22,21 @@ type WorkloadRef struct{ Kind, Namespace, Name string }
 
 func (r WorkloadRef) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 
-// WorkloadDetails is a workload with what was noted about it and, of a Deployment, about its replica sets, the newest first.
+// WorkloadDetails is a workload with its events and, of a Deployment, the events of its replica sets, the newest first.
 type WorkloadDetails struct {
 	Workload
 	Events []Event `json:"events"`
 }
 
-// Refusal is the error of a change that is not made: why, and what to do instead.
+// Refusal is the error of a change that is not made: the reason, and the alternative.
 type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
 
-// restarted is the annotation of pods' templates by which kubectl has them made anew; so both are the same to whoever looks.
+// restarted is the annotation of pods' templates by which kubectl replaces pods; so both ways look the same.
 const restarted = "kubectl.kubernetes.io/restartedAt"
 
-// ReadWorkload reads a workload. An error of apierrors.IsNotFound says that there is none.
+// ReadWorkload reads a workload. An error of apierrors.IsNotFound means that there is none.
 func ReadWorkload(ctx context.Context, config *rest.Config, ref WorkloadRef) (WorkloadDetails, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -89,7 +89,7 @@ func readWorkload(ctx context.Context, client kubernetes.Interface, ref Workload
 	return found, "", apierrors.NewNotFound(schema.GroupResource{Resource: ref.Kind}, ref.Name)
 }
 
-// eventsOfReplicaSets are about what makes the pods of a Deployment: why one cannot be made is noted there.
+// eventsOfReplicaSets are the events of a Deployment's replica sets: they have the reason why a pod cannot be made.
 func eventsOfReplicaSets(ctx context.Context, client kubernetes.Interface, of WorkloadRef, id types.UID) ([]Event, error) {
 	sets, err := client.AppsV1().ReplicaSets(of.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -107,7 +107,7 @@ func eventsOfReplicaSets(ctx context.Context, client kubernetes.Interface, of Wo
 	return eventsOf(ctx, client, of.Namespace, "ReplicaSet", "", ids...)
 }
 
-// ScaleWorkload has a Deployment or StatefulSet have so many pods. An error is a Refusal where that is not its to say.
+// ScaleWorkload sets the number of pods of a Deployment or StatefulSet. The error is a Refusal if the workload does not decide its number.
 func ScaleWorkload(ctx context.Context, config *rest.Config, ref WorkloadRef, pods int32) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

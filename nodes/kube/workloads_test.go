@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// answering is an API server that answers calls by method and path, and notes the bodies of those that change something.
+// answering is an API server that answers calls by method and path, and records the bodies of changes.
 type answering struct {
 	answers  map[string]string
 	statusOf map[string]int

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// brokenLine stands between the provider and Burano. Orders to deploy get lost while requests is set, and their answers while answers is.
+// brokenLine stands between the provider and Burano. It loses orders to deploy while requests is set, and their answers while answers is.
 type brokenLine struct{ requests, answers atomic.Bool }
 
 func breakLine(t *testing.T) *brokenLine {
@@ -42,7 +42,7 @@ func breakLine(t *testing.T) *brokenLine {
 	return line
 }
 
-// badDays checks that the state knows what is there, and that nothing else is made, whatever goes wrong. The package of files is in the catalog.
+// badDays checks that the state stays right, and that nothing is made twice, whatever goes wrong. The package of files is in the catalog.
 func badDays(t *testing.T, api *client.Client) {
 	line := breakLine(t)
 	tf := newTerraform(t)

@@ -71,7 +71,7 @@ func (r *environmentResource) Schema(_ context.Context, _ resource.SchemaRequest
 	}
 }
 
-// elsewhere tells whether an environment would have to be made anew to be where it is wanted. What was never said of it, as of one that was imported, is no reason to.
+// elsewhere is true if the wanted place of an environment needs a new environment. An unknown place, as after an import, does not need one.
 func elsewhere(ctx context.Context, request planmodifier.StringRequest, response *stringplanmodifier.RequiresReplaceIfFuncResponse) {
 	known, wanted := request.StateValue.ValueString(), request.PlanValue.ValueString()
 	switch {
@@ -86,7 +86,7 @@ func elsewhere(ctx context.Context, request planmodifier.StringRequest, response
 	}
 }
 
-// ModifyPlan has what failed deployed again, and says before anything is changed why it cannot be.
+// ModifyPlan deploys failed applications again, and reports before any change why that is impossible.
 func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
 	if request.Plan.Raw.IsNull() || request.State.Raw.IsNull() {
 		return
@@ -116,7 +116,7 @@ func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.M
 	}
 	preview, err := r.api.PreviewFile(ctx, known.ID.ValueString(), file)
 	if err != nil {
-		return // what is in the way now may not be when it is applied, which says it
+		return // an obstacle may be gone when the plan is applied; apply reports it otherwise
 	}
 	var allowed []string
 	if !wanted.AllowDestroy.IsUnknown() {
@@ -138,7 +138,7 @@ func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.M
 	}
 }
 
-// file is what Burano's client deploys.
+// file is the environment in the form that Burano's client deploys.
 func (m environmentModel) file() (client.EnvironmentFile, error) {
 	file := client.EnvironmentFile{Name: m.Name.ValueString(), Region: m.Region.ValueString()}
 	if err := json.Unmarshal([]byte(m.Applications.ValueString()), &file.Applications); err != nil {
@@ -196,7 +196,7 @@ func (r *environmentResource) Create(ctx context.Context, request resource.Creat
 	response.Diagnostics.Append(response.State.Set(ctx, wanted)...)
 }
 
-// redeploy begins to deploy what is wanted of an environment that is there, and tells whether it has.
+// redeploy begins to deploy the wanted state of an existing environment, and returns whether it began.
 func (r *environmentResource) redeploy(ctx context.Context, wanted environmentModel, diagnostics *diag.Diagnostics) bool {
 	file, err := wanted.file()
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *environmentResource) redeploy(ctx context.Context, wanted environmentMo
 	return true
 }
 
-// await waits for the newest deployment and gives the environment's status; a deployment that failed is an error with the reports that say why.
+// await waits for the newest deployment and returns the environment's status; a deployment that failed is an error with the reports about the cause.
 func (r *environmentResource) await(ctx context.Context, wanted environmentModel, diagnostics *diag.Diagnostics) types.String {
 	id, name := wanted.ID.ValueString(), wanted.Name.ValueString()
 	newest, err := r.api.NewestDeployment(ctx, id)
@@ -262,7 +262,7 @@ func (r *environmentResource) Read(ctx context.Context, request resource.ReadReq
 		return
 	}
 	known.Name, known.Status = types.StringValue(found.Name), types.StringValue(found.Status)
-	if found.Status == statusPending { // somebody's draft changes nothing that runs
+	if found.Status == statusPending { // another user's draft changes nothing that runs
 		known.Status = types.StringValue(statusReady)
 	}
 	if known.Protected.IsNull() { // it is being imported
@@ -279,7 +279,7 @@ func (r *environmentResource) Read(ctx context.Context, request resource.ReadReq
 	response.Diagnostics.Append(response.State.Set(ctx, known)...)
 }
 
-// differs tells whether the applications are others than those that were applied.
+// differs is true if the applications differ from the applied ones.
 func (r *environmentResource) differs(ctx context.Context, known environmentModel) bool {
 	if known.Applications.IsNull() {
 		return true
@@ -289,7 +289,7 @@ func (r *environmentResource) differs(ctx context.Context, known environmentMode
 		return true
 	}
 	preview, err := r.api.PreviewFile(ctx, known.ID.ValueString(), file)
-	return err == nil && len(preview.Changes) > 0 // while it is being deployed, nobody can say
+	return err == nil && len(preview.Changes) > 0 // during a deployment there is no preview
 }
 
 func (r *environmentResource) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
@@ -352,5 +352,5 @@ func (r *environmentResource) ImportState(ctx context.Context, request resource.
 	response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("name"), found.Name)...)
 }
 
-// gone tells whether something is not there.
+// gone is true if the answer is 404.
 func gone(err error) bool { return client.IsStatus(err, http.StatusNotFound) }

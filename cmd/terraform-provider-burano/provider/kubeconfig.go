@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// kubeconfigSource is how a cluster is reached, with the rights of whoever asks.
+// kubeconfigSource is the kubeconfig of a cluster, with the rights of the user who asks.
 type kubeconfigSource struct{ connection }
 
 type kubeconfigModel struct {

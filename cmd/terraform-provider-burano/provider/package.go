@@ -49,7 +49,7 @@ func (r *packageResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	}
 }
 
-// plan compares what is wanted with what the catalog has. The plan of the package itself comes last, behind those that it requires.
+// plan compares the wanted packages with the catalog. The plan of the package itself comes last, after the packages that it requires.
 func (r *packageResource) plan(ctx context.Context, m packageModel) ([]*client.Planned, error) {
 	file := client.PackageFile{Path: m.Path.ValueString(), Public: m.Public.ValueBoolPointer(), Enabled: m.Enabled.ValueBoolPointer()}
 	for into, from := range map[*[]string]types.Set{&file.Categories: m.Categories, &file.Tags: m.Tags} {
@@ -67,7 +67,7 @@ func (r *packageResource) plan(ctx context.Context, m packageModel) ([]*client.P
 	return plans, err
 }
 
-// ModifyPlan finds out whether the files are others than those of the catalog.
+// ModifyPlan checks whether the files differ from the catalog's files.
 func (r *packageResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
 	if request.Plan.Raw.IsNull() || request.State.Raw.IsNull() || r.api == nil {
 		return
@@ -95,7 +95,7 @@ func (r *packageResource) ModifyPlan(ctx context.Context, request resource.Modif
 	}
 }
 
-// apply brings the catalog to what is wanted, and gives what it has then.
+// apply changes the catalog to the wanted state, and returns the catalog's state.
 func (r *packageResource) apply(ctx context.Context, wanted packageModel, isNew bool) (packageModel, error) {
 	plans, err := r.plan(ctx, wanted)
 	if err != nil {

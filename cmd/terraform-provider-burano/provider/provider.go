@@ -1,5 +1,5 @@
-// Package provider makes packages, categories and environments of Burano resources of Terraform. It asks Burano's API by the same client as the
-// command line, so that credentials, errors and what a change means are the same.
+// Package provider makes packages, categories and environments of Burano resources of Terraform. It uses the same client of Burano's API as the command
+// line, so that credentials, errors and the meaning of a change are the same.
 package provider
 
 import (
@@ -79,7 +79,7 @@ func (b *burano) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{func() datasource.DataSource { return &kubeconfigSource{} }}
 }
 
-// connection is what resources and data sources have of the provider.
+// connection is the client that the provider gives to resources and data sources.
 type connection struct{ api *client.Client }
 
 func (c *connection) take(data any) {
@@ -88,7 +88,7 @@ func (c *connection) take(data any) {
 	}
 }
 
-// refused tells what went wrong with something.
+// refused reports an error.
 func refused(diagnostics *diag.Diagnostics, summary string, err error) {
 	diagnostics.AddError(summary, err.Error())
 }

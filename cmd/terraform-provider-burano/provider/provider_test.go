@@ -23,8 +23,8 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// Terraform's own program cannot be had from Go's modules. What stands in its place speaks protocol 6 to the provider as that program does, and asks of it
-// what that program asks: that plans come true, and that what was applied needs no further plan.
+// Terraform's own program is not a Go module. The test's own client speaks protocol 6 to the provider, and checks the same rules as Terraform: each plan
+// comes true, and an applied resource needs no further plan.
 
 // terraform drives the provider.
 type terraform struct {
@@ -54,7 +54,7 @@ func tryTerraform(t *testing.T) (tf *terraform, said string) {
 	return tf, errorsOf(configured.Diagnostics)
 }
 
-// resource is what the state has of one.
+// resource is a resource in the state.
 type resource struct {
 	kind    string
 	state   *tfprotov6.DynamicValue
@@ -73,7 +73,7 @@ func (tf *terraform) get(t *testing.T, r resource, attribute string) string {
 	return text
 }
 
-// plan says what a resource would become, and whether that is another one; said are errors.
+// plan returns the planned resource, and whether it replaces the present one; said are errors.
 func (tf *terraform) plan(t *testing.T, r resource, config map[string]any) (planned *tfprotov6.PlanResourceChangeResponse, changes bool, said string) {
 	t.Helper()
 	schema := tf.schemas.ResourceSchemas[r.kind]
@@ -98,7 +98,7 @@ func (tf *terraform) plan(t *testing.T, r resource, config map[string]any) (plan
 	return planned, !before.Equal(after), errorsOf(planned.Diagnostics)
 }
 
-// apply makes a resource what the configuration says; what is known of it afterwards is kept, also when it failed.
+// apply changes a resource to its configuration. It keeps the state after that, also when it failed.
 func (tf *terraform) apply(t *testing.T, r resource, config map[string]any) (resource, string) {
 	t.Helper()
 	planned, _, said := tf.plan(t, r, config)
@@ -131,7 +131,7 @@ func (tf *terraform) apply(t *testing.T, r resource, config map[string]any) (res
 	return made, ""
 }
 
-// kept checks what Terraform checks: what a plan knew is what came of it.
+// kept checks the same rule as Terraform: each known value of the plan is in the result.
 func kept(t *testing.T, planned, applied tftypes.Value) {
 	t.Helper()
 	var one, other map[string]tftypes.Value
@@ -197,7 +197,7 @@ func errorsOf(list []*tfprotov6.Diagnostic) string {
 	return strings.Join(said, "\n")
 }
 
-// dynamic writes attributes as a configuration does: those that are not named are null.
+// dynamic writes attributes as a configuration does: attributes without a name are null.
 func dynamic(t *testing.T, schema *tfprotov6.Schema, attributes map[string]any) *tfprotov6.DynamicValue {
 	t.Helper()
 	kind := schema.ValueType().(tftypes.Object)
@@ -229,7 +229,7 @@ func null(t *testing.T, schema *tfprotov6.Schema) *tfprotov6.DynamicValue {
 	return &encoded
 }
 
-// proposed is the configuration, with what was before in the places that the provider fills in.
+// proposed is the configuration, with the former values where the provider fills in values.
 func proposed(t *testing.T, schema *tfprotov6.Schema, prior, config *tfprotov6.DynamicValue) *tfprotov6.DynamicValue {
 	t.Helper()
 	kind := schema.ValueType()
@@ -405,7 +405,7 @@ func TestResourcesOfARealBurano(t *testing.T) {
 	_, said = tf.apply(t, tf.read(t, shop), config)
 	require.Contains(t, said, "a list of applications is wanted")
 
-	// Somebody else changes it.
+	// Another user changes it.
 	config["applications"] = applications("beta", false)
 	_, err := api.Deploy(t.Context(), client.EnvironmentFile{Name: "store", Applications: []map[string]any{{"?": map[string]any{"type": "org.test.App", "id": "app"}, "name": "gamma"}}})
 	require.NoError(t, err)
@@ -430,7 +430,7 @@ func TestResourcesOfARealBurano(t *testing.T) {
 	_, said = tf.importState(t, "burano_environment", "nowhere")
 	require.Contains(t, said, "There is nothing to import")
 
-	// A deployment fails: it is said why, what is there stays known, and the next apply deploys again.
+	// A deployment fails: the error has the cause, the state stays known, and the next apply deploys again.
 	config["applications"] = applications("beta", true)
 	shop, said = tf.apply(t, tf.read(t, shop), config)
 	require.Contains(t, said, "asked to fail")

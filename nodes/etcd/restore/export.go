@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/nodes/etcd"
 )
 
-// PositionOf reads how far a member has come from its data, whether it runs or not: without a majority it starts to serve nobody.
+// PositionOf reads from a member's data how far it has come. The member need not run: without a majority it does not start to serve.
 func PositionOf(data string) (etcd.Position, error) {
 	_, position, _, err := readLog(data, wal.OpenForRead)
 	return position, err
@@ -65,9 +65,8 @@ func acknowledge(data string) (etcd.Position, error) {
 	return position, errors.Join(log.Save(state, nil), log.Close())
 }
 
-// Export writes a snapshot of a member that does not run, with all that it has. The member's data stay as they
-// are: they are copied below scratch, and an etcd of its own applies to the copy what the log has and the store has not. No majority is
-// needed for that.
+// Export writes a full snapshot of a member that does not run. The member's data do not change: they are copied below scratch, and a separate etcd applies
+// the entries to the copy that are only in the log. No majority is needed for that.
 func Export(ctx context.Context, data, file, scratch string) (err error) {
 	folder, err := os.MkdirTemp(scratch, "etcd-")
 	if err != nil {

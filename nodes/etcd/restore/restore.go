@@ -21,7 +21,7 @@ import (
 	"github.com/burano/burano/nodes/etcd"
 )
 
-// Checked is what was found in a snapshot.
+// Checked describes a checked snapshot.
 type Checked struct {
 	Revision int64  `json:"revision"`
 	Keys     int    `json:"keys"`
@@ -29,7 +29,7 @@ type Checked struct {
 	Hash     uint32 `json:"hash"` // of the store, as etcdutl snapshot status prints it
 }
 
-// What an etcd is called that nobody reaches: it listens nowhere.
+// The name and address of an etcd that cannot be reached: it listens nowhere.
 const (
 	scratchName = "scratch"
 	scratchPeer = "http://127.0.0.1:2380"
@@ -38,8 +38,8 @@ const (
 // startPatience is how long etcd may take to begin with a snapshot.
 const startPatience = time.Minute
 
-// Check finds out whether a snapshot can be restored: its sum is right, its pages are consistent, and an etcd of its own starts with it
-// and holds what it should. All it writes lies below a folder that it removes, of the snapshot's size.
+// Check finds out whether a snapshot can be restored: its sum is right, its pages are consistent, and a separate etcd starts with it and holds the
+// expected keys. All files that it writes lie below a folder that it removes, of the snapshot's size.
 func Check(ctx context.Context, file, scratch string) (checked Checked, err error) {
 	folder, err := os.MkdirTemp(scratch, "etcd-")
 	if err != nil {
@@ -71,7 +71,7 @@ func Check(ctx context.Context, file, scratch string) (checked Checked, err erro
 	return Checked{Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize, Hash: status.Hash}, nil
 }
 
-// open starts an etcd that nobody reaches over the data of a member, until it serves, or is as wanted.
+// open starts an etcd that cannot be reached over the data of a member, until it serves, or until wanted is true.
 func open(ctx context.Context, data string, wanted func(*etcdserver.EtcdServer) bool) (*embed.Etcd, error) {
 	config := embed.NewConfig()
 	config.Name, config.Dir, config.InitialCluster = scratchName, data, scratchName+"="+scratchPeer
@@ -83,7 +83,7 @@ func open(ctx context.Context, data string, wanted func(*etcdserver.EtcdServer) 
 	}
 	config.AdvertisePeerUrls, config.AdvertiseClientUrls = []url.URL{*said}, []url.URL{*said}
 	config.ListenPeerUrls, config.ListenClientUrls = nil, nil
-	config.TickMs, config.ElectionMs = 10, 50 // nobody else votes, so it waits for nothing
+	config.TickMs, config.ElectionMs = 10, 50 // it is the only voter, so it waits for nothing
 	config.UnsafeNoFsync = true               // its data are removed when it ends
 	opened, err := embed.StartEtcd(config)
 	if err != nil {
@@ -119,11 +119,11 @@ func end(opened *embed.Etcd) {
 	}
 }
 
-// revisionBump is by how much revisions are raised by a restore: more than were written after the snapshot. So whoever remembers one of
-// those finds it compacted and reads all again (https://etcd.io/docs/v3.6/op-guide/recovery/).
+// revisionBump is by how much a restore raises revisions: more than were written after the snapshot. So a client that remembers a lost revision finds it
+// compacted and reads all again (https://etcd.io/docs/v3.6/op-guide/recovery/).
 const revisionBump = 1_000_000_000
 
-// Member begins the data of a member with a snapshot: the first one of a new cluster, whose id comes from the token, so that members of the
+// Member begins the data of a member with a snapshot. It is the first member of a new cluster, whose id comes from the token, so that members of the
 // former cluster which still run do not reach it.
 func Member(file, data string, node etcd.Node, token string) error {
 	return begin(file, data, node.Name, node.PeerURL(), token, revisionBump)
