@@ -18,9 +18,9 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Gateways alone are a cluster without masters and minions: no Kubernetes runs there, and no network of pods. Each has a member of etcd that is a store
-// of its own, so that none needs another one: what it serves is written into each store, and a gateway that is lost takes nothing with it, because what is
-// to be served is in the Vault.
+// Gateways alone are a cluster without masters and minions: it has no Kubernetes and no pod network. The etcd member of each gateway is a separate store,
+// so that no gateway needs another one. Burano writes the published services into each store. A lost gateway loses nothing else, because the published
+// services are in the Vault.
 
 const (
 	stepEtcdStore    = "etcd store"
@@ -30,10 +30,10 @@ const (
 
 var errAlone = errors.New("gateways without a cluster have no Kubernetes, and nothing that it would know")
 
-// Alone says whether the nodes are gateways and nothing else.
+// Alone is true if all nodes are gateways.
 func (c Config) Alone() bool { return Alone(c.Nodes) }
 
-// Alone says whether these nodes are gateways and nothing else.
+// Alone is true if all these nodes are gateways.
 func Alone(list []Node) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(n Node) bool { return n.Role != Gateway })
 }
@@ -46,7 +46,7 @@ func (d design) membersFor(node Node) []etcd.Node {
 	return d.etcdNodes()
 }
 
-// deployAlone makes the nodes be gateways that serve what is published.
+// deployAlone makes the nodes gateways that serve the published services.
 func (c *Cluster) deployAlone(ctx context.Context) error {
 	if c.config.Binary == "" {
 		return errors.New("gateways without a cluster need the burano program, and the server has none to copy")
@@ -153,7 +153,7 @@ func (c *Cluster) withStore(ctx context.Context, node Node, do func(client *clie
 	return do(client)
 }
 
-// removeAlone takes gateways out of those that are alone: they end the connections that they carry, and the others share no address with them.
+// removeAlone removes some of the gateways alone: they end the connections that they carry, and the others share no address with them.
 func (c *Cluster) removeAlone(ctx context.Context, leaving []Node) error {
 	var names []string
 	for _, node := range leaving {
@@ -190,7 +190,7 @@ func (c *Cluster) removeAlone(ctx context.Context, leaving []Node) error {
 	return nil
 }
 
-// stores asks the stores of gateways alone, each for itself, and notes what they are to serve.
+// stores reads the stores of gateways alone, each for itself, and the routes that they must serve.
 func (a *asking) stores(ctx context.Context) error {
 	gateways := a.cluster.config.gateways()
 	a.status.Members = make([]MemberStatus, len(gateways))
@@ -221,7 +221,7 @@ func (a *asking) stores(ctx context.Context) error {
 	return nil
 }
 
-// serve has a gateway alone have the certificates of what is published, and waits until it serves all that.
+// serve gives a gateway alone the certificates of the published services, and waits until it serves them all.
 func (c *Cluster) serve(ctx context.Context, node Node, published publications) error {
 	wanted, err := c.writeRoutes(ctx, node, published)
 	if err != nil {
@@ -255,7 +255,7 @@ func (d design) ordersAlone(node Node) map[string]pki.Order {
 	}
 }
 
-// refusedPort says why gateways alone cannot serve a port; "" when they can.
+// refusedPort is the reason why gateways alone cannot serve a port; "" when they can.
 func refusedPort(port uint16) string {
 	if purpose, reserved := route.Reserved(port); reserved {
 		return fmt.Sprintf("port %d of gateways is reserved for %s", port, purpose)

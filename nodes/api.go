@@ -14,11 +14,11 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// Where there are several masters, Burano's own calls of the Kubernetes API go to one whose API server is ready, the first that says so.
+// Where there are several masters, Burano's own calls of the Kubernetes API go to the first master that answers that it is ready.
 
 const (
-	apiStagger = time.Second      // what each master gets before the next one is asked
-	apiProbe   = 3 * time.Second  // how long an API server may take to say that it is ready
+	apiStagger = time.Second      // the head start of each master before the next one is asked
+	apiProbe   = 3 * time.Second  // how long an API server may take to answer that it is ready
 	apiReach   = 15 * time.Second // how long a master may take until it answers at all, where there are others
 )
 
@@ -31,7 +31,7 @@ func (c *Cluster) dialAPI(ctx context.Context, master Node) (net.Conn, error) {
 	return client.DialContext(ctx, "tcp", net.JoinHostPort(master.Address.String(), strconv.Itoa(kube.APIServerPort)))
 }
 
-// dialReadyAPI connects to the API server of a master that is ready; where none says that it is, to the first that listens.
+// dialReadyAPI connects to the API server of a master that is ready; when none is, to the first that listens.
 func (c *Cluster) dialReadyAPI(ctx context.Context, trusted []byte) (net.Conn, error) {
 	masters := c.masters()
 	if len(masters) == 1 {
@@ -86,7 +86,7 @@ func (c *Cluster) dialReadyAPI(ctx context.Context, trusted []byte) (net.Conn, e
 	return nil, fmt.Errorf("no master's API server is ready: %w", errors.Join(failures...))
 }
 
-// saysReady asks the API server of a master whether it is ready, which anybody may.
+// saysReady asks the API server of a master whether it is ready; this needs no rights.
 func (c *Cluster) saysReady(ctx context.Context, master Node, trusted []byte) error {
 	if _, err := c.connect(ctx, master); err != nil {
 		return err

@@ -17,11 +17,11 @@ type Certificate struct {
 	Expires time.Time
 }
 
-// Due says whether the certificate is to be renewed by now: nodes get another one at the next deployment.
+// Due is true if nodes get a new certificate at the next deployment.
 func (c Certificate) Due(now time.Time) bool { return c.Expires.Sub(now) <= pki.RenewBefore }
 
-// Certificates are the cluster's authorities and the certificates of its nodes, the one first that ends first. Nodes are not asked: they have
-// what was last deployed.
+// Certificates are the cluster's authorities and the certificates of its nodes, the earliest end first. Nodes are not asked: they have the certificates of
+// the last deployment.
 func (c *Cluster) Certificates(ctx context.Context) ([]Certificate, error) {
 	authorities, err := c.authorities(ctx)
 	if err != nil {

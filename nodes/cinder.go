@@ -16,30 +16,31 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// Volumes of Cinder, and shares of Manila, are made, attached and deleted by a Burano server, which has what the cloud wants to see. The controllers on the masters have nothing: the one that
-// leads listens on a socket, to which the server comes over SSH, and asks on the connection that the server has made.
+// A Burano server makes, attaches and deletes Cinder's volumes and Manila's shares: it has the credentials for the cloud. The controllers on the masters
+// have none. The leader of the controllers listens on a socket; the server connects to it over SSH, and the controllers send their requests on that
+// connection.
 
 const (
-	// What the controllers say to a server that comes (images/modules/storage/storage-controllers/link.go).
+	// The controllers' first line to a server (images/modules/storage/storage-controllers/link.go).
 	lineServes = "burano-storage 1 serve"
 	lineHeld   = "burano-storage 1 held"
-	// linePatience is how long they may take to say so.
+	// linePatience is how long that line may take.
 	linePatience = 10 * time.Second
 	// detachPatience is how long the volumes of a node without pods may take to be detached.
 	detachPatience = 2 * time.Minute
 )
 
-// ErrVolumesHeld says that another server answers what a cluster asks for its volumes.
+// ErrVolumesHeld is the error when another server already answers a cluster's requests for its volumes.
 var ErrVolumesHeld = errors.New("another Burano server answers what the cluster asks for its volumes")
 
-// HasStorage tells whether the cluster whose vault it is has, or may have, volumes of one of these back-ends.
+// HasStorage is true if the cluster with this vault has, or may have, volumes of one of these back-ends.
 func HasStorage(ctx context.Context, vault Vault, of ...kube.Storage) (bool, error) {
 	record, err := loadStorage(ctx, vault)
 	return slices.ContainsFunc(of, func(one kube.Storage) bool { return slices.Contains(record.Backends, one) }), err
 }
 
-// VolumeLine connects to the controllers of a cluster with volumes of Cinder or shares of Manila. Whoever has the connection answers CSI calls (gRPC) on it until it ends. ErrVolumesHeld says
-// that another one does already.
+// VolumeLine connects to the controllers of a cluster with volumes of Cinder or shares of Manila. The caller answers CSI calls (gRPC) on the connection
+// until it ends. The error is ErrVolumesHeld if another server does already.
 func (c *Cluster) VolumeLine(ctx context.Context) (net.Conn, error) {
 	var failures []error
 	for _, master := range c.masters() {
@@ -67,7 +68,7 @@ func (c *Cluster) volumeLine(ctx context.Context, master Node) (net.Conn, error)
 	return conn, nil
 }
 
-// greeted reads what the controllers say first, and not a byte of what follows.
+// greeted reads the first line of the controllers, and not a byte more.
 func greeted(conn net.Conn) error {
 	if err := conn.SetReadDeadline(time.Now().Add(linePatience)); err != nil {
 		return err
@@ -91,7 +92,7 @@ func greeted(conn net.Conn) error {
 	return fmt.Errorf("they say %q, which this version of Burano does not understand", line.String())
 }
 
-// OutOfService tells Kubernetes which nodes' servers are known to be off (kube.OutOfService). It returns the names of those that are marked.
+// OutOfService tells Kubernetes which nodes' servers are certainly off (kube.OutOfService). It returns the names of the marked nodes.
 func (c *Cluster) OutOfService(ctx context.Context, off []string) (marked []string, err error) {
 	config, err := c.Kubernetes(ctx)
 	if err != nil {
@@ -100,10 +101,10 @@ func (c *Cluster) OutOfService(ctx context.Context, off []string) (marked []stri
 	return kube.OutOfService(ctx, config, off)
 }
 
-// awaitDetached waits until the volumes of a node, which has no pods any more, are detached from its server: that may be deleted then, and they are attached elsewhere at
-// once. What does not come to that is told, and waits for the deletion of the server, which detaches them as well.
+// awaitDetached waits until the volumes of a node without pods are detached from its server. Then the server may be deleted, and the volumes are attached
+// elsewhere at once. Volumes that stay attached are reported; the deletion of the server detaches them as well.
 func (c *Cluster) awaitDetached(ctx context.Context, api *rest.Config, node Node) error {
-	if c.config.Server(ctx, node.Name).Down { // there is nobody who could unmount them
+	if c.config.Server(ctx, node.Name).Down { // no kubelet is there to unmount them
 		return nil
 	}
 	var left []string

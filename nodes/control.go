@@ -137,7 +137,7 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return wait.Again(fmt.Errorf("its last answer: %s: %s", answer.Status, strings.TrimSpace(string(body))))
 }
 
-// apis are a deployment's ways to the API servers of masters, by their names. Each is one connection with one certificate, which all steps use.
+// apis are a deployment's connections to the API servers of masters, by their names. Each has one certificate, and all steps use it.
 type apis struct {
 	sync.Mutex
 	made map[string]*rest.Config
@@ -151,7 +151,7 @@ func (a *apis) close() {
 	}
 }
 
-// bootstrap is Cluster.bootstrap with the API server of the lead: those of others may not be there yet.
+// bootstrap is Cluster.bootstrap with the API server of the lead: the others may not run yet.
 func (d *deployment) bootstrap(ctx context.Context) (*rest.Config, error) {
 	return d.bootstrapOn(ctx, d.lead)
 }
@@ -193,7 +193,7 @@ func (d *deployment) apiServes(ctx context.Context, node Node) error {
 	return d.poll(ctx, node, config, "/version")
 }
 
-// apiReady waits until the API server has made what every cluster begins with.
+// apiReady waits until the API server has made the objects with which every cluster begins.
 func (d *deployment) apiReady(ctx context.Context, node Node) error {
 	config, err := d.bootstrapOn(ctx, node)
 	if err != nil {
@@ -202,7 +202,7 @@ func (d *deployment) apiReady(ctx context.Context, node Node) error {
 	return d.poll(ctx, node, config, "/readyz")
 }
 
-// networkDefinitions makes the cluster know the kinds in which the network of pods keeps what it knows, as the master's image has them.
+// networkDefinitions makes the cluster know the pod network's kinds of objects, as the master's image has them.
 func (d *deployment) networkDefinitions(ctx context.Context, node Node) error {
 	definitions, err := d.readDefinitions(ctx, node, "the kinds of Calico", network.CalicoDefinitions)
 	if err != nil {
@@ -226,7 +226,7 @@ func (d *deployment) networkDefinitions(ctx context.Context, node Node) error {
 	})
 }
 
-// register gives a node its Node object, in which the network of pods keeps what it knows of it.
+// register gives a node its Node object, in which the pod network keeps its data about the node.
 func (d *deployment) register(ctx context.Context, node Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {
@@ -280,8 +280,8 @@ func (d *deployment) applyObjects(ctx context.Context, node Node, config *rest.C
 	})
 }
 
-// gatewayAPI makes the cluster know Gateways, where its master's image has their definitions. The cluster is good without them: what stands in the way is
-// reported, and tried again at the next deployment.
+// gatewayAPI makes the cluster know Gateways, where its master's image has their definitions. The cluster works without them: a failure is reported, and
+// the next deployment tries again.
 func (d *deployment) gatewayAPI(ctx context.Context, node Node) error {
 	refused, err := d.definitions(ctx, node, "Gateway API", kube.GatewayAPIFile, kube.EnsureGatewayAPI)
 	if refused != nil {
@@ -290,8 +290,8 @@ func (d *deployment) gatewayAPI(ctx context.Context, node Node) error {
 	return err
 }
 
-// definitions makes the cluster know kinds of objects by a file of a master's image, where it has one. What somebody else made of them is reported; refused is why the API server does
-// not take them.
+// definitions makes the cluster know kinds of objects by a file of a master's image, where it has one. Definitions of another maker are reported; refused
+// is the reason why the API server does not take them.
 func (d *deployment) definitions(ctx context.Context, node Node, what, file string, ensure func(ctx context.Context, config *rest.Config, definitions []runtime.Object) (left []string, err error)) (refused, err error) {
 	definitions, err := d.readDefinitions(ctx, node, what, file)
 	if err != nil || definitions == nil {
@@ -330,7 +330,7 @@ func (d *deployment) dns(ctx context.Context, node Node, installed []Node) error
 		found := d.installed[other.Name].facts.resolvers
 		d.mu.Unlock()
 		for _, resolver := range found {
-			// only what a pod's node knows: other nodes may reach other resolvers
+			// only resolvers of a pod's node: other nodes may reach other resolvers
 			if other.Role == Minion && !slices.Contains(resolvers, resolver) {
 				resolvers = append(resolvers, resolver)
 			}

@@ -72,17 +72,17 @@ const DefaultStepPatience = 4 * time.Minute
 
 const vaultEtcd = "etcd" // etcdRecord as JSON
 
-// etcdRecord is what must be known about etcd before anything of it answers.
+// etcdRecord is the data about etcd that must be known before any member answers.
 type etcdRecord struct {
-	Voters       []string `json:"voters"`            // who is to vote
-	Members      []string `json:"members,omitempty"` // who did at the end of the last deployment
+	Voters       []string `json:"voters"`            // the nodes that must vote
+	Members      []string `json:"members,omitempty"` // the voters at the end of the last deployment
 	Bootstrapped bool     `json:"bootstrapped"`      // the first member ran: its data must never be begun anew
 	// Peers is the stage that all members were at at the end of the last deployment.
 	Peers etcd.Stage `json:"peers,omitempty"`
-	// Elects says that the cluster has, or has had, several masters: their controllers have a leader from then on, so that never two of them do
-	// the same, whichever of them somebody stops or starts.
+	// Elects is true if the cluster has, or has had, several masters. From then on their controllers elect a leader, so that two never do the same work,
+	// whichever of them is stopped or started.
 	Elects bool `json:"elects,omitempty"`
-	// Restoring is set while a restore has not put its snapshot in place: what is on nodes then may be of neither time.
+	// Restoring is set until a restore has put its snapshot in place: before that, the nodes may have data of either time.
 	Restoring *restoring `json:"restoring,omitempty"`
 }
 
@@ -111,17 +111,17 @@ type deployment struct {
 	// former are members on nodes that leave and can be reached: the store is theirs, too.
 	former []Node
 	dead   []Node // nodes that leave and do not answer
-	away   []Node // nodes that are locked and do not answer: whoever locked them knows
+	away   []Node // locked nodes that do not answer: the user who locked them knows
 
 	mu        sync.Mutex
 	installed map[string]installed
-	sketched  map[sketch][]string // the paths of what nodes may have, which are the same for all that are alike in this
+	sketched  map[sketch][]string // the possible paths on nodes, which are the same for all nodes with the same sketch
 	etcd      etcdClient
 	apis      apis
 }
 
-// Deploy makes the nodes be a cluster, in parallel as far as they do not need each other. It may be called again at any
-// time: what is done is recognised, and nothing that runs as it should is restarted.
+// Deploy makes the nodes a cluster, in parallel as far as they do not need each other. It may be called again at any time: it recognises finished work,
+// and restarts nothing that runs as it should.
 func (c *Cluster) Deploy(ctx context.Context) error {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
@@ -140,8 +140,7 @@ func (c *Cluster) deploy(ctx context.Context) error {
 	}
 }
 
-// deployStage deploys the cluster, which takes the members of one that a former version has made a stage further, and tells whether there is
-// one after it.
+// deployStage deploys the cluster. If a former version has made it, this moves the members a stage further; further is true if there is one more stage.
 func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 	d, err := c.newDeployment(ctx)
 	if err != nil {
@@ -250,8 +249,8 @@ func (c *Cluster) loadRecord(ctx context.Context) (record etcdRecord, err error)
 	return record, nil
 }
 
-// Forget has the next deployment of a cluster begin with an empty store, because somebody had the cluster destroyed. What its authorities and keys are stays
-// known, so that its snapshots can be restored. Data that are on its master all the same are taken up.
+// Forget makes the next deployment of a cluster begin with an empty store, because a user had the cluster destroyed. Its authorities and keys stay, so
+// that its snapshots can be restored. If the master still has data, the deployment uses them.
 func Forget(ctx context.Context, vault Vault) error {
 	if _, found, err := vault.Load(ctx, vaultEtcd); err != nil || !found {
 		return err
@@ -283,7 +282,7 @@ func (d *deployment) report(ctx context.Context, node Node, text string) {
 
 // Steps that need several nodes, but not each of them, wait for as long as these can still come, and no longer than a grace.
 const (
-	// joinGrace is how long those members that can join wait for those whose node does not answer yet.
+	// joinGrace is how long members that can join wait for members whose node does not answer yet.
 	joinGrace = 30 * time.Second
 	// Keys of steps that run on one node at a time.
 	mutexJoin      = "etcd join"
@@ -318,7 +317,7 @@ func (d *deployment) plan() *plan.Plan {
 		}
 		add(node, stepFiles, d.install, ready)
 		if withBinary && node.Role != Minion {
-			// after the files: what the cluster waits for goes over the wire first
+			// after the files, because other steps wait for the files
 			add(node, stepBinary, d.copyBinary, on(node, stepFiles))
 		}
 	}
@@ -334,7 +333,7 @@ func (d *deployment) plan() *plan.Plan {
 		addStep(way, node, func(ctx context.Context, node Node, _ plan.Progress) error { return d.apiForwarder(ctx, node) })
 	}
 
-	// etcd: the lead's member, users, all learners, then one join after the other. Nobody waits for a node that does not come.
+	// etcd: the lead's member, users, all learners, then one join after the other. No step waits for a node that does not come.
 	var joiners, members []Node
 	for _, node := range nodes {
 		if node.Name != master.Name && slices.Contains(d.design.voters, node.Name) {
@@ -384,7 +383,7 @@ func (d *deployment) plan() *plan.Plan {
 		addStep(forwarder, node, func(ctx context.Context, node Node, _ plan.Progress) error { return d.forwarder(ctx, node) })
 	}
 
-	if d.again && d.record.Elects && !d.cluster.shrinking { // else none is too many, or they leave with those that leave the cluster
+	if d.again && d.record.Elects && !d.cluster.shrinking { // else there is no member too many, or it leaves together with its node
 		retire := plan.Step{Name: stepEtcdRetire}
 		for _, node := range nodes {
 			retire.After = append(retire.After, on(node, stepForwarder))
@@ -417,10 +416,10 @@ func (d *deployment) plan() *plan.Plan {
 			return nil
 		}))
 	}
-	// Those of the lead first: where there was one master before, they have had no leader.
+	// The lead's controllers first: where there was one master before, they have had no leader.
 	add(master, stepControllers, d.units(false, "kube-controller-manager", "kube-scheduler"), controlled...)
 	access := add(master, stepAccess, d.access, serves)
-	var store []string // what the network's programs need where their store is Kubernetes
+	var store []string // the needs of the network's programs where their store is Kubernetes
 	if d.cluster.config.registers() {
 		store = []string{access, add(master, stepNetworkDefinitions, d.networkDefinitions, serves)}
 	}
@@ -522,7 +521,7 @@ func (d *deployment) plan() *plan.Plan {
 	for _, node := range nodes {
 		switch node.Role {
 		case Master:
-			// Nobody waits for the master's routes to pods: they come when the busiest seconds are over.
+			// No step waits for the master's routes to pods: they come when the busiest seconds are over.
 			after := []string{on(node, stepForwarder), ready}
 			if len(d.dead) > 0 && node.Name == master.Name {
 				after = append(after, add(node, stepForgetDead, d.forgetDead, on(node, stepForwarder), ready))
@@ -588,7 +587,7 @@ func (d *deployment) plan() *plan.Plan {
 	return p
 }
 
-// through are those of nodes on which a step is done.
+// through are the nodes on which a step is done.
 func through(done plan.Progress, nodes []Node, step string) []Node {
 	var list []Node
 	for _, node := range nodes {
@@ -599,12 +598,12 @@ func through(done plan.Progress, nodes []Node, step string) []Node {
 	return list
 }
 
-// units is the step that starts units. Those that block are waited for until they are up.
+// units is the step that starts units. With block, it waits until they are up.
 func (d *deployment) units(block bool, names ...string) func(context.Context, Node) error {
 	return func(ctx context.Context, node Node) error { return d.start(ctx, node, block, names...) }
 }
 
-// configureNetwork tells the network's store what it is to say beside what nodes write there.
+// configureNetwork writes the settings of the network's store that nodes do not write.
 func (d *deployment) configureNetwork(ctx context.Context, node Node) error {
 	script, _ := d.design.driver.Configure()
 	_, err := d.script(ctx, node, script.Name, script.Body, script.Env)
@@ -616,7 +615,7 @@ func (d *deployment) connect(ctx context.Context, node Node) error {
 	return err
 }
 
-// services makes sure that nothing of what was started, and not waited for, has ended since.
+// services makes sure that no unit has ended that was started without a wait.
 func (d *deployment) services(ctx context.Context, node Node) error {
 	d.mu.Lock()
 	names := slices.Sorted(maps.Keys(d.installed[node.Name].units))

@@ -41,7 +41,7 @@ func (d *deployment) etcdClient(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// etcdAs connects a user to the masters' members through SSH: to those that voted at the end of the last deployment.
+// etcdAs connects a user to the masters' members through SSH: to the voters of the last deployment.
 func (c *Cluster) etcdAs(ctx context.Context, authorities *pki.Cluster, user string) (*clientv3.Client, error) {
 	masters, err := c.voters(ctx)
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *Cluster) voters(ctx context.Context) ([]Node, error) {
 	return masters, nil
 }
 
-// etcdAt connects a user to the members of some nodes. Any member of the cluster can be dialled with the client, each
-// through the SSH connection to its node; what is no node of the cluster (any more) is dialled from the first one.
+// etcdAt connects a user to the members of some nodes. The client can dial any member of the cluster, each through the SSH connection to its node. An
+// address that is no node of the cluster (any more) is dialled from the first node.
 func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user string, members ...Node) (*clientv3.Client, error) {
 	return c.etcdBy(ctx, authorities, user, members, c.dialFrom)
 }
@@ -82,7 +82,7 @@ func (c *Cluster) dialFrom(ctx context.Context, node Node, address string) (net.
 	return connection.DialContext(ctx, "tcp", address)
 }
 
-// etcdBy is etcdAt with another way to connect to an address, of which it is said through which node that is done.
+// etcdBy is etcdAt with another dialler, which also gets the node to dial through.
 func (c *Cluster) etcdBy(ctx context.Context, authorities *pki.Cluster, user string, members []Node, dial func(ctx context.Context, node Node, address string) (net.Conn, error)) (*clientv3.Client, error) {
 	request := etcd.ClientRequest(user)
 	request.Lifetime = userLifetime

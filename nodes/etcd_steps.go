@@ -13,7 +13,7 @@ import (
 //go:embed scripts/etcd-data.sh
 var etcdDataScript string
 
-// data is what a node has of a member.
+// data is a member's data on a node.
 type data struct {
 	there  bool
 	member string // id of the member in hexadecimal, "" when not known
@@ -40,20 +40,20 @@ func (d *deployment) upload(ctx context.Context, node Node, files ...ssh.File) e
 	return client.Upload(ctx, files)
 }
 
-// lookForEtcdData finds out whether the master of a cluster that was begun has no data, or data that nobody has counted on yet.
+// lookForEtcdData finds out whether the master of a cluster that was begun has no data, or only data that were never relied on.
 func (d *deployment) lookForEtcdData(ctx context.Context, node Node) error {
 	found, err := d.etcdData(ctx, node)
 	d.etcdLost = err == nil && (!found.there || d.newcomer(node))
 	return err
 }
 
-// newcomer tells whether the node stands in place of the master whose member there was at the end of the last deployment.
+// newcomer is true if the node replaces the master that had a member at the end of the last deployment.
 func (d *deployment) newcomer(node Node) bool {
 	return len(d.record.Members) > 0 && !slices.Contains(d.record.Members, node.Name)
 }
 
-// etcdMember runs the master's member. A new cluster is begun only once: a master that lost its data joins the members
-// that still have them, those on nodes that are reached, and where there are none it must not begin an empty store.
+// etcdMember runs the master's member. A new cluster is begun only once. A master that lost its data joins members with data on reachable nodes; where
+// there are none, it must not begin an empty store.
 func (d *deployment) etcdMember(ctx context.Context, node Node, reached []Node) error {
 	found, err := d.etcdData(ctx, node)
 	if err != nil {

@@ -23,10 +23,10 @@ const (
 //go:embed scripts/diagnose.sh
 var diagnoseScript string
 
-// persist runs a step, each time at most for limit, and runs it again when its node (or the master, through which most go) went
-// away in the middle of it: a node that reboots comes back, and every step recognises what is done. One that did not come back
-// within Patience, or does not run, is not waited for again. What a lasting failure left on the node's disks, what the cloud says of
-// its server, and the console of one that cannot be reached are added to the error.
+// persist runs a step, each time at most for limit. It runs the step again when its node (or the master, through which most steps go) went away in the
+// middle: a node that reboots comes back, and every step recognises finished work. A node that did not come back within Patience, or does not run, is not
+// waited for again. The error gets the failure's traces on the node's disks, the cloud's state of its server, and the console of a node that cannot be
+// reached.
 func (c *Cluster) persist(ctx context.Context, node Node, name string, limit time.Duration, run func(context.Context) error) error {
 	for try := 1; ; try++ {
 		concerned := []Node{node}
@@ -90,7 +90,7 @@ func (c *Cluster) connectionsTo(nodes ...Node) []connectionTo {
 	return all
 }
 
-// gone says whether the connection ended since, or one that was made in place of a dead one did.
+// gone is true if the connection ended since, or the one that replaced it did.
 func (c connectionTo) gone() bool {
 	_, lost := c.client.Connection()
 	if c.dead {
@@ -99,7 +99,7 @@ func (c connectionTo) gone() bool {
 	return c.renewed() || closed(lost)
 }
 
-// renewed says whether another connection was made since.
+// renewed is true if another connection was made since.
 func (c connectionTo) renewed() bool {
 	number, _ := c.client.Connection()
 	return number != c.number
@@ -114,8 +114,7 @@ func closed(channel <-chan struct{}) bool {
 	}
 }
 
-// diagnose looks for what is behind a step's failure: whether a connection that it used was lost since before, and what
-// else is wrong with the node.
+// diagnose looks for the cause of a step's failure: whether a connection that it used was lost since before, and other problems of the node.
 func (c *Cluster) diagnose(ctx context.Context, node Node, before []connectionTo, failure error) (lost bool, found string) {
 	look, cancel := context.WithTimeout(ctx, diagnosis)
 	defer cancel()
@@ -126,7 +125,7 @@ func (c *Cluster) diagnose(ctx context.Context, node Node, before []connectionTo
 			continue
 		}
 		if connection.dead && !connection.renewed() {
-			continue // nobody used it since
+			continue // not used since
 		}
 		out, err := connection.client.Run(look, ssh.Script{Name: "look for what is wrong", Body: diagnoseScript})
 		switch {
@@ -164,7 +163,7 @@ func (c connectionTo) waitGone(ctx context.Context, limit time.Duration) bool {
 	return false
 }
 
-// neverAnswered says whether all that is to be learned of a node is on its console.
+// neverAnswered is true if the node's console is the only source about it.
 func neverAnswered(err error) bool {
 	var unreachable *ssh.UnreachableError
 	var login *ssh.LoginError
@@ -181,8 +180,7 @@ func fullDisks(node Node, diagnosis string) []string {
 	return notes
 }
 
-// failures is the error of a deployment: of each node the first step that failed, with what failed after it for
-// the same reason only by name.
+// failures is the error of a deployment. For each node it has the first failed step, and only the names of later steps that failed for the same reason.
 func failures(records []plan.Record, err error) error {
 	var order []string
 	first := map[string]*plan.Record{}
@@ -225,7 +223,7 @@ func failures(records []plan.Record, err error) error {
 	return &failure{text: strings.Join(parts, "\n"), err: err}
 }
 
-// followed says whether an error tells no more than the one before it.
+// followed is true if an error adds nothing to the one before it.
 func followed(first, later error) bool {
 	return first.Error() == later.Error() || connectionFailed(first) && connectionFailed(later)
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// formerNode deletes the Node object of a server that stood under the node's name before: the pods that were on it are made
-// elsewhere, and the new kubelet registers itself. That the object is of another server is seen from its machine id, so that
-// a node which is only started again keeps its object.
+// formerNode deletes the Node object of a server that had the node's name before. The pods on it are made elsewhere, and the new kubelet registers itself.
+// The machine id shows that the object is of another server, so that a node which is only started again keeps its object.
 func (d *deployment) formerNode(ctx context.Context, node Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {

@@ -23,8 +23,7 @@ func (c Config) serving(n Node) route.Gateway {
 	return route.Gateway{Name: n.Name, Address: address}
 }
 
-// listGateways tells the publisher where clients reach the gateways: those that serve now, and those that have served and are still of the
-// cluster.
+// listGateways gives the publisher the addresses of gateways: the ones that serve now, and the ones of the cluster that have served.
 func (d *deployment) listGateways(ctx context.Context, node Node, serve []Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Container images that no registry has, but Burano, are brought to the minions of a cluster: to all of them, since its pods may run on any, when
-// pods are to have them, and to each minion that joins before it takes pods.
+// Container images that only Burano has, and no registry, are copied to the minions of a cluster. All present minions get them when pods are to use them,
+// since the pods may run on any minion. A new minion gets them before it takes pods.
 
 //go:embed scripts/container-images.sh
 var containerImagesScript string
@@ -37,11 +37,11 @@ type ContainerImage struct {
 	Name   string `json:"name"`   // as pods write it
 	Digest string `json:"digest"` // of its archive, in hexadecimal digits: another one is another image
 	ID     string `json:"id"`     // by which Burano finds it
-	// Former says that pods had it before: it stays for them to go back to.
+	// Former is true if pods had it before: it stays so that they can go back to it.
 	Former bool `json:"former,omitempty"`
 }
 
-// imagesRecord are the images that pods of a cluster are to have, by whoever wants them.
+// imagesRecord are the images that pods of a cluster need, by their holders.
 type imagesRecord map[string][]ContainerImage
 
 func loadImages(ctx context.Context, vault Vault) (imagesRecord, error) {
@@ -56,7 +56,7 @@ func loadImages(ctx context.Context, vault Vault) (imagesRecord, error) {
 	return record, nil
 }
 
-// all are the images of everybody, each once.
+// all are the images of all holders, each once.
 func (r imagesRecord) all() (list []ContainerImage) {
 	for _, images := range r {
 		for _, image := range images {
@@ -70,16 +70,16 @@ func (r imagesRecord) all() (list []ContainerImage) {
 	return list
 }
 
-// ImagesFor are the container images that were brought to the nodes of a cluster, whose vault this is, for a holder.
+// ImagesFor are a holder's container images on the nodes of the cluster with this vault.
 func ImagesFor(ctx context.Context, vault Vault, holder string) ([]ContainerImage, error) {
 	record, err := loadImages(ctx, vault)
 	return record[holder], err
 }
 
-// HaveImages brings container images to all minions for a holder, in place of those that it had. Nodes that do not answer are passed over: they
-// get them with the next deployment. What nobody wants any more stays on the nodes until their kubelets need the room.
+// HaveImages copies container images to all minions for a holder, in place of the holder's former ones. Nodes that do not answer are passed over: they get
+// them with the next deployment. Images without a holder stay on the nodes until their kubelets need the room.
 func (c *Cluster) HaveImages(ctx context.Context, holder string, images []ContainerImage) error {
-	c.imaging.Lock() // two that bring a node the same image would be in each other's way
+	c.imaging.Lock() // two calls that copy the same image to a node would disturb each other
 	defer c.imaging.Unlock()
 	c.vaultLock.Lock()
 	all, err := noteImages(ctx, c.config.Vault, holder, images)
@@ -119,7 +119,7 @@ func (c *Cluster) HaveImages(ctx context.Context, holder string, images []Contai
 	return nil
 }
 
-// noteImages notes what a holder wants, and returns what everybody does; nil where neither it nor the record has anything to say.
+// noteImages records a holder's images, and returns the images of all holders; nil if neither the holder nor the record has any.
 func noteImages(ctx context.Context, vault Vault, holder string, images []ContainerImage) ([]ContainerImage, error) {
 	record, err := loadImages(ctx, vault)
 	if err != nil {
@@ -144,7 +144,7 @@ func noteImages(ctx context.Context, vault Vault, holder string, images []Contai
 	return append([]ContainerImage{}, record.all()...), nil
 }
 
-// bringImages has a node have these images, and no others that were brought.
+// bringImages makes a node have these images, and no other copied ones.
 func (c *Cluster) bringImages(ctx context.Context, node Node, images []ContainerImage) error {
 	reach, cancel := context.WithTimeout(ctx, lockedReach)
 	client, err := c.connect(reach, node)
@@ -158,7 +158,7 @@ func (c *Cluster) bringImages(ctx context.Context, node Node, images []Container
 	return bringImages(ctx, client, images, copied, func(ctx context.Context, text string) { c.config.Report(ctx, node.Name, text) })
 }
 
-// bringImages has a server have these images, and no others that were brought. copied brings it the archive of one as a file.
+// bringImages makes a server have these images, and no other copied ones. copied gives it the archive of one as a file.
 func bringImages(ctx context.Context, client *ssh.Client, images []ContainerImage, copied func(ctx context.Context, image ContainerImage, file string) error, report func(ctx context.Context, text string)) error {
 	var wanted []string
 	for _, image := range images {
@@ -187,7 +187,7 @@ func bringImages(ctx context.Context, client *ssh.Client, images []ContainerImag
 	return nil
 }
 
-// copyImage brings a node an archive, while few others get one: a hundred nodes at once would take a server's network from all else.
+// copyImage copies an archive to a node, for only a few nodes at a time: a hundred nodes at once would fill a server's network.
 func (c *Cluster) copyImage(ctx context.Context, client *ssh.Client, image ContainerImage, file string) error {
 	if c.config.Image == nil {
 		return fmt.Errorf("nobody has the container image %s", image.Name)
@@ -205,8 +205,8 @@ func (c *Cluster) copyImage(ctx context.Context, client *ssh.Client, image Conta
 	return client.Copy(ctx, local, file)
 }
 
-// podImages is the step that brings a node the images of pods before its kubelet runs. A node without them is better than none: what is missing
-// is said, and the next deployment tries again.
+// podImages is the step that gives a node the images of pods before its kubelet runs. A node without them is better than no node: missing images are
+// reported, and the next deployment tries again.
 func (d *deployment) podImages(ctx context.Context, node Node) error {
 	bounded, cancel := context.WithTimeout(ctx, d.cluster.config.StepPatience*3/4)
 	defer cancel()

@@ -28,8 +28,8 @@ const (
 	insideAtOnce = 32
 )
 
-// AwaitInside waits until pods on each minion find the API server and, in a cluster with a DNS, names: each minion is asked what a pod on it would
-// be answered. The errors, by node, are what is missing still when the patience is over.
+// AwaitInside waits until pods on each minion reach the API server and, in a cluster with a DNS, resolve names. The check runs on the minion, and gets the
+// same answers as a pod. The errors, by node, describe the checks that still fail at the end of the patience.
 func (c *Cluster) AwaitInside(ctx context.Context) map[string]error {
 	var minions []Node
 	for _, node := range c.config.staying() {
@@ -40,7 +40,7 @@ func (c *Cluster) AwaitInside(ctx context.Context) map[string]error {
 	return c.awaitEach(ctx, minions, c.findsInside)
 }
 
-// AwaitServing waits until each gateway has pods that answer behind each of these ports. The errors are those of AwaitInside.
+// AwaitServing waits until each gateway has pods that answer behind each of these ports. The errors have the form of AwaitInside.
 func (c *Cluster) AwaitServing(ctx context.Context, ports ...uint16) map[string]error {
 	if len(ports) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (c *Cluster) awaitEach(ctx context.Context, asked []Node, ask func(context.
 	return missing
 }
 
-// findsInside asks what a pod on a minion would be answered: the node's own connections to addresses of Services go the way of those of its pods.
+// findsInside makes the checks of a pod on a minion: the node's own connections to addresses of Services take the same route as its pods'.
 func (c *Cluster) findsInside(ctx context.Context, node Node) error {
 	client, err := c.connect(ctx, node)
 	if err != nil {
@@ -131,7 +131,7 @@ func answeredInside(ctx context.Context, dial func(ctx context.Context, network,
 // notChecked is how HAProxy calls a check that it has not made yet: such a server counts as up.
 const notChecked = "Initializing"
 
-// servesAll tells whether HAProxy has reached a server behind each port.
+// servesAll is true if HAProxy has reached a server behind each port.
 func servesAll(listeners []traffic.Listener, ports []uint16) error {
 	missing := map[uint16]string{}
 	for _, port := range ports {

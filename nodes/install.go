@@ -41,7 +41,7 @@ var runtimeScript string
 //go:embed scripts/images.sh
 var imagesScript string
 
-// facts are what was found on a node.
+// facts describe a node as it was found.
 type facts struct {
 	mtu     int
 	host    kube.Host
@@ -49,13 +49,13 @@ type facts struct {
 	six     bool   // it has the address of IPv6 that was asked for
 	metrics bool   // its image has metrics-server
 	storage bool   // its image can serve volumes
-	cinder  bool   // also those of Cinder
-	zoned   bool   // also those that are in the zone of the node
+	cinder  bool   // also the volumes of Cinder
+	zoned   bool   // also volumes in the zone of the node
 	manila  bool   // also shares of Manila
-	// keepalived says that its image has it, and virtual that it shares the address of the gateways, or did when it ran last.
+	// keepalived is true if its image has it, and virtual if the node shares the address of the gateways, or did when it ran last.
 	keepalived, virtual bool
 	docker              bool         // its image has Docker's engine
-	websockets          bool         // beside it, its kubelet is one that speaks WebSocket itself, as those from 1.36 on
+	websockets          bool         // its kubelet also speaks WebSocket itself, as from 1.36 on
 	runtime             kube.Runtime // by which its containers run since it began; "" before that
 	machine             string       // its machine-id: another server has another one
 	resolvers           []netip.Addr
@@ -115,7 +115,7 @@ func parseFacts(text string) facts {
 	return f
 }
 
-// missing returns those of files that the node does not have as they should be.
+// missing returns the files that the node does not have, or not with this content.
 func (f facts) missing(files []ssh.File) []ssh.File {
 	return slices.DeleteFunc(slices.Clone(files), func(file ssh.File) bool {
 		if file.Link != "" {
@@ -131,7 +131,7 @@ type installed struct {
 	facts facts
 }
 
-// install puts a node's files in place, those that are not there as they should be, and starts nothing.
+// install writes the files that a node does not have as they should be, and starts nothing.
 func (d *deployment) install(ctx context.Context, node Node) error {
 	pairs, err := d.design.pairs(ctx, d.cluster, node)
 	if err != nil {
@@ -198,13 +198,13 @@ func (d *deployment) install(ctx context.Context, node Node) error {
 	return nil
 }
 
-// sketch is what the paths of a node's files depend on beside the cluster.
+// sketch has the facts on which the paths of a node's files depend, beside the cluster.
 type sketch struct {
 	role  Role
 	voter bool
 }
 
-// paths are those of all files that a node may have, whatever it turns out to be.
+// paths are the paths of all possible files of a node.
 func (d *deployment) paths(node Node, pairs map[string]pki.Pair) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,7 +212,7 @@ func (d *deployment) paths(node Node, pairs map[string]pki.Pair) ([]string, erro
 	if paths, known := d.sketched[kind]; known {
 		return paths, nil
 	}
-	// A machine has all the files that a container has, and more: what is looked for does not depend on which it is.
+	// A machine has all files of a container, and more: the list of paths does not depend on the kind.
 	design := d.design
 	design.host, design.metrics, design.shares, design.proxied = kube.Host{Machine: true}, d.cluster.config.Metrics, true, true
 	design.serves, design.attaches, design.zoned, design.mounts = true, true, true, true
@@ -240,8 +240,8 @@ func (d *deployment) paths(node Node, pairs map[string]pki.Pair) ([]string, erro
 	return paths, nil
 }
 
-// apiForwarder starts the node's way to the API servers, or has it know others, and then has the node's programs take it: what is connected
-// already stays so.
+// apiForwarder starts the node's forwarder to the API servers, or gives it another list of them, and then makes the node's programs use it. Existing
+// connections stay.
 func (d *deployment) apiForwarder(ctx context.Context, node Node) error {
 	d.mu.Lock()
 	hosts := d.installed[node.Name].hosts
@@ -273,7 +273,7 @@ func (d *deployment) copyBinary(ctx context.Context, node Node) error {
 // digests are of files, by fileState: a hundred megabytes are not read for each deployment, nor at once for all that begin while the first reads them.
 var digests sync.Map
 
-// fileState changes with each change of a file: its inode's time does, which nobody can set.
+// fileState changes with each change of a file: its inode's time does, and no program can set that time.
 type fileState struct {
 	device, inode uint64
 	changed       syscall.Timespec
@@ -302,7 +302,7 @@ func digestOf(path string) (string, error) {
 	return made.(func() (string, error))()
 }
 
-// start starts units of a node, or restarts those that run with other files than they should, and says which.
+// start starts units of a node, or restarts units that run with outdated files, and reports them.
 func (d *deployment) start(ctx context.Context, node Node, block bool, names ...string) error {
 	script, err := d.starting(node, block, names)
 	if err != nil {
@@ -344,7 +344,7 @@ func (d *deployment) starting(node Node, block bool, names []string) (ssh.Script
 	return ssh.Script{Name: "start " + strings.Join(names, ", "), Body: startScript, Env: env}, nil
 }
 
-// runStarting runs a script that starts units, reports which it started, and returns what else it said.
+// runStarting runs a script that starts units, reports the started units, and returns its other output.
 func (d *deployment) runStarting(ctx context.Context, node Node, script ssh.Script) (rest string, err error) {
 	out, err := d.cluster.script(ctx, node.Name, script)
 	for line := range strings.Lines(out) {
@@ -370,7 +370,7 @@ func otherRuntime(r kube.Runtime) kube.Runtime {
 	return kube.Docker
 }
 
-// runtime starts what runs containers, and gives it the images that came with the node image.
+// runtime starts the container runtime, and loads the images that came with the node image.
 func (d *deployment) runtime(ctx context.Context, node Node) error {
 	d.mu.Lock()
 	units := d.installed[node.Name].runtime

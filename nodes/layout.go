@@ -31,11 +31,11 @@ const (
 	gatewayPair   = "gateway"
 )
 
-// layout is what one node should have and run.
+// layout has the files and units of one node.
 type layout struct {
 	units map[string]systemd.Unit // by unit name
 	hosts string                  // its lines of /etc/hosts
-	// runtime are the units of what runs containers, in the order in which they start.
+	// runtime are the units of the container runtime, in the order in which they start.
 	runtime []string
 }
 
@@ -61,7 +61,7 @@ func (l layout) add(units ...systemd.Unit) {
 	}
 }
 
-// design is what the layouts of all nodes are made from.
+// design has the settings for the layouts of all nodes.
 type design struct {
 	cluster     Config
 	driver      network.Driver
@@ -74,10 +74,10 @@ type design struct {
 	metrics     bool           // the master whose layout is made runs metrics-server
 	shares      bool           // the gateway whose layout is made can share the virtual address
 	serves      bool           // the node whose layout is made can serve volumes
-	attaches    bool           // also those of Cinder
-	zoned       bool           // also those that are in the zone of the node
+	attaches    bool           // also the volumes of Cinder
+	zoned       bool           // also volumes in the zone of the node
 	mounts      bool           // also shares of Manila
-	runtime     kube.Runtime   // of the minion whose layout is made, or of those that begin
+	runtime     kube.Runtime   // of the minion whose layout is made, or of new minions
 	websockets  bool           // the minion whose layout is made has Docker, and a kubelet that speaks WebSocket itself
 	proxied     bool           // the minion whose layout is made has had a proxy
 	device      string         // its interface that has its address
@@ -302,7 +302,7 @@ func (d design) publisher(of Node, pairs map[string]pki.Pair) (systemd.Unit, err
 	}, nil
 }
 
-// apiForwarder is a gateway's way to the API, which is for users, too, where there are several masters.
+// apiForwarder is a gateway's forwarder to the API, which users reach, too, where there are several masters.
 func (d design) apiForwarder(node Node) systemd.Unit {
 	if !d.cluster.severalMasters() {
 		return kube.Forwarder(d.apis(), nil)
@@ -356,7 +356,7 @@ func etcdFlags(cert, key ssh.File) []string {
 	return []string{"--etcd", strings.TrimPrefix(etcd.LocalEndpoint, "https://"), "--etcd-ca", etcd.AuthorityFile, "--etcd-cert", cert.Path, "--etcd-key", key.Path}
 }
 
-// pairs are a node's certificates: those it has, where they still fit.
+// pairs are a node's certificates: its present ones, where they still fit.
 func (d design) pairs(ctx context.Context, c *Cluster, node Node) (map[string]pki.Pair, error) {
 	pairs, err := pki.Bundle(ctx, c.config.Vault, vaultNode+node.Name, d.orders(node), c.config.Issued())
 	if err != nil {

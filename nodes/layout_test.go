@@ -69,7 +69,7 @@ func nodesOf(masters, minions, gateways int) []Node {
 	return all
 }
 
-// aDesign has the certificates' names in place of certificates, so that what is made of them is always the same.
+// aDesign has the certificates' names in place of certificates, so that the files made from it are always the same.
 func aDesign(t *testing.T, nodes []Node, pods Network) (design, map[string]pki.Pair) {
 	t.Helper()
 	key, err := os.ReadFile("testdata/service-account.key")
@@ -111,7 +111,7 @@ func TestEveryFileOfEveryRoleIsAsReviewed(t *testing.T) {
 	}
 }
 
-// TestNodesThatAreAlikeHaveTheirFilesAtTheSamePaths compares each node with those for which nothing was found out before it.
+// The test compares each node's own paths with the paths that nodes with the same sketch share.
 func TestNodesThatAreAlikeHaveTheirFilesAtTheSamePaths(t *testing.T) {
 	list := nodesOf(3, 4, 3)
 	for i := range list {
@@ -159,7 +159,7 @@ func TestWhatADualStackClusterHasOtherwiseIsAsReviewed(t *testing.T) {
 	reviewed(t, "dual.txt", otherwise(t, list, pairs, usual, dual))
 }
 
-// Pods and Services have IPv6 alone; what makes the cluster goes by IPv4.
+// Pods and Services have IPv6 alone; the cluster itself uses IPv4.
 func TestWhatAClusterOfIPv6HasOtherwiseIsAsReviewed(t *testing.T) {
 	list := nodesOf(1, 1, 1)
 	usual, pairs := aDesign(t, list, Calico)
@@ -184,7 +184,7 @@ func TestWhatAClusterOfIPv6HasOtherwiseIsAsReviewed(t *testing.T) {
 // sixth is the address of IPv6 of a node in a list.
 func sixth(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("fd00:20::%d", i+1)) }
 
-// withSix is a design with ranges of IPv6 beside those of an addressing.
+// withSix is a design with ranges of IPv6 beside the ranges of an addressing.
 func withSix(t *testing.T, usual design, addressing network.Addressing) design {
 	made := usual
 	made.cluster.Addressing = addressing
@@ -196,7 +196,7 @@ func withSix(t *testing.T, usual design, addressing network.Addressing) design {
 	return made
 }
 
-// otherwise are the lines of all files that nodes with addresses of IPv6 have, and those of the usual design do not.
+// otherwise are the lines of all files of nodes with addresses of IPv6 that the usual design does not have.
 func otherwise(t *testing.T, list []Node, pairs map[string]pki.Pair, usual, made design) string {
 	var told strings.Builder
 	for i, node := range list {
@@ -367,7 +367,7 @@ func TestWhetherANodeIsAMachineIsSeenOnIt(t *testing.T) {
 	require.Equal(t, kube.Host{}, parseFacts("memory much\n").host)
 }
 
-// written is what the golden files hold of files.
+// written is the golden file's text for files.
 func written(files []ssh.File) string {
 	var b strings.Builder
 	for _, file := range files {
@@ -395,7 +395,7 @@ func reviewed(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "run the test with -update after a wanted change")
 }
 
-// What connects the pods is the only difference between the networks.
+// The pod network is the only difference.
 func TestEveryFileOfFlannelIsAsReviewed(t *testing.T) {
 	nodes := nodesOf(1, 1, 1)
 	calico, calicoPairs := aDesign(t, nodes, Calico)
@@ -471,7 +471,7 @@ func TestTheSameDesignGivesTheSameFingerprints(t *testing.T) {
 	}
 }
 
-// found is what facts.sh would print on a node with a layout's files.
+// found is the output of facts.sh on a node with a layout's files.
 func found(l layout) string {
 	var b strings.Builder
 	for _, file := range l.files() {
@@ -746,7 +746,7 @@ func TestEtcdMayBeForMastersAlone(t *testing.T) {
 	}
 }
 
-// A cluster whose members move to masters alone takes the other members away when nobody is pointed to them any more.
+// A cluster whose members move to masters alone removes the other members when no forwarder uses them any more.
 func TestMembersThatAreNotToBeAnyMoreLeaveLast(t *testing.T) {
 	c, err := NewCluster(Config{Name: "c", Nodes: nodesOf(3, 2, 1), NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Vault: newVault(), EtcdOnMasters: true})
 	require.NoError(t, err)
@@ -835,7 +835,7 @@ func TestWhatOtherRangesDomainAndMTUChangeIsAsReviewed(t *testing.T) {
 	require.NotRegexp(t, "DOMAIN|ADDRESS|10.96|cluster.local", dns)
 }
 
-// A minion that has a proxy no more is told so once it has had one; one that never had is left alone.
+// A minion that had a proxy gets files without one; a minion that never had one gets none.
 func TestMinionsHaveTheProxyOfTheirCluster(t *testing.T) {
 	nodes := nodesOf(1, 1, 1)
 	without, pairs := aDesign(t, nodes, Calico)
@@ -878,7 +878,7 @@ func TestMinionsHaveTheProxyOfTheirCluster(t *testing.T) {
 	}
 }
 
-// What a minion has otherwise whose runtime is Docker, in a cluster with registries, a mirror, a registry of its own and a proxy.
+// The differences of a minion whose runtime is Docker, in a cluster with registries, a mirror, a registry of its own and a proxy.
 func TestWhatAMinionOfDockerHasOtherwiseIsAsReviewed(t *testing.T) {
 	list := nodesOf(1, 1, 1)
 	usual, pairs := aDesign(t, list, Calico)
@@ -906,7 +906,7 @@ func TestWhatAMinionOfDockerHasOtherwiseIsAsReviewed(t *testing.T) {
 	require.NotContains(t, usual.hosts(list[1]), "registry.")
 }
 
-// more is what nodes have in one design that they do not have in another: files, and lines of files.
+// more are files, and lines of files, that nodes have in one design and not in another.
 func more(t *testing.T, nodes []Node, pairs map[string]pki.Pair, than, design design) (text string) {
 	t.Helper()
 	for _, node := range nodes {

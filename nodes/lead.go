@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// leadStagger is what each master gets to show that it has its part of the store, before another one that does so is taken.
+// leadStagger is the head start of each master to show that it has its part of the store, before another such master is taken.
 const leadStagger = 2 * time.Second
 
 // chooseLead chooses the master that the others join: of several the first one that answers and has its part of the store. Where none has, it is the
@@ -39,7 +39,7 @@ func (d *deployment) firstWithData(ctx context.Context, masters []Node) Node {
 				return
 			}
 			if i > 0 {
-				select { // those before it first
+				select { // earlier ones first
 				case <-time.After(time.Duration(i) * leadStagger):
 				case <-asking.Done():
 					return

@@ -22,8 +22,8 @@ func (d *deployment) forgetDead(ctx context.Context, _ Node) error {
 	return nil
 }
 
-// lookAtLeaving finds out what the nodes that leave are still good for. One that does not answer is not waited for: it may be why another
-// node takes its place.
+// lookAtLeaving finds out whether the leaving nodes still work. A node that does not answer is not waited for: it may be the reason why another node takes
+// its place.
 func (d *deployment) lookAtLeaving(ctx context.Context) {
 	for _, node := range d.cluster.config.Nodes {
 		if !node.Leaving {

@@ -23,8 +23,8 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// A minion may be a machine that no cloud made: somebody has set it up with the content of a node image and lets Burano in over SSH. It joins like
-// any other, and when it leaves all is taken from it that made it a node: the machine itself stays.
+// A minion may be a machine that no cloud made: a person has set it up with the content of a node image and lets Burano in over SSH. It joins like any
+// other minion. When it leaves, Burano removes all that made it a node: the machine itself stays.
 
 // stepMachine is the name of the step that makes sure that such a machine can be a node.
 const stepMachine = "machine"
@@ -32,7 +32,7 @@ const stepMachine = "machine"
 const (
 	// LabelExternal is the label of Kubernetes nodes that are such machines.
 	LabelExternal = "burano.io/external"
-	// leavePath is where the script that takes the node from a machine lies on it, for somebody whose cluster is gone.
+	// leavePath is the script on a machine that removes the node, for a person whose cluster is gone.
 	leavePath = "/opt/burano/lib/leave"
 	// leaveLimit is how long that may take.
 	leaveLimit = 75 * time.Second
@@ -69,8 +69,8 @@ func OwnerOf(ctx context.Context, keys *access.Keys, cluster string) (string, er
 	return cluster + " " + xssh.FingerprintSHA256(own.PublicKey()), nil
 }
 
-// LookAtThisMachine finds out, as root, what keeps the machine that this program runs on from being a node of that owner's cluster with that address: each is
-// a sentence. It changes nothing. What the cluster's own network needs is looked at when it is deployed.
+// LookAtThisMachine finds out, as root, why the machine of this program cannot be a node of that owner's cluster with that address: each problem is a
+// sentence. It changes nothing. The needs of the cluster's own network are checked at the deployment.
 func LookAtThisMachine(ctx context.Context, owner string, address netip.Addr) (problems []string, err error) {
 	command := exec.CommandContext(ctx, "/bin/bash", "-c", machineScript)
 	command.Env = append(os.Environ(), "OWNER="+owner, "ADDRESS="+address.String(), "NETWORK=any", "LEAVE="+leavePath, "LOOK=yes")
@@ -90,8 +90,7 @@ func LookAtThisMachine(ctx context.Context, owner string, address netip.Addr) (p
 	return nil, nil
 }
 
-// takeMachine makes sure that a machine has what a node needs and is nobody else's, notes whose it is from now on, and leaves there what takes it
-// away again.
+// takeMachine makes sure that a machine has the parts of a node and no other owner. It records the owner, and writes the script that removes the node.
 func (d *deployment) takeMachine(ctx context.Context, node Node) error {
 	owner, err := OwnerOf(ctx, &d.cluster.connections.Keys, d.cluster.config.Name)
 	if err != nil {
@@ -117,7 +116,7 @@ func (d *deployment) takeMachine(ctx context.Context, node Node) error {
 	return client.Upload(ctx, []ssh.File{{Path: leavePath, Content: []byte(leaveScript), Mode: 0o755}})
 }
 
-// suits tells whether a kubelet of that version may serve this cluster's API server.
+// suits is true if a kubelet of that version may serve this cluster's API server.
 func (d *deployment) suits(ctx context.Context, kubelet string) error {
 	said, err := d.script(ctx, d.lead, "ask for the version of Kubernetes", kubernetesVersionScript, nil)
 	if err != nil {

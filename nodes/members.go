@@ -46,8 +46,8 @@ func (d *deployment) removeAllDeadMembers(ctx context.Context, client *clientv3.
 	return d.removeDeadMembers(ctx, client)
 }
 
-// removeDeadMembers removes the dead members of nodes that are not to vote any more. Those that live leave when no forwarder
-// points to them any more, see Remove.
+// removeDeadMembers removes the dead members of nodes that must not vote any more. Living members leave when no forwarder points to them any more, see
+// Remove.
 func (d *deployment) removeDeadMembers(ctx context.Context, client *clientv3.Client) error {
 	formerMembers, err := d.formerMembers(ctx, client)
 	if err != nil {
@@ -109,8 +109,8 @@ func (d *deployment) formerMembers(ctx context.Context, client *clientv3.Client)
 	}), nil
 }
 
-// etcdJoin starts a node's member, which was added as a learner, and makes it a voter. Its unit is not
-// waited for: after a snapshot a member says late that it is ready.
+// etcdJoin starts a node's member, which was added as a learner, and makes it a voter. It does not wait for the unit: after a snapshot a member reports
+// late that it is ready.
 func (d *deployment) etcdJoin(ctx context.Context, node Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
@@ -155,8 +155,7 @@ func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Nod
 	return err
 }
 
-// etcdRejoin takes in a master that has no data, because it lost them or stands in place of another one, by way of the members that have
-// them and whose nodes are reached.
+// etcdRejoin takes in a master without data: it lost them or replaces another one. This goes through members with data whose nodes are reached.
 func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) error {
 	others := 0
 	for _, other := range d.cluster.config.Nodes {
@@ -210,8 +209,7 @@ func (d *deployment) etcdVoters(ctx context.Context) error {
 	return d.saveRecord(ctx)
 }
 
-// retire removes those members of nodes that are not to vote any more: masters, or masters alone, do in their place, and no forwarder points to
-// them by now.
+// retire removes the members of nodes that must not vote any more: by now masters, or masters alone, vote in their place, and no forwarder points to them.
 func (d *deployment) retire(ctx context.Context, nodes []Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
@@ -250,7 +248,7 @@ func (d *deployment) leave(ctx context.Context, client *clientv3.Client, which f
 	return nil
 }
 
-// forwarder starts a node's forwarder with those who vote now: a member that could not join is no endpoint of clients.
+// forwarder starts a node's forwarder with the present voters: a member that could not join is no endpoint of clients.
 func (d *deployment) forwarder(ctx context.Context, node Node) error {
 	unit := etcd.Forwarder(d.voters)
 	d.mu.Lock()

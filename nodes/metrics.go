@@ -29,8 +29,8 @@ var endUnitScript string
 // metricsPatience is how long metrics-server may take until it answers.
 const metricsPatience = time.Minute
 
-// metrics has those masters run metrics-server whose image has it, and the API server ask them; or nobody any more. It waits until they answer, but not
-// until they know something, which takes until kubelets were asked twice. One that somebody else has made stays as it is.
+// metrics makes the masters whose image has metrics-server run it, and the API server ask them; or it ends both. It waits until they answer, but not until
+// they have values, which takes two rounds of the kubelets. A metrics API of another maker stays as it is.
 func (d *deployment) metrics(ctx context.Context, lead Node, serving []Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *deployment) beginMetrics(ctx context.Context, lead Node, config *rest.C
 	return d.apply(ctx, lead, config, d.design.kube().Metrics(serving))
 }
 
-// metricsServe waits until a master's metrics-server answers: kinds that nobody answers for disturb everybody who asks for all kinds.
+// metricsServe waits until a master's metrics-server answers: a kind that no server answers for disturbs every client that asks for all kinds.
 func (d *deployment) metricsServe(ctx context.Context, master Node) error {
 	client, err := d.cluster.connect(ctx, master)
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *deployment) metricsServe(ctx context.Context, master Node) error {
 	})
 }
 
-// endMetrics has the API server ask nobody for metrics any more, unless it asks others (config is nil then), and ends it on masters.
+// endMetrics removes the metrics API unless another maker's server answers it (config is nil then), and ends metrics-server on masters.
 func (d *deployment) endMetrics(ctx context.Context, config *rest.Config, masters []Node) error {
 	if config != nil {
 		for _, ref := range kube.MetricsObjects() {
@@ -129,7 +129,7 @@ func (d *deployment) endMetrics(ctx context.Context, config *rest.Config, master
 	return nil
 }
 
-// metricsAPI tells whether the API server asks somebody for metrics, and whether Burano has made it so.
+// metricsAPI returns whether the API server has a metrics API, and whether Burano has made it.
 func metricsAPI(ctx context.Context, config *rest.Config) (asked, ours bool, err error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

@@ -31,17 +31,18 @@ import (
 	"github.com/burano/burano/nodes/plan"
 )
 
-// TLS says what gateways do with TLS sessions of a host.
+// TLS is how gateways treat TLS sessions of a host.
 type TLS string
 
-// What they do: nothing, because the host is served by HTTP; open them, with a certificate; or pass them on as they come, by the name that the client says.
+// They have no sessions, because the host is served by HTTP; they open sessions, with a certificate; or they pass them on unopened, by the name that the
+// client sends.
 const (
 	NoTLS    TLS = ""
 	OpensTLS TLS = "terminate"
 	PassTLS  TLS = "passThrough"
 )
 
-// Publication is what gateways alone serve for somebody: a port, or what comes to a host.
+// Publication is a service that gateways alone serve for an owner: a port, or the requests to a host.
 type Publication struct {
 	Name     string          `json:"name"`            // of small letters, digits and hyphens; no other publication has it
 	Port     uint16          `json:"port"`            // of the gateways, passed on as it comes; 0 with a Host
@@ -49,24 +50,24 @@ type Publication struct {
 	Path     string          `json:"path,omitempty"`  // that requests to the host begin with
 	TLS      TLS             `json:"tls,omitempty"`   // of the host
 	Since    time.Time       `json:"since,omitzero"`  // when it was published first
-	Backends []route.Backend `json:"backends"`        // who answers, on their ports
+	Backends []route.Backend `json:"backends"`        // the servers, with their ports
 	Chain    []byte          `json:"chain,omitempty"` // certificates of the host in PEM, its own first; none: each gateway signs one itself
 	Key      []byte          `json:"key,omitempty"`   // in PEM
 }
 
-// publications are all of some gateways, by who published them.
+// publications are all services of some gateways, by their owners.
 type publications map[string]Publication
 
 const (
 	vaultPublished = "published"
 	// publishedNamespace stands where routes of a cluster have the namespace of their Service.
 	publishedNamespace = "burano"
-	// servePatience is how long a gateway may take until it serves what it was told of.
+	// servePatience is how long a gateway may take until it serves its new routes.
 	servePatience = 40 * time.Second
 )
 
-// Publish has gateways alone serve what somebody publishes in the place of what they did before (nil: nothing any more), and returns when each of them
-// serves it. What others publish stays: who asks for their port, or their path of a host, is refused.
+// Publish makes gateways alone serve an owner's publication in place of the former one (nil: none any more), and returns when each of them serves it.
+// Publications of other owners stay: a request for their port, or for their path of a host, is refused.
 func (c *Cluster) Publish(ctx context.Context, owner string, wanted *Publication) error {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()
@@ -109,7 +110,7 @@ func (c *Cluster) Publish(ctx context.Context, owner string, wanted *Publication
 	return err
 }
 
-// Published is what gateways alone, whose vault this is, serve for somebody; nil for nothing.
+// Published is the service that the gateways alone with this vault serve for an owner; nil for none.
 func Published(ctx context.Context, vault Vault, owner string) (*Publication, error) {
 	all, err := loadPublished(ctx, vault)
 	if one, there := all[owner]; there {
@@ -134,7 +135,7 @@ func loadPublished(ctx context.Context, vault Vault) (publications, error) {
 	return all, nil
 }
 
-// admits says what keeps gateways from serving a publication beside those of others.
+// admits returns the reason why gateways cannot serve a publication beside the ones of others.
 func (p publications) admits(owner string, wanted Publication) error {
 	if (wanted.Port == 0) != (wanted.Host != "") {
 		return errors.New("what gateways serve has a port or a host")
@@ -172,7 +173,7 @@ func (p publications) admits(owner string, wanted Publication) error {
 	return nil
 }
 
-// ports are those of the gateways that serve it.
+// ports are the gateways' ports that serve it.
 func (p Publication) ports() []uint16 {
 	switch {
 	case p.Port != 0:
@@ -185,13 +186,13 @@ func (p Publication) ports() []uint16 {
 	return []uint16{route.HTTPPort, route.HTTPSPort}
 }
 
-// pool is who answers.
+// pool is the set of its servers.
 func (p Publication) pool() route.Pool {
 	pool := route.Pool{Namespace: publishedNamespace, Service: p.Name, Port: "servers", Backends: p.Backends}
 	return pool
 }
 
-// path is where requests to a host go; those without TLS are sent to HTTPS where there is that.
+// path is the destination of requests to a host; requests without TLS are redirected to HTTPS where there is TLS.
 func (p Publication) path() route.Path {
 	return route.Path{Host: p.Host, Path: cmp.Or(p.Path, "/"), Pool: p.pool().Name(), Redirect: p.TLS == OpensTLS}
 }
@@ -227,7 +228,7 @@ func (p publications) tcp() (routes []route.Route) {
 	return routes
 }
 
-// http is what is served by hosts, by its keys in etcd.
+// http are the routes by hosts, by their keys in etcd.
 func (p publications) http() (map[string]string, error) {
 	var h route.HTTP
 	listeners := map[uint16]route.Listener{}
@@ -269,7 +270,7 @@ func (p publications) http() (map[string]string, error) {
 	return values, nil
 }
 
-// writeRoutes has the store of a gateway alone hold what is published, and nothing else, and returns up to which changes.
+// writeRoutes makes the store of a gateway alone hold exactly the published routes, and returns the last changes.
 func (c *Cluster) writeRoutes(ctx context.Context, node Node, published publications) (at route.Applied, err error) {
 	tcp := map[string]string{}
 	for _, one := range published.tcp() {
@@ -287,7 +288,7 @@ func (c *Cluster) writeRoutes(ctx context.Context, node Node, published publicat
 		return func(map[string]string) (map[string]string, error) { return values, nil }
 	}
 	return at, c.withStore(ctx, node, func(client *clientv3.Client) error {
-		// A port that TCP leaves to hosts, or the other way round, is never free in between: the gateway gives it to the route while both want it.
+		// A port that moves from TCP to hosts, or the other way round, is never free in between: the gateway gives it to the route while both want it.
 		if at.HTTP, err = etcd.Fold(ctx, client, route.HTTPPrefix, exactly(web)); err != nil {
 			return err
 		}
@@ -296,7 +297,7 @@ func (c *Cluster) writeRoutes(ctx context.Context, node Node, published publicat
 	})
 }
 
-// writeCertificates seals the certificates of what is published for a gateway alone, once that has said to what key.
+// writeCertificates seals the certificates of published services for a gateway alone, once the gateway has published its key.
 func (c *Cluster) writeCertificates(ctx context.Context, node Node, published publications) (revision int64, err error) {
 	contents := map[string][]byte{}
 	for _, one := range published {
@@ -339,7 +340,7 @@ func (c *Cluster) writeCertificates(ctx context.Context, node Node, published pu
 	})
 }
 
-// sealKeyOf waits until a gateway has said to what certificates for it are sealed.
+// sealKeyOf waits until a gateway has published the key under which certificates for it are sealed.
 func sealKeyOf(ctx context.Context, client *clientv3.Client, gateway string) (public [32]byte, err error) {
 	return public, wait.Every(pollEvery).For(servePatience).Until(ctx, func(ctx context.Context) error {
 		key := route.KeyOf(gateway)
@@ -362,7 +363,7 @@ const (
 	mostStatusDecoded = 64 << 20
 )
 
-// awaitServed waits until a gateway serves what is published, up to these changes.
+// awaitServed waits until a gateway serves the published services, up to these changes.
 func (c *Cluster) awaitServed(ctx context.Context, node Node, published publications, wanted route.Applied) error {
 	client, err := c.connect(ctx, node)
 	if err != nil {

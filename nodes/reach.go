@@ -14,8 +14,8 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// A cluster's nodes may stand in several networks, with routers between them. What is closed between two networks lets nothing through
-// without a word, so that it is looked at before a node joins, and not found out by the requests of users.
+// A cluster's nodes may stand in several networks, with routers between them. A closed port between two networks drops packets silently. So it is checked
+// before a node joins, and not found out by the requests of users.
 
 // Names of the steps for nodes in several networks.
 const (
@@ -32,7 +32,7 @@ var reachScript string
 //go:embed scripts/admit.sh
 var admitScript string
 
-// CutOffError says that a node which is to join does not reach the others, or they do not reach it.
+// CutOffError is the error when a joining node does not reach the others, or they do not reach it.
 type CutOffError struct {
 	Node    string
 	Machine bool // it is no server of the cloud
@@ -47,7 +47,7 @@ func (e *CutOffError) Error() string {
 		"Look at the routes and the firewalls between the networks, or name another network", e.Node, e.Err)
 }
 
-// Unwrap returns what was not reached.
+// Unwrap returns the error for the address that was not reached.
 func (e *CutOffError) Unwrap() error { return e.Err }
 
 // CutOffs are all of them in an error.
@@ -65,13 +65,13 @@ func CutOffs(err error) (all []*CutOffError) {
 	return all
 }
 
-// Reach makes sure that nodes which are to join a cluster reach its other nodes, and these them, where nodes stand in several networks. Nothing
-// of the cluster is changed by it. The error has CutOffErrors.
+// Reach makes sure that joining nodes reach the cluster's other nodes, and these them, where nodes stand in several networks. It changes nothing of the
+// cluster. The error has CutOffErrors.
 func (c *Cluster) Reach(ctx context.Context, joining ...string) error {
 	if len(c.config.Further) == 0 {
 		return nil
 	}
-	var others []Node // one that leaves, or is locked, may not answer, and nobody needs it
+	var others []Node // a node that leaves, or is locked, may not answer, and no other node needs it
 	for _, node := range c.config.Nodes {
 		if node.Address.IsValid() && !node.Leaving && !node.Settings.Locked && !slices.Contains(joining, node.Name) && !c.config.Server(ctx, node.Name).Down {
 			others = append(others, node)
@@ -139,8 +139,8 @@ func (c Config) networksOfNodes() []netip.Prefix {
 	return all
 }
 
-// admit lets what comes from the other networks into a gateway now: its daemon, which has just heard of them, does so when it has read
-// etcd, and what a pod answers from there before that would be dropped.
+// admit lets packets from the other networks into a gateway now. Its daemon, which has just got the networks, does so only when it has read etcd, and a
+// pod's answers from there before that would be dropped.
 func (d *deployment) admit(ctx context.Context, node Node) error {
 	lines := make([]string, len(d.cluster.config.Further))
 	for i, network := range d.cluster.config.Further {

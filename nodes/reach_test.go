@@ -20,7 +20,7 @@ func TestANodeThatDoesNotReachTheOthersIsCutOff(t *testing.T) {
 			return run(ctx)
 		}})
 	other := &c.config.Nodes[1]
-	other.Address = netip.MustParseAddr("127.0.0.254") // nobody listens there at port 22
+	other.Address = netip.MustParseAddr("127.0.0.254") // nothing listens there at port 22
 	c.config.Patience = time.Second
 
 	err := c.Reach(t.Context(), joining.Name)

@@ -18,8 +18,8 @@ import (
 //go:embed scripts/register-again.sh
 var registerAgainScript string
 
-// isRegistered reports whether a kubelet has registered a node. An object that others have made, as Burano does for a node's labels, lacks what only the
-// kubelet says.
+// isRegistered is true if a kubelet has registered a node. An object of another maker, such as Burano's for a node's labels, lacks the fields that only
+// the kubelet fills in.
 func isRegistered(object *unstructured.Unstructured) bool {
 	return object != nil && object.GetLabels()[corev1.LabelHostname] != ""
 }

@@ -27,29 +27,31 @@ const (
 
 // registryLogin are the passwords of a registry's users.
 type registryLogin struct {
-	Push string `json:"push"` // the password of who pushes
+	Push string `json:"push"` // the password of the user who pushes
 	Pull string `json:"pull"` // that of nodes
-	// Other says that they are of the other users of these two kinds.
+	// Other is true if they are for the other users of these two kinds.
 	Other bool `json:"other,omitempty"`
 }
 
-// registryRecord is what is known of a cluster's registry.
+// registryRecord has the known facts about a cluster's registry.
 type registryRecord struct {
 	registryLogin
 	Users []byte `json:"users"`           // all users as the registry reads them
-	First []byte `json:"first,omitempty"` // those with which it began, once they are others
-	// Others says that the registry's configuration names the other puller.
+	First []byte `json:"first,omitempty"` // the logins with which it began, once they are others
+	// Others is true if the registry's configuration names the other puller.
 	Others bool `json:"others,omitempty"`
-	// Next are passwords that take the place of the present ones, and are accepted beside them; Used, that nodes and who pushes have them. Nil for none.
+	// Next are passwords that replace the present ones, and are accepted beside them; nil for none. Used is true when nodes and the user who pushes have
+	// them.
 	Next *registryLogin `json:"next,omitempty"`
 	Used bool           `json:"used,omitempty"`
-	// Mirrors says that it mirrors Docker Hub where nobody says otherwise: former releases made registries that did not.
+	// Mirrors is true if it mirrors Docker Hub without a setting: former releases made registries that did not.
 	Mirrors bool `json:"mirrors,omitempty"`
-	// Ended says that it was taken away; what was pushed is there yet.
+	// Ended is true if it was removed; the pushed images are still there.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// chooseRegistry finds out what nodes are to know of the registry, and notes it before any of them does. The record is nil where the cluster never had one.
+// chooseRegistry finds the registry's settings for nodes, and records them before any node gets them. The record is nil where the cluster never had a
+// registry.
 func (d *deployment) chooseRegistry(ctx context.Context) error {
 	vault, wanted := d.cluster.config.Vault, d.cluster.config.Registry != nil
 	record := &registryRecord{}
@@ -81,7 +83,7 @@ func (d *deployment) chooseRegistry(ctx context.Context) error {
 	return d.saveRegistry(ctx, false)
 }
 
-// registryUpstream is what the registry is a mirror of, as kube.Registries has it; "" for nothing.
+// registryUpstream is the registry that the cluster's registry mirrors, in the form of kube.Registries; "" for none.
 func (d *deployment) registryUpstream() (upstream, below string) {
 	config := d.cluster.config
 	mirrors := d.registry.Mirrors
@@ -159,7 +161,7 @@ func (l registryLogin) lines() (users []byte, err error) {
 	return users, nil
 }
 
-// login is that of nodes and of who pushes.
+// login is the login of nodes and of the user who pushes.
 func (r *registryRecord) login() registryLogin {
 	if r.Next != nil && r.Used {
 		return *r.Next
@@ -172,8 +174,8 @@ func (r *registryRecord) logins() kube.RegistryLogins {
 	return kube.RegistryLogins{User: login.pusher(), Password: login.Push, Users: r.Users, First: r.First, Others: r.Others}
 }
 
-// serveRegistry has the cluster run its registry, and waits until it serves; or ends it. One that served before holds nothing up: the deployment may be what
-// its node is mended by.
+// serveRegistry makes the cluster run its registry, and waits until it serves; or ends it. A registry that served before delays nothing: the deployment
+// may repair its node.
 func (d *deployment) serveRegistry(ctx context.Context, lead Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {

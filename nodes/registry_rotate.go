@@ -24,8 +24,8 @@ const (
 	stepRefuseLogins = "refuse former passwords"
 )
 
-// RotateRegistry gives the cluster's registry other passwords: first it accepts both, then nodes and the Secret of who pushes have the new ones, and then it
-// accepts no others. Images can be pulled all the time. Called again before that is done it goes on.
+// RotateRegistry gives the cluster's registry other passwords. First it accepts both; then nodes and the Secret for pushing get the new ones; then it
+// accepts no others. Images can be pulled all the time. Called again before that is done, it continues.
 func (c *Cluster) RotateRegistry(ctx context.Context) error {
 	if c.config.Registry == nil {
 		return errors.New("the cluster has no registry: set enableRegistry to true, and deploy")

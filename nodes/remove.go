@@ -19,7 +19,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Names of the steps of a removal, stable like those of Deploy.
+// Names of the steps of a removal, stable like the steps of Deploy.
 const (
 	stepCordon       = "cordon"
 	stepDrain        = "drain"
@@ -46,13 +46,12 @@ var stopUnitsScript string
 //go:embed scripts/close-gateway.sh
 var closeGatewayScript string
 
-// Remove takes nodes out of the cluster; afterwards their servers may go. Their pods move to other nodes first, as disruption
-// budgets allow and at most for Config.DrainPatience; gateways end the connections that they carry. Then the others are deployed without
-// them, which moves votes of etcd away from them and points every forwarder elsewhere, and only then Kubernetes and the network
-// forget them.
+// Remove takes nodes out of the cluster; afterwards their servers may go. Their pods move to other nodes first, as disruption budgets allow and at most
+// for Config.DrainPatience; gateways end the connections that they carry. Then the others are deployed without them, which moves votes of etcd away from
+// them and points every forwarder elsewhere. Only then Kubernetes and the network forget them.
 //
-// When pods do not go, nothing was removed, and the nodes take pods again. After any other failure calling it again goes on, and
-// Deploy brings the nodes back.
+// When pods do not go, nothing was removed, and the nodes take pods again. After any other failure another call continues, and Deploy takes the nodes
+// back.
 func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	var leaving []Node
 	for _, name := range names {
@@ -95,8 +94,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	var after []string
 	for _, node := range leaving {
 		if node.Role == Master {
-			// By now every node knows where its successor is. Whoever is connected to this API server, which ends in an orderly way, connects
-			// to the other one.
+			// By now every node knows where its successor is. Clients of this API server, which ends in an orderly way, connect to the other one.
 			after = append(after, c.addStep(p, plan.Step{Name: stepHandOver}, node, farewellLimit*2, func(ctx context.Context, _ plan.Progress) error {
 				c.stopPolitely(ctx, node, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "burano-publish")
 				return nil
@@ -116,7 +114,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// run runs a plan, once it was told what it is.
+// run runs a plan, after it has passed the plan to the listener.
 func (c *Cluster) run(ctx context.Context, p *plan.Plan) ([]plan.Record, error) {
 	if c.config.Planned != nil {
 		steps, err := p.Steps()
@@ -128,8 +126,7 @@ func (c *Cluster) run(ctx context.Context, p *plan.Plan) ([]plan.Record, error) 
 	return p.Run(ctx)
 }
 
-// Vacate stops what a master runs, so that its server may go before another one takes its place. It is refused where without it the store
-// may be lost.
+// Vacate stops the units of a master, so that its server may go before another one takes its place. It is refused where the store may be lost without it.
 func (c *Cluster) Vacate(ctx context.Context, name string) error {
 	node, err := c.node(name)
 	if err != nil {
@@ -188,7 +185,7 @@ func (c *Cluster) addStep(p *plan.Plan, step plan.Step, node Node, limit time.Du
 
 // stay has nodes take pods again that could not be emptied, and returns why they could not.
 func (c *Cluster) stay(ctx context.Context, api *rest.Config, list []Node, err error) error {
-	// What is left of the time of a cancelled task is enough for a few calls.
+	// The remaining time of a cancelled task is enough for a few calls.
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellLimit)
 	defer cancel()
 	for _, node := range list {
@@ -209,7 +206,7 @@ func (p *PodsStay) Error() string {
 
 func (p *PodsStay) Unwrap() error { return p.Err }
 
-// evacuate leaves nothing on the nodes that anybody needs. No pod moves from one node that leaves to another.
+// evacuate moves everything needed away from the nodes. No pod moves from one leaving node to another.
 func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node) error {
 	volumes, err := HasStorage(ctx, c.config.Vault, kube.Cinder, kube.Manila)
 	if err != nil {
@@ -257,8 +254,8 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 	return err
 }
 
-// etcdLeave removes the members of nodes that are not to vote any more, one after the other: those that leave, and one that stays
-// when their number would be even. By now those that vote in their place do, and no forwarder points to them.
+// etcdLeave removes the members of nodes that must not vote any more, one after the other: members of leaving nodes, and one that stays when the number
+// would be even. By now their successors vote, and no forwarder points to them.
 func (c *Cluster) etcdLeave(ctx context.Context, staying *Cluster) error {
 	d, err := staying.newDeployment(ctx)
 	if err != nil {
@@ -284,7 +281,7 @@ func (c *Cluster) polite(ctx context.Context, node Node, what string, script ssh
 	}
 }
 
-// forgetNetwork deletes what the network knows of a node. Of one with a Node object, that has it.
+// forgetNetwork deletes the network's data about a node. If the node has a Node object, the object has the data.
 func (c *Cluster) forgetNetwork(ctx context.Context, api *rest.Config, node Node) error {
 	if c.config.registers() {
 		return kube.Disconnect(ctx, api, node.Name)
@@ -294,14 +291,14 @@ func (c *Cluster) forgetNetwork(ctx context.Context, api *rest.Config, node Node
 	return err
 }
 
-// stopPolitely stops units of a node that leaves, those of them that it has.
+// stopPolitely stops units of a leaving node, if it has them.
 func (c *Cluster) stopPolitely(ctx context.Context, node Node, units ...string) {
 	what := "stop " + strings.Join(units, " ")
 	c.polite(ctx, node, what, ssh.Script{Name: what, Body: stopUnitsScript, Env: map[string]string{"UNITS": strings.Join(units, "\n")}})
 }
 
-// forget deletes what Kubernetes and the network know of a node. Its kubelet and the network's daemon are stopped before, because
-// they would register the node again. Should another server get the node's name, it may begin with the host key of its user-data.
+// forget deletes the data of Kubernetes and the network about a node. Its kubelet and the network's daemon are stopped before, because they would register
+// the node again. If another server gets the node's name, it may begin with the host key of its user-data.
 func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error {
 	units := slices.Clone(c.driver.Units().Daemons)
 	if node.Role == Minion {

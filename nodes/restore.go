@@ -22,7 +22,7 @@ import (
 	"github.com/burano/burano/nodes/plan"
 )
 
-// Names of the steps of a restore, stable like those of Deploy.
+// Names of the steps of a restore, stable like the steps of Deploy.
 const (
 	stepHalt     = "halt"
 	stepRestore  = "restore snapshot"
@@ -42,19 +42,19 @@ var etcdExportScript string
 // snapshotFile is where a snapshot lies on a node while it is needed there.
 const snapshotFile = "/var/lib/etcd/snapshot"
 
-// Restoration says with what a cluster is to begin again.
+// Restoration is the snapshot with which a cluster must begin again.
 type Restoration struct {
 	// Run names this restore: with the same name it goes on where it was, also in another process.
 	Run      string
 	Snapshot string // its name, for messages
-	Keys     []byte // those of the snapshot (Cluster.Keys)
+	Keys     []byte // the keys of the snapshot (Cluster.Keys)
 	// Open begins to read the snapshot, and may be called again.
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Restore has the cluster be as it was when a snapshot was taken, whatever is left of it: what Kubernetes was told since is lost. The
-// master begins a new etcd with the snapshot, and the others join it as they join a new cluster. Its authorities stay; it
-// reads what was sealed and signed under the keys of the snapshot.
+// Restore returns the cluster to the state of a snapshot, whatever is left of it: changes in Kubernetes since then are lost. The master begins a new etcd
+// with the snapshot, and the others join it as they join a new cluster. Its authorities stay; it reads data that were sealed and signed under the keys of
+// the snapshot.
 func (c *Cluster) Restore(ctx context.Context, from Restoration) error {
 	if c.config.Binary == "" {
 		return errors.New("a snapshot cannot be restored without the burano program for the master")
@@ -87,8 +87,8 @@ func (c *Cluster) Restoring(ctx context.Context) (string, error) {
 	return record.Restoring.Snapshot, nil
 }
 
-// placeSnapshot ends what works with the store on all nodes that are reached, and puts the snapshot in place on the master. Done once, it is
-// not done again: what was written since stays.
+// placeSnapshot ends all programs that use the store on reachable nodes, and puts the snapshot in place on the master. It happens only once: later writes
+// stay.
 func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error {
 	c, master := d.cluster, d.lead
 	placed := false
@@ -141,7 +141,7 @@ func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error 
 	})
 	records, err := p.Run(ctx)
 	if slices.ContainsFunc(records, func(record plan.Record) bool { return record.ID() == placing && record.Outcome == plan.Done }) && ctx.Err() == nil {
-		return nil // what is wrong with the others, their steps tell
+		return nil // the others' steps report their problems
 	}
 	return failures(records, err)
 }
@@ -151,7 +151,7 @@ func (d *deployment) isRestored(ctx context.Context, node Node, run string) (boo
 	return etcd.RestoredBy(out, run), err
 }
 
-// halt ends the node's member, and what must begin anew with another store.
+// halt ends the node's member, and the programs that must restart with another store.
 func (d *deployment) halt(ctx context.Context, node Node) error {
 	units := []string{"etcd"}
 	// A kubelet registers its node when it starts, and not again when the store knows nothing of it.
@@ -187,7 +187,7 @@ func (d *deployment) restore(ctx context.Context, node Node, from Restoration) (
 	return d.upload(ctx, node, etcd.Restored(etcdNode(node), from.Run)) // without it the member does not start
 }
 
-// forgetOthers deletes what the snapshot knows of nodes that the cluster has not. Kubernetes knows those with a kubelet, and the network all.
+// forgetOthers deletes the snapshot's data about nodes that the cluster does not have. Kubernetes has the ones with a kubelet, and the network has all.
 func (d *deployment) forgetOthers(ctx context.Context) error {
 	c := d.cluster
 	api, err := c.bootstrap(ctx)
@@ -266,7 +266,7 @@ func orphaned(registry network.Registry, kept []*mvccpb.KeyValue, nodes []Node) 
 	return list
 }
 
-// ErrMajority says that a cluster's etcd has its majority, so that there is nothing to recover.
+// ErrMajority is the error when a cluster's etcd has its majority, so that there is nothing to recover.
 var ErrMajority = errors.New("a majority of the etcd members answers")
 
 // Left is the best of the etcd members that are left.
@@ -275,8 +275,8 @@ type Left struct {
 	Write func(ctx context.Context, to io.Writer) error // of a snapshot of it; may be called again
 }
 
-// BestLeft finds, of the nodes that are reached, the one whose etcd member was ahead when the majority was lost, and stops that member. ErrMajority
-// where none was lost.
+// BestLeft finds, of the reachable nodes, the one whose etcd member was ahead when the majority was lost, and stops that member. The error is ErrMajority
+// if the majority was not lost.
 func (c *Cluster) BestLeft(ctx context.Context) (Left, error) {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()

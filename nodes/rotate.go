@@ -19,7 +19,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Names of the steps of a rotation, stable like those of Deploy.
+// Names of the steps of a rotation, stable like the steps of Deploy.
 const (
 	stepBeginRotation  = "begin rotation"
 	stepOfferRoot      = "offer root certificates"
@@ -34,25 +34,25 @@ const (
 const (
 	// DefaultTokenGrace is how long programs may go on with the token that they read last: Kubernetes' own libraries read it again each minute.
 	DefaultTokenGrace = 75 * time.Second
-	// rotationLimit ends what has to do with all objects of a kind, of which there may be many.
+	// rotationLimit ends steps that change all objects of a kind, of which there may be many.
 	rotationLimit = 30 * time.Minute
 )
 
 //go:embed scripts/renew-tokens.sh
 var renewTokensScript string
 
-// Rotation says what of a cluster's trust something else takes the place of.
+// Rotation names the parts of a cluster's trust to replace.
 type Rotation struct {
 	// Run names this rotation: with the same name it goes on where it was, also in another process, and is not done twice.
 	Run   string
 	Parts []pki.Part
-	// KeepPods leaves pods alone that know the authority of Kubernetes from when they began: somebody else restarts those that ask the API.
+	// KeepPods leaves pods alone that know a former authority of Kubernetes: the user restarts the pods that ask the API.
 	KeepPods bool
 }
 
-// Rotate exchanges parts of the cluster's trust while everything goes on. At each stage the cluster is deployed, one node after another where that
-// matters: first everybody accepts the new ones, too, then everybody uses them, then nobody accepts the former ones any more. In between what
-// Kubernetes has kept of the former ones is renewed. A rotation that is under way is ended first; it is this one when it is of these parts.
+// Rotate exchanges parts of the cluster's trust without a pause. At each stage the cluster is deployed, one node after another where that matters. First
+// all nodes accept the new parts, too; then all use them; then none accepts the former ones any more. In between, data that Kubernetes has kept under the
+// former parts are renewed. A rotation that is under way is ended first; if it is of these parts, it is this one.
 func (c *Cluster) Rotate(ctx context.Context, order Rotation) error {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
@@ -78,7 +78,7 @@ func (c *Cluster) Rotate(ctx context.Context, order Rotation) error {
 	}
 }
 
-// Rotation is the one that has begun and not ended; nil for none. Nodes are not asked.
+// Rotation is the rotation that has begun and not ended; nil for none. Nodes are not asked.
 func (c *Cluster) Rotation(ctx context.Context) (*pki.Rotation, error) {
 	known, err := c.authorities(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Cluster) Rotation(ctx context.Context) (*pki.Rotation, error) {
 	return known.Rotation, nil
 }
 
-// within says whether a rotation is of all these parts.
+// within is true if a rotation is of all these parts.
 func (o Rotation) within(r *pki.Rotation) bool {
 	return !slices.ContainsFunc(o.Parts, func(part pki.Part) bool { return !r.Of(part) })
 }
@@ -117,7 +117,7 @@ func (c *Cluster) beginRotation(ctx context.Context, order Rotation) error {
 		if others || masters {
 			return nil
 		}
-		// Only the API server works with the keys, and there is one: nobody has to accept what it does not use yet.
+		// Only the API server works with the keys, and there is one: no other server has to accept them before.
 		return pki.AdvanceRotation(ctx, c.config.Vault, pki.AcceptBoth)
 	})
 }
@@ -220,8 +220,8 @@ func some(list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
 }
 
-// rewriteSecrets has all Secrets sealed under the key that is used now, and looks at what etcd has of them: what was sealed under another key
-// would be lost with it.
+// rewriteSecrets makes the API server seal all Secrets under the present key, and checks them in etcd: a Secret under another key would be lost with that
+// key.
 func (c *Cluster) rewriteSecrets(ctx context.Context, known *pki.Cluster) error {
 	api, err := c.bootstrap(ctx)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestAGatewayLivesAsLongAsHAProxyAndTheDaemonAnswer(t *testing.T) {
 	folder := t.TempDir()
 	socket := filepath.Join(folder, "admin.sock")
 	require.False(t, lives("haproxy", socket), "there is none")
-	program := filepath.Join(folder, "socat") // socat's part: it asks, and says what was answered
+	program := filepath.Join(folder, "socat") // in place of socat: it asks, and prints the answer
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/bash\nread -r asked; [[ $asked = 'show version' ]] && cat \"$SAID\"\n"), 0o755))
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	t.Setenv("SAID", filepath.Join(folder, "said"))
@@ -169,7 +169,7 @@ func TestImagesAreImportedWhenContainerdHasThemNot(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, files.Close())
 	require.NoError(t, archive.Close())
-	// ctr keeps its list of images in a file, and notes what is pinned.
+	// ctr keeps its list of images in a file, and records pinned images.
 	ctr := `case "$4" in
 ls) cat "$LIST" ;;
 import) printf 'registry.local/pause:1\nregistry.local/other:1\n' >"$LIST" ;;
@@ -189,7 +189,7 @@ esac`
 	require.Equal(t, "imported pause\n", run(), "somebody has removed one")
 }
 
-// docker keeps its images and containers in files, one a line, and notes what it was told.
+// docker keeps its images and containers in files, one a line, and records its calls.
 const aDocker = `echo "$*" >>"$CALLS"
 case "$1" in
 image) cat "$LIST" ;;

@@ -59,7 +59,7 @@ func (d *deployment) applySettings(ctx context.Context, node Node) error {
 	return kube.ApplySettings(ctx, config, node.Name, node.Settings)
 }
 
-// ApplySettings has the Kubernetes node be as its settings say; opened has it take pods again, whoever has cordoned it.
+// ApplySettings applies the node's settings in Kubernetes; opened makes it take pods again, whoever has cordoned it.
 func (c *Cluster) ApplySettings(ctx context.Context, name string, opened bool) error {
 	node, err := c.node(name)
 	if err != nil {
@@ -79,8 +79,8 @@ func (c *Cluster) ApplySettings(ctx context.Context, name string, opened bool) e
 	})
 }
 
-// Empty leaves nothing on a node that anybody needs, as Remove does, but the node stays: it takes no pods until ApplySettings or Deploy. When
-// pods do not go in time the error is a *PodsStay, and unless forced the node takes pods again.
+// Empty moves everything needed away from a node, as Remove does, but the node stays: it takes no pods until ApplySettings or Deploy. When pods do not go
+// in time the error is a *PodsStay, and unless forced the node takes pods again.
 func (c *Cluster) Empty(ctx context.Context, name string, forced bool) error {
 	node, err := c.node(name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Cluster) Empty(ctx context.Context, name string, forced bool) error {
 	return nil
 }
 
-// Missed says what is lost while a node is away: "" where nothing is but the node.
+// Missed describes the further loss while a node is away: "" if only the node is missed.
 func (c *Cluster) Missed(ctx context.Context, name string) (string, error) {
 	node, err := c.node(name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Cluster) Missed(ctx context.Context, name string) (string, error) {
 	return fmt.Sprintf("without it only %d of %d members of etcd are left that answer, which is no majority, so that nothing can be written meanwhile", answering, voters), nil
 }
 
-// Boot tells one run of a node's system from the next: of a machine by the kernel's word for it, of a container by when it began.
+// Boot identifies one run of a node's system: on a machine by the kernel's boot id, in a container by its start.
 func (c *Cluster) Boot(ctx context.Context, name string) (string, error) {
 	out, err := c.script(ctx, name, ssh.Script{Name: "tell the run", Body: "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat"})
 	return strings.Join(strings.Fields(out), " "), err

@@ -45,7 +45,7 @@ func (c *Cluster) Snapshot(ctx context.Context, to io.Writer) error {
 		}
 		failures = append(failures, fmt.Errorf("on %s: %w", node.Name, err))
 		if written {
-			break // what was written is of no use, and cannot be taken back
+			break // the written part is useless, and cannot be undone
 		}
 	}
 	return fmt.Errorf("take a snapshot of cluster %s: %w", c.config.Name, errors.Join(failures...))
@@ -79,14 +79,15 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// Where the keys of a snapshot say what the cluster's pods and Services have their addresses from, that packets between its pods are not wrapped, and that Calico's store is Kubernetes.
+// Fields in the keys of a snapshot: the ranges of the addresses of pods and Services, that packets between pods have no encapsulation, and that Calico's
+// store is Kubernetes.
 const (
 	addressingKey = "addressing"
 	unwrappedKey  = "unwrapped"
 	datastoreKey  = "datastore"
 )
 
-// Keys are those without which a snapshot of the cluster cannot be used, and what the addresses in it are from; they go with it, sealed.
+// Keys are the keys without which a snapshot of the cluster is useless, and the ranges of its addresses; they go with it, sealed.
 func (c *Cluster) Keys(ctx context.Context) ([]byte, error) {
 	keys, err := pki.Keys(ctx, c.config.Vault)
 	if err != nil {
@@ -110,7 +111,7 @@ func (c *Cluster) Keys(ctx context.Context) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// DatastoreIn says where the network of pods keeps what it knows in the cluster of a snapshot, by its keys.
+// DatastoreIn is where the pod network keeps its data in the cluster of a snapshot, by its keys.
 func DatastoreIn(keys []byte) (network.Datastore, error) {
 	said := struct{ Datastore network.Datastore }{network.InEtcd}
 	if err := json.Unmarshal(keys, &said); err != nil {
@@ -119,7 +120,7 @@ func DatastoreIn(keys []byte) (network.Datastore, error) {
 	return said.Datastore, nil
 }
 
-// UnwrappedIn says whether a snapshot is of a cluster whose pods' packets are not wrapped, by its keys.
+// UnwrappedIn is true if pods' packets have no encapsulation in the cluster of a snapshot, by its keys.
 func UnwrappedIn(keys []byte) (bool, error) {
 	var said struct{ Unwrapped bool }
 	if err := json.Unmarshal(keys, &said); err != nil {
@@ -128,7 +129,7 @@ func UnwrappedIn(keys []byte) (bool, error) {
 	return said.Unwrapped, nil
 }
 
-// AddressingOf is what the addresses in a snapshot are from, by its keys. Snapshots that do not say it are of clusters that had no choice.
+// AddressingOf are the ranges of the addresses in a snapshot, by its keys. Snapshots without them are of clusters from before the setting existed.
 func AddressingOf(keys []byte) (network.Addressing, error) {
 	said := struct {
 		Addressing network.Addressing `json:"addressing"`

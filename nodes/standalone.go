@@ -55,11 +55,11 @@ type Standalone struct {
 	// Runtime runs the containers of a server that begins; one that has begun keeps its own. Containerd when empty.
 	Runtime    kube.Runtime
 	Registries kube.Registries
-	// Vault keeps which images were brought.
+	// Vault keeps the list of copied images.
 	Vault Vault
 	// Image is Config.Image.
 	Image func(ctx context.Context, image ContainerImage) (path string, err error)
-	// Report tells what was done.
+	// Report gets each finished change.
 	Report func(ctx context.Context, text string)
 }
 
@@ -77,7 +77,7 @@ func (v StandaloneVolume) Path() string { return standaloneVolumes + v.Folder }
 // ErrNoRuntime is the error of a server whose image cannot run containers.
 var ErrNoRuntime = errors.New("its image has no container runtime and no kubelet: make the server from an image that Burano has built (burano image build)")
 
-// SetUp has the server run containers: its container runtime and its kubelet run with what is wanted. Those that run so are left alone.
+// SetUp makes the server run containers: its container runtime and its kubelet run with the wanted settings. Units that already do are left alone.
 func (s Standalone) SetUp(ctx context.Context) error {
 	var paths []string
 	for _, runtime := range []kube.Runtime{kube.Containerd, kube.Docker} {
@@ -148,7 +148,7 @@ func filesOf(units []systemd.Unit) (files []ssh.File) {
 	return files
 }
 
-// HaveImages brings images to the server, in place of those that were brought before.
+// HaveImages copies images to the server, in place of the former ones.
 func (s Standalone) HaveImages(ctx context.Context, images []ContainerImage) error {
 	all, err := noteImages(ctx, s.Vault, standaloneHolder, images)
 	if err != nil || all == nil {
@@ -163,12 +163,12 @@ func (s Standalone) HaveImages(ctx context.Context, images []ContainerImage) err
 	}, func(ctx context.Context, text string) { s.Report(ctx, text) })
 }
 
-// StandaloneImages are the images that were brought to the server whose vault this is.
+// StandaloneImages are the copied images of the server with this vault.
 func StandaloneImages(ctx context.Context, vault Vault) ([]ContainerImage, error) {
 	return ImagesFor(ctx, vault, standaloneHolder)
 }
 
-// Run has the kubelet run these pods and no others. Those whose descriptions are the same are left alone. Their volumes are made where they are not there.
+// Run makes the kubelet run these pods and no others. Pods with the same description are left alone. Missing volumes are made.
 func (s Standalone) Run(ctx context.Context, pods []*corev1.Pod, volumes []StandaloneVolume) error {
 	var files []ssh.File
 	var names, paths, folders []string
@@ -206,22 +206,22 @@ func (s Standalone) Clear(ctx context.Context) error {
 	return err
 }
 
-// EndContainers ends containers by their ids in what runs them, as Cluster.EndContainers does.
+// EndContainers ends containers by their ids in the container runtime, as Cluster.EndContainers does.
 func (s Standalone) EndContainers(ctx context.Context, ids []string) error {
 	_, err := s.Client.Run(ctx, ssh.Script{Name: "end containers", Body: runtimeScript + endContainersScript, Env: map[string]string{"IDS": strings.Join(ids, "\n")}})
 	return err
 }
 
-// Again has the kubelet try at once what it has put off after failures. Containers that run go on.
+// Again makes the kubelet repeat at once the work that it has put off after failures. Running containers go on.
 func (s Standalone) Again(ctx context.Context) error {
 	_, err := s.Client.Run(ctx, ssh.Script{Name: "try containers again", Body: standaloneAgainScript})
 	return err
 }
 
-// Pods are what the kubelet knows of the pods that are described.
+// Pods are the kubelet's data about the described pods.
 func (s Standalone) Pods(ctx context.Context) ([]corev1.Pod, error) { return s.list(ctx, "pods") }
 
-// Running are the pods that have containers which run, also those that are not described any more and have not ended. Nothing is known of them but names and UIDs.
+// Running are the pods with running containers, also pods without a description that have not ended. They have only names and UIDs.
 func (s Standalone) Running(ctx context.Context) ([]corev1.Pod, error) {
 	return s.list(ctx, "runningpods/")
 }

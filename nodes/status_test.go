@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a cluster that answers says of itself is in test/e2e.
+// The status of a cluster that answers is tested in test/e2e.
 func TestAClusterThatDoesNotAnswerIsDescribedNevertheless(t *testing.T) {
 	nodes := nodesOf(1, 1, 1)
 	for i := range nodes {
-		nodes[i].Address, nodes[i].Access = netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), netip.Addr{} // RFC 5737: nobody's
+		nodes[i].Address, nodes[i].Access = netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), netip.Addr{} // RFC 5737: no server's addresses
 	}
 	c, err := NewCluster(Config{Name: "c", Nodes: nodes, Vault: newVault(), Patience: 50 * time.Millisecond})
 	require.NoError(t, err)

@@ -22,11 +22,11 @@ import (
 
 const vaultStorage = "storage" // storageRecord as JSON
 
-// storageRecord is what is known of a cluster's volumes.
+// storageRecord has the known facts about a cluster's volumes.
 type storageRecord struct {
-	// Backends are those that the cluster has, or has had and may have volumes of.
+	// Backends are the back-ends that the cluster has, or has had and may have volumes of.
 	Backends []kube.Storage `json:"backends"`
-	// Newer says that classes ask, or have asked, for what nodes of older images do not have.
+	// Newer is true if classes need, or have needed, parts that nodes of older images do not have.
 	Newer bool `json:"newer,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (c *Cluster) saveStorage(ctx context.Context, record storageRecord) error {
 	return nil
 }
 
-// backends are those that classes ask for.
+// backends are the back-ends of the classes.
 func (c Config) backends() (list []kube.Storage) {
 	for _, backend := range kube.Storages() {
 		if slices.ContainsFunc(c.StorageClasses, func(class kube.StorageClass) bool { return class.Backend == backend }) {
@@ -62,7 +62,7 @@ func (c Config) backends() (list []kube.Storage) {
 	return list
 }
 
-// newerStorage tells whether a class asks for what nodes of older images do not have.
+// newerStorage is true if a class needs parts that nodes of older images do not have.
 func (c Config) newerStorage() bool {
 	return slices.ContainsFunc(c.StorageClasses, kube.StorageClass.Newer)
 }
@@ -139,7 +139,7 @@ func (d design) storageUnits(l layout, node Node, pairs map[string]pki.Pair) err
 	return nil
 }
 
-// zoneLabel is a node's zone as its label; "" for what cannot be one.
+// zoneLabel is a node's zone as its label; "" for a zone that cannot be a label.
 func zoneLabel(node Node) string {
 	if len(validation.IsValidLabelValue(node.Zone)) > 0 {
 		return ""
@@ -175,7 +175,7 @@ func (d *deployment) storageNode(ctx context.Context, node Node) error {
 	return d.start(ctx, node, false, kube.StorageNodeUnit)
 }
 
-// storage has masters serve volumes, and the cluster have its classes. What no class asks for any more ends when its last volume is gone.
+// storage makes masters serve volumes, and applies the cluster's classes. A back-end without a class ends when its last volume is gone.
 func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {
@@ -270,8 +270,8 @@ func (d *deployment) storageClasses(ctx context.Context, lead Node, config *rest
 	return nil
 }
 
-// endStorage has only these back-ends be known. The next deployment has nodes serve them alone; where there are none, programs end now. What was being made
-// when the classes went is looked for after that: then everything is as before, and the next deployment starts it all.
+// endStorage reduces the record to these back-ends. The next deployment makes nodes serve them alone; where there are none, programs end now. After that
+// it looks for volumes that were being made when the classes went. If there is one, the record does not change, and the next deployment starts it all.
 func (d *deployment) endStorage(ctx context.Context, config *rest.Config, left []kube.Storage) error {
 	if len(left) == 0 {
 		for _, node := range d.present() {
@@ -303,10 +303,10 @@ func (d *deployment) endStorage(ctx context.Context, config *rest.Config, left [
 	return d.cluster.saveStorage(ctx, storageRecord{Backends: left})
 }
 
-// optional tells whether a unit may end while a cluster is deployed.
+// optional is true if a unit may end while a cluster is deployed.
 func (d *deployment) optional(unit string) bool {
 	switch unit {
-	case kube.MetricsUnit: // it runs only where nobody else's does
+	case kube.MetricsUnit: // it runs only where there is no other metrics server
 		return true
 	case kube.StorageUnit, kube.StorageNodeUnit:
 		return len(d.cluster.config.backends()) == 0
@@ -338,7 +338,7 @@ func named(volumes []kube.Volume) (names []string) {
 	return names
 }
 
-// VolumesLost is the error of nodes that are not removed, because claims would lose what is in their volumes.
+// VolumesLost is the error of nodes that are not removed, because claims would lose the data in their volumes.
 type VolumesLost struct{ Volumes []kube.Volume }
 
 func (v *VolumesLost) Error() string {
@@ -361,7 +361,7 @@ func describeVolumes(volumes []kube.Volume) string {
 	return strings.Join(parts, "; ")
 }
 
-// VolumesLost are the volumes that would be lost with nodes. What a server had that the cloud does not know any more is lost already.
+// VolumesLost are the volumes that would be lost with nodes. Volumes of a server that the cloud does not know any more are lost already.
 func (c *Cluster) VolumesLost(ctx context.Context, names ...string) ([]kube.Volume, error) {
 	record, err := loadStorage(ctx, c.config.Vault)
 	if err != nil || !slices.Contains(record.Backends, kube.Local) {
@@ -385,7 +385,7 @@ func (c *Cluster) VolumesLost(ctx context.Context, names ...string) ([]kube.Volu
 	return slices.DeleteFunc(volumes, func(volume kube.Volume) bool { return !slices.Contains(there, volume.Node) }), err
 }
 
-// keepVolumes refuses to remove nodes with which volumes would be lost, unless that was said.
+// keepVolumes refuses to remove nodes with which volumes would be lost, unless the user allowed it.
 func (c *Cluster) keepVolumes(ctx context.Context, leaving []string) error {
 	volumes, err := c.VolumesLost(ctx, leaving...)
 	if err != nil || len(volumes) == 0 {
@@ -398,8 +398,8 @@ func (c *Cluster) keepVolumes(ctx context.Context, leaving []string) error {
 	return nil
 }
 
-// WithoutStorage are the masters and minions that answer and cannot serve the volumes of back-ends or kinds that the cluster has not had yet, because the image that
-// they were made from has nothing that does.
+// WithoutStorage are the masters and minions that answer and cannot serve the volumes of back-ends or kinds that are new to the cluster, because their
+// image lacks the programs.
 func (c *Cluster) WithoutStorage(ctx context.Context) (lacking []string, err error) {
 	record, err := loadStorage(ctx, c.config.Vault)
 	if err != nil {

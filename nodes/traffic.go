@@ -8,8 +8,7 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 )
 
-// GatewayTraffic asks the HAProxy of a gateway what it counts, over the connection to the node, which is made at first use and kept. It
-// changes nothing.
+// GatewayTraffic reads the counters of a gateway's HAProxy, over the connection to the node, which is made at first use and kept. It changes nothing.
 func (c *Cluster) GatewayTraffic(ctx context.Context, node Node) ([]traffic.Listener, error) {
 	client, err := c.connect(ctx, node)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestAGatewaysCountersAreReadThroughSSH(t *testing.T) {
 	_, err = askHAProxy(t.Context(), client.DialContext, filepath.Join(process.Directory, "nothing.sock"))
 	require.ErrorContains(t, err, "HAProxy does not answer")
 
-	// One that takes the connection and says nothing.
+	// It takes the connection and stays silent.
 	silent := filepath.Join(process.Directory, "silent.sock")
 	listener, err := net.Listen("unix", silent)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 //go:embed scripts/kubernetes-version.sh
 var kubernetesVersionScript string
 
-// Versions says which Kubernetes is on each node, such as v1.36.3, as its programs say; nodes that do not answer are missing.
+// Versions are the versions of Kubernetes on each node, such as v1.36.3, from its programs; nodes that do not answer are missing.
 func (c *Cluster) Versions(ctx context.Context) map[string]string {
 	found := map[string]string{}
 	var mutex sync.Mutex
@@ -36,15 +36,15 @@ func (c *Cluster) Versions(ctx context.Context) map[string]string {
 	return found
 }
 
-// Obstacle is something in a cluster that stands in the way of an upgrade.
+// Obstacle is a problem in a cluster that prevents an upgrade.
 type Obstacle struct {
-	Text string // for a person, with what to do
-	// Grave says that the cluster might be lost; what is not may also end well, or can be accepted by who knows of it.
+	Text string // for a person, with the remedy
+	// Grave is true if the cluster might be lost. Other obstacles may also end well, or can be accepted by a user who knows of them.
 	Grave bool
 }
 
-// Obstacles looks for what would stop an upgrade to a minor version of Kubernetes (1.<minor>): nodes and members of etcd that do not do
-// their work, disruption budgets that let no pod go, requests for APIs that it does not have any more, and a rotation that has not ended.
+// Obstacles looks for problems that would stop an upgrade to a minor version of Kubernetes (1.<minor>): nodes and members of etcd that do not work,
+// disruption budgets that let no pod go, requests for APIs that it does not have any more, and a rotation that has not ended.
 func (c *Cluster) Obstacles(ctx context.Context, minor int) (list []Obstacle, err error) {
 	grave := func(format string, args ...any) { list = append(list, Obstacle{fmt.Sprintf(format, args...), true}) }
 	status := c.Status(ctx, nil)

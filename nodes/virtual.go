@@ -38,7 +38,7 @@ const (
 	virtualUnit   = "virtual-address"
 	virtualConfig = "/etc/burano/virtual-address.conf"
 	virtualCheck  = "/etc/burano/gateway-lives"
-	// virtualPatience is how long it may take until somebody has the address. Gateways that begin agree within two seconds.
+	// virtualPatience is how long it may take until a gateway has the address. Gateways that begin agree within two seconds.
 	virtualPatience = 30 * time.Second
 )
 
@@ -48,7 +48,7 @@ var gatewayLivesScript string
 //go:embed scripts/end-virtual-address.sh
 var endVirtualScript string
 
-// gateways are those that stay.
+// gateways are the gateways that stay.
 func (c Config) gateways() (list []Node) {
 	for _, node := range c.staying() {
 		if node.Role == Gateway {
@@ -61,10 +61,10 @@ func (c Config) gateways() (list []Node) {
 // virtualAddress is the unit by which a gateway shares the address with the others. Another list of gateways is a reload, which moves nothing.
 //
 //   - all priorities are equal, so that the address stays where it is when a gateway comes (back);
-//   - an advertisement each 0.3 s: a gateway that dies without a word is missed after 1.1 s; one that stops says so;
-//   - a gateway whose HAProxy does not answer for a second leaves the address; one whose daemon is away for 6 s, so that it serves what it knew,
-//     leaves it to another one whose daemon is there;
-//   - with unicast no packet of VRRP goes to anybody else in the network. A gateway without others has the address itself as its peer, because none
+//   - an advertisement each 0.3 s: a gateway that dies suddenly is missed after 1.1 s; one that stops announces it;
+//   - a gateway whose HAProxy does not answer for a second leaves the address. So does one whose daemon is away for 6 s, so that its routes are old, if
+//     another gateway has its daemon;
+//   - with unicast no packet of VRRP goes to other servers in the network. A gateway without others has the address itself as its peer, because none
 //     would mean multicast.
 func (d design) virtualAddress(node Node) systemd.Unit {
 	var peers []string
@@ -135,8 +135,8 @@ vrrp_instance gateways {
 	}
 }
 
-// planVirtualAddress has the gateways share the address, or not any more. Those that share it already know all others before any other one
-// begins, which would take itself for the only one; and one that leaves leaves the address when its successors are there.
+// planVirtualAddress makes the gateways share the address, or not any more. The present ones know all others before a new one begins, which would else
+// believe that it is alone. A leaving one leaves the address when its successors are there.
 func (d *deployment) planVirtualAddress(nodes []Node, master Node, add func(Node, string, func(context.Context, Node) error, ...string) string,
 	addStep func(plan.Step, Node, func(context.Context, Node, plan.Progress) error) string) {
 	shared := d.cluster.config.Virtual.Address.IsValid()
@@ -176,7 +176,7 @@ func (d *deployment) planVirtualAddress(nodes []Node, master Node, add func(Node
 	}
 }
 
-// virtualPeers has a gateway that shares the address know who else does.
+// virtualPeers gives a gateway that shares the address the list of the others.
 func (d *deployment) virtualPeers(ctx context.Context, node Node) error {
 	d.mu.Lock()
 	found := d.installed[node.Name].facts

@@ -9,17 +9,17 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
-// watcherEtcd is no user of etcd: its certificate opens what a member tells everybody whom it lets connect, and no key.
+// watcherEtcd is no user of etcd: its certificate opens only the data that a member gives to every client that may connect, and no key.
 const watcherEtcd = "burano-metrics"
 
-// Watcher is what somebody needs who collects the metrics of a cluster, and may do nothing else.
+// Watcher is the access of a program that collects the metrics of a cluster, and may do nothing else.
 type Watcher struct {
 	Kubernetes, Etcd                       pki.Pair // certificates for kubelets and API servers, and for members of etcd
 	KubernetesAuthorities, EtcdAuthorities []byte   // PEM, of their servers
 	Masters, Members, Gateways             []netip.Addr
 }
 
-// Watcher gives access to the metrics of a cluster that is deployed, as a user of Kubernetes. Of former, what is still good for a while stays.
+// Watcher gives access to the metrics of a deployed cluster, as a user of Kubernetes. Parts of former that stay good for a while are kept.
 func (c *Cluster) Watcher(ctx context.Context, user string, former Watcher) (Watcher, error) {
 	authorities, err := c.authorities(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// way has a master be the minions' way to registries.
+// way makes a master the minions' route to registries.
 func (d *deployment) way(ctx context.Context, master Node) error {
 	return d.start(ctx, master, false, kube.WayUnit)
 }

@@ -1,8 +1,8 @@
-// Package access keeps the keys by which servers are reached over SSH, and the connections to them.
+// Package access keeps the keys for SSH to servers, and the connections to them.
 //
-// A server is made with Burano's public key and a host key in its user data. That host key serves the first connection only: over it the
-// server makes one of its own, whose public half is stored, and demanded from then on. Several ways may lead to a server: its floating
-// address, its fixed ones, and through other servers that have a floating address.
+// A server is made with Burano's public key and a host key in its user data. That host key serves the first connection only: over it the server makes its
+// own host key. The public half of that key is stored, and demanded from then on. Several routes may lead to a server: its floating address, its fixed
+// addresses, and other servers that have a floating address.
 package access
 
 import (
@@ -32,13 +32,13 @@ type Server struct {
 	Access    netip.Addr
 	// ID is the cloud's id of the server; empty when not known. While it stays, so must the host key; another one is a new server.
 	ID string
-	// Launched says when the cloud set it up last: it changes when the server is rebuilt, and its disk with it. Empty when not known.
+	// Launched is when the cloud set it up last: it changes when the server is rebuilt, and its disk with it. Empty when not known.
 	Launched string
-	// Machine says how to log in where no cloud has made the server; nil where one has.
+	// Machine is how to log in to a machine that no cloud has made; nil for a server of a cloud.
 	Machine *Machine
 }
 
-// floats tells whether a server has a floating address beside its fixed ones, through which others can be reached.
+// floats is true if a server has a floating address beside its fixed ones, so that other servers can be reached through it.
 func (s Server) floats() bool {
 	if !s.Access.IsValid() {
 		return false
@@ -51,20 +51,19 @@ func (s Server) floats() bool {
 	return true
 }
 
-// Config says who connects, and how.
+// Config is the caller's side of the connections.
 type Config struct {
 	Vault Vault
 	User  string // login; root when empty. Any other becomes root by sudo
-	// Through are the servers through which another one may be reached, the best first: those without a floating address are left out. May be
-	// nil.
+	// Through are the servers through which another one may be reached, the best first; servers without a floating address are left out. May be nil.
 	Through func(to Server) []Server
-	// Report is told what happened, for a person: "reached through murano-gateway-1". May be nil.
+	// Report gets an event, for a person: "reached through murano-gateway-1". May be nil.
 	Report func(ctx context.Context, server Server, text string)
 	// Down asks the cloud whether waiting for a server is of no use. May be nil.
 	Down     func(ctx context.Context, server Server) bool
 	Patience time.Duration // how long a server may take until its sshd answers; ssh.DefaultPatience when 0
 	Logger   *slog.Logger
-	// Fence, Alive and Connected are those of ssh.Config.
+	// Fence, Alive and Connected are the fields of ssh.Config.
 	Fence     uint64
 	Alive     func() error
 	Connected func(change int)
@@ -72,7 +71,7 @@ type Config struct {
 	Port, KeyFile string
 }
 
-// Connections are those to a set of servers, one each. Its methods may be called at the same time.
+// Connections are the connections to a set of servers, one each. Its methods may be called at the same time.
 type Connections struct {
 	Keys
 	config Config
@@ -84,7 +83,7 @@ type Connections struct {
 
 // connecting is a server's connection, or the attempt to make it.
 type connecting struct {
-	busy   chan struct{} // holds one token while somebody makes or closes the connection
+	busy   chan struct{} // holds one token while a call makes or closes the connection
 	client *buranossh.Client
 }
 
@@ -135,7 +134,7 @@ func (c *Connections) Connect(ctx context.Context, server Server) (*buranossh.Cl
 	return client, nil
 }
 
-// Made is the connection to a server when there is one, and nobody makes or closes it just now; else nil.
+// Made is the connection to a server when there is one, and no call makes or closes it just now; else nil.
 func (c *Connections) Made(key string) *buranossh.Client {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -171,12 +170,12 @@ func (c *Connections) Close() error {
 }
 
 const (
-	floatingFirst = 5 * time.Second        // what a floating address gets before others try
-	jumpStagger   = 500 * time.Millisecond // what each server gets before the next one is asked to pass us through
+	floatingFirst = 5 * time.Second        // the head start of a floating address
+	jumpStagger   = 500 * time.Millisecond // the head start of each server before the next one is asked to pass us through
 	jumpTimeout   = 5 * time.Second        // of one TCP connection beyond it
 )
 
-// ways are all ways to a server but its floating address: its fixed ones, from here where that can be, and through each server that has a
+// ways are all routes to a server except its floating address: its fixed addresses, from here where that is possible, and through each server that has a
 // floating address.
 func (c *Connections) ways(server Server) []buranossh.Way {
 	if server.Access.IsValid() && !server.floats() {

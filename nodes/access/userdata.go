@@ -19,18 +19,18 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// What cloud-init and we make of user data: https://docs.cloud-init.io/en/latest/explanation/format.html.
+// How cloud-init and Burano read user data: https://docs.cloud-init.io/en/latest/explanation/format.html.
 
-// User is who Burano is on servers that it did not set up as nodes: a user who may become root.
+// User is Burano's user on servers that it did not set up as nodes: a user who may become root.
 const User = "burano"
 
-// mark begins the line of user data that says that Burano can reach its server. The digest of what else the server was given follows.
+// mark begins the line of user data by which Burano recognises that it can reach the server. The digest of the other user data follows.
 const mark = "# Burano reaches this server over SSH. SHA-256 of the other user data: "
 
-// Marked tells whether user data lets Burano reach its server.
+// Marked is true if user data lets Burano reach its server.
 func Marked(userData string) bool { return strings.Contains(userData, mark) }
 
-// MadeOf tells whether user data lets Burano reach its server and is made of this other user data, in whatever version of Burano.
+// MadeOf is true if user data lets Burano reach its server and is made of this other user data, by any version of Burano.
 func MadeOf(userData, other string) bool { return strings.Contains(userData, mark+digest(other)) }
 
 func digest(text string) string {
@@ -38,8 +38,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// UserData is user data with which a server lets Burano in beside what other says: a user with Burano's key, and the host key of the first
-// connection. The bytes are the same each time. Its error is ErrForeign when other is nothing that cloud-init takes.
+// UserData is user data that also lets Burano in, beside the contents of other: a user with Burano's key, and the host key of the first connection. The
+// bytes are the same each time. Its error is ErrForeign when cloud-init does not take other.
 func (k *Keys) UserData(ctx context.Context, server, other string) (string, error) {
 	if Foreign(other) {
 		return "", ErrForeign
@@ -53,7 +53,7 @@ func (k *Keys) UserData(ctx context.Context, server, other string) (string, erro
 		return "", err
 	}
 	config := cloudConfig{
-		// What the other user data says stays, and lists go on.
+		// The other user data keep their values, and lists are extended.
 		Merge:      []merger{{"list", []string{"append"}}, {"dict", []string{"no_replace", "recurse_list"}}},
 		DeleteKeys: true,
 		HostKeys: map[string]string{
@@ -62,7 +62,7 @@ func (k *Keys) UserData(ctx context.Context, server, other string) (string, erro
 		},
 		Users: []any{account{Name: User, Comment: "Burano", Shell: "/bin/bash", Locked: true, Sudo: "ALL=(ALL) NOPASSWD:ALL", Keys: []string{Authorized(own.PublicKey())}}},
 	}
-	if !namesUsers(other) { // else the list says itself whether the image's own user is made
+	if !namesUsers(other) { // else the list itself decides whether the image's own user is made
 		config.Users = append([]any{"default"}, config.Users...)
 	}
 	document, err := yaml.Marshal(config)
@@ -100,7 +100,7 @@ type (
 // ErrForeign is user data that is no cloud-init's, so that nothing can be put beside it.
 var ErrForeign = errors.New("user data is nothing that cloud-init takes")
 
-// Foreign tells whether user data is nothing that cloud-init takes.
+// Foreign is true for user data that cloud-init does not take.
 func Foreign(userData string) bool { return contentType(userData) == "" }
 
 // manyParts is user data that consists of several already.
@@ -120,7 +120,7 @@ var contentTypes = []struct{ beginning, kind string }{
 
 var headers = regexp.MustCompile(`(?i)^(mime-version|content-type):`)
 
-// contentType is what user data is, "" when it is nothing that cloud-init knows. No user data counts as a script.
+// contentType is the kind of user data, "" for a kind that cloud-init does not know. No user data counts as a script.
 func contentType(userData string) string {
 	if strings.TrimSpace(userData) == "" {
 		return contentTypes[0].kind
@@ -137,7 +137,7 @@ func contentType(userData string) string {
 	return ""
 }
 
-// namesUsers tells whether user data has a list of users.
+// namesUsers is true if user data has a list of users.
 func namesUsers(userData string) bool {
 	if contentType(userData) != manyParts {
 		return usersKey.MatchString(userData)
@@ -152,7 +152,7 @@ func namesUsers(userData string) bool {
 	}
 	reader := multipart.NewReader(message.Body, parameters["boundary"])
 	for {
-		part, err := reader.NextPart() // quoted-printable is read as what it stands for
+		part, err := reader.NextPart() // quoted-printable is decoded
 		if err != nil {
 			return false
 		}

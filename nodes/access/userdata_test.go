@@ -61,7 +61,7 @@ func TestUserDataThatIsNotCloudInitsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Python's reader of messages is the one that cloud-init uses.
+// cloud-init uses Python's reader of messages, too.
 func TestPartsAreReadAsTheyWereWritten(t *testing.T) {
 	reader := `import email, sys
 for part in email.message_from_string(sys.stdin.buffer.read().decode()).walk():

@@ -1,5 +1,5 @@
-// Package autoscale decides which groups of nodes grow for pods that find no room, and which of their nodes nobody needs, by the rules of
-// Kubernetes' scheduler. It looks at what it is given, asks nobody and changes nothing.
+// Package autoscale decides by the rules of Kubernetes' scheduler which groups of nodes grow for pods without room, and which of their nodes are not
+// needed. It works on its input alone and changes nothing.
 package autoscale
 
 import (
@@ -14,14 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotations of nodes and pods, of which those of others are the ones of Kubernetes' own autoscaler
+// Annotations of nodes and pods; the foreign ones belong to Kubernetes' own autoscaler
 // (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
 const (
 	// Unneeded is since when (RFC 3339) a node is not needed.
 	Unneeded = "burano.io/unneeded-since"
 	// Stays ("true") keeps a node.
 	Stays = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// SafeToEvict ("false") keeps the node of a pod; "true" gives up one that nobody makes anew.
+	// SafeToEvict ("false") keeps the node of a pod; "true" gives up a pod that no controller makes again.
 	SafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
@@ -29,11 +29,11 @@ const (
 type Group struct {
 	Name                    string
 	Minimum, Maximum, Count int
-	// Nodes are the names of those that it has.
+	// Nodes are the names of its nodes.
 	Nodes []string
-	// After is how long a node is kept that nobody needs.
+	// After is how long an unneeded node is kept.
 	After time.Duration
-	// Labels and Taints are those of its nodes, and Allocatable what pods may have of a new one; nil where that is not known.
+	// Labels and Taints are the ones of its nodes, and Allocatable is the room for pods on a new one; nil where it is not known.
 	Labels      map[string]string
 	Taints      []corev1.Taint
 	Allocatable corev1.ResourceList
@@ -44,13 +44,13 @@ type State struct {
 	Now    time.Time
 	Groups []Group
 	Nodes  []corev1.Node
-	// Held are names of nodes that stay, because what is on their disks would be lost with them.
+	// Held are names of nodes that stay, because the data on their disks would be lost with them.
 	Held    map[string]bool
 	Pods    []corev1.Pod
 	Budgets []policyv1.PodDisruptionBudget
 }
 
-// Change is what becomes of a group.
+// Change is the change of a group.
 type Change struct {
 	Group  string
 	From   int
@@ -62,10 +62,10 @@ type Change struct {
 // Helpless is a pod that may be on nodes of a group and finds no room, which no group can give.
 type Helpless struct {
 	Pod string // with its namespace
-	Why string // what of each group
+	Why string // the reason, of each group
 }
 
-// Decision is what is to be done.
+// Decision is the result of Decide.
 type Decision struct {
 	// Changes are of groups that grow or, where none does, of groups that shrink.
 	Changes  []Change
@@ -74,7 +74,7 @@ type Decision struct {
 	Unneeded map[string]time.Time
 }
 
-// NeedsRoom tells whether a pod waits because the scheduler has found no node for it.
+// NeedsRoom is true if a pod waits because the scheduler has found no node for it.
 func NeedsRoom(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending || pod.Status.NominatedNodeName != "" || ofDaemonSet(pod) ||
 		pod.Spec.SchedulerName != "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
@@ -85,7 +85,7 @@ func NeedsRoom(pod *corev1.Pod) bool {
 	})
 }
 
-// Decide says what is to become of the groups.
+// Decide returns the changes of the groups.
 func Decide(state State) Decision {
 	s := newSimulation(state)
 	decision := Decision{Unneeded: map[string]time.Time{}}
@@ -160,7 +160,7 @@ func (s *simulation) grow(state State) (changes []Change, helpless []Helpless) {
 	return changes, helpless
 }
 
-// shrink finds nodes whose pods have room on others, and those among them that were long enough without need.
+// shrink finds nodes whose pods have room on others, and among them the nodes that were unneeded for long enough.
 func (s *simulation) shrink(state State) (changes []Change, unneeded map[string]time.Time) {
 	unneeded = map[string]time.Time{}
 	type candidate struct {
@@ -220,7 +220,7 @@ func (s *simulation) shrink(state State) (changes []Change, unneeded map[string]
 	return changes, unneeded
 }
 
-// empty moves the pods of a node to others, and tells how many there were; or leaves all as it was where that is not possible.
+// empty moves the pods of a node to others, and returns how many there were; it changes nothing where that is not possible.
 func (s *simulation) empty(from *host) (moved int, ok bool) {
 	var movable []*corev1.Pod
 	for _, pod := range from.pods {
@@ -253,7 +253,7 @@ func (s *simulation) empty(from *host) (moved int, ok bool) {
 	return len(movable), true
 }
 
-// staysOn tells whether a pod goes with its node: those of DaemonSets and of the kubelet's own files.
+// staysOn is true if a pod goes with its node: pods of DaemonSets and of the kubelet's own files.
 func staysOn(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || ofDaemonSet(pod)
@@ -264,12 +264,12 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// bound tells whether a pod must not be moved.
+// bound is true if a pod must not be moved.
 func bound(pod *corev1.Pod) bool {
 	switch safe := pod.Annotations[SafeToEvict]; {
 	case safe == "false":
 		return true
-	case metav1.GetControllerOf(pod) == nil && safe != "true": // nobody would make it anew
+	case metav1.GetControllerOf(pod) == nil && safe != "true": // no controller would make it again
 		return true
 	}
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
@@ -300,7 +300,7 @@ func findNoRoom(pods []*corev1.Pod) string {
 	return "pods " + strings.Join(names, ", ") + " find no room"
 }
 
-// unscheduled is what the scheduler says of a pod.
+// unscheduled is the scheduler's message about a pod.
 func unscheduled(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled {

@@ -60,7 +60,7 @@ func group(name string, minimum, maximum int, nodes ...string) autoscale.Group {
 		Labels: map[string]string{"burano.io/group": name}, Allocatable: resources("2", "4Gi")}
 }
 
-// counts are what becomes of groups, with who goes.
+// counts are the changes of groups, with the nodes that go.
 func counts(d autoscale.Decision) (all []string) {
 	for _, one := range d.Changes {
 		all = append(all, fmt.Sprint(one.Group, " ", one.From, "→", one.Count, " ", one.Remove))
@@ -231,7 +231,7 @@ func TestWhatIsDecidedHolds(t *testing.T) {
 			for i := one.From; i < one.Count; i++ {
 				after.Nodes = append(after.Nodes, node(fmt.Sprintf("new-%d", i)))
 			}
-			if len(gone) > 0 { // those that waited before wait on
+			if len(gone) > 0 { // pods that waited before wait on
 				after.Pods = nil
 				for _, p := range state.Pods {
 					switch on := p.Spec.NodeName; {

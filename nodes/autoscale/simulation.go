@@ -93,14 +93,14 @@ func newSimulation(state State) *simulation {
 	return s
 }
 
-// takesPods tells whether the scheduler places pods on a node.
+// takesPods is true if the scheduler places pods on a node.
 func takesPods(node *corev1.Node) bool {
 	return !node.Spec.Unschedulable && node.DeletionTimestamp == nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// requests are what a pod takes of its node, its place among the pods included.
+// requests are the resources that a pod takes of its node, including its place among the pods.
 func (s *simulation) requests(pod *corev1.Pod) amounts {
 	known, there := s.asked[pod]
 	if !there {
@@ -130,7 +130,7 @@ func (s *simulation) place(pod *corev1.Pod) bool {
 	return false
 }
 
-// template is the next node that a group would have, with what runs on every node.
+// template is the next node that a group would get, with the pods that run on every node.
 func (s *simulation) template(state State, group Group, made int) *host {
 	name := fmt.Sprintf("%s-new-%d", group.Name, made+1)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Spec: corev1.NodeSpec{Taints: group.Taints}}
@@ -169,7 +169,7 @@ func untoleratedTaint(pod *corev1.Pod, node *corev1.Node) (corev1.Taint, bool) {
 	}, false)
 }
 
-// unsuited says why a pod is never to be on a node, however much room there is; "" where it may.
+// unsuited is the reason why a pod can never be on a node, however much room there is; "" where it can.
 func unsuited(on *host, pod *corev1.Pod) string {
 	if taint, untolerated := untoleratedTaint(pod, on.node); untolerated {
 		return fmt.Sprintf("the pod does not tolerate the taint %s", taint.ToString())
@@ -180,7 +180,7 @@ func unsuited(on *host, pod *corev1.Pod) string {
 	return ""
 }
 
-// refuses says why a pod cannot be on a node; "" where it can.
+// refuses is the reason why a pod cannot be on a node; "" where it can.
 func (s *simulation) refuses(on *host, pod *corev1.Pod) string {
 	if why := unsuited(on, pod); why != "" {
 		return why
@@ -233,7 +233,7 @@ func portTaken(on *host, pod *corev1.Pod) int32 {
 	return 0
 }
 
-// among tells whether a node stands where a pod's affinity to other pods lets it be, and theirs against it.
+// among is true if a node fits a pod's affinity to other pods, and their affinity to it.
 func (s *simulation) among(on *host, pod *corev1.Pod) bool {
 	var near, away []corev1.PodAffinityTerm
 	if affinity := pod.Spec.Affinity; affinity != nil {
@@ -252,7 +252,7 @@ func (s *simulation) among(on *host, pod *corev1.Pod) bool {
 				found = found || sameDomain(on, other, term.TopologyKey)
 			}
 		}
-		if !found && (anywhere || !selects(term, pod, pod)) { // the first of its kind has nobody to be near to
+		if !found && (anywhere || !selects(term, pod, pod)) { // the first of its kind has no pod to be near to
 			return false
 		}
 	}
@@ -286,13 +286,13 @@ func (s *simulation) with(on *host) []*host {
 	return append(slices.Clone(s.hosts), on)
 }
 
-// sameDomain tells whether two nodes stand at the same place of a kind, such as a zone.
+// sameDomain is true if two nodes have the same value of a key, such as a zone.
 func sameDomain(a, b *host, key string) bool {
 	value, there := a.node.Labels[key]
 	return there && b.node.Labels[key] == value
 }
 
-// selects tells whether a term of a pod is about another one.
+// selects is true if a term of a pod is about another pod.
 func selects(term corev1.PodAffinityTerm, of, other *corev1.Pod) bool {
 	inNamespace := slices.Contains(term.Namespaces, other.Namespace) || term.NamespaceSelector != nil ||
 		len(term.Namespaces) == 0 && of.Namespace == other.Namespace
@@ -310,7 +310,7 @@ func selected(wanted *metav1.LabelSelector, keys []string, of, other *corev1.Pod
 	})
 }
 
-// spread tells whether a node may have a pod, seen from how pods are to be spread.
+// spread is true if a node may have a pod by the pod's rules of spreading.
 func (s *simulation) spread(on *host, pod *corev1.Pod) bool {
 	for _, constraint := range pod.Spec.TopologySpreadConstraints {
 		if constraint.WhenUnsatisfiable != corev1.DoNotSchedule {
@@ -346,7 +346,7 @@ func (s *simulation) spread(on *host, pod *corev1.Pod) bool {
 	return true
 }
 
-// release takes pods from what budgets let go now, or tells that they do not all let them go, or that one must not go at all.
+// release takes pods from the present budgets. It is false if a budget does not allow all of them, or if one must not go at all.
 func (s *simulation) release(pods []*corev1.Pod) bool {
 	for i, pod := range pods {
 		ok := !bound(pod)

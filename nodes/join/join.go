@@ -1,4 +1,4 @@
-// Package join makes the machine that it runs on ready for Burano to log in to it, and says what keeps it from being so.
+// Package join prepares its machine for Burano's login, and reports problems.
 package join
 
 import (
@@ -71,7 +71,8 @@ type Login struct {
 	File string // of the keys that are let in as the user
 }
 
-// LookUp finds out how the user logs in by a key from an address, by what sshd is set to. Problems are sentences about what keeps Burano out, with what to do.
+// LookUp finds out from sshd's settings how the user logs in by a key from an address. Problems are sentences about obstacles to Burano's login, with
+// their remedy.
 func LookUp(ctx context.Context, name string, from netip.Addr) (login Login, problems []string, err error) {
 	if login.User, err = user.Lookup(name); err != nil {
 		return login, nil, fmt.Errorf("the user %s, as whom Burano is to log in: %w", name, err)
@@ -106,7 +107,7 @@ func LookUp(ctx context.Context, name string, from netip.Addr) (login Login, pro
 	return login, problems, nil
 }
 
-// sshd is what sshd is set to for a user; none where it does not say.
+// sshd are sshd's settings for a user; none if it does not print them.
 func sshd(ctx context.Context, name string, from netip.Addr) map[string]string {
 	program, err := exec.LookPath("sshd")
 	if err != nil {
@@ -134,7 +135,7 @@ func (l Login) open() (problems []string) {
 	return problems
 }
 
-// Authorize lets in a key, a line of authorized_keys, of which nothing but the key itself counts. The note stands beside it. A key that is let in already is left as it is.
+// Authorize adds a key, a line of authorized_keys, of which only the key itself is used. The note stands beside it. An authorized key does not change.
 func (l Login) Authorize(key, note string) (added bool, err error) {
 	wanted, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
 	if err != nil {
@@ -178,7 +179,7 @@ func (l Login) Authorize(key, note string) (added bool, err error) {
 	return err == nil, errors.Join(err, file.Close())
 }
 
-// own makes what is not there, and makes it the user's.
+// own makes a missing file or folder, and makes the user its owner.
 func (l Login) own(path string, make func(path string) error) error {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return err

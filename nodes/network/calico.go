@@ -35,7 +35,7 @@ const (
 	// confdFolder is where the node image has the templates of BIRD's configuration.
 	confdFolder = "/opt/burano/calico"
 
-	// nobodys is the range of the pool of IPv4 that calico-node makes whatever it is told, and of which no pod has an address: one of RFC 5737.
+	// nobodys is the range of the pool of IPv4 that calico-node makes with any settings, and of which no pod has an address: one of RFC 5737.
 	nobodys = "192.0.2.0/24"
 
 	cniUser         = "burano:calico-cni"
@@ -56,12 +56,12 @@ var calicoManifests []byte
 type Calico struct {
 	EtcdUser string       // whose certificate it shows to etcd
 	Pods     netip.Prefix // where they have their addresses of IPv4; not valid for none
-	Pods6    netip.Prefix // where they have those of IPv6; not valid for none
-	MTU      int          // of pods; 0 for what their node's interface carries, less the encapsulation's share
+	Pods6    netip.Prefix // where they have addresses of IPv6; not valid for none
+	MTU      int          // of pods; 0 for the MTU of their node's interface, less the encapsulation's share
 	// Encapsulation is of packets between nodes; Always when empty. Unwrapped is for IPv4 alone.
 	Encapsulation Encapsulation
 	Peers         []Peer // where nothing is wrapped
-	// Datastore is where it keeps what it knows; InEtcd when empty. InKubernetes, its daemons start only where their node has a Node object and the kinds of
+	// Datastore is where it keeps its data; InEtcd when empty. InKubernetes, its daemons start only where their node has a Node object and the kinds of
 	// CalicoDefinitions are known.
 	Datastore Datastore
 }
@@ -117,11 +117,11 @@ func (c Calico) Manifests() []byte {
 // Settings is part of Driver: the first calico-node that starts writes its own.
 func (c Calico) Settings() map[string]string { return nil }
 
-// Daemons is part of Driver: Felix, started after the node has registered itself and has its tunnel's address where there is one,
-// and where nothing is wrapped BIRD, which exchanges routes by BGP with that of each other node.
+// Daemons is part of Driver: Felix, which starts after the node has registered itself and has its tunnel's address where there is one. Without
+// encapsulation it is also BIRD, which exchanges routes by BGP with BIRD on each other node.
 //
-// The CNI configuration is put in place last, so that a node is Ready only when Calico is: a pod made earlier fails and
-// waits 13 s for its next try. Felix ends with code 129 whenever its configuration changes and must be started again.
+// The CNI configuration is put in place last, so that a node is Ready only when Calico is: a pod made earlier fails and waits 13 s for its next try. Felix
+// ends with code 129 whenever its configuration changes and must be started again.
 func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
 	backend, vxlan := "vxlan", "Always"
 	switch c.Encapsulation {
@@ -151,7 +151,8 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 		"CALICO_IPV4POOL_IPIP=Never",
 		"CALICO_DISABLE_FILE_LOGGING=true",
 		"CLUSTER_TYPE=k8s",
-		// Addresses are Neutron's, and each one's own. After a restore the store has those of other servers, which new ones may have now.
+		// Addresses are Neutron's, and each belongs to one server. After a restore the store has addresses of other servers, which new servers may have
+		// now.
 		"DISABLE_NODE_IP_CHECK=true",
 		"WAIT_FOR_DATASTORE=true",
 	}, felix, []string{
@@ -218,9 +219,8 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 	return append([]systemd.Unit{unit}, routers(unit.Files)...), nil
 }
 
-// routers are the units that exchange routes by BGP: BIRD, and what writes its configuration anew with each change of Calico's store,
-// and once before BIRD starts. While BIRD starts anew its routes stay, those that the other nodes have from it too, as it ends without
-// a word to them.
+// routers are the units that exchange routes by BGP: BIRD, and the program that writes its configuration, once before BIRD starts and again after each
+// change of Calico's store. While BIRD restarts its routes stay, also on the other nodes, as it sends them no message when it ends.
 func routers(files []ssh.File) []systemd.Unit {
 	confd := []string{bin + "calico-node", "-confd", "-confd-confdir=" + confdFolder}
 	return []systemd.Unit{
@@ -247,8 +247,8 @@ func routers(files []ssh.File) []systemd.Unit {
 	}
 }
 
-// six is what calico-node is told where pods have IPv6. Packets of theirs that leave the cluster have their node's address, as those of IPv4
-// have, because no router knows the way to them.
+// six are calico-node's settings where pods have IPv6. Pods' packets that leave the cluster have their node's address, as with IPv4, because no router has
+// a route to the pods.
 func (c Calico) six(vxlan string) []string {
 	env := []string{
 		"CALICO_IPV6POOL_CIDR=" + c.Pods6.String(),
@@ -298,9 +298,9 @@ func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Controllers is part of Driver. Over etcd they carry policies and what these name from Kubernetes. There the controller "node" is left out: it deletes the Calico
-// node of a server whose Kubernetes node is not registered yet. Compaction is the API server's, which alone may write compact_rev_key. In Kubernetes "node" is all that there
-// is to do: it frees the addresses of nodes that are gone.
+// Controllers is part of Driver. Over etcd they carry policies, and the objects that policies name, from Kubernetes. There the controller "node" is left
+// out: it deletes the Calico node of a server whose Kubernetes node is not registered yet. Compaction is the API server's, which alone may write
+// compact_rev_key. In Kubernetes only "node" runs: it frees the addresses of nodes that are gone.
 func (c Calico) Controllers(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
 	kubeconfig, err := access.Kubeconfig(controllersUser, pairs[calicoControllersPair])
 	if err != nil {

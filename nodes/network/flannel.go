@@ -35,7 +35,7 @@ var flannelRulesText string
 type Flannel struct {
 	EtcdUser string       // whose certificate it shows to etcd
 	Pods     netip.Prefix // where they have their addresses
-	MTU      int          // of pods, as the first deployment says it; 0 for what their node's interface carries, less VXLAN's share
+	MTU      int          // of pods, from the first deployment; 0 for the MTU of their node's interface, less VXLAN's share
 }
 
 // Units is part of Driver.
@@ -74,8 +74,8 @@ func (f Flannel) Registry() Registry {
 	}}
 }
 
-// Daemons is part of Driver. flanneld says that it is ready when the tunnel is up and the node's subnet is known; the CNI
-// configuration is put in place only then, so that a node is Ready only when its network is.
+// Daemons is part of Driver. flanneld reports that it is ready when the tunnel is up and the node's subnet is known. Only then is the CNI configuration
+// put in place, so that a node is Ready only when its network is.
 func (f Flannel) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
 	rules, err := flannelRulesFile(f.Pods)
 	if err != nil {

@@ -86,7 +86,7 @@ func TestPodsAreSeenUnderTheirOwnAddressByPodsAndUnderTheirNodesByOthers(t *test
 	require.Equal(t, "10.244.1.1", seen(node, "", pod, "10.244.1.2"), "nothing is changed for the node's own pods")
 }
 
-// inside runs do in a network namespace. What it opens stays there.
+// inside runs do in a network namespace. Files and sockets that do opens stay there.
 func inside(t *testing.T, name string, do func() error) {
 	t.Helper()
 	result := make(chan error)

@@ -7,7 +7,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Datastore says where a network keeps what it knows. A cluster keeps it.
+// Datastore is where a network keeps its data. It never changes in a cluster.
 type Datastore string
 
 // The datastores.
@@ -24,7 +24,7 @@ const (
 	calicoNodePair   = "calico-node"
 	calicoKubeconfig = "/etc/kubernetes/calico.conf"
 
-	// Groups that have Calico's rights in Kubernetes: every node's, and what masters have beside.
+	// Groups that have Calico's rights in Kubernetes: the one of every node, and a further one of masters.
 	calicoNodes   = "burano:calico-nodes"
 	calicoMasters = "burano:calico-masters"
 )
@@ -32,8 +32,8 @@ const (
 //go:embed manifests/calico-kubernetes.yaml
 var calicoKubernetesManifests []byte
 
-// kubernetesOrders are the certificates of a node whose Calico has its store in Kubernetes. It is the node's own user there, so that it can change no other
-// node (NodeRestriction), in groups with the rights that Calico needs beside those of a node.
+// kubernetesOrders are the certificates of a node whose Calico has its store in Kubernetes. Calico is the node's own user there, so that it can change no
+// other node (NodeRestriction). It is in groups with the further rights that Calico needs.
 func kubernetesOrders(node Node, authorities *pki.Cluster) map[string]pki.Order {
 	request := pki.Request{CommonName: nodeUser(node), Organization: []string{"system:nodes", calicoNodes}, Usage: pki.Client}
 	if node.Master {

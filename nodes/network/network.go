@@ -1,6 +1,6 @@
 // Package network gives pods their addresses and lets every node reach every pod, gateways and masters too.
 //
-// Driver is what a network has to offer: [Calico] or [Flannel], both over etcd, or Calico in Kubernetes.
+// Driver is the interface of a network: [Calico] or [Flannel], both over etcd, or Calico in Kubernetes.
 package network
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/burano/burano/nodes/systemd"
 )
 
-// Addressing says where pods and Services have their addresses, and what Services are called. A cluster keeps what it was made with: ranges of IPv4,
-// of IPv6, or of both.
+// Addressing has the ranges of addresses for pods and Services, and the domain of Services. It never changes in a cluster. Ranges are of IPv4, of IPv6, or
+// of both.
 type Addressing struct {
 	Pods, Services netip.Prefix // of IPv4; not valid where there is none
 	// Pods6 and Services6 are of IPv6; the zero value where there is none.
@@ -23,10 +23,10 @@ type Addressing struct {
 	Domain    string       // behind the names of Services
 }
 
-// Four says whether pods and Services have addresses of IPv4.
+// Four is true if pods and Services have addresses of IPv4.
 func (a Addressing) Four() bool { return a.Pods.IsValid() }
 
-// Six says whether pods and Services have addresses of IPv6.
+// Six is true if pods and Services have addresses of IPv6.
 func (a Addressing) Six() bool { return a.Pods6.IsValid() }
 
 // Version is the one of IP by which Kubernetes reaches nodes, and that Services have which ask for none: IPv4 or IPv6.
@@ -56,7 +56,7 @@ func Text(ranges []netip.Prefix) string {
 	return strings.Join(texts, ",")
 }
 
-// DefaultAddressing is that of clusters that say nothing, and of all that were made before they could.
+// DefaultAddressing is the addressing of clusters without a setting, and of all clusters from before the setting existed.
 func DefaultAddressing() Addressing {
 	return Addressing{Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16"), Domain: "cluster.local"}
 }
@@ -78,23 +78,23 @@ func (a Addressing) service(number int) netip.Addr {
 	return address
 }
 
-// Overhead is what VXLAN over IPv4 takes from each packet, and Overhead6 what it takes over IPv6.
+// Overhead is how many bytes VXLAN over IPv4 takes from each packet, and Overhead6 the same over IPv6.
 const (
 	Overhead  = 50
 	Overhead6 = 70
 )
 
-// Encapsulation says which packets between pods of two nodes go inside of other packets. A cluster keeps it.
+// Encapsulation is which packets between pods of two nodes go inside of other packets. It never changes in a cluster.
 type Encapsulation string
 
 // The encapsulations.
 const (
 	Always      Encapsulation = "always"      // all, by VXLAN
-	CrossSubnet Encapsulation = "crossSubnet" // those between nodes of different subnets, by VXLAN
-	Unwrapped   Encapsulation = "none"        // none: nodes, all in one subnet, tell each other by BGP which pods they have
+	CrossSubnet Encapsulation = "crossSubnet" // packets between nodes of different subnets, by VXLAN
+	Unwrapped   Encapsulation = "none"        // none: nodes, all in one subnet, announce their pods to each other by BGP
 )
 
-// Overhead is what it takes from each packet, in bytes; six where nodes send packets of IPv6.
+// Overhead is how many bytes it takes from each packet; six where nodes send packets of IPv6.
 func (e Encapsulation) Overhead(six bool) int {
 	switch {
 	case e == Unwrapped:
@@ -120,12 +120,12 @@ type Node struct {
 type Units struct {
 	Daemons     []string // on every node, in the order in which they start
 	Controllers []string // on masters
-	Parts       []string // what the daemons need of a node image that not all have: paths
+	Parts       []string // the daemons' parts that not every node image has: paths
 }
 
 // Driver makes the units of a network. All methods are pure.
 type Driver interface {
-	// Units are the names of what Daemons and Controllers make.
+	// Units are the names of the units of Daemons and Controllers.
 	Units() Units
 	// Orders are the certificates that a node needs, by name; Daemons and Controllers get the pairs under the same names.
 	Orders(node Node, authorities *pki.Cluster) map[string]pki.Order
@@ -141,18 +141,18 @@ type Driver interface {
 	// Settings are keys that etcd must hold before a daemon starts. They are written once and never changed: addresses of
 	// pods hang on them.
 	Settings() map[string]string
-	// Configure is what a master runs in each deployment, once its daemons run: what the network's store is to say. False for nothing.
+	// Configure is a master's script in each deployment, once its daemons run: it writes the settings in the network's store. False for none.
 	Configure() (ssh.Script, bool)
-	// Registry is what the network keeps of nodes, where its store is etcd.
+	// Registry is where the network keeps its data about nodes, where its store is etcd.
 	Registry() Registry
-	// Forget deletes what the network keeps of a node that leaves, where its store is etcd. A master runs it; the node's daemon is stopped before.
+	// Forget deletes the network's data about a leaving node, where its store is etcd. A master runs it; the node's daemon is stopped before.
 	Forget(node Node, access Access) ssh.Script
 }
 
 // Registry is where in etcd a network keeps a key for each node, and how they are read.
 type Registry struct {
 	Prefix string
-	// Node is whose a key is: its name, its address, or both; false for nobody's.
+	// Node is the node of a key: its name, its address, or both; false for a key of no node.
 	Node func(key string, value []byte) (Node, bool)
 }
 
@@ -160,6 +160,6 @@ type Registry struct {
 type Access struct {
 	Endpoint      string // of etcd, through the node's forwarder
 	AuthorityFile string // etcd's authority on the node
-	Authority     []byte // its content: a part of what the units are started with
+	Authority     []byte // its content: the units start with it
 	Kubeconfig    func(user string, pair pki.Pair) ([]byte, error)
 }

@@ -1,8 +1,8 @@
-// Package pki makes the certificates of a cluster: four authorities that trust nothing of each other, and what they issue.
+// Package pki makes the certificates of a cluster: four authorities that do not trust each other, and the certificates that they issue.
 //
-// Keys are EC P-256 (fast to make and to verify; every part of Kubernetes and etcd takes them). An authority lives ten
-// years, what it issues two years; a bundle re-issues a certificate that has less than RenewBefore left, or whose names
-// no longer fit, and leaves all others byte for byte as they are, so that nothing is restarted without need.
+// Keys are EC P-256 (fast to make and to verify; every part of Kubernetes and etcd takes them). An authority lives ten years, and a certificate two years.
+// A bundle issues a certificate again that has less than RenewBefore left, or whose names no longer fit. It leaves all others byte for byte as they are,
+// so that nothing is restarted without need.
 package pki
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Lifetimes of what is made here.
+// Lifetimes of authorities and certificates.
 const (
 	AuthorityLifetime   = 10 * 365 * 24 * time.Hour
 	CertificateLifetime = 2 * 365 * 24 * time.Hour
@@ -34,7 +34,7 @@ type Pair struct {
 	Key         []byte `json:"key"`
 }
 
-// Usage says what a certificate may be used for.
+// Usage is the permitted use of a certificate.
 type Usage int
 
 // The usages; they can be added.
@@ -43,7 +43,7 @@ const (
 	Server
 )
 
-// Request says what to issue.
+// Request describes a certificate.
 type Request struct {
 	CommonName   string   // the user name for etcd and Kubernetes
 	Organization []string // the groups for Kubernetes
@@ -104,8 +104,7 @@ func LoadAuthority(pair Pair) (*Authority, error) {
 	return &Authority{Certificate: pair.Certificate, certificate: certificate, key: key}, nil
 }
 
-// Trusted is what those who trust the authority are to trust, as PEM: its certificate, and while it is rotated that of the authority before
-// or after it.
+// Trusted is the list of authorities to trust, as PEM: the authority's certificate, and during a rotation also the former or next authority's.
 func (a *Authority) Trusted() []byte {
 	if len(a.others) == 0 {
 		return a.Certificate
@@ -147,7 +146,7 @@ func (a *Authority) Issue(request Request, now time.Time) (Pair, error) {
 	return Pair{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}, nil
 }
 
-// Fits says whether a pair is what request asks for, issued by this authority and good for a while yet.
+// Fits is true if a pair fits the request, was issued by this authority and stays good for a while.
 func (a *Authority) Fits(pair Pair, request Request, now time.Time) bool {
 	certificate, err := parseCertificate(pair.Certificate)
 	if err != nil || certificate.CheckSignatureFrom(a.certificate) != nil {
@@ -180,7 +179,7 @@ func (u Usage) extended() []x509.ExtKeyUsage {
 	return usages
 }
 
-// NewKey makes an EC P-256 key and its PEM form (PKCS #8 would do too; SEC 1 is what the service account code prefers).
+// NewKey makes an EC P-256 key and its PEM form (PKCS #8 would do too; SEC 1 is the form that the service account code prefers).
 func NewKey() (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -14,9 +14,8 @@ type Vault interface {
 	Store(ctx context.Context, name string, value []byte) error
 }
 
-// Cluster holds what a cluster's trust hangs on. All of it lives in the Vault; of the private parts only the
-// Kubernetes authority's key (the controller-manager signs with it), the service account key and the encryption key
-// are ever put on a node, and on masters only.
+// Cluster holds the secrets on which a cluster's trust rests. All of them are in the Vault. Of the private parts, only the Kubernetes authority's key (the
+// controller-manager signs with it), the service account key and the encryption key are ever on a node, and on masters only.
 type Cluster struct {
 	Etcd       *Authority // members as their clients see them, and the clients of etcd by user name
 	EtcdPeers  *Authority // members as they see each other
@@ -31,9 +30,9 @@ type Cluster struct {
 	FormerEncryption      [][]byte // under which secrets may still be sealed
 	NextServiceAccount    []byte   // that signs soon, and whose tokens are taken already; nil for none
 	NextEncryption        []byte   // under which secrets are sealed soon; nil for none
-	EncryptionName        string   // what Encryption is called in what is sealed under it
+	EncryptionName        string   // the name of Encryption in data that are sealed under it
 
-	Rotation *Rotation // that is under way; nil for none
+	Rotation *Rotation // the rotation that is under way; nil for none
 	Rotated  string    // Rotation.Run of the last one that ended
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Authorities are the cluster's, by what they are for.
+// Authorities are the cluster's authorities, by their purpose.
 func (c *Cluster) Authorities() map[string]*Authority {
 	return map[string]*Authority{"etcd authority": c.Etcd, "etcd peers authority": c.EtcdPeers, "kubernetes authority": c.Kubernetes, "front-proxy authority": c.FrontProxy}
 }
@@ -15,7 +15,7 @@ func (c *Cluster) Authorities() map[string]*Authority {
 // NotAfter is when the authority ends.
 func (a *Authority) NotAfter() time.Time { return a.certificate.NotAfter }
 
-// Expiries tells when the certificates of a bundle end, by their names; none when the Vault has no such bundle.
+// Expiries are the ends of the certificates of a bundle, by their names; none when the Vault has no such bundle.
 func Expiries(ctx context.Context, vault Vault, name string) (map[string]time.Time, error) {
 	text, found, err := vault.Load(ctx, name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Keys returns what a snapshot of a cluster's etcd cannot be used without, for Adopt: whoever has it owns the cluster.
+// Keys returns the keys without which a snapshot of a cluster's etcd is useless, for Adopt: their holder owns the cluster.
 func Keys(ctx context.Context, vault Vault) ([]byte, error) {
 	text, found, err := vault.Load(ctx, vaultName)
 	if err == nil && !found {
@@ -21,8 +21,8 @@ func Keys(ctx context.Context, vault Vault) ([]byte, error) {
 	return text, nil
 }
 
-// Adopt has the cluster read what was sealed and signed under keys of another time, or of another cluster, as Keys returned them. What is
-// written from now on is sealed and signed under its own, and its authorities stay.
+// Adopt makes the cluster read data that were sealed and signed under keys of another time, or of another cluster, as Keys returned them. New data are
+// sealed and signed under its own keys, and its authorities stay.
 func Adopt(ctx context.Context, vault Vault, keys []byte, now time.Time) error {
 	if _, err := Open(ctx, vault, now); err != nil { // which makes them where there are none
 		return err

@@ -17,17 +17,17 @@ func Kubeconfig(cluster, server, serverName, user string, authority []byte, pair
 type User struct {
 	Name string
 	Pair Pair // certificate and key; none where Command is
-	// Command is a program with its arguments that gets certificate and key each time (an exec plugin of client-go), and Hint what is said where it is
-	// not there.
+	// Command is a program with its arguments that gets certificate and key each time (an exec plugin of client-go), and Hint is the message when the
+	// program is missing.
 	Command []string
 	Hint    string
 }
 
-// execVersion is that of what such a program prints: https://kubernetes.io/docs/reference/config-api/client-authentication.v1/.
+// execVersion is the version of such a program's output: https://kubernetes.io/docs/reference/config-api/client-authentication.v1/.
 const execVersion = "client.authentication.k8s.io/v1"
 
-// UserKubeconfig writes the access of one user to an API server, in a namespace where one is named. serverName is the name that the API server's certificate
-// must bear, whatever address is dialled. Each way is another address of the same API server, by a context of its own. The text is YAML (JSON is
+// UserKubeconfig writes the access of one user to an API server, in a namespace where one is named. The API server's certificate must have the name
+// serverName, whatever address is dialled. Each of ways is another address of the same API server, with a context of its own. The text is YAML (JSON is
 // YAML) and the same for the same input.
 func UserKubeconfig(cluster, server, serverName, namespace string, authority []byte, whose User, ways ...Way) ([]byte, error) {
 	user := whose.Name

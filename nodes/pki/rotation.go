@@ -38,26 +38,26 @@ var authorityNames = map[Part]string{
 	EtcdAuthority: "burano-etcd", EtcdPeersAuthority: "burano-etcd-peers", KubernetesAuthority: "burano-kubernetes", FrontProxyAuthority: "burano-front-proxy",
 }
 
-// Stage says how far a rotation has come. Nodes of a stage and of the one after it understand each other, so that a cluster goes on by one
-// stage, one node after another, before it goes on by the next.
+// Stage is the progress of a rotation. Nodes of a stage and of the next one understand each other. So a cluster moves all nodes, one after another, to the
+// next stage before it goes on.
 type Stage string
 
 // The stages, in their order.
 const (
-	AcceptBoth Stage = "accept both" // the new ones are accepted beside those that are used
+	AcceptBoth Stage = "accept both" // the new ones are accepted beside the used ones
 	UseNew     Stage = "use new"     // and the former ones are still accepted
 	AcceptNew  Stage = "accept new"  // and nothing else
 )
 
 // Rotation is a rotation that is under way.
 type Rotation struct {
-	Run   string    `json:"run"` // who began it
+	Run   string    `json:"run"` // the run that began it
 	Parts []Part    `json:"parts"`
 	Stage Stage     `json:"stage"`
 	Began time.Time `json:"began"`
 }
 
-// Of says whether a part is rotated.
+// Of is true if a part is rotated.
 func (r Rotation) Of(part Part) bool { return slices.Contains(r.Parts, part) }
 
 // storedRotation is the form in the Vault.
@@ -67,7 +67,7 @@ type storedRotation struct {
 	Former map[Part]Pair `json:"former,omitempty"` // authorities, without their keys, as long as they are accepted
 }
 
-// trusted is who else is trusted beside an authority; nil for nobody.
+// trusted is the authority that is trusted beside the present one; nil for none.
 func (r *storedRotation) trusted(part Part) []byte {
 	if r == nil {
 		return nil
@@ -75,10 +75,10 @@ func (r *storedRotation) trusted(part Part) []byte {
 	return slices.Concat(r.Next[part].Certificate, r.Former[part].Certificate)
 }
 
-// ErrRotating says that a rotation is under way already.
+// ErrRotating is the error when a rotation is under way already.
 var ErrRotating = errors.New("a rotation is under way")
 
-// BeginRotation makes what is to take the place of parts; it is accepted from now on. Run tells the rotation from others.
+// BeginRotation makes the successors of parts, which are accepted from now on. Run names the rotation.
 func BeginRotation(ctx context.Context, vault Vault, run string, parts []Part, now time.Time) error {
 	s, found, err := load(ctx, vault)
 	switch {
@@ -102,7 +102,7 @@ func BeginRotation(ctx context.Context, vault Vault, run string, parts []Part, n
 			if !known {
 				return fmt.Errorf("a cluster has no %q that could be rotated", part)
 			}
-			_, next, err = NewAuthority(name+" "+now.UTC().Format(time.DateTime), now) // a person can tell it from the former one
+			_, next, err = NewAuthority(name+" "+now.UTC().Format(time.DateTime), now) // a person can distinguish it from the former one
 		}
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ func AdoptRotation(ctx context.Context, vault Vault, run string) error {
 	return s.save(ctx, vault)
 }
 
-// firstEncryptionName is what the encryption key of a new cluster is called.
+// firstEncryptionName is the name of the encryption key of a new cluster.
 const firstEncryptionName = "key1"
 
 func newEncryptionKey() ([]byte, error) {
@@ -174,23 +174,23 @@ func newEncryptionKey() ([]byte, error) {
 	return key, nil
 }
 
-// NameOfEncryptionKey is what a key is called that is not the first one of its cluster. What is sealed begins with the name.
+// NameOfEncryptionKey is the name of a later key of a cluster. Sealed data begin with the name.
 func NameOfEncryptionKey(key []byte) string {
 	sum := sha256.Sum256(key)
 	return "key-" + hex.EncodeToString(sum[:4])
 }
 
-// NamesOfEncryptionKey are what a key may be called in what was sealed under it.
+// NamesOfEncryptionKey are the possible names of a key in data that were sealed under it.
 func NamesOfEncryptionKey(key []byte) []string {
 	return []string{firstEncryptionName, NameOfEncryptionKey(key)}
 }
 
-// AcceptedServiceAccounts are the keys whose tokens are taken, the one that signs first.
+// AcceptedServiceAccounts are the keys whose tokens are accepted, the signing key first.
 func (c *Cluster) AcceptedServiceAccounts() [][]byte {
 	return append([][]byte{c.ServiceAccount}, others(c.ServiceAccount, append(slices.Clone(c.FormerServiceAccounts), c.NextServiceAccount))...)
 }
 
-// AcceptedEncryption are the keys beside Encryption that open what is sealed.
+// AcceptedEncryption are the keys beside Encryption that open sealed data.
 func (c *Cluster) AcceptedEncryption() [][]byte {
 	return others(c.Encryption, append(slices.Clone(c.FormerEncryption), c.NextEncryption))
 }

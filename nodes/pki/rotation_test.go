@@ -20,7 +20,7 @@ func authorityOf(c *pki.Cluster, part pki.Part) *pki.Authority {
 	return map[pki.Part]*pki.Authority{pki.EtcdAuthority: c.Etcd, pki.EtcdPeersAuthority: c.EtcdPeers, pki.KubernetesAuthority: c.Kubernetes, pki.FrontProxyAuthority: c.FrontProxy}[part]
 }
 
-// understands says whether a node of one stage takes what a node of another one shows, signs and seals.
+// understands checks that a node of one stage accepts the certificates, signatures and sealed data of a node of another one.
 func understands(t *testing.T, one, other *pki.Cluster) error {
 	for _, part := range pki.AuthorityParts() {
 		pair, err := authorityOf(other, part).Issue(pki.Request{CommonName: "client", Usage: pki.Client}, now)
@@ -46,7 +46,7 @@ func understands(t *testing.T, one, other *pki.Cluster) error {
 	return nil
 }
 
-// Whichever nodes have come to the next stage already: all of them understand each other. Those of the first and the last stage do not.
+// Whichever nodes have come to the next stage already: all of them understand each other. Nodes of the first and the last stage do not.
 func TestNodesOfAStageOfARotationUnderstandThoseOfTheNextOne(t *testing.T) {
 	for _, parts := range [][]pki.Part{pki.AuthorityParts(), pki.KeyParts(), everyPart(), {pki.EtcdAuthority}, {pki.EncryptionKey}} {
 		v := &vault{}
@@ -92,7 +92,7 @@ func TestASnapshotOfAnyStageIsReadAtAnyOtherAndAfterTheRotation(t *testing.T) {
 	require.NoError(t, err)
 	type taken struct {
 		keys   []byte
-		sealed [][]byte // under what Secrets in it may be sealed
+		sealed [][]byte // the keys under which Secrets in it may be sealed
 		signed [][]byte
 	}
 	var all []taken

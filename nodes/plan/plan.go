@@ -1,10 +1,10 @@
-// Package plan runs named steps that depend on each other, each as soon as what it needs is done.
+// Package plan runs named steps that depend on each other, each as soon as its dependencies are done.
 //
-// A failed step cancels what depends on it and nothing else: what is independent goes to its end, so that one run
-// shows every failure and the next run finds as much done as possible.
+// A failed step cancels the steps that depend on it and no others. Independent steps go to their end, so that one run shows every failure and the next run
+// finds as much done as possible.
 //
-// All waiting between steps is in the plan, as After, Soft and Mutexes of a Step, and none in what steps run: so the plan can be read,
-// checked for circles, and its critical path explains how long a run took.
+// All waiting between steps is in the plan, as After, Soft and Mutexes of a Step, and none in the steps' functions. So the plan can be read and checked
+// for circles, and its critical path explains how long a run took.
 package plan
 
 import (
@@ -19,17 +19,17 @@ import (
 
 // Step is one piece of work. Its identity is ID(Node, Name).
 type Step struct {
-	Name    string   // what is done, in a few stable words: "etcd join"
+	Name    string   // the work, in a few stable words: "etcd join"
 	Node    string   // where; empty for work of no one node
 	After   []string // identities of the steps that must be done before
-	Soft    []Soft   // what is waited for, besides, without being needed
+	Soft    []Soft   // steps that are waited for without being needed
 	Mutexes []string // of the steps that name one, one at a time runs, in the order in which they could begin
-	// Run does the work. It may ask which steps are done, to see how far those in Soft have come.
+	// Run does the work. It may ask which steps are done, to see how far the steps in Soft have come.
 	Run func(ctx context.Context, done Progress) error
 }
 
-// Soft is a step that another one waits for without needing it: until it has ended, in whatever way, but no longer than For after
-// all of After is done. So one bad node holds up nothing but itself.
+// Soft is a step that another one waits for without needing it: until it has ended, well or not, but no longer than For after all of After is done. So one
+// bad node delays nothing but itself.
 type Soft struct {
 	ID  string
 	For time.Duration
@@ -37,7 +37,7 @@ type Soft struct {
 	When func(done Progress) bool
 }
 
-// Progress says whether a step of the plan is done by now.
+// Progress is true if a step of the plan is done by now.
 type Progress func(id string) bool
 
 // ID is a step's identity: "node/name", or the name alone for a step of no node.
@@ -62,7 +62,7 @@ func (s Step) before() []string {
 	return all
 }
 
-// Outcome says how a step ended.
+// Outcome is how a step ended.
 type Outcome string
 
 // The outcomes.
@@ -72,11 +72,11 @@ const (
 	Skipped Outcome = "skipped" // something it depends on failed, or the run was cancelled before it began
 )
 
-// Record is what happened to one step.
+// Record is the result of one step.
 type Record struct {
 	Step
 	Outcome  Outcome
-	Waited   []string  // identities of the steps that it waited for: After, those of Soft that ended in time, and who held its mutexes before
+	Waited   []string  // identities of the steps that it waited for: After, steps of Soft that ended in time, and former holders of its mutexes
 	Started  time.Time // zero when skipped
 	Finished time.Time
 	Err      error
@@ -183,8 +183,8 @@ func (p *Plan) Run(ctx context.Context) ([]Record, error) {
 	return records, errors.Join(failures...)
 }
 
-// CriticalPath returns the chain of steps that decided when the run ended, from its first step to its last:
-// before each stands the one of those it waited for that ended last.
+// CriticalPath returns the chain of steps that decided when the run ended, from its first step to its last. Before each step stands the last to end of the
+// steps that it waited for.
 func CriticalPath(records []Record) []Record {
 	byID := make(map[string]Record, len(records))
 	var last *Record

@@ -85,8 +85,8 @@ func TestTheCriticalPathIsTheChainThatDecidedTheEnd(t *testing.T) {
 	})
 }
 
-// Whatever the graph: a step begins after all it depends on has been done and all it waits for softly has ended, no two steps with one
-// mutex run at a time, each step runs at most once, and exactly the failed steps' descendants are skipped: none for a soft dependency.
+// Whatever the graph: a step begins after all its dependencies are done and all its soft ones have ended. No two steps with one mutex run at a time, and
+// each step runs at most once. Exactly the failed steps' descendants are skipped, and a soft dependency has none.
 func TestOrderAndSkippingHoldForAnyGraph(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 15).Draw(rt, "steps")
@@ -188,7 +188,7 @@ func TestAPanicIsTheErrorOfItsStep(t *testing.T) {
 	require.Len(t, records, 3)
 }
 
-// A step that is waited for softly and does not come holds nobody up for longer than it may; one that is of no use is not waited for.
+// A soft dependency that does not come delays no step for longer than its limit; a useless one is not waited for.
 func TestASoftDependencyIsWaitedForUntilItsTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes := func(d time.Duration, err error) func(context.Context, plan.Progress) error {

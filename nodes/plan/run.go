@@ -19,7 +19,7 @@ type run struct {
 // mutex is held by one step at a time.
 type mutex struct {
 	token chan struct{}
-	last  string // who held it before; belongs to the holder
+	last  string // the former holder; belongs to the holder
 }
 
 func newRun(steps []Step) *run {
@@ -50,7 +50,7 @@ func closed(channel <-chan struct{}) bool {
 	}
 }
 
-// step waits for what the step waits for, and runs it.
+// step waits for the dependencies of a step, and runs it.
 func (r *run) step(ctx context.Context, i int) {
 	record := &r.records[i]
 	defer close(r.ended[i])
@@ -87,7 +87,7 @@ func (r *run) step(ctx context.Context, i int) {
 	}
 }
 
-// soft waits for the soft dependencies of a step and returns those that ended.
+// soft waits for the soft dependencies of a step and returns the ended ones.
 func (r *run) soft(ctx context.Context, step Step) []string {
 	began := time.Now()
 	var wanted []Soft

@@ -1,8 +1,8 @@
 // Package ssh reaches one server: scripts, files and TCP connections over a single verified connection.
 //
-// A Client keeps one multiplexed connection to its server. It waits for the sshd of a server that is still booting,
-// demands one of the host keys it was given, sends keepalives, and connects again when the connection was lost. Several
-// ways may lead to the server, for example through another one; the first that answers is taken.
+// A Client keeps one multiplexed connection to its server. It waits for the sshd of a server that is still booting, demands one of the given host keys,
+// sends keepalives, and connects again when the connection was lost. Several routes may lead to the server, for example through another one; the first
+// that answers is taken.
 package ssh
 
 import (
@@ -25,28 +25,28 @@ const (
 	DefaultPatience = 3 * time.Minute
 )
 
-// Config says how to reach a server and whom to believe there.
+// Config describes a server, the routes to it and its host keys.
 type Config struct {
 	Address  string          // host:port of the sshd; may be empty when there are Ways
-	Ways     []Way           // further ways to it
+	Ways     []Way           // further routes to it
 	User     string          // login; root when empty
 	Sudo     bool            // become root by sudo for all that is run; for a User who is not root
 	Signer   ssh.Signer      // our key
 	HostKeys []ssh.PublicKey // any one of these must be presented
-	// FirstUse takes whatever host key the first connection shows, where HostKeys is empty: who calls looks at it, and keeps it (Demand).
+	// FirstUse takes any host key of the first connection, where HostKeys is empty: the caller checks it, and keeps it (Demand).
 	FirstUse bool
-	// Remedy says what to do where the server refuses our key or shows another one than those; empty for servers that Nova has made.
+	// Remedy is the advice when the server refuses our key or shows a host key that is not in the list; empty for servers that Nova has made.
 	Remedy   string
 	Patience time.Duration // how long to wait until sshd answers; DefaultPatience when 0
 	Logger   *slog.Logger
-	// Fence is the number of this worker among those that work on the server one after another: a script or file is refused with
-	// ErrFenced when the server has seen a higher one, and ends what lower ones still run there. 0 is no number.
+	// Fence is the number of this worker among the successive workers on the server. A script or file is refused with ErrFenced when the server has seen a
+	// higher number, and ends work of lower numbers that still runs there. 0 is no number.
 	Fence       uint64
 	FenceFolder string // where the server keeps it; for tests
 	// Alive returns an error when this process may no longer act: it is asked before each script, file and write. May be nil.
 	Alive func() error
-	// Down says that the server does not run, and will not until somebody starts it. It is asked every few seconds while nobody answers;
-	// when it says so twice in a row, Dial waits no longer. May be nil.
+	// Down is true if the server does not run, and will not until a user starts it. It is called every few seconds while there is no answer; when it is
+	// true twice in a row, Dial waits no longer. May be nil.
 	Down func(ctx context.Context) bool
 	// Connected is called for each connection, with 1 when it begins and with -1 when it ends. May be nil.
 	Connected func(change int)
@@ -60,7 +60,7 @@ type Client struct {
 	mu       sync.Mutex
 	current  *connection
 	made     int           // how many connections there were so far
-	dialling chan struct{} // closed when the attempt under way ends; nil when none is
+	dialling chan struct{} // closed when the present attempt ends; nil when there is none
 	closed   bool
 }
 
@@ -71,7 +71,7 @@ type connection struct {
 	lost    chan struct{} // closed when the connection ended
 }
 
-// errClosed is what every call returns after Close.
+// errClosed is the error of every call after Close.
 var errClosed = errors.New("connection to the server was closed")
 
 // Dial connects to a server and waits for its sshd within the config's patience and ctx.
@@ -103,7 +103,7 @@ func (c *Client) HostKey() ssh.PublicKey {
 	return c.current.hostKey
 }
 
-// Way says how the current (or last) connection was made: Direct, or the name of one of the config's ways.
+// Way is how the current (or last) connection was made: Direct, or the name of one of the config's routes.
 func (c *Client) Way() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,9 +144,8 @@ func (c *Client) DialContext(ctx context.Context, network, address string) (net.
 	return dialled, nil
 }
 
-// detached makes a connection through a server one that knows deadlines and ends at once when it is closed. A channel of SSH ends when the
-// server's side has confirmed it, which waits until what was sent is delivered: where the other end no longer answers, until TCP gives up
-// after a quarter of an hour.
+// detached gives a connection through a server deadlines, and ends it at once when it is closed. A channel of SSH ends when the server's side has
+// confirmed it, after all sent data are delivered. If the other end no longer answers, this waits until TCP gives up after a quarter of an hour.
 func detached(channel net.Conn) net.Conn {
 	ours, theirs := net.Pipe()
 	transfer := func(to, from net.Conn) {
@@ -159,7 +158,7 @@ func detached(channel net.Conn) net.Conn {
 	return ours
 }
 
-// Close ends the connection. Calls under way fail.
+// Close ends the connection. Running calls fail.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,9 +227,9 @@ func (c *Client) connected(ctx context.Context) (*connection, error) {
 	}
 }
 
-// What is agreed on with a server is of the strict kind; every OpenSSH since 6.5 (2014) has it.
+// Only strict algorithms are accepted; every OpenSSH since 6.5 (2014) has them.
 
-// keyExchanges are those over Curve25519, with a part that a quantum computer cannot undo where the server has it.
+// keyExchanges are the ones over Curve25519, with a part that a quantum computer cannot break where the server has it.
 func keyExchanges() []string {
 	return []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519, "curve25519-sha256@libssh.org"}
 }
@@ -240,7 +239,7 @@ func ciphers() []string {
 	return []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305, ssh.CipherAES128CTR, ssh.CipherAES256CTR}
 }
 
-// macs are those that are made of what is encrypted; ciphers that authenticate need none.
+// macs are the ones over encrypted data; ciphers that authenticate need none.
 func macs() []string {
 	return []string{ssh.HMACSHA256ETM, ssh.HMACSHA512ETM}
 }

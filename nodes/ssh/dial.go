@@ -23,19 +23,19 @@ const (
 	downEvery         = 2 * time.Second // how often it is asked whether waiting is of any use
 )
 
-// Direct is the way to the config's Address.
+// Direct is the route to the config's Address.
 const Direct = "directly"
 
-// Way is one more way to a server's sshd.
+// Way is one more route to a server's sshd.
 type Way struct {
 	Name    string // for logs and errors: "through murano-gateway-1"
 	Address string // host:port of the sshd as it is seen from where Dial begins
 	// Dial opens the TCP connection, and ends within a time of its own choice; net.Dialer's DialContext when nil.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// After is how long the ways before get a chance to answer first.
+	// After is the head start of the routes before it.
 	After time.Duration
-	// direct marks the config's Address. There can be no mistake about who should answer there; at the end of another
-	// way a private address may well be somebody else's.
+	// direct marks the config's Address. There can be no mistake about the server at that address; at the end of another route, a private address may well
+	// belong to another server.
 	direct bool
 }
 
@@ -46,7 +46,7 @@ func (w Way) String() string {
 	return w.Address + " " + w.Name
 }
 
-// name is what errors call the server.
+// name is the server's name in errors.
 func (c Config) name() string {
 	if c.Address != "" {
 		return c.Address
@@ -61,7 +61,7 @@ func (c Config) ways() []Way {
 	return append([]Way{{Name: Direct, Address: c.Address, direct: true}}, c.Ways...)
 }
 
-// HostKeyError says that somebody else may be answering at the address. Waiting does not cure it.
+// HostKeyError is the error when another server may be answering at the address. Waiting does not cure it.
 type HostKeyError struct {
 	Address  string
 	Shown    string   // fingerprint
@@ -76,7 +76,7 @@ func (e *HostKeyError) Error() string {
 		"%s", e.Address, strings.Join(e.Expected, " or "), e.Shown, remedy)
 }
 
-// LoginError says that the server does not accept our key. Waiting does not cure it.
+// LoginError is the error when the server does not accept our key. Waiting does not cure it.
 type LoginError struct {
 	User, Address, Key string // Key is the fingerprint of ours
 	Remedy             string // Config.Remedy
@@ -91,7 +91,7 @@ func (e *LoginError) Error() string {
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// AlgorithmsError says that the server offers none of the algorithms that are strict enough. Waiting does not cure it.
+// AlgorithmsError is the error when the server has no algorithm that is strict enough. Waiting does not cure it.
 type AlgorithmsError struct {
 	Address string
 	Err     error
@@ -104,7 +104,7 @@ func (e *AlgorithmsError) Error() string {
 
 func (e *AlgorithmsError) Unwrap() error { return e.Err }
 
-// UnreachableError says that no sshd answered in time, or that none will.
+// UnreachableError is the error when no sshd answered in time, or when none will.
 type UnreachableError struct {
 	Tried  []string // where, with the last error of each
 	Waited time.Duration
@@ -119,7 +119,7 @@ func (e *UnreachableError) Error() string {
 	return found + "; tried " + strings.Join(e.Tried, ", and ")
 }
 
-// dialPatiently tries all ways at the same time until one of them gives a connection.
+// dialPatiently tries all routes at the same time until one of them gives a connection.
 func dialPatiently(ctx context.Context, config Config) (*connection, error) {
 	ways := config.ways()
 	if len(ways) == 0 {
@@ -184,8 +184,7 @@ func dialPatiently(ctx context.Context, config Config) (*connection, error) {
 	return nil, &UnreachableError{Tried: tried, Waited: config.Patience, Down: <-down}
 }
 
-// waitDown returns true once Down has said so twice in a row: once may be a moment between two states. It returns false when ctx
-// ends before.
+// waitDown returns true once Down was true twice in a row: once may be a moment between two states. It returns false when ctx ends before.
 func (c Config) waitDown(ctx context.Context) bool {
 	if c.Down == nil {
 		return false
@@ -206,7 +205,7 @@ func (c Config) waitDown(ctx context.Context) bool {
 	}
 }
 
-// follow tries one way again and again until it leads somewhere. Its error is the last attempt's.
+// follow tries one route again and again until it gives a connection. Its error is the last attempt's.
 func follow(ctx context.Context, config Config, way Way) (*connection, error) {
 	if err := wait.Pause(ctx, way.After); err != nil {
 		return nil, errors.New("not tried")

@@ -27,7 +27,7 @@ func TestAScriptThatWritesWithoutEndIsEnded(t *testing.T) {
 	}
 }
 
-// A server need not run what it is asked to run.
+// A server need not run the commands that it gets.
 func TestAServerThatAnswersEveryCommandWithoutEndIsLeft(t *testing.T) {
 	server := sshtest.Prepare(t)
 	server.Settings = "ForceCommand exec tr '\\0' x </dev/zero"

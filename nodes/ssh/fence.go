@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrFenced says that the server is in the hands of a later worker, so that this one must do nothing more.
+// ErrFenced is the error when a later worker works on the server, so that this one must do nothing more.
 var ErrFenced = errors.New("another Burano server has taken over the work on this node; this one does nothing more to it")
 
 const (
@@ -17,14 +17,14 @@ const (
 	fenceFolder = "/var/lib/burano/fence"
 	// fencedCode is how fence.sh ends when it refuses (EX_TEMPFAIL of sysexits).
 	fencedCode = 75
-	// fencedWord begins what it says then.
+	// fencedWord begins the server's message then.
 	fencedWord = "fenced: "
 )
 
 //go:embed scripts/fence.sh
 var fenceScript string
 
-// remote is what the server's shell is asked to run for a command of these words. Each program takes the place of the one before it.
+// remote is the shell command on the server for a command of these words. Each program replaces the one before it.
 func (c *Client) remote(command ...string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
@@ -33,11 +33,11 @@ func (c *Client) remote(command ...string) string {
 	return c.before + strings.Join(words, " ")
 }
 
-// before is what stands before the words of each command: the server compares our number before it runs one, when we have one.
+// before stands before the words of each command: the server compares our number before it runs one, when we have one.
 func (c Config) before() string {
 	var words []string
 	if c.Sudo {
-		// A session of its own: what sudo runs may be no leader of a process group, and sudo passes no signals on.
+		// A session of its own: sudo's command may be no leader of a process group, and sudo passes no signals on.
 		words = append(words, "sudo", "-n", "--", "setsid", "-w")
 	}
 	if c.Fence != 0 {
@@ -58,7 +58,7 @@ func (c *Client) alive() error {
 	return c.config.Alive()
 }
 
-// guardedConn is a connection that sends nothing more once this process may no longer act: what goes through it may change the server.
+// guardedConn is a connection that sends nothing more once this process may no longer act: its data may change the server.
 type guardedConn struct {
 	net.Conn
 	alive func() error

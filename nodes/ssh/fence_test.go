@@ -47,7 +47,7 @@ func TestAServerRefusesAFormerWorker(t *testing.T) {
 	require.NoError(t, second.Copy(t.Context(), "fence_test.go", file))
 }
 
-// What a server had half written when it lost its power is no reason to refuse a worker.
+// A file that a server had half written when it lost its power is no reason to refuse a worker.
 func TestAServerThatLostItsPowerTakesTheNextWorker(t *testing.T) {
 	server, folder := sshtest.New(t), t.TempDir()
 	_, err := worker(t, server, folder, 1).Run(t.Context(), ssh.Script{Name: "greet", Body: "true"})

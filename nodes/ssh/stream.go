@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// Send streams a file to a path on the server (mode 0600), renamed into place when it is complete. What is read from is not closed.
+// Send streams a file to a path on the server (mode 0600), renamed into place when it is complete. It does not close from.
 func (c *Client) Send(ctx context.Context, from io.Reader, remote string) error {
 	command := fmt.Sprintf(`echo $$; set -e; umask 077; mkdir -p %[2]s; cat > %[1]s.new; mv -fT %[1]s.new %[1]s`, quote(remote), quote(path.Dir(remote)))
 	if err := c.run(ctx, "send "+path.Base(remote), []string{"bash", "-c", command}, from, newOutput(outputLimit)); err != nil {

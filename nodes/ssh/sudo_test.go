@@ -30,7 +30,7 @@ func bySudo(t *testing.T, sudo, folder string) *ssh.Client {
 	return client
 }
 
-// passing notes that it was asked, and runs what it is to run in a process of its own, as sudo does.
+// passing records its call, and runs its command in a process of its own, as sudo does.
 const passing = `#!/bin/bash
 echo "$*" >>"$(dirname "$0")/asked"
 [[ $1 == -n && $2 == -- ]] || exit 9

@@ -50,7 +50,7 @@ func TestAServerIsReachedThroughAnotherWhenTheDirectWayIsClosed(t *testing.T) {
 	require.Equal(t, number+1, now)
 }
 
-// The server in between waits for the one that stands still, until TCP gives up after a quarter of an hour.
+// The server in between waits for the stopped server, until TCP gives up after a quarter of an hour.
 func TestAConnectionThroughAnotherServerEndsThoughTheServerStandsStill(t *testing.T) {
 	jump, server := sshtest.New(t), sshtest.New(t)
 	client, err := ssh.Dial(t.Context(), ssh.Config{
@@ -59,7 +59,7 @@ func TestAConnectionThroughAnotherServerEndsThoughTheServerStandsStill(t *testin
 	})
 	require.NoError(t, err)
 	endless := &counter{}
-	ended := make(chan error, 20) // so many fill what there is of buffers
+	ended := make(chan error, 20) // enough to fill all buffers
 	for i := range cap(ended) - 1 {
 		go func() { ended <- client.Send(t.Context(), endless, filepath.Join(t.TempDir(), strconv.Itoa(i))) }()
 	}
@@ -106,7 +106,7 @@ func TestTheDirectWayIsTakenWhereItAnswers(t *testing.T) {
 	require.Equal(t, ssh.Direct, client.Way())
 }
 
-// A private address may be somebody else's here: a foreign host key there only rules that way out.
+// A private address may belong to another server here: a foreign host key there only rules that route out.
 func TestAForeignHostKeyAtAPrivateAddressOnlyRulesThatWayOut(t *testing.T) {
 	other, jump, server := sshtest.New(t), sshtest.New(t), sshtest.New(t)
 	through := dial(t, jump)

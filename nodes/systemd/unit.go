@@ -1,7 +1,7 @@
-// Package systemd writes units for nodes and says when one has to be restarted.
+// Package systemd writes units for nodes and decides when one has to be restarted.
 //
-// A unit knows the files it reads when it starts. Its fingerprint changes with any of them, so that a node which notes
-// the fingerprint beside each start knows whether what runs is what should run.
+// A unit knows the files it reads when it starts. Its fingerprint changes with any of them. A node stores the fingerprint at each start, and so knows
+// whether the running unit is the wanted one.
 package systemd
 
 import (
@@ -23,8 +23,8 @@ type Unit struct {
 	Description string     // for the unit file
 	Command     []string   // program and arguments
 	Service     []string   // further lines of the [Service] section, in order: "Type=notify"
-	Files       []ssh.File // what it reads when it starts: configuration, keys
-	Live        []ssh.File // what it reads anew while it runs: no reason to start it anew
+	Files       []ssh.File // files that it reads when it starts: configuration, keys
+	Live        []ssh.File // files that it reads again while it runs: no reason to restart it
 	Packaged    bool       // the image has the unit file: it is enabled and started, not written
 	After       string     // another unit, with ".service", that starts before it and stops after it, where both do; no reason to start it anew; may be empty
 	Needs       string     // a file without which it does not begin, also not at boot; may be empty
@@ -40,7 +40,7 @@ func (u Unit) Path() string {
 	return Folder + "/" + u.Name + ".service"
 }
 
-// Text is the unit's file. Every unit restarts for ever, half a second after it ended: what it waits for may come late.
+// Text is the unit's file. Every unit restarts for ever, half a second after it ended: its dependencies may come late.
 func (u Unit) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[Unit]\nDescription=%s\nAfter=%s\nStartLimitIntervalSec=0\n", u.Description, strings.TrimSpace("network.target "+u.After))
@@ -58,7 +58,7 @@ func (u Unit) Text() string {
 	return b.String()
 }
 
-// escaped protects what systemd would expand in a command line.
+// escaped protects characters that systemd would expand in a command line.
 func escaped(words []string) []string {
 	out := make([]string, len(words))
 	for i, word := range words {
@@ -71,7 +71,7 @@ func escaped(words []string) []string {
 	return out
 }
 
-// Install returns all files of the unit: what it reads, its unit file, and the link that enables it at boot.
+// Install returns all files of the unit: the files that it reads, its unit file, and the link that enables it at boot.
 func (u Unit) Install() []ssh.File {
 	files := slices.Concat(u.Files, u.Live)
 	if !u.Packaged {
@@ -85,7 +85,7 @@ func (u Unit) Install() []ssh.File {
 func (u Unit) Fingerprint() string {
 	hash := sha256.New()
 	if !u.Packaged {
-		u.After = "" // systemd heeds it without a start
+		u.After = "" // systemd follows it without a start
 		fmt.Fprintf(hash, "%s\n", u.Text())
 	}
 	fmt.Fprintf(hash, "%s\n", u.Binary)

@@ -101,8 +101,8 @@ func (s *Server) Start() {
 	defer s.mutex.Unlock()
 	host, port, err := net.SplitHostPort(s.Address)
 	require.NoError(s.t, err)
-	// Bash reads ~/.bashrc for commands that come through sshd, but not in an inner shell (SHLVL): tests must not depend on the
-	// start-up files of whoever runs them.
+	// Bash reads ~/.bashrc for commands that come through sshd, but not in an inner shell (SHLVL): tests must not depend on the start-up files of their
+	// user.
 	path := cmp.Or(s.Path, filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"))
 	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/host_key\nAuthorizedKeysFile %[3]s/authorized_keys\nPidFile %[3]s/pid\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxSessions 50\nMaxStartups 50:30:100\nPermitRootLogin prohibit-password\nSetEnv SHLVL=1 PATH=%[4]q\n%[5]s", host, port, s.dir, path, s.Settings)
 	file := filepath.Join(s.dir, "sshd_config")
@@ -130,14 +130,14 @@ func (s *Server) Stop() {
 	if s.daemon == nil {
 		return
 	}
-	// Connections have processes in sessions of their own: find them as descendants. All stand still before the first one ends, parents
-	// before their children: else one could still report the end of another.
+	// Connections have processes in sessions of their own: find them as descendants. All are stopped before the first one ends, parents before their
+	// children: else one could still report the end of another.
 	s.signal(syscall.SIGSTOP, syscall.SIGKILL)
 	_ = s.daemon.Wait()
 	s.daemon = nil
 }
 
-// Freeze has the server and every connection to it stand still until it is stopped.
+// Freeze stops the server and every connection to it until the server is ended.
 func (s *Server) Freeze() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -153,7 +153,7 @@ func (s *Server) signal(signals ...syscall.Signal) {
 	}
 }
 
-// Cut ends every connection to the server, and leaves running what was started over them.
+// Cut ends every connection to the server; programs that were started over them still run.
 func (s *Server) Cut() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
