@@ -38,10 +38,11 @@ func (o Origin) Value() (driver.Value, error) { return encode(o) }
 
 // Scan reads the origin from JSON (database/sql). Tasks of former versions have none.
 func (o *Origin) Scan(source any) error {
-	if source == "" {
-		return nil
+	text, err := jsonColumn(source)
+	if err != nil || len(text) == 0 {
+		return err
 	}
-	return decode(source, o)
+	return decodeNumbers(text, o)
 }
 
 // Parts are the packages and images that a state was made with.

@@ -120,6 +120,13 @@ func TestEachStateOfAnEnvironmentIsKeptAndComesBack(t *testing.T) {
 	require.Equal(t, "first secret", back("then"))
 	s.call("demo", "", "POST", path+"/history/1/session", map[string]any{"secrets": "mine"}, 400)
 	require.Equal(t, 5.0, field(s.call("demo", "", "GET", path+"/history", nil, 200), "present"))
+
+	session := field(s.call("demo", "", "POST", path+"/history/2/session", map[string]any{}, 200), "id").(string)
+	s.call("demo", session, "PUT", "/v1/environments/"+id+"/services/a1/name", "another", 200)
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+	s.awaitIdle(id)
+	require.Equal(t, []any{6.0, 0.0}, []any{field(s.call("demo", "", "GET", path+"/history", nil, 200), "present"), field(s.call("demo", "", "GET", path+"/history", nil, 200), "states", 0, "back")},
+		"an edited draft is not that state")
 }
 
 func TestAFailureIsNoStateAndTheLastOneComesBack(t *testing.T) {
