@@ -85,6 +85,7 @@ with_servers=(
   'TestNodesThatFail nodes that fail'
   'TestApplications applications on servers'
   'TestOrdinaryEdits ordinary edits'
+  'TestAnEnvironmentHasAPast history and copies'
   'TestNodesWithout jumps'
   'TestCertificates certificates and keys'
   'TestServersThatAreStopped repairs'
