@@ -162,3 +162,35 @@ scenario('the catalog asks for no logo and no form that is not there', { thoroug
   await sees(page, 'adminPassword');
   assert.deepEqual(missing, []);
 });
+
+scenario('a former state comes back as a draft with its preview, and two states are compared', {}, async (page) => {
+  const { request } = page.context();
+  const { environment: id, component } = await deployed(request);
+  const ready = (what) => eventually(() => call(request, 'GET', `/v1/environments/${id}`), (now) => now.status === 'ready', what);
+  const session = (await call(request, 'POST', `/v1/environments/${id}/configure`)).id;
+  await call(request, 'PUT', `/v1/environments/${id}/services`, [{ ...component, size: 5, adminPassword: 'another secret' }], { headers: { 'X-Configuration-Session': session } });
+  await call(request, 'POST', `/v1/environments/${id}/sessions/${session}/deploy`);
+  await ready('the second deployment');
+
+  await page.goto(`environments/${id}?tab=past`);
+  await page.getByRole('button', { name: 'The change' }).click();
+  await page.locator('ins', { hasText: '5' }).waitFor();
+  await sees(page, 'adminPassword: another secret');
+  assert.equal(await page.getByText('former secret').count(), 0);
+  const first = page.getByRole('row', { name: /^1 / });
+  await first.getByRole('button').click();
+  await page.getByRole('menuitem', { name: 'Back to this one' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Secrets as they were then').check();
+  await dialog.getByRole('button', { name: 'Make it my draft' }).click();
+  await sees(page, 'Your draft has changes that are not deployed');
+  await page.getByRole('button', { name: 'The change' }).click();
+  await page.locator('del', { hasText: '5' }).waitFor();
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await ready('the way back');
+  const [now] = await call(request, 'GET', `/v1/environments/${id}/services`);
+  assert.equal(now.size, component.size);
+  assert.equal(now.adminPassword, 'former secret');
+  await page.goto(`environments/${id}?tab=past`);
+  await sees(page, 'Back to state 1');
+});

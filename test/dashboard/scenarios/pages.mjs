@@ -30,6 +30,7 @@ export async function allPages(request) {
     'environment-access': `environments/${empty}?tab=access`,
     'environment-topology': `environments/${made.environment}?tab=topology`,
     'environment-history': `environments/${made.environment}?tab=history`,
+    'environment-past': `environments/${made.environment}?tab=past`,
     component: `environments/${made.environment}/components/${component['?'].id}`,
     'component-log': `environments/${made.environment}/components/${component['?'].id}?tab=log`,
     wizard: `environments/${pending}/add/${hello}`,

@@ -28,6 +28,7 @@ import { Means } from '../draft/Means';
 import { OtherDrafts } from '../draft/OtherDrafts';
 import { useDraft } from '../draft/useDraft';
 import { FindingCard } from '../findings/FindingCard';
+import { PastTab } from '../past/PastTab';
 import { useRegionOf } from '../regions/regions';
 import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
@@ -140,6 +141,7 @@ export function EnvironmentPage() {
           <Tab eventKey="components" title={<TabTitleText>{words.components}</TabTitleText>} tabContentId="components" />
           <Tab eventKey="topology" title={<TabTitleText>{text.topology.title}</TabTitleText>} tabContentId="topology" />
           <Tab eventKey="history" title={<TabTitleText>{words.history}</TabTitleText>} tabContentId="history" />
+          <Tab eventKey="past" title={<TabTitleText>{text.past.tab}</TabTitleText>} tabContentId="past" />
           <Tab eventKey="access" title={<TabTitleText>{text.delegation.tab}</TabTitleText>} tabContentId="access" />
         </Tabs>
       </PageSection>
@@ -150,6 +152,7 @@ export function EnvironmentPage() {
           </Suspense>
         )}
         {tab === 'history' && <History environment={environment} />}
+        {tab === 'past' && <PastTab environment={environment} user={user} isBusy={busy} />}
         {tab === 'access' && <DelegationCard environment={environment} />}
         {tab === 'components' && details.isPending && <Skeleton height="12rem" screenreaderText={text.shell.loading} />}
         {tab === 'components' && details.data && services.length === 0 && (

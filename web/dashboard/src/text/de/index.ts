@@ -19,6 +19,7 @@ import { kubeconfig } from './kubeconfig';
 import { notices } from './notices';
 import { packages } from './packages';
 import { palette } from './palette';
+import { past } from './past';
 import { projectRole } from './projectRole';
 import { quotas } from './quotas';
 import { running } from './running';
@@ -51,6 +52,7 @@ export const de: Texts = {
   notices,
   packages,
   palette,
+  past,
   projectRole,
   quotas,
   running,

@@ -1,0 +1,30 @@
+import type { Texts } from '../en';
+
+export const past: Texts['past'] = {
+  tab: 'Verlauf',
+  title: 'Zustände der Umgebung',
+  none: 'Sie hat noch keine Zustände',
+  noneWhat: 'Jedes Deployment und jede Aktion, die gelingt und etwas ändert, wird hier aufgeführt, und Sie können dahin zurückkehren.',
+  state: 'Zustand',
+  time: 'Seit',
+  by: 'Von',
+  from: 'Aus',
+  images: 'Images',
+  packages: 'Pakete',
+  actions: 'Aktionen',
+  present: 'Jetzt',
+  option: (number, time) => `${number}: ${time}`,
+  backTo: (state) => `Zurück zu Zustand ${state}`,
+  action: (name) => `Aktion ${name}`,
+  draft: 'Entwurf',
+  before: 'Deployt, bevor es einen Verlauf gab',
+  earlier: 'Früherer Zustand',
+  later: 'Späterer Zustand',
+  same: 'Diese beiden Zustände unterscheiden sich nicht.',
+  back: 'Zurück zu diesem',
+  backTitle: (state) => `Zurück zu Zustand ${state}?`,
+  backWhat:
+    'Der frühere Zustand wird Ihr Entwurf. Sie sehen, was er ändert, und deployen ihn, wenn Sie wollen. Daten in Volumes werden nicht zurückgeholt.',
+  backAction: 'Zu meinem Entwurf machen',
+  secrets: { now: 'Geheimnisse bleiben, wie sie jetzt sind', then: 'Geheimnisse, wie sie damals waren' },
+};
