@@ -211,11 +211,16 @@ func (s *scaling) stands(t *testing.T, minions, gateways []string) {
 	}
 }
 
-// serverImage uploads what servers are made from, until the test ends, and returns its id.
+// serverImage uploads the disk of servers, until the test ends, and returns its id. Its mark names the Kubernetes of the node image that it was made from.
 func (u *user) serverImage(t *testing.T, name, path string) string {
+	text, err := os.ReadFile(strings.TrimSuffix(u.lab.image(), ".tar") + ".json")
+	require.NoError(t, err)
+	var manifest struct{ Modules map[string]string }
+	require.NoError(t, json.Unmarshal(text, &manifest))
 	client := u.service(t, openstack.NewImageV2)
 	public := images.ImageVisibilityPublic
-	made, err := images.Create(t.Context(), client, images.CreateOpts{Name: name, DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public}).Extract()
+	made, err := images.Create(t.Context(), client, images.CreateOpts{Name: name, DiskFormat: "raw", ContainerFormat: "bare", Visibility: &public,
+		Properties: map[string]string{"burano_kubernetes": manifest.Modules["kubernetes"]}}).Extract()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, images.Delete(context.Background(), client, made.ID).ExtractErr()) })
 	file, err := os.Open(path)
