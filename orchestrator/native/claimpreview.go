@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -57,7 +58,13 @@ func (c *clusters) previewClaimsOf(ctx context.Context, interpreter *muranopl.In
 	if err != nil {
 		return err
 	}
-	there, err := spec.workloads(ctx, client)
+	former, err := spec.formerID(ctx, client, c.objects.has)
+	if err != nil {
+		return err
+	}
+	present := spec
+	present.id = cmp.Or(former, spec.id)
+	there, err := present.workloads(ctx, client)
 	if err != nil {
 		return err
 	}

@@ -247,10 +247,7 @@ func (w workloads) superseded(wanted []runtime.Object) (workloads, services []ku
 	}
 	add := func(list *[]kube.Ref, version, kind string, object metav1.Object) {
 		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: namespace, Name: object.GetName()}
-		ours := slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-			return entry.Manager == kube.Manager && entry.Operation == metav1.ManagedFieldsOperationApply
-		})
-		if ours && !is[ref] && len(object.GetOwnerReferences()) == 0 {
+		if madeByBurano(object) && !is[ref] && len(object.GetOwnerReferences()) == 0 {
 			*list = append(*list, ref)
 		}
 	}

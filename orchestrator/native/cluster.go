@@ -45,7 +45,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		methodUpgrade:      c.upgrade,
 		methodBack:         c.upgradeBack,
 		"snapshot":         c.snapshot,
-		methodBackUpClaims: c.backUpClaims, "listClaimBackups": c.listClaimBackups, "restoreClaim": c.restoreClaim, "deleteClaimBackup": c.deleteClaimBackup,
+		methodBackUpClaims: c.backUpClaims, "listClaimBackups": c.listClaimBackups, "restoreClaim": c.restoreClaim, "listUnusedVolumes": c.listUnusedVolumes, "deleteUnusedVolumes": c.deleteUnusedVolumes, "deleteClaimBackup": c.deleteClaimBackup,
 		methodRenew: c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
 		methodRotateCertificates: c.asItStands(c.rotate(pki.AuthorityParts(), argumentAuthorities)), methodRotateKeys: c.asItStands(c.rotate(pki.KeyParts(), argumentKeys)),
 		methodRotateRegistry: c.asItStands(c.rotateRegistry),

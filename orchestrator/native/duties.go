@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -42,7 +43,7 @@ type KeptConfig struct {
 
 // Duties are what is looked after in clusters and servers.
 func Duties(config KeptConfig) []keeper.Duty {
-	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newBackupsDuty(config)}
+	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newAttachmentsDuty(config), newClaimsDuty(config), newBackupsDuty(config)}
 	if config.Snapshots != nil {
 		duties = append(duties, newScheduled(config))
 	}
@@ -63,6 +64,17 @@ func ClusterIDs(ctx context.Context, rows interface {
 		}
 	}
 	return ids, err
+}
+
+// ForgetClusters has the clusters of an environment that was deleted begin anew: their servers are gone.
+func ForgetClusters(ctx context.Context, rows interface {
+	SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
+}, secrets Secrets, environmentID string) error {
+	ids, err := ClusterIDs(ctx, rows, environmentID)
+	for _, id := range ids {
+		err = errors.Join(err, nodes.Forget(ctx, environmentVault{secrets, environmentID, id}))
+	}
+	return err
 }
 
 // Looked are the duties that a deployment does itself, with how long after it they are due: it has seen each node, member and kubelet.

@@ -12,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burano/burano/catalog/charts"
@@ -19,6 +21,7 @@ import (
 	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 )
 
 const (
@@ -60,6 +63,9 @@ func (h helmClass) deploy(ctx context.Context, call muranopl.Call) (any, error) 
 		return nil, err
 	}
 	return nil, h.runtime.Step(ctx, call.Object, "deploy the Helm release", func(ctx context.Context) error {
+		if err := h.adopt(ctx, live, call.Object, request); err != nil {
+			return err
+		}
 		answer, err := h.do(ctx, live, call.Object, request)
 		if err != nil {
 			return err
@@ -69,6 +75,41 @@ func (h helmClass) deploy(ctx context.Context, call muranopl.Call) (any, error) 
 		}
 		return nil
 	})
+}
+
+// labelOfRelease is on the Secrets of a release's revisions: the id of the object whose release it is.
+const labelOfRelease = "burano.io/id"
+
+// adopt takes over a release of this name that a former environment, whose ids no object has, has left in a restored cluster.
+func (h helmClass) adopt(ctx context.Context, live *nodes.Cluster, object *muranopl.Object, release nodes.HelmRequest) error {
+	api, err := live.Kubernetes(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	secrets := client.CoreV1().Secrets(release.Namespace)
+	revisions, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{"owner": "helm", "name": release.Name}.String() + "," + labelOfRelease})
+	if err != nil {
+		return fmt.Errorf("look for revisions of release %s: %w", release.Name, err)
+	}
+	adopted := 0
+	for _, one := range revisions.Items {
+		if id := one.Labels[labelOfRelease]; id == object.ID() || h.pods.clusters.objects.has(id) {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, labelOfRelease, object.ID())
+		if _, err := secrets.Patch(ctx, one.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager}); err != nil {
+			return fmt.Errorf("take over revision %s of release %s: %w", one.Name, release.Name, err)
+		}
+		adopted++
+	}
+	if adopted > 0 {
+		h.reports.inform(ctx, object, "Helm release %s of a former environment is taken over, with its revisions: %d", release.Name, adopted)
+	}
+	return nil
 }
 
 // originOf says where the package's chart was fetched from; "" where it came with the package.

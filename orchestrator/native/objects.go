@@ -28,6 +28,9 @@ func (o objects) find(id string) *muranopl.Object {
 	return found
 }
 
+// has reports whether an object of the model has this id.
+func (o objects) has(id string) bool { return o.find(id) != nil }
+
 // all returns every object of the class.
 func (o objects) all(class string) []*muranopl.Object { return o.each(class)[0] }
 

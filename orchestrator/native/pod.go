@@ -127,6 +127,9 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 		if err := p.checkClash(ctx, pod, api, spec, containers); err != nil {
 			return err
 		}
+		if err := p.adoptFormer(ctx, pod, api, spec); err != nil {
+			return err
+		}
 		p.reports.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
 		paused := false
 		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {

@@ -55,10 +55,12 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 		return false, err
 	}
 	objects := p.objects(containers)
+	remove := there.unchangeable(objects)
 	if former, _ := there.superseded(objects); p.shares(containers, there) {
-		if err := p.removeFormer(ctx, api, client, former); err != nil {
-			return false, err
-		}
+		remove = append(remove, former...)
+	}
+	if err := p.removeFormer(ctx, api, client, remove); err != nil {
+		return false, err
 	}
 	for _, object := range objects {
 		var err error
@@ -226,7 +228,11 @@ func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernet
 		return fmt.Errorf("read Job %s: %w", job.Name, err)
 	}
 	if err == nil {
-		if ended, _ := endOf(now); now.Annotations[annotationDigest] == job.Annotations[annotationDigest] && ended != batchv1.JobFailed && now.DeletionTimestamp == nil {
+		same, err := p.sameJob(now, job)
+		if err != nil {
+			return err
+		}
+		if ended, _ := endOf(now); same && ended != batchv1.JobFailed && now.DeletionTimestamp == nil {
 			return nil
 		}
 		if err := removeJob(ctx, api, client, job.Name); err != nil {

@@ -198,7 +198,7 @@ func (r routeClass) publish(ctx context.Context, call muranopl.Call) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if err := r.runtime.Step(ctx, call.Object, "publish the servers", func(ctx context.Context) error { return route.apply(ctx, api) }); err != nil {
+	if err := r.runtime.Step(ctx, call.Object, "publish the servers", func(ctx context.Context) error { return route.apply(ctx, api, r.clusters.objects.has) }); err != nil {
 		return nil, err
 	}
 	if err := r.runtime.Step(ctx, call.Object, "wait for the gateways", func(ctx context.Context) error { return route.wait(ctx, api) }); err != nil {
@@ -313,8 +313,9 @@ func (s serverRoute) objects() []runtime.Object {
 	return append(objects, ingress)
 }
 
-// apply makes the objects of the route. One of its name that somebody else made is left alone, and said.
-func (s serverRoute) apply(ctx context.Context, api *rest.Config) error {
+// apply makes the objects of the route. One of its name that somebody else made is left alone, and said; one of a former environment, with the id of no object
+// that is known, is taken over.
+func (s serverRoute) apply(ctx context.Context, api *rest.Config, known func(id string) bool) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err
@@ -323,7 +324,7 @@ func (s serverRoute) apply(ctx context.Context, api *rest.Config) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Service %s: %w", s.name, err)
 	}
-	if err == nil && service.Labels[kube.LabelObject] != s.id {
+	if id := service.Labels[kube.LabelObject]; err == nil && id != s.id && (id == "" || !madeByBurano(service) || known(id)) {
 		return fault.New(fault.Conflict, "the cluster has a Service %s in the namespace %s that is not of this route: give the route another name", s.name, namespace)
 	}
 	if err := s.checkSecret(ctx, client); err != nil {

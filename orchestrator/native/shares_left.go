@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
@@ -78,6 +80,11 @@ func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Env
 	if err != nil {
 		return nil, err
 	}
+	return withoutKnownShares(ctx, config, all)
+}
+
+// withoutKnownShares leaves out the shares that a cluster knows, those of classes that keep theirs, and those that are so young that they may be about to become known.
+func withoutKnownShares(ctx context.Context, config *rest.Config, all []openstack.Share) ([]openstack.Share, error) {
 	known, err := kube.Volumes(ctx, config, kube.Manila)
 	if err != nil {
 		return nil, err

@@ -190,7 +190,16 @@ func (c clusterClass) restore(ctx context.Context, call muranopl.Call) (any, err
 		return nil, err
 	}
 	c.reports.inform(ctx, call.Object, "%s", Loss(from))
-	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error { return c.clusters.restoreFrom(ctx, live, from) })
+	if err := c.clusters.takeOver(ctx, call.Object, from); err != nil {
+		return nil, err
+	}
+	if err := c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error { return c.clusters.restoreFrom(ctx, live, from) }); err != nil {
+		return nil, err
+	}
+	if err := c.settleAttachments(ctx, call.Object); err != nil {
+		return nil, err
+	}
+	return nil, c.adoptPods(ctx, call)
 }
 
 // Loss says what a restore takes away.

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
@@ -107,30 +108,30 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 			s.mutex.Unlock()
 		}
 	}
-	add := func(kind, service, plural, object, command string, gib int, names []string) {
+	add := func(kind, service, plural, object string, gib int, names []string) {
 		if len(names) == 0 {
 			return
 		}
 		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Severity: keeper.Info,
 			Text:  fmt.Sprintf("%d %s in %s, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, service, gib, cluster.Name(), object, some(names)),
-			Mends: "Delete those in " + service + " whose data nobody needs (" + command + "). Burano deletes none of them"})
+			Mends: "Delete those whose data nobody needs: burano cluster volumes delete " + environment.Name + " ID. Burano deletes none of them by itself"})
 	}
 	gib := 0
 	var names []string
 	for _, one := range known.volumes {
-		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
+		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s, %d GiB, made %s)", one.ID, one.Name, one.GiB, one.Made.UTC().Format("2 January 2006")))
 	}
-	add("volumes-left", "Cinder", "volumes", "PersistentVolume", "openstack volume delete", gib, names)
+	add("volumes-left", "Cinder", "volumes", "PersistentVolume", gib, names)
 	gib, names = 0, nil
 	for _, one := range known.snapshots {
 		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
-	add("volume-snapshots-left", "Cinder", "snapshots of volumes", "VolumeSnapshotContent", "openstack volume snapshot delete", gib, names)
+	add("volume-snapshots-left", "Cinder", "snapshots of volumes", "VolumeSnapshotContent", gib, names)
 	gib, names = 0, nil
 	for _, one := range known.shares {
 		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
-	add("shares-left", "Manila", "shares", "PersistentVolume", "openstack share delete", gib, names)
+	add("shares-left", "Manila", "shares", "PersistentVolume", gib, names)
 	return findings
 }
 
@@ -156,10 +157,7 @@ func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environme
 	}
 	// Asked for before what the cluster knows: a volume that it comes to know in between is in both.
 	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ObjectID)}
-	if found.volumes, err = storage.Tagged(ctx, "", tag); err != nil {
-		return found, err
-	}
-	if found.snapshots, err = storage.TaggedSnapshots(ctx, "", tag); err != nil || len(found.volumes)+len(found.snapshots) == 0 {
+	if found, err = taggedVolumes(ctx, storage, tag); err != nil || len(found.volumes)+len(found.snapshots) == 0 {
 		return found, err
 	}
 	_, live, err := openCluster(ctx, s.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: s.Logger, Connected: s.Connected, Patience: statusReach})
@@ -171,6 +169,20 @@ func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environme
 	if err != nil {
 		return found, err
 	}
+	return found.withoutKnown(ctx, config)
+}
+
+// taggedVolumes are the volumes and snapshots in Cinder with a mark.
+func taggedVolumes(ctx context.Context, storage *openstack.BlockStorage, tag map[string]string) (found left, err error) {
+	if found.volumes, err = storage.Tagged(ctx, "", tag); err != nil {
+		return found, err
+	}
+	found.snapshots, err = storage.TaggedSnapshots(ctx, "", tag)
+	return found, err
+}
+
+// withoutKnown leaves out the volumes and snapshots that a cluster knows, those of classes that keep theirs, and those that are so young that they may be about to become known.
+func (found left) withoutKnown(ctx context.Context, config *rest.Config) (left, error) {
 	known, err := kube.Volumes(ctx, config, kube.Cinder)
 	if err != nil {
 		return found, err

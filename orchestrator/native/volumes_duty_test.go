@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +17,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/attachments"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
@@ -106,7 +111,7 @@ func TestSharesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	require.Len(t, result.Findings, 1)
 	require.Equal(t, "shares-left", result.Findings[0].Kind)
 	require.Equal(t, "1 shares in Manila, of 3 GiB together, were made for cluster kube, and no PersistentVolume of it is any of them: id (pvc-1)", result.Findings[0].Text)
-	require.Contains(t, result.Findings[0].Mends, "openstack share delete")
+	require.Contains(t, result.Findings[0].Mends, "burano cluster volumes delete demo")
 }
 
 func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
@@ -133,7 +138,7 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	}
 	require.Empty(t, look())
 	for i := range 12 {
-		found.volumes = append(found.volumes, openstack.Volume{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("pvc-%d", i), GiB: 2})
+		found.volumes = append(found.volumes, openstack.Volume{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("pvc-%d", i), GiB: 2, Made: time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)})
 	}
 	require.Empty(t, look(), "it is looked for them once an hour")
 	require.Equal(t, 1, looks)
@@ -141,8 +146,8 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	list := look()
 	require.Len(t, list, 1)
 	require.Equal(t, "volumes-left", list[0].Kind)
-	require.Contains(t, list[0].Text, "12 volumes in Cinder, of 24 GiB together, were made for cluster kube, and no PersistentVolume of it is any of them: id-0 (pvc-0), ")
-	require.Contains(t, list[0].Text, ", id-9 (pvc-9), 2 more")
+	require.Contains(t, list[0].Text, "12 volumes in Cinder, of 24 GiB together, were made for cluster kube, and no PersistentVolume of it is any of them: id-0 (pvc-0, 2 GiB, made 3 May 2026), ")
+	require.Contains(t, list[0].Text, ", id-9 (pvc-9, 2 GiB, made 3 May 2026), 2 more")
 	again()
 	found.snapshots = []openstack.Snapshot{{ID: "id", Name: "snapshot-1", GiB: 2}}
 	list = look()
@@ -190,4 +195,56 @@ func TestClaimsAreBackedUpWhenThatIsDue(t *testing.T) {
 	failure = errors.New("Cinder is away")
 	_, err := duty.Look(t.Context(), environment)
 	require.Error(t, err)
+}
+
+func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
+	_, environment := storing(t, `{"backends": ["local"]}`, nil)
+	known := secretsOf{secretName("c", "storage"): `{"backends": ["local"]}`}
+	claim := func(name string, made time.Time) corev1.PersistentVolumeClaim {
+		one := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(made)}}
+		one.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
+		return one
+	}
+	found := []corev1.PersistentVolumeClaim{claim("young", time.Now())}
+	duty := claimsDuty{KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: known}, func(context.Context, *keeper.Environment, keeper.Cluster) ([]corev1.PersistentVolumeClaim, error) {
+		return slices.Clone(found), nil
+	}}
+	result, err := duty.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Empty(t, result.Findings, "an application may be about to use it")
+	found = append(found, claim("web-db--data", time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)))
+	result, err = duty.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Len(t, result.Findings, 1)
+	require.Equal(t, "No application of cluster kube uses: claim web-db--data (10Gi, made 3 May 2026). They keep their data", result.Findings[0].Text)
+	require.Contains(t, result.Findings[0].Mends, "burano cluster volumes delete demo NAME")
+}
+
+func TestAttachmentsThatDifferAreFindingsUntilTheyAreMended(t *testing.T) {
+	_, environment := storing(t, "", nil)
+	duty := newAttachmentsDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	looks := 0
+	found, failed := []attachments.Difference{{Volume: "v", Text: "volume v is attached to node a", Mends: "Burano mends it"}}, error(nil)
+	duty.reconcile = func(context.Context, *keeper.Environment, keeper.Cluster, *openstack.Project) ([]attachments.Difference, error) {
+		looks++
+		return found, failed
+	}
+	look := func() keeper.Result {
+		t.Helper()
+		result, err := duty.Look(t.Context(), environment)
+		require.NoError(t, err)
+		return result
+	}
+	require.Empty(t, look().Findings)
+	require.Zero(t, looks, "without a delegation the cloud is not asked")
+	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }
+	result := look()
+	require.Equal(t, []keeper.Finding{{ObjectID: "c", Kind: "volume-attachment-differs", Subject: "v", Severity: keeper.Warning, Text: "volume v is attached to node a", Mends: "Burano mends it"}}, result.Findings)
+	require.Equal(t, time.Minute/hurry, result.Next)
+	found, failed = nil, errors.New("no route to host")
+	require.Len(t, look().Findings, 1, "while the cluster is not reached it stands")
+	failed = nil
+	require.Empty(t, look().Findings)
+	found, failed = nil, errors.New("no route to host")
+	require.Empty(t, look().Findings)
 }

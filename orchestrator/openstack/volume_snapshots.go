@@ -66,6 +66,11 @@ func (b *BlockStorage) CreateSnapshot(ctx context.Context, wanted NewSnapshot) (
 	return snapshotOf(*made), nil
 }
 
+// NoteSnapshot adds to the metadata of a snapshot.
+func (b *BlockStorage) NoteSnapshot(ctx context.Context, id string, metadata map[string]string) error {
+	return b.note(ctx, "snapshot", id, metadata)
+}
+
 // DeleteSnapshot asks for a snapshot to be deleted. That there is none is fine.
 func (b *BlockStorage) DeleteSnapshot(ctx context.Context, id string) error {
 	if err := identified("snapshot", id); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/attachments"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/volumeattach"
 
@@ -34,7 +35,8 @@ type Volume struct {
 	ID, Name, Status string
 	Zone             string // availability zone of Cinder
 	GiB              int
-	Servers          []string // ids of those that have it
+	Servers          []string          // ids of those that have it
+	Attachments      map[string]string // ids in Cinder, by these servers
 	Metadata         map[string]string
 	Made             time.Time
 }
@@ -115,9 +117,10 @@ func subset(metadata map[string]string, has func(key, value string) bool) bool {
 }
 
 func volumeOf(one volumes.Volume) Volume {
-	volume := Volume{ID: one.ID, Name: one.Name, Status: one.Status, Zone: one.AvailabilityZone, GiB: one.Size, Metadata: maps.Clone(one.Metadata), Made: one.CreatedAt}
+	volume := Volume{ID: one.ID, Name: one.Name, Status: one.Status, Zone: one.AvailabilityZone, GiB: one.Size, Metadata: maps.Clone(one.Metadata), Made: one.CreatedAt, Attachments: map[string]string{}}
 	for _, attachment := range one.Attachments {
 		volume.Servers = append(volume.Servers, attachment.ServerID)
+		volume.Attachments[attachment.ServerID] = attachment.AttachmentID
 	}
 	return volume
 }
@@ -160,6 +163,20 @@ func (b *BlockStorage) Delete(ctx context.Context, id string) error {
 	return refusal(ctx, "Cinder", "delete volume "+id, err)
 }
 
+// Note adds to the metadata of a volume.
+func (b *BlockStorage) Note(ctx context.Context, id string, metadata map[string]string) error {
+	return b.note(ctx, "volume", id, metadata)
+}
+
+func (b *BlockStorage) note(ctx context.Context, kind, id string, metadata map[string]string) error {
+	if err := identified(kind, id); err != nil {
+		return err
+	}
+	answer, err := b.cinder.Post(ctx, b.cinder.ServiceURL(kind+"s", id, "metadata"), map[string]any{"metadata": metadata}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+	_, _, err = gophercloud.ParseResponse(answer, err)
+	return refusal(ctx, "Cinder", fmt.Sprintf("note something of %s %s", kind, id), err)
+}
+
 // Attach asks for a server to have a volume.
 func (b *BlockStorage) Attach(ctx context.Context, id, server string) error {
 	if err := errors.Join(identified("volume", id), identified("server", server)); err != nil {
@@ -179,6 +196,23 @@ func (b *BlockStorage) Detach(ctx context.Context, id, server string) error {
 		return nil
 	}
 	return refusal(ctx, "Nova", fmt.Sprintf("detach volume %s from server %s", id, server), err)
+}
+
+// attachmentsKnown is the version of Cinder's API from which on it has attachments of their own.
+const attachmentsKnown = "3.27"
+
+// DropAttachment deletes an attachment of Cinder, which it allows where Nova does not know the server. That there is none is fine.
+func (b *BlockStorage) DropAttachment(ctx context.Context, id string) error {
+	if err := identified("attachment", id); err != nil {
+		return err
+	}
+	client := *b.cinder
+	client.Microversion = attachmentsKnown
+	err := attachments.Delete(ctx, &client, id).ExtractErr()
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return refusal(ctx, "Cinder", "delete attachment "+id, err)
 }
 
 // Grow asks for a volume to have this size, also while a server has it.

@@ -124,6 +124,7 @@ func (s *Service) Handler() http.Handler {
 	serve("GET", "/snapshots/{id}", s.showSnapshot)
 	serve("PUT", "/snapshots/{id}", s.updateSnapshot)
 	serve("DELETE", "/snapshots/{id}", s.deleteSnapshot)
+	serve("POST", "/snapshots/{id}/metadata", s.addSnapshotMetadata)
 	serve("GET", "/backups/detail", s.listBackups)
 	serve("POST", "/backups", s.createBackup)
 	serve("GET", "/backups/{id}", s.showBackup)

@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -141,6 +142,31 @@ func (s *Service) updateSnapshot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	answer.JSON(w, http.StatusOK, map[string]any{"snapshot": s.snapshotBody(snapshot)})
+	return nil
+}
+
+// addSnapshotMetadata adds to what is noted.
+func (s *Service) addSnapshotMetadata(w http.ResponseWriter, r *http.Request) error {
+	snapshot, err := s.snapshotOf(identity.From(r.Context()).ProjectID, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Metadata map[string]string `json:"metadata"`
+	}
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	next := map[string]string{}
+	_, err = s.snapshots.Update(snapshot.ID, func(row *Snapshot) {
+		maps.Copy(next, row.Metadata)
+		maps.Copy(next, body.Metadata)
+		row.Metadata, row.UpdatedAt = next, s.now()
+	})
+	if err != nil {
+		return err
+	}
+	answer.JSON(w, http.StatusOK, map[string]any{"metadata": next})
 	return nil
 }
 

@@ -1,0 +1,227 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/volumes"
+)
+
+const (
+	dutyClaims = "claims"
+	// argumentVolumes names claims, and ids of volumes, snapshots and shares.
+	argumentVolumes = "names"
+)
+
+// claimsDuty finds claims that no application mounts any more. It needs no cloud.
+type claimsDuty struct {
+	KeptConfig
+	unused func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]corev1.PersistentVolumeClaim, error)
+}
+
+func newClaimsDuty(config KeptConfig) claimsDuty {
+	return claimsDuty{config, func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]corev1.PersistentVolumeClaim, error) {
+		_, live, err := openCluster(ctx, config.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
+		if err != nil {
+			return nil, err
+		}
+		defer live.Close()
+		api, err := live.Kubernetes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return kube.UnusedClaims(ctx, api, namespace)
+	}}
+}
+
+func (c claimsDuty) Name() string { return dutyClaims }
+
+func (c claimsDuty) Every() time.Duration { return storageIdle }
+
+func (c claimsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
+	for _, cluster := range environment.Clusters {
+		has, err := nodes.HasStorage(ctx, environmentVault{c.Secrets, environment.ID, cluster.ObjectID}, kube.Storages()...)
+		if err != nil {
+			return result, err
+		}
+		if !has {
+			continue
+		}
+		unused, err := c.unused(ctx, environment, cluster)
+		if err != nil {
+			return result, err
+		}
+		unused = slices.DeleteFunc(unused, func(claim corev1.PersistentVolumeClaim) bool {
+			return time.Since(claim.CreationTimestamp.Time) < leftAge
+		})
+		if len(unused) == 0 {
+			continue
+		}
+		var names []string
+		for _, claim := range unused {
+			names = append(names, describeClaim(claim))
+		}
+		result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "claims-unused", Severity: keeper.Info,
+			Text:  fmt.Sprintf("No application of cluster %s uses: %s. They keep their data", cluster.Name(), some(names)),
+			Mends: "Delete those whose data nobody needs: burano cluster volumes delete " + environment.Name + " NAME"})
+	}
+	return result, nil
+}
+
+// unusedVolume is a claim that no application uses, or something in the cloud that was made for a cluster and that it does not know.
+type unusedVolume struct {
+	kind   string // claim, volume, snapshot or share
+	name   string // of a claim; of the others their ids
+	called string // what the cloud calls it; "" for a claim
+	size   string
+	made   time.Time
+	delete func(ctx context.Context) error
+}
+
+// unusedOf lists what nothing in a cluster uses. Younger things than leftAge may be about to be used.
+func (c clusterClass) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
+	claims, err := kube.UnusedClaims(ctx, api, namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, claim := range claims {
+		size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+		list = append(list, unusedVolume{kind: "claim", name: claim.Name, size: size.String(), made: claim.CreationTimestamp.Time,
+			delete: func(ctx context.Context) error { return kube.DeleteUnusedClaim(ctx, api, claim) }})
+	}
+	project, err := c.clusters.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.clusters.runtime.EnvironmentID(), object.ID())}
+	keep := vault{c.clusters.runtime, object.ID()}
+	cinder, err := nodes.HasStorage(ctx, keep, kube.Cinder)
+	if err != nil {
+		return nil, err
+	}
+	manila, err := nodes.HasStorage(ctx, keep, kube.Manila)
+	if err != nil {
+		return nil, err
+	}
+	if cinder {
+		storage, err := project.BlockStorage()
+		if err != nil {
+			return nil, err
+		}
+		found, err := taggedVolumes(ctx, storage, tag)
+		if err == nil {
+			found, err = found.withoutKnown(ctx, api)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, unusedInCinder(storage, found)...)
+	}
+	if !manila {
+		return list, nil
+	}
+	shares, err := project.SharedFileSystems()
+	if err != nil {
+		return nil, err
+	}
+	all, err := shares.Tagged(ctx, "", tag)
+	if err == nil {
+		all, err = withoutKnownShares(ctx, api, all)
+	}
+	for _, one := range all {
+		list = append(list, unusedVolume{kind: "share", name: one.ID, called: one.Name, size: fmt.Sprintf("%dGi", one.GiB), made: one.Made,
+			delete: func(ctx context.Context) error { return shares.Delete(ctx, one.ID) }})
+	}
+	return list, err
+}
+
+func unusedInCinder(storage *openstack.BlockStorage, found left) (list []unusedVolume) {
+	for _, one := range found.snapshots { // Cinder deletes no volume that has some
+		list = append(list, unusedVolume{kind: "snapshot", name: one.ID, called: one.Name, size: fmt.Sprintf("%dGi", one.GiB), made: one.Made,
+			delete: func(ctx context.Context) error { return deleteSnapshot(ctx, storage, one.ID) }})
+	}
+	for _, one := range found.volumes {
+		list = append(list, unusedVolume{kind: "volume", name: one.ID, called: one.Name, size: fmt.Sprintf("%dGi", one.GiB), made: one.Made,
+			delete: func(ctx context.Context) error {
+				if len(one.Servers) > 0 {
+					return fault.New(fault.Conflict, "server %s has it", strings.Join(one.Servers, ", "))
+				}
+				return deleteReleased(ctx, storage, one.ID)
+			}})
+	}
+	return list
+}
+
+// withUnused gives work what nothing in a cluster uses.
+func (c clusterClass) withUnused(ctx context.Context, object *muranopl.Object, work func(list []unusedVolume) error) error {
+	live, _, err := c.clusters.former(ctx, object)
+	if err != nil {
+		return err
+	}
+	if live == nil {
+		return fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
+	}
+	defer live.Close()
+	api, err := live.Kubernetes(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := c.unusedOf(ctx, object, api)
+	if err != nil {
+		return err
+	}
+	return work(list)
+}
+
+// listUnusedVolumes is the action that returns claims that no application uses, and volumes, snapshots and shares in the cloud that the cluster does not know.
+func (c clusterClass) listUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
+	shown := []any{}
+	err := c.withUnused(ctx, call.Object, func(list []unusedVolume) error {
+		for _, one := range list {
+			shown = append(shown, map[string]any{"kind": one.kind, "name": one.name, "called": one.called, "size": one.size, "made": one.made.UTC().Format(time.RFC3339)})
+		}
+		return nil
+	})
+	return shown, err
+}
+
+// deleteUnusedVolumes is the action that deletes those that are named. Something that is used is never deleted.
+func (c clusterClass) deleteUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
+	named, _ := call.Args[argumentVolumes].([]any)
+	return nil, c.withUnused(ctx, call.Object, func(list []unusedVolume) error {
+		var chosen []unusedVolume
+		for _, one := range named {
+			i := slices.IndexFunc(list, func(unused unusedVolume) bool { return unused.name == one })
+			if i < 0 {
+				return fault.New(fault.Invalid, "Nothing unused in cluster %s is called %v: it is used, younger than an hour, or not there. Nothing was deleted", call.Object.Text("name"), one)
+			}
+			chosen = append(chosen, list[i])
+		}
+		slices.SortStableFunc(chosen, func(a, b unusedVolume) int { return slices.Index(order, a.kind) - slices.Index(order, b.kind) })
+		var failures []error
+		for _, one := range chosen {
+			if err := one.delete(ctx); err != nil {
+				failures = append(failures, fmt.Errorf("delete %s %s: %w", one.kind, one.name, err))
+				continue
+			}
+			c.reports.inform(ctx, call.Object, "Cluster %s: %s %s (%s, made %s) is deleted", call.Object.Text("name"), one.kind, one.name, one.size, one.made.UTC().Format("2 January 2006"))
+		}
+		return errors.Join(failures...)
+	})
+}
+
+// order is in which unused things are deleted: Cinder deletes no volume that has snapshots.
+var order = []string{"claim", "share", "snapshot", "volume"}
