@@ -64,7 +64,7 @@ func whileDeleted(t *testing.T, read func(*orchestrator.Service) (status string,
 	left := 0 // queries until the deletion ends
 	ends := func(*gorm.DB) {
 		if left--; left == 0 {
-			require.NoError(t, rows.RemoveEnvironment(context.WithoutCancel(t.Context()), "e"))
+			require.NoError(t, rows.RemoveEnvironment(context.WithoutCancel(t.Context()), "e", ""))
 		}
 	}
 	require.NoError(t, db.Callback().Query().After("gorm:query").Register("test:deletion ends", ends))
@@ -82,7 +82,7 @@ func whileDeleted(t *testing.T, read func(*orchestrator.Service) (status string,
 		status, err := read(s)
 		ended, left = left <= 0, 0
 		if !ended {
-			require.NoError(t, rows.RemoveEnvironment(t.Context(), "e"))
+			require.NoError(t, rows.RemoveEnvironment(t.Context(), "e", ""))
 		}
 		if err != nil {
 			require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)

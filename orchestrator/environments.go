@@ -244,9 +244,9 @@ func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller,
 		return err
 	}
 	if abandon {
-		return s.removed(id, s.store.RemoveEnvironment(ctx, id))
+		return s.removed(id, s.store.RemoveEnvironment(ctx, id, caller.UserID))
 	}
-	if removed, err := s.store.RemoveUndeployed(ctx, id); removed || err != nil {
+	if removed, err := s.store.RemoveUndeployed(ctx, id, caller.UserID); removed || err != nil {
 		return s.removed(id, err)
 	}
 	delegation, err := s.delegate(ctx, caller, row)

@@ -25,7 +25,7 @@ func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, remove f
 			log.WarnContext(ctx, "what is kept for long enough could not be removed; trying again", "after", sweepPause, "error", err)
 		case swept != (store.Swept{}):
 			log.InfoContext(ctx, "what was kept for long enough was removed", "deployments", swept.Deployments, "reports", swept.Reports,
-				"sessions", swept.Sessions, "statistics", swept.Statistics, "snapshots", swept.Snapshots, "states", swept.States)
+				"sessions", swept.Sessions, "statistics", swept.Statistics, "snapshots", swept.Snapshots, "states", swept.States, "environments", swept.Environments)
 		}
 		select {
 		case <-ctx.Done():

@@ -21,7 +21,7 @@ import (
 func environmentCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{Use: "environment", Aliases: []string{"env"}, Short: "Environments: sets of applications that are deployed together"}
 	command.AddCommand(environmentListCommand(connection), environmentShowCommand(connection), environmentCreateCommand(connection),
-		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), delegationCommand(connection),
+		environmentRenameCommand(connection), environmentModelCommand(connection), environmentObjectsCommand(connection), environmentReportsCommand(connection), environmentDeleteCommand(connection), environmentUndeleteCommand(connection), environmentPurgeCommand(connection), delegationCommand(connection),
 		environmentHistoryCommand(connection), environmentDiffCommand(connection), environmentRollbackCommand(connection), environmentDiscardCommand(connection),
 		environmentExportCommand(connection), environmentImportCommand(connection), environmentKeyCommand(), environmentCloneCommand(connection), environmentMoveCommand(connection))
 	return command
@@ -29,7 +29,7 @@ func environmentCommand(connection *connection) *cobra.Command {
 
 func environmentListCommand(connection *connection) *cobra.Command {
 	var print output
-	var all bool
+	var all, deleted bool
 	var project string
 	command := &cobra.Command{
 		Use:   "list",
@@ -42,6 +42,9 @@ func environmentListCommand(connection *connection) *cobra.Command {
 			}
 			if project != "" {
 				query.Set("tenant", project)
+			}
+			if deleted {
+				return listDeleted(command.Context(), command.OutOrStdout(), api, query, print)
 			}
 			rows, err := api.Environments(command.Context(), query)
 			if err != nil {
@@ -58,6 +61,7 @@ func environmentListCommand(connection *connection) *cobra.Command {
 	print.addFlag(command)
 	command.Flags().BoolVar(&all, "all-projects", false, "list the environments of all projects (administrators)")
 	command.Flags().StringVar(&project, "project", "", "list the environments of the project with this id (administrators)")
+	command.Flags().BoolVar(&deleted, "deleted", false, "list deleted environments that can be restored")
 	command.MarkFlagsMutuallyExclusive("all-projects", "project")
 	return command
 }

@@ -86,6 +86,7 @@ type serveOptions struct {
 
 	logs              store.LogLimits
 	keep              store.Retention
+	undelete          time.Duration
 	snapshotContainer string
 	scratchSpace      int64
 
@@ -178,6 +179,7 @@ func (o *serveOptions) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.keep.Sessions, "keep-sessions", 0, "how long deployed sessions stay; 0s: for ever; drafts and the newest session of each environment stay")
 	flags.DurationVar(&o.keep.Statistics, "keep-statistics", 0, "how long statistics stay of deleted applications and servers, and of API servers that no longer report; 0s: for ever")
 	flags.DurationVar(&o.keep.Snapshots, "keep-snapshots", 7*24*time.Hour, "how long snapshots of clusters of deleted environments stay; 0s: for ever")
+	flags.DurationVar(&o.undelete, "undelete-period", 7*24*time.Hour, "how long deleted environments stay, so that they can be restored; 0s: they are removed at once")
 	flags.Int64Var(&o.keep.States, "keep-states", 100, "states of each environment that stay for burano environment history; the oldest go first, the newest stays; 0: any number")
 	flags.Int64Var(&o.keep.StateBytes, "keep-state-bytes", 64<<20, "bytes of the models of these states, compressed, with the same effect; 0: any number")
 
@@ -238,7 +240,7 @@ func (o *serveOptions) check(s *settings) error {
 		}
 	}
 	for name, value := range map[string]time.Duration{"stop-delay": o.stopDelay, "audit-time": o.auditKeep, "keep-deployments": o.keep.Deployments, "keep-reports": o.keep.Reports,
-		"keep-sessions": o.keep.Sessions, "keeper-interval": o.keeperInterval, "keep-statistics": o.keep.Statistics, "keep-snapshots": o.keep.Snapshots} {
+		"keep-sessions": o.keep.Sessions, "keeper-interval": o.keeperInterval, "keep-statistics": o.keep.Statistics, "keep-snapshots": o.keep.Snapshots, "undelete-period": o.undelete} {
 		if value < 0 {
 			return s.wrong(name, "%s must not be less than 0s", value)
 		}

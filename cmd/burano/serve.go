@@ -157,7 +157,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 	}
 	defer func() { err = errors.Join(err, database.Close(db)) }()
 
-	storing := []store.Option{store.Sealed(sealer), store.Quotas(options.quotaLimits()), store.LimitLogs(options.logs)}
+	storing := []store.Option{store.Sealed(sealer), store.Quotas(options.quotaLimits()), store.LimitLogs(options.logs), store.Undelete(options.undelete)}
 	if options.sole() {
 		storing = append(storing, store.Alone())
 	}
@@ -327,7 +327,10 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 				of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, Kind: store.Requested, Reason: reason}
 				return native.TakeSnapshot(ctx, tasks, of, nativeConfig)
 			},
-			SnapshotLoss:     native.Loss,
+			SnapshotLoss: native.Loss,
+			Deleted: orchestrator.NewUndeletion(rows, func(ctx context.Context, environmentID string) error {
+				return native.ForgetClusters(ctx, rows, tasks, environmentID)
+			}),
 			Quotas:           []api.QuotaStore{rows, packageRows},
 			Applied:          rows,
 			Checks:           []api.Check{databaseAnswers},

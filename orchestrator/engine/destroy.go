@@ -52,7 +52,7 @@ func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, ob
 		}
 		failed := destroyOne(ctx, h, interpreter, object)
 		if failed == nil {
-			if err := h.RemoveAttributes(ctx, object.ID()); err != nil {
+			if err := h.RemoveAttributes(ctx, object.ID(), codePrefix); err != nil {
 				failed = failedWith("", err)
 			}
 		}

@@ -130,11 +130,15 @@ func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, v
 // AttributeSecrets begins the names of the secrets that attributes of an object are kept as. It is of one byte for each character.
 func AttributeSecrets(objectID string) string { return "attribute/" + url.PathEscape(objectID) + "/" }
 
-// RemoveAttributes removes what is stored with an object that was destroyed, the secrets that attributes are kept as among it.
-func (h *Hold) RemoveAttributes(ctx context.Context, objectID string) error {
+// RemoveAttributes removes the attributes of a destroyed object, with their secrets. While an environment is deleted that can be restored, the attributes
+// whose names begin with stays remain, with their secrets; "" is none.
+func (h *Hold) RemoveAttributes(ctx context.Context, objectID, stays string) error {
 	var number int64
 	err := h.holding(ctx, "remove attributes", func(tx *gorm.DB) error {
 		number = h.attributes.writes.Add(1)
+		if h.task.Objects == nil && h.store.undelete > 0 && stays != "" {
+			return tx.Where("environment_id = ? AND object_id = ? AND substr(name, 1, ?) <> ?", h.task.EnvironmentID, objectID, len(stays), stays).Delete(&Attribute{}).Error
+		}
 		prefix := AttributeSecrets(objectID)
 		if err := tx.Where("environment_id = ? AND substr(name, 1, ?) = ?", h.task.EnvironmentID, len(prefix), prefix).Delete(&secretRow{}).Error; err != nil {
 			return err

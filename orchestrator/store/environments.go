@@ -192,7 +192,7 @@ func (s *Store) RenameEnvironment(ctx context.Context, id, name string) (Environ
 
 // RemoveEnvironment removes the environment with everything that belongs to it, tasks that have not ended among it (Abandoned), and orphans
 // its delegations.
-func (s *Store) RemoveEnvironment(ctx context.Context, id string) error {
+func (s *Store) RemoveEnvironment(ctx context.Context, id, userID string) error {
 	var unfinished []Task
 	err := s.transaction(ctx, "remove an environment", func(tx *gorm.DB) error {
 		// Locked first, so that no task begins or ends meanwhile.
@@ -207,7 +207,7 @@ func (s *Store) RemoveEnvironment(ctx context.Context, id string) error {
 				return err
 			}
 		}
-		return s.remove(tx, id)
+		return s.remove(tx, id, userID, true)
 	})
 	for _, task := range unfinished {
 		s.changed(task.ID)
@@ -217,7 +217,7 @@ func (s *Store) RemoveEnvironment(ctx context.Context, id string) error {
 
 // RemoveUndeployed is RemoveEnvironment for an environment of which nothing was ever made, as is decided in the same transaction; removed
 // is false when something was. ErrBusy while the environment is deploying or deleting.
-func (s *Store) RemoveUndeployed(ctx context.Context, id string) (removed bool, err error) {
+func (s *Store) RemoveUndeployed(ctx context.Context, id, userID string) (removed bool, err error) {
 	err = s.transaction(ctx, "remove an environment that was never deployed", func(tx *gorm.DB) error {
 		removed = false
 		var environment Environment
@@ -231,7 +231,7 @@ func (s *Store) RemoveUndeployed(ctx context.Context, id string) (removed bool, 
 			return nil
 		}
 		removed = true
-		return s.remove(tx, id)
+		return s.remove(tx, id, userID, false)
 	})
 	return removed, err
 }
@@ -254,7 +254,8 @@ func (s *Store) ForgetAbandoned(ctx context.Context, age time.Duration) error {
 	return wrap(s.rows(ctx).Where("created < ?", s.clock()-Time(age.Microseconds())).Delete(&abandonedTask{}).Error, "forget abandoned tasks")
 }
 
-func (s *Store) remove(tx *gorm.DB, id string) error {
+// remove takes an environment away: for good, or, with Undelete, for a while. abandoned says that it was left in the cloud.
+func (s *Store) remove(tx *gorm.DB, id, userID string, abandoned bool) error {
 	var environment Environment
 	if err := locked(tx).Select("id", "trust").Where("id = ?", id).Take(&environment).Error; err != nil {
 		return err
@@ -273,6 +274,9 @@ func (s *Store) remove(tx *gorm.DB, id string) error {
 	}
 	if err := s.orphanSnapshots(tx, id); err != nil {
 		return err
+	}
+	if s.undelete > 0 {
+		return s.keepDeleted(tx, id, userID, abandoned)
 	}
 	// Sessions, tasks, reports, steps, attributes and secrets go with it (ON DELETE CASCADE).
 	return tx.Where("id = ?", id).Delete(&Environment{}).Error

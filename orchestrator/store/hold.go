@@ -269,6 +269,15 @@ type Outcome struct {
 	Looked map[string]time.Duration
 }
 
+// removeBy removes the environment of a deletion that went well.
+func (s *Store) removeBy(tx *gorm.DB, task Task) error {
+	var session Session
+	if err := tx.Select("user_id").Where("id = ?", task.SessionID).Limit(1).Find(&session).Error; err != nil {
+		return err
+	}
+	return s.remove(tx, task.EnvironmentID, session.UserID, false)
+}
+
 // Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and
 // next version, all in one transaction. Errors reported during the task make it a failed one. A successful deletion
 // removes the environment and orphans its delegations. It answers whether the task failed.
@@ -285,7 +294,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		failed = outcome.Failed || counts.Errors > 0
 		deletion := task.Objects == nil
 		if deletion && !failed {
-			return s.remove(tx, task.EnvironmentID)
+			return s.removeBy(tx, task)
 		}
 		text, state := "Deployment finished", Deployed
 		if failed {

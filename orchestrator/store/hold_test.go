@@ -25,7 +25,7 @@ func writes(hold *store.Hold, t interface{ Context() context.Context }) map[stri
 		"step's end":   hold.EndStep(ctx, step, ""),
 		"attribute":    hold.SetAttribute(ctx, "a", "c", "n", 1),
 		"no attribute": hold.SetAttribute(ctx, "a", "c", "n", nil),
-		"attributes":   hold.RemoveAttributes(ctx, "a"),
+		"attributes":   hold.RemoveAttributes(ctx, "a", ""),
 		"secret":       hold.SetSecret(ctx, "n", "v"),
 		"copy":         hold.SaveObjectsCopy(ctx, map[string]any{}, nil),
 		"renewal":      renewal,
@@ -83,7 +83,7 @@ func losersWriteNothing(t *testing.T, s *store.Store) {
 	deploy(t, s, e)
 	fourth := take(t, s)
 	require.Greater(t, fourth.Fence(), third.Fence(), "the number grows from task to task of an environment")
-	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
 	for name, err := range writes(fourth, t) {
 		require.ErrorIs(t, err, store.ErrNotFound, name)
 	}
@@ -167,7 +167,7 @@ func TestALeaseIsHeldByOneAtATime(t *testing.T) {
 			},
 		})
 		for _, id := range environments {
-			require.NoError(r, s.RemoveEnvironment(t.Context(), id))
+			require.NoError(r, s.RemoveEnvironment(t.Context(), id, ""))
 		}
 	})
 }

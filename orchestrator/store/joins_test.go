@@ -106,7 +106,7 @@ func TestAJoinTokenIsOneMachinesUntilItHasJoined(t *testing.T) {
 		}
 		err = s.AddJoinToken(t.Context(), &store.JoinToken{EnvironmentID: e.ID, ClusterID: "c", Expires: in(time.Hour)})
 		require.Equal(t, fault.Conflict, fault.KindOf(err))
-		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
 		_, err = s.JoinToken(t.Context(), kept.ID)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})

@@ -132,7 +132,7 @@ func (s *Store) EndKeepersLeases(ctx context.Context) error {
 
 // AddKeepers gives a keeper to each environment that has none.
 func (s *Store) AddKeepers(ctx context.Context) error {
-	const missing = "FROM environments WHERE NOT EXISTS (SELECT 1 FROM keepers WHERE keepers.environment_id = environments.id)"
+	const missing = "FROM environments WHERE deleted = 0 AND NOT EXISTS (SELECT 1 FROM keepers WHERE keepers.environment_id = environments.id)"
 	var count int64
 	if err := s.reading(ctx).Raw("SELECT COUNT(*) " + missing).Scan(&count).Error; err != nil || count == 0 {
 		return wrap(err, "look for environments without a keeper")

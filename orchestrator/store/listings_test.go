@@ -76,7 +76,7 @@ func TestARememberedListIsTheOneOfTheDatabase(t *testing.T) {
 	_, err = take(t, s).Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}})
 	require.NoError(t, err)
 	same("deleted")
-	require.NoError(t, s.RemoveEnvironment(t.Context(), from.ID))
+	require.NoError(t, s.RemoveEnvironment(t.Context(), from.ID, ""))
 	same("remove")
 }
 

@@ -40,7 +40,7 @@ const (
 var errElsewhere = errors.New("another server sweeps")
 
 // Swept is how many rows of each kind were removed.
-type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots, States int64 }
+type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots, States, Environments int64 }
 
 // Sweep removes what was kept for long enough, in transactions so small that no writer waits for long. Of several servers over one database
 // one sweeps at a time; the others do nothing. remove removes a snapshot with its pieces.
@@ -68,6 +68,9 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, remove func(ctx conte
 	}
 	if err == nil {
 		err = s.sweepStates(ctx, keep, &swept)
+	}
+	for more := err == nil; more && err == nil; {
+		more, err = s.sweepDeleted(ctx, &swept)
 	}
 	for more := err == nil; more && err == nil; {
 		more, err = s.sweepAbandoned(ctx, &swept, remove)

@@ -110,6 +110,7 @@ type Environment struct {
 	Fence           int64  // of the last taking of one of its tasks
 	Created         Time
 	Updated         Time
+	Deleted         deletedAt // 0 while it is there
 }
 
 // State is the state of a session.

@@ -179,9 +179,9 @@ func (s *Store) orphanSnapshots(tx *gorm.DB, environmentID string) error {
 	return tx.Model(&Snapshot{}).Where("environment_id = ?", environmentID).Update("orphaned", s.clock()).Error
 }
 
-// sweepSnapshots removes the snapshots of environments that were deleted before the time.
+// sweepSnapshots removes the snapshots of environments that were deleted before the time, and cannot be restored.
 func (s *Store) sweepSnapshots(ctx context.Context, until Time, swept *Swept, remove removal) (more bool, err error) {
-	return s.sweepSnapshotsWhere(ctx, swept, remove, "orphaned <> 0 AND orphaned < ?", until)
+	return s.sweepSnapshotsWhere(ctx, swept, remove, "orphaned <> 0 AND orphaned < ? AND NOT EXISTS (SELECT 1 FROM deleted_environments WHERE deleted_environments.environment_id = snapshots.environment_id)", until)
 }
 
 // sweepAbandoned removes snapshots that nobody writes any more.

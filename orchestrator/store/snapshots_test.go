@@ -61,7 +61,7 @@ func TestSnapshotsAreListedOnceTheyAreWholeAndOutliveTheirEnvironmentForAWhile(t
 		require.False(t, there)
 
 		keep := store.Retention{Snapshots: 24 * time.Hour}
-		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
 		now = now.Add(23 * time.Hour)
 		swept, err := s.Sweep(t.Context(), keep, s.DeleteSnapshot)
 		require.NoError(t, err)

@@ -48,7 +48,7 @@ func TestAStateIsKeptOfEachDeploymentThatChangesSomething(t *testing.T) {
 		_, err = states.State(t.Context(), e.ID, 3)
 		require.ErrorIs(t, err, store.ErrNotFound)
 
-		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
 		list, err = states.List(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Empty(t, list)

@@ -40,6 +40,7 @@ type Store struct {
 	now        func() time.Time
 	sealer     Sealer
 	quotas     quota.Table
+	undelete   time.Duration // how long deleted environments stay
 	watchers   watchers
 	shared     chan string // ids of tasks that this process has changed, for others; they may be lost
 	ledger     *database.Ledger

@@ -68,7 +68,7 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 				environments, _, err := s.Environments(t.Context(), "")
 				require.NoError(t, err)
 				for _, e := range environments {
-					require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+					require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
 				}
 			})
 		}
@@ -435,7 +435,7 @@ func heatNeedsTrusts(t *testing.T, s *store.Store) {
 	orphaned, err := s.OrphanedDelegations(t.Context(), 10, 0, false)
 	require.NoError(t, err)
 	require.Empty(t, orphaned)
-	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
 	require.NoError(t, s.ForgetDelegation(t.Context(), row.ID))
 }
 
@@ -466,7 +466,7 @@ func attributesAreRemembered(t *testing.T, s *store.Store) {
 			group.Go(func() error {
 				switch name := fmt.Sprint(i % 2); {
 				case i == 5:
-					return hold.RemoveAttributes(t.Context(), "a")
+					return hold.RemoveAttributes(t.Context(), "a", "")
 				case i%4 == 0:
 					return hold.SetAttribute(t.Context(), "a", "c", name, nil)
 				default:
@@ -662,7 +662,7 @@ func statisticsAreKept(t *testing.T, s *store.Store) {
 	require.Equal(t, "Another", *then[0].TypeTitle)
 	require.Nil(t, then[0].Destroyed)
 	require.Greater(t, *then[1].Destroyed, then[1].Created)
-	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID))
+	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
 	rest, err := s.InstanceStatistics(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Empty(t, rest)

@@ -101,7 +101,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	// One whose environment is deleted stays for its time, and then goes.
 	taken, err = archive.Take(t.Context(), of, write)
 	require.NoError(t, err)
-	require.NoError(t, rows.RemoveEnvironment(t.Context(), environment))
+	require.NoError(t, rows.RemoveEnvironment(t.Context(), environment, ""))
 	keep := store.Retention{Snapshots: time.Hour}
 	_, err = rows.Sweep(t.Context(), keep, archive.DeleteSnapshot)
 	require.NoError(t, err)

@@ -62,6 +62,8 @@ type Config struct {
 	Snapshots    SnapshotStore
 	TakeSnapshot func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
 	SnapshotLoss func(store.Snapshot) string
+	// Deleted restores deleted environments; nil: none stay.
+	Deleted *orchestrator.Undeletion
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
 	// MarkImage marks an image for forms (openstack.Service), nil takes the mark away; AllProjects lists the projects of the cloud. nil: the
@@ -162,7 +164,7 @@ func newEcho(config Config) *echo.Echo {
 	catalogHandlers{config.Catalog, config.Limits.Values}.register(v1)
 	burano := e.Group("/burano/v1")
 	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
-	previewHandlers{config.Orchestrator, config.Limits.Values}.register(burano)
+	previewHandlers{config.Orchestrator, config.Deleted, config.Limits.Values}.register(burano)
 	classHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	packageHandlers{config.Catalog, config.Limits.Values}.register(burano)
 	draftHandlers{config.Orchestrator}.register(burano)
@@ -179,6 +181,7 @@ func newEcho(config Config) *echo.Echo {
 	upgradeHandlers{config.Orchestrator, config.UpgradePlan, config.PauseUpgrade}.register(burano)
 	nodeHandlers{config.Orchestrator, config.Cluster, config.Limits}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
+	deletedHandlers{config.Deleted}.register(burano)
 	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)
 	signInHandlers{config.SignIn, config.Policy}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)

@@ -68,7 +68,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	db, err := database.Open(filepath.Join(folder, "burano.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
-	rows, err := store.New(t.Context(), db, nil)
+	rows, err := store.New(t.Context(), db, nil, store.Undelete(time.Hour))
 	require.NoError(t, err)
 	sealer, err := secret.Open(filepath.Join(folder, "key"))
 	require.NoError(t, err)
@@ -141,6 +141,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		},
 		Clusters:  &fakeClusters{},
 		Snapshots: archive,
+		Deleted:   orchestrator.NewUndeletion(rows, func(context.Context, string) error { return nil }),
 		TakeSnapshot: func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
 			of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, ClusterName: "of " + reason, Kind: store.Requested, Reason: reason, Secrets: []byte("keys")}
 			return archive.Take(ctx, of, func(_ context.Context, to io.Writer) error {

@@ -14,6 +14,7 @@ import (
 // previewHandlers answer what a deployment, or a deletion, would do.
 type previewHandlers struct {
 	orchestrator *orchestrator.Service
+	deleted      *orchestrator.Undeletion
 	values       int // that a body may have
 }
 
@@ -190,7 +191,13 @@ func (h previewHandlers) deletion(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, struct {
+	answer := struct {
 		Means []string `json:"means"`
-	}{means})
+		// UndeleteSeconds is how long the environment can be restored then; 0: not at all.
+		UndeleteSeconds int64 `json:"undelete_seconds"`
+	}{Means: means}
+	if h.deleted != nil {
+		answer.UndeleteSeconds = int64(h.deleted.Period().Seconds())
+	}
+	return c.JSON(http.StatusOK, answer)
 }

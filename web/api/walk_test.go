@@ -58,10 +58,13 @@ func (s *server) populate(token, mark string) possessions {
 
 	kept := field(s.call(token, "", "POST", "/burano/v1/environments/"+id+"/clusters/"+object+"/snapshots", map[string]any{"reason": mark}, 200), "id").(string)
 
+	gone := field(s.call(token, "", "POST", "/v1/environments", map[string]any{"name": mark + "-deleted"}, 200), "id").(string)
+	s.call(token, "", "DELETE", "/v1/environments/"+gone, nil, 200)
+
 	joining := store.JoinToken{EnvironmentID: id, ClusterID: object, Hash: mark, UserName: mark, Expires: store.Time(time.Now().Add(time.Hour).UnixMicro())}
 	require.NoError(s.t, s.rows.AddJoinToken(s.t.Context(), &joining))
 
-	return possessions{"snapshot": kept, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
+	return possessions{"snapshot": kept, "deleted": gone, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
 		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,
 		"project": callers["{token:"+token+"}"].ProjectID}
 }
