@@ -93,12 +93,7 @@ func spendOther(value reflect.Value, left *int64, depth int) bool {
 			*left -= int64(len(time.RFC3339Nano)) + 3
 			break
 		}
-		for i := range value.NumField() {
-			field := value.Type().Field(i)
-			if *left -= int64(len(field.Name)) + 4; field.IsExported() && !spendOther(value.Field(i), left, depth+1) {
-				return false
-			}
-		}
+		return fieldsOf(value.Type()).spend(value, left, depth)
 	case reflect.String:
 		*left -= int64(value.Len()) + 3
 	default:
@@ -109,10 +104,47 @@ func spendOther(value reflect.Value, left *int64, depth int) bool {
 
 var timeType = reflect.TypeFor[time.Time]()
 
+// fields are those of a struct that are written.
+type fields struct {
+	names int64 // bytes of all names
+	at    []int
+}
+
+func fieldsOf(of reflect.Type) (found fields) {
+	for i := range of.NumField() {
+		field := of.Field(i)
+		found.names += int64(len(field.Name)) + 4
+		if field.IsExported() {
+			found.at = append(found.at, i)
+		}
+	}
+	return found
+}
+
+func (f fields) spend(value reflect.Value, left *int64, depth int) bool {
+	*left -= f.names
+	for _, i := range f.at {
+		if !spendOther(value.Field(i), left, depth+1) {
+			return false
+		}
+	}
+	return *left >= 0
+}
+
 func spendList(value reflect.Value, left *int64, depth int) bool {
 	*left -= 2
-	if value.Type().Elem().Kind() == reflect.Uint8 {
+	of := value.Type().Elem()
+	switch {
+	case of.Kind() == reflect.Uint8:
 		*left -= int64(value.Len()) * 4 / 3
+		return *left >= 0
+	case of.Kind() == reflect.Struct && of != timeType && depth <= maxWrittenDepth:
+		written := fieldsOf(of) // once for all of them, since reflection takes longer than writing
+		for i := range value.Len() {
+			if *left -= 2; !written.spend(value.Index(i), left, depth+1) {
+				return false
+			}
+		}
 		return *left >= 0
 	}
 	for i := range value.Len() {
