@@ -171,13 +171,13 @@ func (h previewHandlers) template(c echo.Context) error {
 		return err
 	}
 	services, ok := fields["services"].([]any)
-	if !ok {
-		return fault.New(fault.Invalid, "services: the applications of a template are a list")
-	}
 	ctx, caller := calling(c)
 	changed, err := h.orchestrator.TemplateDiffers(ctx, caller, c.Param("template"), services)
 	if err != nil {
 		return err
+	}
+	if !ok { // after the look at the owner of the template
+		return fault.New(fault.Invalid, "services: the applications of a template are a list")
 	}
 	return c.JSON(http.StatusOK, struct {
 		Changed bool `json:"changed"`
