@@ -372,6 +372,19 @@ func (c *Cluster) script(ctx context.Context, name string, script ssh.Script) (s
 	return client.Run(ctx, script)
 }
 
+// Stream runs a command on a node, whose output is taken as it comes (ssh.Client.Stream).
+func (c *Cluster) Stream(ctx context.Context, name string, job ssh.Job) error {
+	node, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	client, err := c.connect(ctx, node)
+	if err != nil {
+		return err
+	}
+	return client.Stream(ctx, job)
+}
+
 // without are those of these nodes that answer and fail a test (an expression of bash) for what the image that they were made from may lack.
 func (c *Cluster) without(ctx context.Context, all []Node, what, test string) (lacking []string) {
 	for _, node := range all {

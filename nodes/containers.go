@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"strings"
 
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/nodes/ssh"
 )
 
@@ -19,4 +20,14 @@ func (c *Cluster) EndContainers(ctx context.Context, node string, ids []string) 
 	}
 	_, err := c.script(ctx, node, ssh.Script{Name: "end containers", Body: runtimeScript + endContainersScript, Env: map[string]string{"IDS": strings.Join(ids, "\n")}})
 	return err
+}
+
+// mostWritten is how many bytes a command in a container may write.
+const mostWritten = 128 << 10
+
+// RunInContainer runs a command in a container of a pod on a node, by its id in what runs it, as the container's own user, and returns what it wrote.
+func (c *Cluster) RunInContainer(ctx context.Context, node, id string, command []string) (string, error) {
+	said := &door.Buffer{Limit: mostWritten, What: "what the command writes"}
+	err := c.Stream(ctx, node, ssh.Job{Name: "run a command in a container", Script: runtimeScript + `container_run "$@"`, Args: append([]string{id}, command...), Stdout: said})
+	return said.String(), err
 }

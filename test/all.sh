@@ -83,6 +83,7 @@ with_servers=(
   'TestClaimsGet volumes of Cinder'
   'TestAClusterIsBack restores'
   'TestNodesThatFail nodes that fail'
+  'TestAnEnvironmentComesBack backups of environments'
   'TestApplications applications on servers'
   'TestOrdinaryEdits ordinary edits'
   'TestAnEnvironmentHasAPast history and copies'

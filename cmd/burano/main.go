@@ -78,6 +78,7 @@ and find the server through the service catalog (type application-catalog), BURA
 		{"client", actionCommand(connection)},
 		{"client", clusterCommand(connection)},
 		{"client", nodeCommand(connection)},
+		{"client", environmentBackupCommand(connection)},
 		{"client", findingCommand(connection)},
 		{"client", classCommand(connection)},
 		{"author", yaqlCommand()},

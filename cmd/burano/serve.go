@@ -29,6 +29,7 @@ import (
 	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/engine"
@@ -225,11 +226,12 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return err
 		}
 		archive := snapshot.New(rows, cloud, sealer, checker.Check, budget)
+		backups := backup.Backups{Rows: store.NewBackups(rows), Archive: archive}
 		containerImages, err := native.NewImageFolder(filepath.Join(options.state, "container-images"), budget, images.NameOf)
 		if err != nil {
 			return err
 		}
-		nativeConfig := native.Config{Binary: binary, Images: containerImages, Applications: images.Applications(), Snapshots: archive, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
+		nativeConfig := native.Config{Binary: binary, Images: containerImages, Applications: images.Applications(), Snapshots: archive, Backups: &backups, SnapshotContainer: options.snapshotContainer, ShareContainer: cloud.ShareContainer, Issued: options.tests.issued(), TokenGrace: options.tests.tokenGrace(), Connected: countConnections(registry), Networks: networks, Region: cloud.Region(), Logger: logger,
 			ExternalNetwork: options.external, DNSServers: options.dns, SSHFrom: options.sshFrom, MachineNetworks: machines,
 			ServerPatience: options.serverPatience, SSHPatience: options.sshPatience, StepPatience: options.stepPatience, DrainPatience: options.drainPatience}
 		if err := checkNatives(ctx, nativeConfig); err != nil {
@@ -271,17 +273,20 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			Proxies: proxies, Providers: providers, Keystone: cmp.Or(options.keystone, keystoneV3(credentials.IdentityEndpoint)), Logger: logger})
 		meters := native.NewMeters(tasks, nativeConfig)
 		defer meters.Close()
+		service := orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, ProjectOf: cloud.ProjectOf, TrustRoles: options.roles, Engine: tasks, Logger: logger,
+			Values: options.limits.Values})
+		kept := orchestrator.NewBackups(service, backups, native.AttributeFilledFrom)
 		handler := api.New(api.Config{
-			Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, ProjectOf: cloud.ProjectOf, TrustRoles: options.roles, Engine: tasks, Logger: logger,
-				Values: options.limits.Values}),
-			Catalog:  packages,
-			Auth:     authenticator.Enter,
-			Known:    authenticator.Known,
-			Memory:   requestMemory,
-			SignIn:   authenticator,
-			Policy:   rules,
-			Keystone: credentials.IdentityEndpoint,
-			Choices:  cloud.Choices,
+			Orchestrator: service,
+			Backups:      kept,
+			Catalog:      packages,
+			Auth:         authenticator.Enter,
+			Known:        authenticator.Known,
+			Memory:       requestMemory,
+			SignIn:       authenticator,
+			Policy:       rules,
+			Keystone:     credentials.IdentityEndpoint,
+			Choices:      cloud.Choices,
 
 			Projects:    orchestrator.NewProjectRoles(rows, sealer, cloud, options.projectRoles, logger),
 			MarkImage:   cloud.MarkImage,
@@ -368,6 +373,10 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			return nil
 		})
 		group.Go(func() error { return watchVersion(ctx, db, versionEvery, logger) })
+		group.Go(func() error {
+			kept.RunDrills(ctx)
+			return nil
+		})
 		group.Go(func() error {
 			orchestrator.Tidy(ctx, rows, options.keep, archive.DeleteSnapshot, logger)
 			return nil

@@ -12,6 +12,7 @@ if [ -e "${DOCKER:-/var/lib/burano/started/cri-dockerd}" ]; then
 	}
 	image_unpin() { docker rm "$(pin_of "$1")" >/dev/null 2>&1 || true; }
 	container_runs() { [ "$(docker inspect --format '{{.State.Running}}' "$1" 2>/dev/null)" = true ]; }
+	container_run() { docker exec "$@"; }
 	container_signal() { docker kill --signal "$1" "$2" >/dev/null 2>&1; }
 else
 	image_names() { ctr -n k8s.io images ls -q; }
@@ -19,5 +20,6 @@ else
 	image_pin() { ctr -n k8s.io images label "$1" io.cri-containerd.pinned=pinned >/dev/null; }
 	image_unpin() { ctr -n k8s.io images label "$1" io.cri-containerd.pinned= >/dev/null; }
 	container_runs() { ctr -n k8s.io tasks ls | awk -v id="$1" '$1 == id && $3 == "RUNNING" {found = 1} END {exit !found}'; }
+	container_run() { ctr -n k8s.io tasks exec --exec-id "burano-$$" "$@"; }
 	container_signal() { ctr -n k8s.io tasks kill -s "$1" "$2" 2>/dev/null; }
 fi

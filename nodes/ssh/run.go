@@ -107,6 +107,7 @@ func (c *Client) run(ctx context.Context, name string, command []string, input i
 	defer session.Close()
 	session.Stdout, session.Stderr = out.stdout(ctx), out.stderr(ctx)
 	send := func() error { return nil }
+	copied, begin := (<-chan error)(nil), func() {}
 	if content, whole := input.(*bytes.Buffer); whole {
 		// It goes as it is, in as few packets as can be.
 		pipe, err := session.StdinPipe()
@@ -120,18 +121,28 @@ func (c *Client) run(ctx context.Context, name string, command []string, input i
 			}
 			return err
 		}
-	} else {
-		session.Stdin = input
+	} else if input != nil {
+		if copied, begin, err = feed(session, input); err != nil {
+			return c.failed(conn, name, err)
+		}
 	}
 	if err := session.Start(c.remote(command...)); err != nil {
 		return c.failed(conn, name, err)
 	}
 	sent, ended := make(chan error, 1), make(chan error, 1)
 	go func() { sent <- send() }()
+	begin()
 	go func() {
 		err := session.Wait()
 		if unsent := <-sent; err == nil {
 			err = unsent
+		}
+		select {
+		case failed := <-copied:
+			if err == nil && !errors.Is(failed, io.EOF) {
+				err = failed
+			}
+		default: // the command has ended before its input
 		}
 		ended <- err
 	}()
@@ -167,6 +178,23 @@ func (c *Client) run(ctx context.Context, name string, command []string, input i
 	default:
 		return c.failed(conn, name, err)
 	}
+}
+
+// feed copies an input to a session once begin is called. An error of the input is known before the command sees its end. A command may end before its input does: the copying then ends
+// with the input.
+func feed(session *ssh.Session, input io.Reader) (copied <-chan error, begin func(), err error) {
+	pipe, err := session.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	result := make(chan error, 1)
+	return result, func() {
+		go func() {
+			_, err := io.Copy(pipe, input)
+			result <- err
+			_ = pipe.Close() // the only error is that the command has ended
+		}()
+	}, nil
 }
 
 // LostError is a script whose end is not known, because the connection went away: the server went down, or the network did.

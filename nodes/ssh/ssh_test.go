@@ -220,3 +220,29 @@ func TestConnectionsAreToldOfWhenTheyBeginAndEnd(t *testing.T) {
 	require.NoError(t, client.Close())
 	require.Eventually(t, func() bool { return open.Load() == 0 }, 10*time.Second, time.Millisecond)
 }
+
+func TestACommandEndsThoughItsInputDoesNot(t *testing.T) {
+	client := dial(t, sshtest.New(t))
+	input, tell := io.Pipe()
+	defer tell.Close()
+	defer input.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var said strings.Builder
+	go func() { _, _ = io.WriteString(tell, "go on\n") }()
+	err := client.Stream(ctx, ssh.Job{Name: "early", Script: `read -r word; echo "$word"; exit 3`, Input: input, Stdout: &said})
+	var exit *ssh.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.Code)
+	require.Equal(t, "go on\n", said.String())
+}
+
+func TestAnInputThatFailsFailsTheCommand(t *testing.T) {
+	client := dial(t, sshtest.New(t))
+	input, tell := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(tell, "half of it")
+		tell.CloseWithError(errors.New("the rest is lost"))
+	}()
+	require.ErrorContains(t, client.Stream(t.Context(), ssh.Job{Name: "take", Script: "cat >/dev/null", Input: input}), "the rest is lost")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
 )
@@ -28,7 +29,7 @@ type application struct {
 }
 
 func (a application) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{methodDeploy: a.deploy, methodDestroy: a.destroy, "getConnectionTo": a.connection}
+	return map[string]muranopl.NativeMethod{methodDeploy: a.deploy, methodDestroy: a.destroy, "getConnectionTo": a.connection, "runInContainer": a.runInContainer}
 }
 
 // deploy deploys the application's host and has it run the container. Pods and standalone hosts find in the model all applications that
@@ -240,4 +241,46 @@ func (a application) destroy(ctx context.Context, call muranopl.Call) (any, erro
 	}
 	_, err = call.Interpreter.Invoke(ctx, host, methodDropContainer, map[string]any{argumentContainer: name})
 	return nil, err
+}
+
+// runInContainer runs a command in the application's container, in every pod of its host that runs.
+func (a application) runInContainer(ctx context.Context, call muranopl.Call) (any, error) {
+	given, _ := call.Args["command"].([]any)
+	var command []string
+	for _, one := range given {
+		word, _ := one.(string)
+		command = append(command, word)
+	}
+	host := call.Object.Object("host")
+	if host == nil || !host.Class().IsEmbedded(classPod) {
+		return nil, fmt.Errorf("%s runs in no pod, and commands are run in pods only", call.Object)
+	}
+	_, one, err := describe(ctx, call.Interpreter, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	call.Object = host
+	_, _, found, err := a.pods.running(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	live, err := a.pods.clusters.live(host.Object("kubernetesCluster"))
+	if err != nil {
+		return nil, err
+	}
+	written := []any{}
+	for _, pod := range found {
+		for _, status := range pod.Status.ContainerStatuses {
+			_, id, ok := strings.Cut(status.ContainerID, "://")
+			if status.Name != kubeName(one.name) || status.State.Running == nil || !ok {
+				continue
+			}
+			text, err := live.RunInContainer(ctx, pod.Spec.NodeName, id, command)
+			if err != nil {
+				return nil, fmt.Errorf("run %s in %s: %w", command[0], pod.Name, err)
+			}
+			written = append(written, text)
+		}
+	}
+	return written, nil
 }

@@ -53,6 +53,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"cordonNode": c.asItStands(c.cordonNode), "uncordonNode": c.asItStands(c.uncordonNode),
 		"lockNode": c.asItStands(c.lockNode), "unlockNode": c.asItStands(c.unlockNode), "rebootNode": c.asItStands(c.rebootNode),
 		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
+		methodBackUp: c.backUp,
 	}
 }
 
@@ -101,6 +102,9 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 		return err
 	}
 	if err := c.keepGateways(ctx, object); err != nil {
+		return err
+	}
+	if err := c.clusters.fillClaims(ctx, object); err != nil {
 		return err
 	}
 	c.reportUp(ctx, object)

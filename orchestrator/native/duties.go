@@ -47,6 +47,9 @@ func Duties(config KeptConfig) []keeper.Duty {
 	if config.Snapshots != nil {
 		duties = append(duties, newScheduled(config))
 	}
+	if config.Backups != nil {
+		duties = append(duties, environmentBackupsDuty{config, time.Now})
+	}
 	return duties
 }
 

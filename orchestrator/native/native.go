@@ -13,6 +13,7 @@ import (
 
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -139,7 +140,9 @@ type Config struct {
 	// ShareContainer has a project share it with the server (openstack.Service).
 	SnapshotContainer string
 	ShareContainer    func(ctx context.Context, project *openstack.Project, name string) (address string, err error)
-	Logger            *slog.Logger
+	// Backups keeps backups of environments; nil: none are made.
+	Backups *backup.Backups
+	Logger  *slog.Logger
 }
 
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.

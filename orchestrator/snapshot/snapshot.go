@@ -3,10 +3,13 @@
 package snapshot
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"sync"
 
@@ -89,6 +92,7 @@ type Subject struct {
 	Kind                                  store.SnapshotKind
 	Reason                                string // for a person
 	Secrets                               []byte // the keys without which it cannot be used
+	Backup                                string // that it becomes a part of; "" for none
 	// Keep is how many snapshots of this kind the cluster keeps; the oldest go. 0: all.
 	Keep int
 	// Stored is told when all is written and before it is opened. May be nil.
@@ -116,7 +120,7 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 	}
 	for {
 		taken = store.Snapshot{ProjectID: environment.ProjectID, EnvironmentID: environment.ID, EnvironmentName: environment.Name, ClusterID: of.ClusterID,
-			ClusterName: of.ClusterName, Kind: of.Kind, Reason: of.Reason, Secrets: string(of.Secrets), Container: container}
+			ClusterName: of.ClusterName, Kind: of.Kind, Reason: of.Reason, Secrets: string(of.Secrets), Container: container, BackupID: of.Backup}
 		if container != "" {
 			taken.PieceKey = secret.NewKey()
 		}
@@ -131,7 +135,7 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 			}
 			continue
 		}
-		if fault.KindOf(err) != fault.Forbidden || of.Kind == store.Requested {
+		if fault.KindOf(err) != fault.Forbidden || of.Kind == store.Requested || of.Backup != "" {
 			return taken, err
 		}
 		made, drop := a.makeRoom(ctx, of)
@@ -163,8 +167,7 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 	if err != nil {
 		return "", err
 	}
-	// Zeros take nothing when they are compressed, and their room when they are opened.
-	unpacked := &counter{to: door.Writer(compressed, max(0, a.scratch.Share()-roomOfAny)/roomPerByte, "the snapshot, for which a project has scratch space,")}
+	unpacked := &counter{to: a.bounded(compressed, begun), sum: sha256.New()}
 	if err := write(ctx, unpacked); err != nil {
 		if to.err != nil {
 			return "", to.err // what was to blame
@@ -178,23 +181,58 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 		return "", err
 	}
 	stored()
-	checked, err := a.verify(ctx, begun, unpacked.bytes)
+	var checked Checked
+	if begun.Kind == store.ClaimFiles {
+		checked.Size, err = unpacked.bytes, a.compare(ctx, begun, unpacked)
+	} else {
+		checked, err = a.verify(ctx, begun, unpacked.bytes)
+	}
 	if err != nil {
 		return "", fmt.Errorf("verify the snapshot: %w", err)
 	}
 	return begun.ID, a.KeepSnapshot(ctx, begun.ID, checked.Revision, checked.Size)
 }
 
-// counter counts what is written.
+// mostFiles is how many bytes the archive of a claim's files has.
+const mostFiles = 1 << 40
+
+// bounded has a snapshot have no more bytes than there is room for when it is opened: zeros take nothing when they are compressed. The files of claims are not opened here.
+func (a *Archive) bounded(to io.Writer, of store.Snapshot) io.Writer {
+	if of.Kind == store.ClaimFiles {
+		return door.Writer(to, mostFiles, "the archive of a claim's files")
+	}
+	return door.Writer(to, max(0, a.scratch.Share()-roomOfAny)/roomPerByte, "the snapshot, for which a project has scratch space,")
+}
+
+// counter counts and sums what is written.
 type counter struct {
 	to    io.Writer
 	bytes int64
+	sum   hash.Hash
 }
 
 func (c *counter) Write(more []byte) (int, error) {
 	n, err := c.to.Write(more)
 	c.bytes += int64(n)
+	c.sum.Write(more[:n])
 	return n, err
+}
+
+// compare reads what was kept, and compares it with what was written.
+func (a *Archive) compare(ctx context.Context, of store.Snapshot, written *counter) error {
+	content, err := a.Open(ctx, of.ID)
+	if err != nil {
+		return err
+	}
+	kept := &counter{to: io.Discard, sum: sha256.New()}
+	_, err = io.Copy(kept, door.Reader(content, written.bytes, "what was kept of a claim's files"))
+	if err = errors.Join(err, content.Close()); err != nil {
+		return err
+	}
+	if !bytes.Equal(kept.sum.Sum(nil), written.sum.Sum(nil)) {
+		return errors.New("what was kept of a claim's files is not what was written")
+	}
+	return nil
 }
 
 // verify opens what was kept of a snapshot of so many bytes.
@@ -267,7 +305,7 @@ func (a *Archive) makeRoom(ctx context.Context, of Subject) (made bool, err erro
 		return false, err
 	}
 	for i := len(list) - 1; i > 0; i-- {
-		if list[i].Kind != store.Requested {
+		if list[i].Kind != store.Requested && list[i].BackupID == "" {
 			return true, a.DeleteSnapshot(ctx, list[i].ID)
 		}
 	}

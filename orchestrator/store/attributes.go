@@ -128,7 +128,11 @@ func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, v
 }
 
 // AttributeSecrets begins the names of the secrets that attributes of an object are kept as. It is of one byte for each character.
-func AttributeSecrets(objectID string) string { return "attribute/" + url.PathEscape(objectID) + "/" }
+func AttributeSecrets(objectID string) string {
+	return attributeSecrets + url.PathEscape(objectID) + "/"
+}
+
+const attributeSecrets = "attribute/"
 
 // RemoveAttributes removes the attributes of a destroyed object, with their secrets. While an environment is deleted that can be restored, the attributes
 // whose names begin with stays remain, with their secrets; "" is none.

@@ -46,7 +46,7 @@ func (s *Store) places() ([]place, error) {
 		row any
 		key []string
 	}{
-		{&Environment{}, []string{"id"}}, {&Session{}, []string{"id"}}, {&Task{}, []string{"id"}}, {&Template{}, []string{"id"}}, {&Snapshot{}, []string{"id"}}, {&Stack{}, []string{"id"}}, {&StackResource{}, []string{"id"}},
+		{&Environment{}, []string{"id"}}, {&Session{}, []string{"id"}}, {&Task{}, []string{"id"}}, {&Template{}, []string{"id"}}, {&Snapshot{}, []string{"id"}}, {&Backup{}, []string{"id"}}, {&Stack{}, []string{"id"}}, {&StackResource{}, []string{"id"}},
 		{&PastState{}, []string{"environment_id", "number"}},
 		{&Attribute{}, []string{"environment_id", "object_id", "class", "name"}},
 	} {

@@ -20,6 +20,8 @@ const (
 	Requested    SnapshotKind = "requested" // by a user: kept until a user deletes it
 	Scheduled    SnapshotKind = "scheduled"
 	BeforeChange SnapshotKind = "change" // before nodes or keys of the cluster changed
+	OfBackup     SnapshotKind = "backup" // a part of a backup, with its lifetime
+	ClaimFiles   SnapshotKind = "claim"  // a part of a backup, too: the files of a claim, in place of etcd's state
 )
 
 // Snapshot is the state of a cluster's etcd at one moment. What it holds lies in pieces, which are sealed.
@@ -37,8 +39,9 @@ type Snapshot struct {
 	Size            int64  // bytes of the snapshot
 	Stored          int64  // bytes of its pieces
 	Created         Time
-	Verified        Time // when it was opened and found to be whole; 0 while it is being written
-	Orphaned        Time // when its environment was deleted; 0 while that is there
+	Verified        Time   // when it was opened and found to be whole; 0 while it is being written
+	Orphaned        Time   // when its environment was deleted; 0 while that is there
+	BackupID        string // that it is a part of; "" for none
 
 	// Container is the address of the container where its pieces are, "" for the table here; then Pieces is how many there may be, and
 	// PieceKey what they are sealed under.
@@ -115,9 +118,9 @@ func (s *Store) KeepSnapshot(ctx context.Context, id string, revision, size int6
 // SnapshotFilter narrows a list of snapshots; what is empty does not.
 type SnapshotFilter struct{ ProjectID, EnvironmentID, ClusterID string }
 
-// Snapshots lists the snapshots that are whole, the newest first, without their secrets and keys.
+// Snapshots lists the snapshots of etcd that are whole, the newest first, without their secrets and keys.
 func (s *Store) Snapshots(ctx context.Context, filter SnapshotFilter) ([]Snapshot, error) {
-	query := s.reading(ctx).Omit("secrets", "piece_key").Where("verified <> 0").Order("created DESC, id")
+	query := s.reading(ctx).Omit("secrets", "piece_key").Where("verified <> 0 AND kind <> ?", ClaimFiles).Order("created DESC, id")
 	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "cluster_id": filter.ClusterID} {
 		if value != "" {
 			query = query.Where(column+" = ?", value)
@@ -179,9 +182,9 @@ func (s *Store) orphanSnapshots(tx *gorm.DB, environmentID string) error {
 	return tx.Model(&Snapshot{}).Where("environment_id = ?", environmentID).Update("orphaned", s.clock()).Error
 }
 
-// sweepSnapshots removes the snapshots of environments that were deleted before the time, and cannot be restored.
+// sweepSnapshots removes the snapshots of environments that were deleted before the time, and cannot be restored, except parts of backups.
 func (s *Store) sweepSnapshots(ctx context.Context, until Time, swept *Swept, remove removal) (more bool, err error) {
-	return s.sweepSnapshotsWhere(ctx, swept, remove, "orphaned <> 0 AND orphaned < ? AND NOT EXISTS (SELECT 1 FROM deleted_environments WHERE deleted_environments.environment_id = snapshots.environment_id)", until)
+	return s.sweepSnapshotsWhere(ctx, swept, remove, "orphaned <> 0 AND orphaned < ? AND backup_id = '' AND NOT EXISTS (SELECT 1 FROM deleted_environments WHERE deleted_environments.environment_id = snapshots.environment_id)", until)
 }
 
 // sweepAbandoned removes snapshots that nobody writes any more.

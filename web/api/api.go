@@ -64,6 +64,8 @@ type Config struct {
 	SnapshotLoss func(store.Snapshot) string
 	// Deleted restores deleted environments; nil: none stay.
 	Deleted *orchestrator.Undeletion
+	// Backups are those of environments; nil: none are kept.
+	Backups *orchestrator.Backups
 	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
 	// MarkImage marks an image for forms (openstack.Service), nil takes the mark away; AllProjects lists the projects of the cloud. nil: the
@@ -183,6 +185,7 @@ func newEcho(config Config) *echo.Echo {
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	deletedHandlers{config.Deleted}.register(burano)
 	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)
+	backupHandlers{config.Backups}.register(burano)
 	signInHandlers{config.SignIn, config.Policy}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)
 	quotaHandlers{config.Quotas, config.Limits.Values}.register(burano)

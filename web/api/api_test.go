@@ -26,6 +26,7 @@ import (
 	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
 	"github.com/burano/burano/orchestrator/native"
@@ -94,8 +95,10 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	go func() { done <- runner.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
 
+	service := orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)})
 	config := Config{
-		Orchestrator: orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)}),
+		Orchestrator: service,
+		Backups:      orchestrator.NewBackups(service, backup.Backups{Rows: store.NewBackups(rows), Archive: archive}, native.AttributeFilledFrom),
 		Projects:     orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler)),
 		Catalog:      packageService,
 		Auth:         s.authenticator.Enter,

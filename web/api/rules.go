@@ -160,6 +160,17 @@ var rules = map[string]string{
 	"GET /burano/v1/snapshots/:snapshot/content": "get_kubeconfig",
 	"DELETE /burano/v1/snapshots/:snapshot":      "update_environment",
 
+	"POST /burano/v1/environments/:environment/backups":            "execute_action",
+	"GET /burano/v1/environments/:environment/backups/schedule":    "show_environment",
+	"PUT /burano/v1/environments/:environment/backups/schedule":    "update_environment",
+	"DELETE /burano/v1/environments/:environment/backups/schedule": "update_environment",
+	"GET /burano/v1/backups":                                       "list_environments",
+	"GET /burano/v1/backups/:backup":                               "show_environment",
+	"DELETE /burano/v1/backups/:backup":                            "update_environment",
+	"GET /burano/v1/environments/:environment/backups/drills":      "show_environment",
+	"POST /burano/v1/backups/:backup/drill":                        "create_environment",
+	"POST /burano/v1/backups/:backup/restore":                      "create_environment",
+
 	"GET /burano/v1/environments/:environment/clusters/:cluster/nodes/:node":           "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/labels":    "show_environment",
 	"POST /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/labels":   "execute_action",

@@ -61,10 +61,17 @@ func (s *server) populate(token, mark string) possessions {
 	gone := field(s.call(token, "", "POST", "/v1/environments", map[string]any{"name": mark + "-deleted"}, 200), "id").(string)
 	s.call(token, "", "DELETE", "/v1/environments/"+gone, nil, 200)
 
+	backedUp := store.Backup{ProjectID: callers["{token:"+token+"}"].ProjectID, EnvironmentID: id, EnvironmentName: mark + "-environment", Kind: store.Requested, Reason: mark,
+		Model: store.Model{Objects: map[string]any{"name": mark + "-environment"}}}
+	require.NoError(s.t, store.NewBackups(s.rows).Begin(s.t.Context(), &backedUp))
+	require.NoError(s.t, store.NewBackups(s.rows).Keep(s.t.Context(), backedUp))
+
+	s.call(token, "", "PUT", "/burano/v1/environments/"+id+"/backups/schedule", map[string]any{"hours": 24, "kept": 7}, 200)
+
 	joining := store.JoinToken{EnvironmentID: id, ClusterID: object, Hash: mark, UserName: mark, Expires: store.Time(time.Now().Add(time.Hour).UnixMicro())}
 	require.NoError(s.t, s.rows.AddJoinToken(s.t.Context(), &joining))
 
-	return possessions{"snapshot": kept, "deleted": gone, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
+	return possessions{"snapshot": kept, "deleted": gone, "backup": backedUp.ID, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
 		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,
 		"project": callers["{token:"+token+"}"].ProjectID}
 }

@@ -1,0 +1,335 @@
+// Package backup keeps whole environments as they were at one moment (their model, the state of their clusters, and the files of their claims), and fills claims of
+// environments that are made anew with what they had.
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/claimdata"
+	"github.com/burano/burano/orchestrator/snapshot"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// uploads is how many claims of a cluster are kept at the same time.
+const uploads = 3
+
+// abandoned is how long the making of a backup takes at most: what is older and not whole was left by a task that is gone.
+const abandoned = 24 * time.Hour
+
+// Rows keep what a backup is (store.Backups).
+type Rows interface {
+	Begin(ctx context.Context, backup *store.Backup) error
+	Keep(ctx context.Context, backup store.Backup) error
+	List(ctx context.Context, filter store.BackupFilter) ([]store.Backup, error)
+	Get(ctx context.Context, id string) (store.Backup, error)
+	Parts(ctx context.Context, id string) ([]string, error)
+	Remove(ctx context.Context, id string) error
+	Kept(ctx context.Context, environmentID, prefix string) ([]store.Attribute, []string, error)
+	Schedule(ctx context.Context, environmentID string) (store.BackupSchedule, bool, error)
+	Drills(ctx context.Context, environmentID string, most int) ([]store.BackupDrill, error)
+}
+
+// Archive keeps what a backup has of clusters (snapshot.Archive).
+type Archive interface {
+	Take(ctx context.Context, of snapshot.Subject, write func(ctx context.Context, to io.Writer) error) (store.Snapshot, error)
+	Open(ctx context.Context, id string) (io.ReadCloser, error)
+	DeleteSnapshot(ctx context.Context, id string) error
+}
+
+// Backups makes, lists and removes backups.
+type Backups struct {
+	Rows
+	Archive Archive
+}
+
+// Cluster is a cluster of an environment.
+type Cluster struct {
+	ObjectID, Class, Name string // Class is that of the object
+	Nodes                 claimdata.Nodes
+	API                   kubernetes.Interface
+	// Snapshot takes one of its etcd. of is completed there.
+	Snapshot func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error)
+	// Container is where snapshots of it are kept, "" for the database, and Refused is told when they are not.
+	Container string
+	Refused   func(why error)
+}
+
+// Order is a backup that is to be made.
+type Order struct {
+	// Environment is what it is of, with its model as it was deployed.
+	Environment store.Environment
+	// Task makes it. Run again by another server, it begins anew.
+	Task   string
+	Kind   store.SnapshotKind
+	Reason string
+	// Incomplete allows claims that cannot be backed up.
+	Incomplete bool
+	// Contents are what code has kept with the objects.
+	Contents store.BackupContents
+	// Before has applications write what they have in memory, and After ends what Before began. Each says what has not gone well.
+	Before, After func(ctx context.Context) []string
+	Report        func(ctx context.Context, text string)
+	// Kept is how many scheduled backups of the environment stay; 0 for all.
+	Kept int
+}
+
+// Contents are what code has kept with the objects of an environment: prefix begins the names of its attributes, and secret reads what is sealed.
+func (b Backups) Contents(ctx context.Context, environmentID, prefix string, secret func(ctx context.Context, name string) ([]byte, bool, error)) (contents store.BackupContents, err error) {
+	attributes, names, err := b.Kept(ctx, environmentID, prefix)
+	if err != nil {
+		return contents, err
+	}
+	contents.Attributes, contents.Secrets = attributes, map[string][]byte{}
+	for _, name := range names {
+		value, found, err := secret(ctx, name)
+		if err != nil {
+			return contents, err
+		}
+		if found {
+			contents.Secrets[name] = value
+		}
+	}
+	return contents, nil
+}
+
+// Make makes a backup, and returns it when all was read back. What a former run of the task has left is removed first.
+func (b Backups) Make(ctx context.Context, order Order, clusters []Cluster) (made store.Backup, err error) {
+	former, err := b.List(ctx, store.BackupFilter{TaskID: order.Task})
+	if err != nil {
+		return made, err
+	}
+	for _, one := range former {
+		if one.Whole != 0 {
+			return one, nil
+		}
+		for _, warning := range order.After(ctx) {
+			order.Report(ctx, warning)
+		}
+		if err := b.Delete(ctx, one.ID); err != nil {
+			return made, err
+		}
+	}
+	claims := map[string][]claimdata.Claim{}
+	order.Contents.Missing = map[string]string{}
+	for _, cluster := range clusters {
+		found, unable, err := claimdata.Claims(ctx, cluster.API)
+		if err != nil {
+			return made, err
+		}
+		claims[cluster.ObjectID] = found
+		for name, reason := range unable {
+			order.Contents.Missing[cluster.Name+": "+name] = reason
+		}
+	}
+	if err := incomplete(order); err != nil {
+		return made, err
+	}
+	model := store.Model{Objects: order.Environment.Model.Objects, Packages: order.Environment.Model.Packages}
+	made = store.Backup{ProjectID: order.Environment.ProjectID, EnvironmentID: order.Environment.ID, EnvironmentName: order.Environment.Name, TaskID: order.Task,
+		Kind: order.Kind, Reason: order.Reason, Model: model, Parts: order.Contents}
+	if err := b.Begin(ctx, &made); err != nil {
+		return made, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Delete(context.WithoutCancel(ctx), made.ID))
+		}
+	}()
+	for _, cluster := range clusters {
+		kept, held, err := b.cluster(ctx, order, made.ID, cluster, claims[cluster.ObjectID])
+		if err != nil {
+			return made, fmt.Errorf("back up cluster %s: %w", cluster.Name, err)
+		}
+		made.Parts.Clusters = append(made.Parts.Clusters, kept.BackupCluster)
+		made.Parts.Warnings = append(made.Parts.Warnings, kept.warnings...)
+		made.Held = max(made.Held, held.Milliseconds())
+	}
+	if err := b.Rows.Keep(ctx, made); err != nil {
+		return made, err
+	}
+	if err := b.retain(ctx, order); err != nil {
+		order.Report(ctx, "Former backups that are not to be kept any more are still there: "+err.Error())
+	}
+	return b.Get(ctx, made.ID)
+}
+
+// incomplete names the claims that a backup would not have, where that is not allowed.
+func incomplete(order Order) error {
+	if order.Incomplete || len(order.Contents.Missing) == 0 {
+		return nil
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(order.Contents.Missing)) {
+		list = append(list, name+" ("+order.Contents.Missing[name]+")")
+	}
+	return fault.New(fault.Invalid, "These claims cannot be backed up: %s. Allow a backup without them (incomplete: true, --incomplete), or move what they have into others. Nothing was done", strings.Join(list, ", "))
+}
+
+type keptCluster struct {
+	store.BackupCluster
+	warnings []string
+}
+
+// cluster keeps the state and the claims of a cluster.
+func (b Backups) cluster(ctx context.Context, order Order, id string, of Cluster, claims []claimdata.Claim) (kept keptCluster, held time.Duration, err error) {
+	kept.ObjectID, kept.Class, kept.Name = of.ObjectID, of.Class, of.Name
+	var copies *claimdata.Copies
+	if len(claims) > 0 {
+		defer func() {
+			err = errors.Join(err, claimdata.RemoveHolders(context.WithoutCancel(ctx), of.API))
+		}()
+		copies, kept.warnings, err = b.copy(ctx, order, of, claims)
+		if err != nil {
+			return kept, 0, err
+		}
+		held = copies.Held
+		order.Report(ctx, fmt.Sprintf("The files of %d claims of cluster %s were copied while their pods were frozen for %.1f s", len(claims), of.Name, held.Seconds()))
+		defer func() { err = errors.Join(err, copies.Drop(context.WithoutCancel(ctx))) }()
+	}
+	subject := snapshot.Subject{EnvironmentID: order.Environment.ID, ClusterID: of.ObjectID, ClusterName: of.Name, Kind: store.OfBackup, Reason: "of backup " + id, Backup: id,
+		Container: of.Container, Refused: of.Refused}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(uploads)
+	group.Go(func() error {
+		taken, err := of.Snapshot(ctx, subject)
+		kept.Snapshot = taken.ID
+		return err
+	})
+	var mutex sync.Mutex
+	for _, claim := range claims {
+		group.Go(func() error {
+			one, err := b.claim(ctx, subject, copies, claim)
+			if err != nil {
+				return fmt.Errorf("claim %s: %w", claim, err)
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			kept.Claims = append(kept.Claims, one)
+			return nil
+		})
+	}
+	err = group.Wait()
+	slices.SortFunc(kept.Claims, func(a, b store.BackupClaim) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return kept, held, err
+}
+
+// copy copies the files of claims at one moment, after their applications have written what they have in memory.
+func (b Backups) copy(ctx context.Context, order Order, of Cluster, claims []claimdata.Claim) (copies *claimdata.Copies, warnings []string, err error) {
+	volumes, pods, err := claimdata.Mounted(ctx, of.API, claims, order.Task)
+	if err != nil {
+		return nil, nil, err
+	}
+	warnings = order.Before(ctx)
+	defer func() { warnings = append(warnings, order.After(context.WithoutCancel(ctx))...) }()
+	copies, err = claimdata.Copy(ctx, of.Nodes, order.Task, volumes, pods)
+	return copies, warnings, err
+}
+
+// claim keeps the files of a claim.
+func (b Backups) claim(ctx context.Context, subject snapshot.Subject, copies *claimdata.Copies, claim claimdata.Claim) (store.BackupClaim, error) {
+	subject.Kind = store.ClaimFiles
+	sum := sha256.New()
+	taken, err := b.Archive.Take(ctx, subject, func(ctx context.Context, to io.Writer) error {
+		sum.Reset()
+		return copies.Read(ctx, claim.Volume, io.MultiWriter(to, sum))
+	})
+	if err != nil {
+		return store.BackupClaim{}, err
+	}
+	return store.BackupClaim{Namespace: claim.Namespace, Name: claim.Name, Class: claim.Class, Size: claim.Size, Volume: claim.Volume, Node: claim.Node, Bytes: copies.Bytes[claim.Volume],
+		Content: taken.ID, Checksum: hex.EncodeToString(sum.Sum(nil)), Object: claim.Object}, nil
+}
+
+// Delete removes a backup with all that it has. One whose parts cannot be reached stays, so that it can be removed later.
+func (b Backups) Delete(ctx context.Context, id string) error {
+	parts, err := b.Parts(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := b.Archive.DeleteSnapshot(ctx, part); err != nil {
+			return fmt.Errorf("remove a part of backup %s: %w", id, err)
+		}
+	}
+	return b.Remove(ctx, id)
+}
+
+// retain removes the oldest scheduled backups of an environment that has too many.
+func (b Backups) retain(ctx context.Context, order Order) error {
+	if order.Kind != store.Scheduled || order.Kept == 0 {
+		return nil
+	}
+	list, err := b.List(ctx, store.BackupFilter{EnvironmentID: order.Environment.ID, Whole: true})
+	if err != nil {
+		return err
+	}
+	kept := 0
+	for _, one := range list {
+		if one.Kind != store.Scheduled {
+			continue
+		}
+		if kept++; kept > order.Kept {
+			if err := b.Delete(ctx, one.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Sweep removes what tasks have left of backups that are not whole and that nobody makes any more.
+func (b Backups) Sweep(ctx context.Context, now time.Time) error {
+	list, err := b.List(ctx, store.BackupFilter{})
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, one := range list {
+		if one.Whole == 0 && now.Sub(one.Created.Time()) > abandoned {
+			failures = append(failures, b.Delete(ctx, one.ID))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// Fill makes the claims that a cluster had when a backup was made, with their files, before pods use them. It goes on where an earlier call has ended early.
+func (b Backups) Fill(ctx context.Context, id string, cluster Cluster, report func(ctx context.Context, text string)) (err error) {
+	from, err := b.Get(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read backup %s: %w", id, err)
+	}
+	i := slices.IndexFunc(from.Parts.Clusters, func(one store.BackupCluster) bool { return one.ObjectID == cluster.ObjectID })
+	if i < 0 || len(from.Parts.Clusters[i].Claims) == 0 {
+		return nil
+	}
+	defer func() { err = errors.Join(err, claimdata.RemoveHolders(context.WithoutCancel(ctx), cluster.API)) }()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(uploads)
+	for _, one := range from.Parts.Clusters[i].Claims {
+		group.Go(func() error {
+			claim := claimdata.Claim{Namespace: one.Namespace, Name: one.Name, Node: one.Node, Object: one.Object}
+			err := claimdata.Restore(ctx, cluster.API, cluster.Nodes, claim, id, func(ctx context.Context) (io.ReadCloser, error) { return b.Archive.Open(ctx, one.Content) })
+			if err == nil {
+				report(ctx, fmt.Sprintf("Claim %s has the files that it had on %s", claim, from.Created.Time().Format(time.RFC1123)))
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}

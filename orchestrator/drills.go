@@ -1,0 +1,183 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+const (
+	// drillPause is how often a drill is looked at, and drillBegins how long its environment may take to be written.
+	drillPause  = 3 * time.Second
+	drillBegins = time.Minute
+	// drillTime is how long an environment beside may take until it answers. It is removed then.
+	drillTime = 2 * time.Hour
+	// drillsKept is how long it is known how drills went.
+	drillsKept = 90 * 24 * time.Hour
+	// dueEvery is how often it is looked which drills are to begin.
+	dueEvery = time.Minute
+)
+
+// byRole reports whether Burano works in a project with a role of its own.
+func (b *Backups) byRole(ctx context.Context, projectID string) (bool, error) {
+	role, err := b.service.store.ProjectRole(ctx, projectID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && role.Disabled == nil, err
+}
+
+// Drill tries whether a backup of the caller's project can be restored: an environment is made of it, beside the others, and removed again as soon as it answers or has failed.
+func (b *Backups) Drill(ctx context.Context, caller identity.Caller, id string) (store.BackupDrill, error) {
+	from, err := b.Show(ctx, caller, id)
+	if err != nil {
+		return store.BackupDrill{}, err
+	}
+	drill := store.BackupDrill{ProjectID: from.ProjectID, EnvironmentID: from.EnvironmentID, BackupID: from.ID, UserID: caller.UserID, UserName: caller.UserName,
+		CloneName: from.EnvironmentName + "-drill-" + store.NewID()[:6]}
+	if err := b.rows.AddDrill(ctx, &drill, drillBegins); err != nil {
+		return drill, err
+	}
+	_, err = b.restore(ctx, caller, from, drill.CloneID, drill.CloneName, func(clone store.Environment) error {
+		by, err := b.byRole(ctx, from.ProjectID)
+		if err == nil && !by { // its removal comes when the caller may be gone
+			_, err = b.service.SetDelegation(ctx, caller, clone.ID, Delegate{})
+		}
+		return err
+	})
+	if err != nil {
+		drill.Failure = err.Error()
+		drill.Ended = b.now()
+	}
+	return drill, errors.Join(err, b.rows.NoteDrill(context.WithoutCancel(ctx), drill, drillPause))
+}
+
+func (b *Backups) now() store.Time { return store.Time(b.service.now().UTC().UnixMicro()) }
+
+// Drills lists the last drills of an environment's backups, the newest first.
+func (b *Backups) Drills(ctx context.Context, caller identity.Caller, environmentID string) ([]store.BackupDrill, error) {
+	if _, err := b.service.environmentHead(ctx, caller, environmentID); err != nil {
+		return nil, err
+	}
+	return b.rows.Drills(ctx, environmentID, 20)
+}
+
+// RunDrills looks after drills until ctx ends. Several servers may.
+func (b *Backups) RunDrills(ctx context.Context) {
+	var looked time.Time
+	for ctx.Err() == nil {
+		drill, found, err := b.rows.TakeDrill(ctx, drillBegins)
+		if err == nil && found {
+			if err = b.advance(ctx, drill); err == nil {
+				continue
+			}
+		}
+		if now := b.service.now(); err == nil && now.Sub(looked) > dueEvery {
+			looked, err = now, b.beginDue(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			b.service.log.WarnContext(ctx, "a drill of a backup could not go on; it is tried again", "error", err)
+		}
+		_ = wait.Pause(ctx, drillPause) // its error is the end of ctx
+	}
+}
+
+// beginDue begins the drills that schedules want now, and removes what nobody needs any more of drills and of backups that tasks have left.
+func (b *Backups) beginDue(ctx context.Context) error {
+	due, err := b.rows.DrillsDue(ctx)
+	if err != nil {
+		return err
+	}
+	failures := []error{b.keep.Sweep(ctx, b.service.now()), b.rows.ForgetDrills(ctx, b.now()-store.Time(drillsKept.Microseconds()))}
+	for _, schedule := range due {
+		list, err := b.rows.List(ctx, store.BackupFilter{EnvironmentID: schedule.EnvironmentID, Whole: true})
+		if err == nil && len(list) > 0 {
+			caller := identity.Caller{ProjectID: list[0].ProjectID, UserName: "the schedule of " + schedule.UserName}
+			_, err = b.Drill(ctx, caller, list[0].ID)
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// advance does the next thing of a drill: it finds out whether the environment beside answers, and then removes it.
+func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
+	clone, err := b.service.store.EnvironmentHead(ctx, drill.CloneID)
+	if errors.Is(err, store.ErrNotFound) {
+		if drill.Answered == 0 && drill.Failure == "" {
+			drill.Failure = "the environment beside was gone before it answered"
+		}
+		drill.Ended = b.now()
+		return errors.Join(b.purge(ctx, drill.CloneID), b.rows.NoteDrill(ctx, drill, drillPause))
+	}
+	if err != nil {
+		return err
+	}
+	sessions, err := b.service.store.PeekSessions(ctx, clone.ID)
+	if err != nil {
+		return err
+	}
+	now, _ := status(sessions)
+	running := now == string(store.Deploying) || now == string(store.Deleting)
+	if drill.Answered == 0 && drill.Failure == "" {
+		switch {
+		case running && b.service.now().Sub(drill.Began.Time()) > drillTime:
+			drill.Failure = fmt.Sprintf("it did not answer within %s", drillTime)
+		case running:
+		case now == "ready":
+			drill.Answered = b.now()
+		default:
+			drill.Failure, err = b.reason(ctx, clone.ID)
+		}
+	} else if !running {
+		err = b.removeClone(ctx, drill, clone)
+	}
+	return errors.Join(err, b.rows.NoteDrill(ctx, drill, drillPause))
+}
+
+// reason is the last error in the log of an environment's deployment.
+func (b *Backups) reason(ctx context.Context, environmentID string) (string, error) {
+	reports, err := b.service.store.LastReports(ctx, environmentID)
+	for _, one := range reports {
+		if one.Level == "error" {
+			return one.Text, err
+		}
+	}
+	return "its deployment failed", err
+}
+
+// removeClone has the environment of a drill be deleted, as an ordinary task.
+func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clone store.Environment) error {
+	if removed, err := b.service.store.RemoveUndeployed(ctx, clone.ID, drill.UserID); removed || err != nil {
+		return b.service.removed(clone.ID, err)
+	}
+	by, err := b.byRole(ctx, clone.ProjectID)
+	if err != nil {
+		return err
+	}
+	var delegation store.Delegation
+	if by {
+		delegation, err = b.service.delegate(ctx, identity.Caller{ProjectID: clone.ProjectID, UserID: drill.UserID, UserName: drill.UserName}, clone)
+	} else {
+		delegation, err = b.service.store.StandingDelegation(ctx, clone.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("remove environment %s of a drill: %w", clone.Name, err)
+	}
+	_, err = b.service.store.SubmitDeletion(ctx, clone.ID, drill.UserID, store.Submission{Text: "The drill has ended: the environment is removed", DelegationID: delegation.ID})
+	if err != nil {
+		b.service.giveBack(ctx, delegation)
+		if fault.KindOf(err) == fault.Conflict || errors.Is(err, store.ErrBusy) {
+			return nil // it is looked at again
+		}
+		return err
+	}
+	b.service.engine.Wake()
+	return nil
+}

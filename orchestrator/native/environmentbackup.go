@@ -1,0 +1,130 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/backup"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/snapshot"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+const (
+	methodBackUp       = "backUp"
+	methodBeforeBackup = "beforeBackup"
+	methodAfterBackup  = "afterBackup"
+	argumentIncomplete = "incomplete"
+	argumentKept       = "kept"
+	// AttributeFilledFrom is of a cluster whose claims are to have the files of a backup before pods use them: the backup's id, and none when they have.
+	AttributeFilledFrom = "filled from backup"
+)
+
+// backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
+func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	server := c.clusters.server
+	if server.Backups == nil || server.Snapshots == nil {
+		return nil, errors.New("this Burano keeps no backups")
+	}
+	environment, err := server.Snapshots.Environment(ctx, c.clusters.runtime.EnvironmentID())
+	if err != nil {
+		return nil, err
+	}
+	contents, err := server.Backups.Contents(ctx, environment.ID, engine.CodeAttribute(""), c.clusters.runtime.Secret)
+	if err != nil {
+		return nil, err
+	}
+	order := backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Contents: contents,
+		Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
+		Report: func(ctx context.Context, text string) { c.reports.inform(ctx, call.Object, "%s", text) }}
+	order.Reason, _ = call.Args[argumentReason].(string)
+	order.Incomplete, _ = call.Args[argumentIncomplete].(bool)
+	if scheduled, _ := call.Args[argumentScheduled].(bool); scheduled {
+		order.Kind = store.Scheduled
+		kept, _ := call.Args[argumentKept].(int64)
+		order.Kept = int(kept)
+	}
+	var clusters []backup.Cluster
+	for _, object := range c.objects.all(classCluster) {
+		one, err := c.clusters.forBackup(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, one)
+	}
+	made, err := server.Backups.Make(ctx, order, clusters)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range made.Parts.Warnings {
+		c.reports.warn(ctx, call.Object, warning, "")
+	}
+	c.reports.inform(ctx, call.Object, "Backup %s of environment %s is whole", made.ID, environment.Name)
+	return made.ID, nil
+}
+
+// forBackup is a cluster, as it was deployed last, for its backup.
+func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {
+	if err := c.stand(ctx, object); err != nil {
+		return backup.Cluster{}, err
+	}
+	live, err := c.live(object)
+	if err != nil {
+		return backup.Cluster{}, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
+	}
+	known, err := c.facts(ctx, object)
+	if err != nil {
+		return backup.Cluster{}, err
+	}
+	api, err := live.Kubernetes(ctx)
+	if err != nil {
+		return backup.Cluster{}, err
+	}
+	client, err := kubernetes.NewForConfig(api)
+	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.server.containerOf(known),
+		Refused: func(why error) { c.reports.warn(ctx, object, "T"+inDatabaseInstead[1:], why.Error()) },
+		Snapshot: func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
+			return takeSnapshot(ctx, c.server.Snapshots, live, of, live.Snapshot)
+		}}, err
+}
+
+// hooks has a method of all applications run, by which they take part in a backup. Their containers may be gone, or not answer: then the backup has what is on their disks.
+func (c clusterClass) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
+	return func(ctx context.Context) (warnings []string) {
+		for _, application := range c.objects.all(classApplication) {
+			if _, err := call.Interpreter.Invoke(ctx, application, method, nil); err != nil {
+				warnings = append(warnings, fmt.Sprintf("%s did not do %s, and has in the backup what was on its disk, as after a power cut: %v", application, method, err))
+			}
+		}
+		return warnings
+	}
+}
+
+// fillClaims makes the claims of a cluster that is made from a backup, with their files. No pod of an application was there yet.
+func (c *clusters) fillClaims(ctx context.Context, object *muranopl.Object) error {
+	value, _, err := c.runtime.Attribute(ctx, object, AttributeFilledFrom)
+	id, _ := value.(string)
+	if err != nil || id == "" {
+		return err
+	}
+	if c.server.Backups == nil {
+		return errors.New("this Burano keeps no backups")
+	}
+	err = c.runtime.Step(ctx, object, "fill claims from the backup", func(ctx context.Context) error {
+		one, err := c.forBackup(ctx, object)
+		if err != nil {
+			return err
+		}
+		return c.server.Backups.Fill(ctx, id, one, func(ctx context.Context, text string) { c.reports.inform(ctx, object, "%s", text) })
+	})
+	if err != nil {
+		return err
+	}
+	return c.runtime.SetAttribute(ctx, object, AttributeFilledFrom, nil)
+}

@@ -1,0 +1,248 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/backup"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// Backups are those of the environments that callers see. They outlive their environments.
+type Backups struct {
+	service *Service
+	keep    backup.Backups
+	rows    store.Backups
+	filled  string // the attribute of clusters that says from which backup their claims are filled
+}
+
+// NewBackups returns the backups that a Service's callers see. filled is the name of the attribute that has a cluster fill its claims from a backup.
+func NewBackups(service *Service, keep backup.Backups, filled string) *Backups {
+	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store), filled: filled}
+}
+
+// Reach returns a fault unless the caller may see an environment.
+func (b *Backups) Reach(ctx context.Context, caller identity.Caller, environmentID string) error {
+	_, err := b.service.environmentHead(ctx, caller, environmentID)
+	return err
+}
+
+// Make has a backup of an environment made, and returns the id of the task.
+func (b *Backups) Make(ctx context.Context, caller identity.Caller, environmentID, reason string, incomplete bool) (taskID string, err error) {
+	clusters, err := b.service.Objects(ctx, caller, environmentID, "", classCluster)
+	if err != nil {
+		return "", err
+	}
+	if len(clusters) == 0 {
+		return "", fault.New(fault.Invalid, "Environment %s has no cluster that was deployed: backups are of its clusters with their claims, and of the model with them. What is on disks of servers is not in them", environmentID)
+	}
+	return b.service.CallAction(ctx, caller, environmentID, clusters[0].ID+"_backUp", map[string]any{"reason": reason, "incomplete": incomplete})
+}
+
+// List lists the whole backups of the caller's project, the newest first: all, or those of one environment.
+func (b *Backups) List(ctx context.Context, caller identity.Caller, environmentID string) ([]store.Backup, error) {
+	if caller.ProjectID == "" {
+		return nil, errNoProject()
+	}
+	return b.rows.List(ctx, store.BackupFilter{ProjectID: caller.ProjectID, EnvironmentID: environmentID, Whole: true})
+}
+
+// Show returns a backup of the caller's project.
+func (b *Backups) Show(ctx context.Context, caller identity.Caller, id string) (store.Backup, error) {
+	found, err := b.rows.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (found.ProjectID != caller.ProjectID || found.Whole == 0) {
+		return found, fault.New(fault.NotFound, "There is no backup %s", id)
+	}
+	return found, err
+}
+
+// Delete deletes a backup of the caller's project with all that it has.
+func (b *Backups) Delete(ctx context.Context, caller identity.Caller, id string) error {
+	found, err := b.Show(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	return b.keep.Delete(ctx, found.ID)
+}
+
+// mostScheduled bounds what a schedule says: hours between backups and drills, and backups that are kept.
+const mostScheduled = 24 * 366
+
+// Schedule shows how often backups of an environment are made by themselves; a fault of kind NotFound when they are not.
+func (b *Backups) Schedule(ctx context.Context, caller identity.Caller, environmentID string) (store.BackupSchedule, error) {
+	if _, err := b.service.environmentHead(ctx, caller, environmentID); err != nil {
+		return store.BackupSchedule{}, err
+	}
+	schedule, found, err := b.rows.Schedule(ctx, environmentID)
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, "Backups of environment %s are made when they are asked for: it has no schedule", environmentID)
+	}
+	return schedule, err
+}
+
+// SetSchedule has backups of an environment be made by themselves. The first one is made at once.
+func (b *Backups) SetSchedule(ctx context.Context, caller identity.Caller, wanted store.BackupSchedule) (store.BackupSchedule, error) {
+	if _, err := b.service.environmentHead(ctx, caller, wanted.EnvironmentID); err != nil {
+		return wanted, err
+	}
+	for name, value := range map[string]int64{"hours": wanted.Hours, "kept": wanted.Kept, "drill_hours": max(1, wanted.DrillHours)} {
+		if value < 1 || value > mostScheduled {
+			return wanted, fault.New(fault.Invalid, "%s is %d, and must be a number from 1 to %d", name, value, mostScheduled)
+		}
+	}
+	if wanted.DrillHours > 0 {
+		if by, err := b.byRole(ctx, caller.ProjectID); err != nil || !by {
+			return wanted, cmp.Or(err, fault.New(fault.Invalid, "Drills by schedule make environments while nobody is signed in: let Burano work in the project with a role of its own first "+
+				"(burano project enable), or begin drills yourself (burano backup drill)"))
+		}
+	}
+	wanted.UserName = caller.UserName
+	if err := b.rows.SetSchedule(ctx, wanted); err != nil {
+		return wanted, err
+	}
+	return b.Schedule(ctx, caller, wanted.EnvironmentID)
+}
+
+// DropSchedule ends that backups of an environment are made by themselves. Those that are there stay.
+func (b *Backups) DropSchedule(ctx context.Context, caller identity.Caller, environmentID string) error {
+	if _, err := b.Schedule(ctx, caller, environmentID); err != nil {
+		return err
+	}
+	return b.rows.RemoveSchedule(ctx, environmentID)
+}
+
+// Restore makes an environment of that name of a backup, and has it deployed. Its claims have their files before pods use them.
+func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id, name string) (Environment, error) {
+	from, err := b.Show(ctx, caller, id)
+	if err != nil {
+		return Environment{}, err
+	}
+	return b.restore(ctx, caller, from, store.NewID(), name, func(store.Environment) error { return nil })
+}
+
+// restore makes the environment with this id. prepare is called before it is deployed.
+func (b *Backups) restore(ctx context.Context, caller identity.Caller, from store.Backup, id, name string, prepare func(store.Environment) error) (Environment, error) {
+	row, err := b.environment(ctx, caller, from, id, name)
+	if err != nil {
+		return Environment{}, err
+	}
+	imported := store.Imported{Environment: row}
+	for _, one := range from.Parts.Attributes {
+		one.EnvironmentID = row.ID
+		imported.Attributes = append(imported.Attributes, one)
+	}
+	for _, cluster := range from.Parts.Clusters {
+		value, err := json.Marshal(from.ID)
+		if err != nil {
+			return Environment{}, err
+		}
+		imported.Attributes = append(imported.Attributes, store.Attribute{EnvironmentID: row.ID, ObjectID: cluster.ObjectID, Class: cluster.Class, Name: b.filled, Value: string(value)})
+	}
+	if err := b.service.store.ImportEnvironment(ctx, imported); err != nil {
+		return Environment{}, taken(err)
+	}
+	err = prepare(row)
+	if err == nil {
+		err = b.begin(ctx, caller, row.ID, from)
+	}
+	if err != nil {
+		return Environment{}, errors.Join(err, b.forget(context.WithoutCancel(ctx), row.ID, caller.UserID))
+	}
+	return seen(row), nil
+}
+
+// forget removes an environment that was not begun, and does not offer it for a restoration.
+func (b *Backups) forget(ctx context.Context, id, userID string) error {
+	return errors.Join(b.service.store.RemoveEnvironment(ctx, id, userID), b.purge(ctx, id))
+}
+
+// purge has a deleted environment not be offered for a restoration.
+func (b *Backups) purge(ctx context.Context, id string) error {
+	if err := store.Deleted(b.service.store).Purge(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// environment is the row of an environment that is made of a backup.
+func (b *Backups) environment(ctx context.Context, caller identity.Caller, from store.Backup, id, name string) (store.Environment, error) {
+	objects := store.Copy(from.Model.Objects)
+	objects["name"] = name
+	ownNetwork(objects, from.EnvironmentName, name)
+	row, err := newEnvironment(caller, objects)
+	if err != nil {
+		return row, err
+	}
+	row.ID, row.Model.Packages = id, from.Model.Packages
+	// What code computes belongs to servers that are gone.
+	_, computed, _ := b.service.engine.Check(ctx, caller.ProjectID, row.Model.Packages, store.ForClasses(row.ID, store.Copy(row.Model.Objects)))
+	withoutComputed(row.Model.Objects, computed)
+	row.Created = store.Time(b.service.now().UTC().UnixMicro())
+	row.Updated = row.Created
+	return row, nil
+}
+
+// ownNetwork has an environment choose a router, and a range of addresses, of its own for the network that every environment gets: the former ones may be there still.
+func ownNetwork(value any, formerName, name string) {
+	switch v := value.(type) {
+	case map[string]any:
+		header, _ := v["?"].(map[string]any)
+		class, _ := header["type"].(string)
+		if class, _, _ = strings.Cut(class, "/"); class == "io.murano.resources.NeutronNetwork" && v["name"] == formerName+"-network" {
+			maps.DeleteFunc(v, func(property string, _ any) bool { return property != "?" })
+			v["name"] = name + "-network"
+		}
+		for _, one := range v {
+			ownNetwork(one, formerName, name)
+		}
+	case []any:
+		for _, one := range v {
+			ownNetwork(one, formerName, name)
+		}
+	}
+}
+
+// withoutComputed removes properties of objects, by their ids, and what Burano has added to their headers.
+func withoutComputed(value any, computed map[string][]string) {
+	switch v := value.(type) {
+	case map[string]any:
+		if header, is := v["?"].(map[string]any); is {
+			id, _ := header["id"].(string)
+			for _, name := range computed[id] {
+				delete(v, name)
+			}
+			maps.DeleteFunc(header, func(key string, _ any) bool { return strings.HasPrefix(key, "_") })
+		}
+		for key, one := range v {
+			if key != "?" {
+				withoutComputed(one, computed)
+			}
+		}
+	case []any:
+		for _, one := range v {
+			withoutComputed(one, computed)
+		}
+	}
+}
+
+// begin gives an environment that is made of a backup its secrets, and has it deployed.
+func (b *Backups) begin(ctx context.Context, caller identity.Caller, environmentID string, from store.Backup) error {
+	for _, name := range slices.Sorted(maps.Keys(from.Parts.Secrets)) {
+		sealed := b.service.sealer.Seal(store.SecretOwner(environmentID, name), from.Parts.Secrets[name])
+		if err := b.service.store.SetSecret(ctx, environmentID, name, sealed); err != nil {
+			return err
+		}
+	}
+	session, err := b.service.Configure(ctx, caller, environmentID)
+	if err != nil {
+		return err
+	}
+	return b.service.Deploy(ctx, caller, environmentID, session.ID)
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// Backup is an environment at one moment: its model, the state of its clusters' etcd, and the files of their claims.
+type Backup struct {
+	ID              string
+	ProjectID       string
+	EnvironmentID   string
+	EnvironmentName string
+	TaskID          string       // that makes it
+	Kind            SnapshotKind // Requested or Scheduled
+	Reason          string       // for a person
+	Created         Time
+	Whole           Time           // when all of it was stored; 0 before
+	Held            int64          // for how many milliseconds pods were frozen
+	Model           Model          `gorm:"serializer:sealed"`
+	Parts           BackupContents `gorm:"serializer:sealed"`
+}
+
+// BackupContents are the parts of a backup beside the model.
+type BackupContents struct {
+	// Attributes are stored by code in MuranoPL with the environment's objects; Secrets are their sealed values, by name.
+	Attributes []Attribute       `json:"attributes,omitempty"`
+	Secrets    map[string][]byte `json:"secrets,omitempty"`
+	Clusters   []BackupCluster   `json:"clusters,omitempty"`
+	// Missing are claims that it does not have, each with the reason, and Warnings other notes for a user.
+	Missing  map[string]string `json:"missing,omitempty"`
+	Warnings []string          `json:"warnings,omitempty"`
+}
+
+// BackupCluster is a cluster in a backup.
+type BackupCluster struct {
+	ObjectID string        `json:"objectId"`
+	Class    string        `json:"class"` // of the object
+	Name     string        `json:"name"`
+	Snapshot string        `json:"snapshot"` // of its etcd
+	Claims   []BackupClaim `json:"claims,omitempty"`
+}
+
+// BackupClaim is a claim in a backup.
+type BackupClaim struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Class     string `json:"class"`
+	Size      string `json:"size"` // that it asks for
+	Volume    string `json:"volume"`
+	Node      string `json:"node"`
+	Bytes     int64  `json:"bytes"`    // of its files
+	Content   string `json:"content"`  // the Snapshot that has them
+	Checksum  string `json:"checksum"` // of the archive, by SHA-256
+	Object    []byte `json:"object"`   // the claim as it is made anew, as JSON of Kubernetes
+}
+
+// Value writes the column.
+func (c BackupContents) Value() (driver.Value, error) { return encode(c) }
+
+// Scan reads the column.
+func (c *BackupContents) Scan(source any) error { return decode(source, c) }
+
+// Backups stores backups in the database.
+type Backups struct{ store *Store }
+
+// NewBackups stores them in a store's database.
+func NewBackups(store *Store) Backups { return Backups{store} }
+
+// Begin adds a backup that is being made; its id and time are set here.
+func (b Backups) Begin(ctx context.Context, backup *Backup) error {
+	backup.ID, backup.Created = NewID(), b.store.clock()
+	return wrap(b.store.rows(ctx).Create(backup).Error, "begin a backup")
+}
+
+// Keep notes that a backup is whole.
+func (b Backups) Keep(ctx context.Context, backup Backup) error {
+	backup.Whole = b.store.clock()
+	kept := b.store.rows(ctx).Select("whole", "held", "parts").Where("id = ?", backup.ID).Updates(&backup)
+	if kept.Error == nil && kept.RowsAffected == 0 {
+		kept.Error = ErrNotFound
+	}
+	return wrap(kept.Error, "keep a backup")
+}
+
+// BackupFilter narrows a list of backups; what is empty does not.
+type BackupFilter struct {
+	ProjectID, EnvironmentID, TaskID string
+	Whole                            bool // leaves out the others
+}
+
+// List lists backups, the newest first, without their models.
+func (b Backups) List(ctx context.Context, filter BackupFilter) ([]Backup, error) {
+	query := b.store.reading(ctx).Omit("model").Order("created DESC, id")
+	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "task_id": filter.TaskID} {
+		if value != "" {
+			query = query.Where(column+" = ?", value)
+		}
+	}
+	if filter.Whole {
+		query = query.Where("whole <> 0")
+	}
+	var list []Backup
+	return list, wrap(query.Find(&list).Error, "list backups")
+}
+
+// Get returns a backup, or ErrNotFound.
+func (b Backups) Get(ctx context.Context, id string) (Backup, error) {
+	var row Backup
+	err := b.store.reading(ctx).Where("id = ?", id).Take(&row).Error
+	return row, wrap(err, "read a backup")
+}
+
+// Parts are the ids of the snapshots that a backup has, whole or not.
+func (b Backups) Parts(ctx context.Context, id string) (ids []string, err error) {
+	err = b.store.reading(ctx).Model(&Snapshot{}).Where("backup_id = ?", id).Order("created").Pluck("id", &ids).Error
+	return ids, wrap(err, "list the parts of a backup")
+}
+
+// Remove removes a backup whose parts are gone.
+func (b Backups) Remove(ctx context.Context, id string) error {
+	return wrap(b.store.rows(ctx).Where("id = ?", id).Delete(&Backup{}).Error, "remove a backup")
+}
+
+// Kept are the attributes that code has stored with the objects of an environment, and the names of the secrets with their values: prefix begins the names of attributes. Attributes of
+// Murano's core classes belong to servers and networks, and not to applications.
+func (b Backups) Kept(ctx context.Context, environmentID, prefix string) (list []Attribute, secrets []string, err error) {
+	err = b.store.reading(ctx).Where("environment_id = ? AND substr(name, 1, ?) = ? AND substr(class, 1, ?) <> ?", environmentID, len(prefix), prefix, len(coreClasses), coreClasses).Find(&list).Error
+	if err == nil {
+		err = b.store.reading(ctx).Model(&secretRow{}).Where("environment_id = ? AND substr(name, 1, ?) = ?", environmentID, len(attributeSecrets), attributeSecrets).Pluck("name", &secrets).Error
+	}
+	return list, secrets, wrap(err, "list what code has kept")
+}
+
+// coreClasses begins the names of Murano's core classes.
+const coreClasses = "io.murano"
+
+// BackupSchedule is how often backups of an environment are made by themselves.
+type BackupSchedule struct {
+	EnvironmentID string `gorm:"primaryKey"`
+	Hours         int64  // between two backups
+	Kept          int64  // how many of them stay
+	Incomplete    bool   // whether claims may be missing
+	DrillHours    int64  // between two drills, 0 for none
+	UserName      string // who has set it
+	Updated       Time
+}
+
+// Schedule returns the schedule of an environment; false when it has none.
+func (b Backups) Schedule(ctx context.Context, environmentID string) (schedule BackupSchedule, found bool, err error) {
+	err = b.store.reading(ctx).Where("environment_id = ?", environmentID).Limit(1).Find(&schedule).Error
+	return schedule, schedule.EnvironmentID != "", wrap(err, "read a schedule of backups")
+}
+
+// SetSchedule gives an environment a schedule, in the place of the one that it has.
+func (b Backups) SetSchedule(ctx context.Context, schedule BackupSchedule) error {
+	schedule.Updated = b.store.clock()
+	return wrap(b.store.rows(ctx).Save(&schedule).Error, "write a schedule of backups")
+}
+
+// RemoveSchedule takes an environment's schedule away.
+func (b Backups) RemoveSchedule(ctx context.Context, environmentID string) error {
+	return wrap(b.store.rows(ctx).Where("environment_id = ?", environmentID).Delete(&BackupSchedule{}).Error, "remove a schedule of backups")
+}
+
+// BackupDrill is a try whether a backup can be restored: an environment is made of it, beside the others, and removed again.
+type BackupDrill struct {
+	ID               string
+	ProjectID        string
+	EnvironmentID    string // whose backup it is
+	BackupID         string
+	CloneID          string // the environment beside
+	CloneName        string
+	UserID, UserName string // who has asked for it
+	Began            Time
+	Answered         Time   // when all answered; 0 when it did not
+	Failure          string // why it did not; "" while that is not known
+	NextLook         Time
+	Ended            Time // when the environment beside was gone; 0 before
+}
+
+// AddDrill adds a drill that begins; its id, the id of the environment beside, and times are set here.
+func (b Backups) AddDrill(ctx context.Context, drill *BackupDrill, patience time.Duration) error {
+	drill.ID, drill.CloneID, drill.Began = NewID(), NewID(), b.store.clock()
+	drill.NextLook = drill.Began + Time(patience.Microseconds())
+	return wrap(b.store.rows(ctx).Create(drill).Error, "begin a drill")
+}
+
+// Drills lists the drills of an environment's backups, the newest first, at most so many.
+func (b Backups) Drills(ctx context.Context, environmentID string, most int) (list []BackupDrill, err error) {
+	err = b.store.reading(ctx).Where("environment_id = ?", environmentID).Order("began DESC, id").Limit(most).Find(&list).Error
+	return list, wrap(err, "list drills")
+}
+
+// TakeDrill returns a drill that is to be looked at now; false when there is none. Nobody else is given it for the pause.
+func (b Backups) TakeDrill(ctx context.Context, pause time.Duration) (drill BackupDrill, found bool, err error) {
+	err = b.store.transaction(ctx, "take a drill", func(tx *gorm.DB) error {
+		now := b.store.clock()
+		var due []BackupDrill
+		if err := tx.Where("ended = 0 AND next_look <= ?", now).Order("next_look").Limit(1).Find(&due).Error; err != nil || len(due) == 0 {
+			return err
+		}
+		taken := tx.Model(&BackupDrill{}).Where("id = ? AND next_look = ?", due[0].ID, due[0].NextLook).Update("next_look", now+Time(pause.Microseconds()))
+		if drill, found = due[0], taken.RowsAffected == 1; taken.Error != nil {
+			found = false
+		}
+		return taken.Error
+	})
+	return drill, found, err
+}
+
+// NoteDrill writes the state of a drill, which is looked at again after the pause.
+func (b Backups) NoteDrill(ctx context.Context, drill BackupDrill, pause time.Duration) error {
+	values := map[string]any{"answered": drill.Answered, "failure": drill.Failure, "ended": drill.Ended, "next_look": b.store.clock() + Time(pause.Microseconds())}
+	return wrap(b.store.rows(ctx).Model(&BackupDrill{}).Where("id = ?", drill.ID).Updates(values).Error, "note a drill")
+}
+
+// DrillsDue are the schedules by which a drill is to be begun now: none runs, and the last one began so long ago.
+func (b Backups) DrillsDue(ctx context.Context) (due []BackupSchedule, err error) {
+	const hour = "3600000000"
+	err = b.store.reading(ctx).Where("drill_hours > 0 AND NOT EXISTS (SELECT 1 FROM backup_drills d WHERE d.environment_id = backup_schedules.environment_id "+
+		"AND (d.ended = 0 OR d.began > ? - backup_schedules.drill_hours * "+hour+"))", b.store.clock()).Find(&due).Error
+	return due, wrap(err, "look which drills are due")
+}
+
+// ForgetDrills removes drills that ended before a time.
+func (b Backups) ForgetDrills(ctx context.Context, before Time) error {
+	return wrap(b.store.rows(ctx).Where("ended <> 0 AND ended < ?", before).Delete(&BackupDrill{}).Error, "forget drills")
+}

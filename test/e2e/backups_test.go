@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shopClaim is a claim of somebody else than Burano.
+const shopClaim = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %[1]s, namespace: %[2]s, labels: {made-by: kubectl}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Mi}}}
+`
+
+// TestAnEnvironmentComesBackFromItsBackup backs an environment up while an application counts in two volumes, with three claims more, one of which no pod uses; restores it beside, and has
+// the application go on there from one moment that both volumes agree on, after everything that it had said before.
+func TestAnEnvironmentComesBackFromItsBackup(t *testing.T) {
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	found := inventory(t, demo)
+	burano := func(args ...string) string {
+		t.Helper()
+		return l.run(t, l.as("burano-demo"), "burano", args...)
+	}
+	burano("deploy", "test/e2e/testdata/shop.yaml", "--follow")
+	l.deleteIfFailed(t, "shop")
+	c := l.clusterOf(t, demo, environmentNamed(t, demo, "shop"))
+	c.kubectl(t, "", "create", "namespace", "others")
+	for name, namespace := range map[string]string{"idle": "default", "used": "others", "spare": "others"} {
+		c.kubectl(t, fmt.Sprintf(shopClaim, name, namespace), "apply", "-f", "-")
+		c.fill(t, namespace, name, "echo precious of "+name+" > /data/marker; chmod 640 /data/marker; mkdir -p /data/deep/er; ln -s ../marker /data/deep/link", true)
+	}
+	c.fill(t, "others", "used", "while :; do sleep 1; done", false)
+
+	counted := c.count(t)
+	began := time.Now()
+	log := burano("backup", "create", "shop", "--reason", "before the sale")
+	t.Logf("a backup of five claims was whole %.1f s after it was asked for:\n%s", time.Since(began).Seconds(), log)
+	var list []struct {
+		ID, Reason string
+		Held       float64
+		Clusters   []struct {
+			Claims []struct{ Namespace, Name string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(burano("backup", "list", "shop", "--output", "json")), &list))
+	require.Len(t, list, 1)
+	require.Equal(t, "before the sale", list[0].Reason)
+	require.Len(t, list[0].Clusters[0].Claims, 5)
+	require.Greater(t, c.count(t), counted, "it goes on")
+	require.Empty(t, strings.TrimSpace(c.kubectl(t, "", "get", "pods", "-A", "-l", "burano.io/holds-for", "-o", "name")))
+	for _, node := range []string{"murano-kube-2", "murano-kube-3"} {
+		left, err := c.on(node, "/bin/bash", "-c", "ls /var/lib/burano/backup 2>/dev/null | wc -l")
+		require.NoError(t, err, left)
+		require.Equal(t, "0", strings.TrimSpace(left))
+	}
+
+	began = time.Now()
+	log = burano("backup", "restore", list[0].ID, "--name", "shop-again", "--follow")
+	l.deleteIfFailed(t, "shop-again")
+	t.Logf("restored beside in %.1f s:\n%s", time.Since(began).Seconds(), log)
+	again := l.clusterOf(t, demo, environmentNamed(t, demo, "shop-again"))
+	again.wentOn(t, counted)
+	for name, namespace := range map[string]string{"idle": "default", "used": "others", "spare": "others"} {
+		again.fill(t, namespace, name, "[[ $(</data/deep/link) == *of?"+name+" && $(stat -c %a /data/marker) == 640 ]]", true)
+	}
+	burano("environment", "delete", "shop-again")
+
+	log = burano("backup", "drill", "shop")
+	require.Contains(t, log, "it answered")
+	t.Log(log)
+	require.NotContains(t, burano("environment", "list"), "-drill-")
+	require.Contains(t, burano("backup", "drills", "shop"), "answered")
+	burano("environment", "delete", "shop")
+	burano("backup", "delete", list[0].ID)
+	asBefore(t, demo, found)
+}
+
+// count is how far the application of the shop has counted in both volumes.
+func (c *cluster) count(t *testing.T) int {
+	t.Helper()
+	var first, second int
+	_, err := fmt.Sscan(c.inStore(t, "tail -n 1 /first/count; tail -n 1 /second/count"), &first, &second)
+	require.NoError(t, err)
+	require.InDelta(t, first, second, 100)
+	return min(first, second)
+}
+
+func (c *cluster) inStore(t *testing.T, script string) (output string) {
+	t.Helper()
+	c.lab.eventually(t, 2*time.Minute, "the application runs", func() error {
+		name := strings.Fields(c.kubectl(t, "", "get", "pods", "-l", "id=store", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))
+		if len(name) == 0 {
+			return fmt.Errorf("it does not: %s", c.kubectl(t, "", "get", "pods", "-A"))
+		}
+		var err error
+		output, err = c.tryKubectl("", "exec", name[0], "--", "/usr/bin/bash", "-euc", script)
+		if err != nil {
+			return fmt.Errorf("%s %w", output, err)
+		}
+		return nil
+	})
+	return output
+}
+
+// wentOn makes sure that the application began where a backup was taken: at a number that both volumes agree on, not before what was counted then.
+func (c *cluster) wentOn(t *testing.T, counted int) {
+	t.Helper()
+	starts := strings.Split(strings.TrimSpace(c.inStore(t, "cat /first/starts")), "\n")
+	require.Len(t, starts, 2, "it began twice: when it was made, and after the restore")
+	var first, second int
+	_, err := fmt.Sscan(starts[1], &first, &second)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, second, counted, "nothing is lost that was counted before the backup was asked for")
+	require.Contains(t, []int{second, second + 1}, first, "the volumes are of one moment")
+	t.Logf("the application had counted to %d when the backup was asked for, and went on from %d", counted, second)
+}
+
+// fill runs a script of bash's over a claim, to its end or for ever.
+func (c *cluster) fill(t *testing.T, namespace, claim, script string, ends bool) {
+	t.Helper()
+	pod := strings.Replace(fmt.Sprintf(volumeUser, "user-"+claim, "{}", script), "claimName: kept", "claimName: "+claim, 1)
+	phase := "Running"
+	if ends {
+		phase = "Succeeded"
+	}
+	c.kubectl(t, pod, "--namespace", namespace, "apply", "-f", "-")
+	c.kubectl(t, "", "--namespace", namespace, "wait", "pod", "user-"+claim, "--for=jsonpath={.status.phase}="+phase, "--timeout=180s")
+	if ends {
+		c.kubectl(t, "", "--namespace", namespace, "delete", "pod", "user-"+claim)
+	}
+}

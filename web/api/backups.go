@@ -1,0 +1,260 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/store"
+)
+
+// backupHandlers answer about backups of environments, also of those that were deleted.
+type backupHandlers struct{ backups *orchestrator.Backups }
+
+func (h backupHandlers) register(v1 *echo.Group) {
+	kept := func(handler echo.HandlerFunc) echo.HandlerFunc {
+		if h.backups == nil {
+			return func(echo.Context) error { return fault.New(fault.NotFound, "This Burano keeps no backups") }
+		}
+		return handler
+	}
+	v1.POST("/environments/:environment/backups", kept(h.create))
+	v1.GET("/environments/:environment/backups/schedule", kept(h.schedule))
+	v1.PUT("/environments/:environment/backups/schedule", kept(h.setSchedule))
+	v1.DELETE("/environments/:environment/backups/schedule", kept(h.dropSchedule))
+	v1.GET("/environments/:environment/backups/drills", kept(h.drills))
+	v1.POST("/backups/:backup/drill", kept(h.drill))
+	v1.GET("/backups", kept(h.list))
+	v1.GET("/backups/:backup", kept(h.show))
+	v1.DELETE("/backups/:backup", kept(h.remove))
+	v1.POST("/backups/:backup/restore", kept(h.restore))
+}
+
+// backupJSON is a backup without the model and its secrets.
+type backupJSON struct {
+	ID              string              `json:"id"`
+	EnvironmentID   string              `json:"environment_id"`
+	EnvironmentName string              `json:"environment_name"`
+	Kind            string              `json:"kind"`
+	Reason          string              `json:"reason"`
+	Created         time.Time           `json:"created"`
+	Whole           time.Time           `json:"whole"` // when all of it was kept and read back
+	Held            float64             `json:"held"`  // for how many seconds pods were frozen
+	Bytes           int64               `json:"bytes"` // of the files of claims
+	Clusters        []backupClusterJSON `json:"clusters"`
+	Missing         map[string]string   `json:"missing"` // claims that it does not have, with the reasons
+	Warnings        []string            `json:"warnings"`
+}
+
+type backupClusterJSON struct {
+	ObjectID string            `json:"object_id"`
+	Name     string            `json:"name"`
+	Snapshot string            `json:"snapshot"` // of what Kubernetes knew
+	Claims   []backupClaimJSON `json:"claims"`
+}
+
+type backupClaimJSON struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Class     string `json:"class"`
+	Size      string `json:"size"`
+	Bytes     int64  `json:"bytes"`
+	Checksum  string `json:"checksum"`
+}
+
+func backupFields(b store.Backup) backupJSON {
+	fields := backupJSON{ID: b.ID, EnvironmentID: b.EnvironmentID, EnvironmentName: b.EnvironmentName, Kind: string(b.Kind), Reason: b.Reason, Created: b.Created.Time(), Whole: b.Whole.Time(),
+		Held: float64(b.Held) / 1000, Clusters: []backupClusterJSON{}, Missing: b.Parts.Missing, Warnings: append([]string{}, b.Parts.Warnings...)}
+	if fields.Missing == nil {
+		fields.Missing = map[string]string{}
+	}
+	for _, cluster := range b.Parts.Clusters {
+		one := backupClusterJSON{ObjectID: cluster.ObjectID, Name: cluster.Name, Snapshot: cluster.Snapshot, Claims: []backupClaimJSON{}}
+		for _, claim := range cluster.Claims {
+			fields.Bytes += claim.Bytes
+			one.Claims = append(one.Claims, backupClaimJSON{Namespace: claim.Namespace, Name: claim.Name, Class: claim.Class, Size: claim.Size, Bytes: claim.Bytes, Checksum: claim.Checksum})
+		}
+		fields.Clusters = append(fields.Clusters, one)
+	}
+	return fields
+}
+
+func (h backupHandlers) create(c echo.Context) error {
+	var given struct {
+		Reason     string `json:"reason"`
+		Incomplete bool   `json:"incomplete"`
+	}
+	ctx, caller := calling(c)
+	if err := h.backups.Reach(ctx, caller, c.Param("environment")); err != nil {
+		return err
+	}
+	if c.Request().ContentLength != 0 {
+		if err := decode(c, &given); err != nil {
+			return err
+		}
+	}
+	task, err := h.backups.Make(ctx, caller, c.Param("environment"), given.Reason, given.Incomplete)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]string{"task_id": task})
+}
+
+func (h backupHandlers) list(c echo.Context) error {
+	ctx, caller := calling(c)
+	found, err := h.backups.List(ctx, caller, c.QueryParam("environment"))
+	if err != nil {
+		return err
+	}
+	list := []backupJSON{}
+	for _, one := range found {
+		list = append(list, backupFields(one))
+	}
+	return c.JSON(http.StatusOK, map[string]any{"backups": list})
+}
+
+func (h backupHandlers) show(c echo.Context) error {
+	ctx, caller := calling(c)
+	found, err := h.backups.Show(ctx, caller, c.Param("backup"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, backupFields(found))
+}
+
+func (h backupHandlers) remove(c echo.Context) error {
+	ctx, caller := calling(c)
+	if err := h.backups.Delete(ctx, caller, c.Param("backup")); err != nil {
+		return err
+	}
+	return empty(c)
+}
+
+func (h backupHandlers) restore(c echo.Context) error {
+	var given struct {
+		Name string `json:"name"`
+	}
+	ctx, caller := calling(c)
+	if _, err := h.backups.Show(ctx, caller, c.Param("backup")); err != nil {
+		return err
+	}
+	if err := decode(c, &given); err != nil {
+		return err
+	}
+	made, err := h.backups.Restore(ctx, caller, c.Param("backup"), given.Name)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]string{"id": made.ID, "name": made.Name})
+}
+
+// scheduleJSON is how often backups of an environment are made by themselves.
+type scheduleJSON struct {
+	Hours      int64     `json:"hours"`
+	Kept       int64     `json:"kept"`
+	Incomplete bool      `json:"incomplete"`
+	DrillHours int64     `json:"drill_hours"` // 0: none
+	UserName   string    `json:"user_name"`
+	Updated    time.Time `json:"updated"`
+}
+
+func scheduleFields(s store.BackupSchedule) scheduleJSON {
+	return scheduleJSON{Hours: s.Hours, Kept: s.Kept, Incomplete: s.Incomplete, DrillHours: s.DrillHours, UserName: s.UserName, Updated: s.Updated.Time()}
+}
+
+func (h backupHandlers) schedule(c echo.Context) error {
+	ctx, caller := calling(c)
+	found, err := h.backups.Schedule(ctx, caller, c.Param("environment"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, scheduleFields(found))
+}
+
+func (h backupHandlers) setSchedule(c echo.Context) error {
+	var given struct {
+		Hours      int64 `json:"hours"`
+		Kept       int64 `json:"kept"`
+		Incomplete bool  `json:"incomplete"`
+		DrillHours int64 `json:"drill_hours"`
+	}
+	ctx, caller := calling(c)
+	if err := h.backups.Reach(ctx, caller, c.Param("environment")); err != nil {
+		return err
+	}
+	if err := decode(c, &given); err != nil {
+		return err
+	}
+	set, err := h.backups.SetSchedule(ctx, caller, store.BackupSchedule{EnvironmentID: c.Param("environment"), Hours: given.Hours, Kept: given.Kept, Incomplete: given.Incomplete, DrillHours: given.DrillHours})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, scheduleFields(set))
+}
+
+func (h backupHandlers) dropSchedule(c echo.Context) error {
+	ctx, caller := calling(c)
+	if err := h.backups.DropSchedule(ctx, caller, c.Param("environment")); err != nil {
+		return err
+	}
+	return empty(c)
+}
+
+// drillJSON is a try whether a backup can be restored.
+type drillJSON struct {
+	ID          string     `json:"id"`
+	BackupID    string     `json:"backup_id"`
+	Environment string     `json:"environment"` // name of the one beside
+	UserName    string     `json:"user_name"`
+	State       string     `json:"state"` // restoring, removing, answered, failed
+	Failure     string     `json:"failure"`
+	Began       time.Time  `json:"began"`
+	Answered    *time.Time `json:"answered"` // null: it did not, or not yet
+	Ended       *time.Time `json:"ended"`    // when the environment beside was gone; null before
+}
+
+func drillFields(d store.BackupDrill) drillJSON {
+	fields := drillJSON{ID: d.ID, BackupID: d.BackupID, Environment: d.CloneName, UserName: d.UserName, Failure: d.Failure, Began: d.Began.Time(), State: "restoring"}
+	if d.Answered != 0 {
+		at := d.Answered.Time()
+		fields.Answered = &at
+	}
+	if d.Ended != 0 {
+		at := d.Ended.Time()
+		fields.Ended = &at
+	}
+	switch {
+	case d.Ended == 0 && (d.Answered != 0 || d.Failure != ""):
+		fields.State = "removing"
+	case d.Failure != "":
+		fields.State = "failed"
+	case d.Ended != 0:
+		fields.State = "answered"
+	}
+	return fields
+}
+
+func (h backupHandlers) drill(c echo.Context) error {
+	ctx, caller := calling(c)
+	begun, err := h.backups.Drill(ctx, caller, c.Param("backup"))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, drillFields(begun))
+}
+
+func (h backupHandlers) drills(c echo.Context) error {
+	ctx, caller := calling(c)
+	found, err := h.backups.Drills(ctx, caller, c.Param("environment"))
+	if err != nil {
+		return err
+	}
+	list := []drillJSON{}
+	for _, one := range found {
+		list = append(list, drillFields(one))
+	}
+	return c.JSON(http.StatusOK, map[string]any{"drills": list})
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Backup is what an environment was at one moment.
+type Backup struct {
+	ID              string            `json:"id" yaml:"id"`
+	EnvironmentID   string            `json:"environment_id" yaml:"environment_id"`
+	EnvironmentName string            `json:"environment_name" yaml:"environment_name"`
+	Kind            string            `json:"kind" yaml:"kind"` // requested, scheduled
+	Reason          string            `json:"reason" yaml:"reason"`
+	Created         time.Time         `json:"created" yaml:"created"`
+	Whole           time.Time         `json:"whole" yaml:"whole"` // when all of it was kept and read back
+	Held            float64           `json:"held" yaml:"held"`   // for how many seconds pods were frozen
+	Bytes           int64             `json:"bytes" yaml:"bytes"` // of the files of claims
+	Clusters        []BackupCluster   `json:"clusters" yaml:"clusters"`
+	Missing         map[string]string `json:"missing" yaml:"missing"` // claims that it does not have, with the reasons
+	Warnings        []string          `json:"warnings" yaml:"warnings"`
+}
+
+// BackupCluster is a cluster in a backup.
+type BackupCluster struct {
+	ObjectID string        `json:"object_id" yaml:"object_id"`
+	Name     string        `json:"name" yaml:"name"`
+	Snapshot string        `json:"snapshot" yaml:"snapshot"` // of what Kubernetes knew
+	Claims   []BackupClaim `json:"claims" yaml:"claims"`
+}
+
+// BackupClaim is a claim in a backup.
+type BackupClaim struct {
+	Namespace string `json:"namespace" yaml:"namespace"`
+	Name      string `json:"name" yaml:"name"`
+	Class     string `json:"class" yaml:"class"`
+	Size      string `json:"size" yaml:"size"`
+	Bytes     int64  `json:"bytes" yaml:"bytes"`
+	Checksum  string `json:"checksum" yaml:"checksum"`
+}
+
+const backupsPath = "/burano/v1/backups"
+
+// BackUp has a backup of an environment made, and returns the id of the task. incomplete allows claims that cannot be backed up.
+func (c *Client) BackUp(ctx context.Context, environment, reason string, incomplete bool) (task string, err error) {
+	var made struct {
+		Task string `json:"task_id"`
+	}
+	err = c.Call(ctx, http.MethodPost, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups", map[string]any{"reason": reason, "incomplete": incomplete}, &made)
+	return made.Task, err
+}
+
+// Backups lists the backups of the project's environments, the newest first, or those of one ("" for all).
+func (c *Client) Backups(ctx context.Context, environment string) ([]Backup, error) {
+	var list struct {
+		Backups []Backup `json:"backups"`
+	}
+	return list.Backups, c.Call(ctx, http.MethodGet, backupsPath+"?"+url.Values{"environment": {environment}}.Encode(), nil, &list)
+}
+
+// Backup shows one.
+func (c *Client) Backup(ctx context.Context, id string) (Backup, error) {
+	var found Backup
+	return found, c.Call(ctx, http.MethodGet, backupsPath+"/"+url.PathEscape(id), nil, &found)
+}
+
+// DeleteBackup deletes one with all that it has.
+func (c *Client) DeleteBackup(ctx context.Context, id string) error {
+	return c.Call(ctx, http.MethodDelete, backupsPath+"/"+url.PathEscape(id), nil, nil)
+}
+
+// RestoreBackup makes an environment of that name of a backup, has it deployed, and returns its id.
+func (c *Client) RestoreBackup(ctx context.Context, id, name string) (environment string, err error) {
+	var made struct {
+		ID string `json:"id"`
+	}
+	err = c.Call(ctx, http.MethodPost, backupsPath+"/"+url.PathEscape(id)+"/restore", map[string]string{"name": name}, &made)
+	return made.ID, err
+}
+
+// BackupSchedule is how often backups of an environment are made by themselves.
+type BackupSchedule struct {
+	Hours      int64     `json:"hours" yaml:"hours"` // between two backups
+	Kept       int64     `json:"kept" yaml:"kept"`   // how many of them stay
+	Incomplete bool      `json:"incomplete" yaml:"incomplete"`
+	DrillHours int64     `json:"drill_hours" yaml:"drill_hours"` // between two drills, 0 for none
+	UserName   string    `json:"user_name" yaml:"user_name"`     // who has set it
+	Updated    time.Time `json:"updated" yaml:"updated"`
+}
+
+func schedulePath(environment string) string {
+	return "/burano/v1/environments/" + url.PathEscape(environment) + "/backups/schedule"
+}
+
+// BackupSchedule shows the schedule of an environment; the status is 404 when it has none.
+func (c *Client) BackupSchedule(ctx context.Context, environment string) (BackupSchedule, error) {
+	var found BackupSchedule
+	return found, c.Call(ctx, http.MethodGet, schedulePath(environment), nil, &found)
+}
+
+// SetBackupSchedule has backups of an environment be made by themselves.
+func (c *Client) SetBackupSchedule(ctx context.Context, environment string, wanted BackupSchedule) (BackupSchedule, error) {
+	var set BackupSchedule
+	return set, c.Call(ctx, http.MethodPut, schedulePath(environment), map[string]any{"hours": wanted.Hours, "kept": wanted.Kept, "incomplete": wanted.Incomplete, "drill_hours": wanted.DrillHours}, &set)
+}
+
+// DropBackupSchedule has backups of an environment be made when they are asked for only.
+func (c *Client) DropBackupSchedule(ctx context.Context, environment string) error {
+	return c.Call(ctx, http.MethodDelete, schedulePath(environment), nil, nil)
+}
+
+// BackupDrill is a try whether a backup can be restored.
+type BackupDrill struct {
+	ID          string     `json:"id" yaml:"id"`
+	BackupID    string     `json:"backup_id" yaml:"backup_id"`
+	Environment string     `json:"environment" yaml:"environment"` // name of the one beside
+	UserName    string     `json:"user_name" yaml:"user_name"`
+	State       string     `json:"state" yaml:"state"` // restoring, removing, answered, failed
+	Failure     string     `json:"failure" yaml:"failure"`
+	Began       time.Time  `json:"began" yaml:"began"`
+	Answered    *time.Time `json:"answered" yaml:"answered"` // nil: it did not, or not yet
+	Ended       *time.Time `json:"ended" yaml:"ended"`       // when the environment beside was gone; nil before
+}
+
+// DrillBackup begins to try whether a backup can be restored.
+func (c *Client) DrillBackup(ctx context.Context, id string) (BackupDrill, error) {
+	var begun BackupDrill
+	return begun, c.Call(ctx, http.MethodPost, backupsPath+"/"+url.PathEscape(id)+"/drill", nil, &begun)
+}
+
+// BackupDrills lists the last drills of an environment's backups, the newest first.
+func (c *Client) BackupDrills(ctx context.Context, environment string) ([]BackupDrill, error) {
+	var list struct {
+		Drills []BackupDrill `json:"drills"`
+	}
+	return list.Drills, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups/drills", nil, &list)
+}
