@@ -325,6 +325,11 @@ func (b Backups) Fill(ctx context.Context, id string, cluster Cluster, report fu
 		group.Go(func() error {
 			claim := claimdata.Claim{Namespace: one.Namespace, Name: one.Name, Node: one.Node, Object: one.Object}
 			err := claimdata.Restore(ctx, cluster.API, cluster.Nodes, claim, id, func(ctx context.Context) (io.ReadCloser, error) { return b.Archive.Open(ctx, one.Content) })
+			var foreign *claimdata.ForeignClaim
+			if errors.As(err, &foreign) { // such as that of the cluster's own registry
+				report(ctx, capital(foreign.Error()))
+				return nil
+			}
 			if err == nil {
 				report(ctx, fmt.Sprintf("Claim %s has the files that it had on %s", claim, from.Created.Time().Format(time.RFC1123)))
 			}
@@ -333,3 +338,5 @@ func (b Backups) Fill(ctx context.Context, id string, cluster Cluster, report fu
 	}
 	return group.Wait()
 }
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -229,3 +229,16 @@ func TestScheduledBackupsMakeRoomForEachOtherAndForNoOthers(t *testing.T) {
 	}
 	require.Equal(t, "task-3 task-2 requested", strings.Join(kept, " "))
 }
+
+func TestAClaimThatIsThereAlreadyKeepsItsFilesAndTheOthersAreFilled(t *testing.T) {
+	w := newWorld(t, quota.Unlimited)
+	made, err := w.backups.Make(t.Context(), w.order("task"), []backup.Cluster{w.cluster})
+	require.NoError(t, err)
+	client, other := empty(), &claimdatatest.Nodes{Files: map[string]string{}}
+	_, err = client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim-1"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	var said []string
+	require.NoError(t, w.backups.Fill(t.Context(), made.ID, w.of(client, other), func(_ context.Context, text string) { said = append(said, text) }))
+	require.Equal(t, map[string]string{path("claim-2", "new-claim-2"): "two"}, other.Files)
+	require.Contains(t, strings.Join(said, "\n"), "There is a claim default/claim-1 that was not made of backup")
+}
