@@ -422,8 +422,10 @@ func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentI
 	if err != nil {
 		s.giveBack(ctx, delegation)
 		switch {
-		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
+		case errors.Is(err, store.ErrBusy):
 			return "", errBusy(task.EnvironmentID)
+		case errors.Is(err, store.ErrStale):
+			return "", fault.New(fault.Conflict, "Deployment %s was rejected before it changed anything, and its draft was discarded or is older than the environment: deploy the change anew", deploymentID)
 		case errors.Is(err, store.ErrNoFailure):
 			return "", fault.New(fault.Conflict, "Deployment %s is not the last one of its environment, or has not failed: there is nothing to try again", deploymentID)
 		case errors.Is(err, store.ErrNotFound):

@@ -187,7 +187,7 @@ func valid(environment store.Environment, session store.Session, sessions []stor
 	if environment.Version > session.Version {
 		return false
 	}
-	if session.State != store.Opened {
+	if !session.IsDraft() {
 		return true
 	}
 	for _, other := range sessions {

@@ -138,7 +138,7 @@ func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environme
 	if session.EnvironmentID != environmentID {
 		return environment, session, foreignSession(sessionID, environmentID)
 	}
-	if session.State != store.Opened {
+	if !session.IsDraft() {
 		return environment, session, staleSession(sessionID)
 	}
 	return environment, session, s.checkValid(ctx, environment, session)

@@ -76,15 +76,16 @@ func (s *Service) Session(ctx context.Context, caller identity.Caller, environme
 	return seenSession(session), nil
 }
 
-// Draft is an open session as everybody in the project may know of it.
+// Draft is an open session, or one whose deployment was rejected, as everybody in the project may know of it.
 type Draft struct {
 	Session
 	UserName string // "" where it is not known
 	Own      bool   // the caller's; of others' the ID is left out, with which they could be read
 	Outdated bool   // it can no longer be deployed: the environment was deployed, or is being changed, by another one
+	Rejected bool   // its deployment was, before it changed anything
 }
 
-// Drafts lists the open sessions of an environment, oldest first.
+// Drafts lists the drafts of an environment, oldest first.
 func (s *Service) Drafts(ctx context.Context, caller identity.Caller, environmentID string) ([]Draft, error) {
 	environment, err := s.environmentHead(ctx, caller, environmentID)
 	if err != nil {
@@ -96,10 +97,11 @@ func (s *Service) Drafts(ctx context.Context, caller identity.Caller, environmen
 	}
 	drafts := []Draft{}
 	for _, row := range sessions {
-		if row.State != store.Opened {
+		if row.State != store.Opened && (row.State != store.DeployFailure || environment.Version > row.Version) {
 			continue
 		}
-		draft := Draft{Session: seenSession(row), UserName: row.UserName, Own: row.UserID == caller.UserID, Outdated: !valid(environment, row, sessions)}
+		draft := Draft{Session: seenSession(row), UserName: row.UserName, Own: row.UserID == caller.UserID, Outdated: !valid(environment, row, sessions),
+			Rejected: row.State == store.DeployFailure}
 		if !draft.Own {
 			draft.ID = ""
 		}
@@ -163,7 +165,7 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	if err := s.checkValid(ctx, environment, session); err != nil {
 		return err
 	}
-	if session.State != store.Opened {
+	if !session.IsDraft() {
 		return fault.New(fault.Forbidden, "Session <SessionId %s> is already deployed or deployment is in progress", sessionID)
 	}
 	destroyed := destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects)

@@ -114,8 +114,11 @@ func sessionListCommand(connection *connection) *cobra.Command {
 				fmt.Fprintln(table, "ID\tUSER\tSTATE\tCREATED\tUPDATED")
 				for _, row := range rows {
 					state := "up to date"
-					if row.Outdated {
+					switch {
+					case row.Outdated:
 						state = "out of date"
+					case row.Rejected:
+						state = "rejected"
 					}
 					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(row.ID, "(another user's)"), cmp.Or(row.UserName, row.UserID), state, row.Created, row.Updated)
 				}

@@ -186,6 +186,11 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 			return outcome, failedWith("", err)
 		}
 	}
+	if len(removed) > 0 {
+		if err := h.Begin(ctx); err != nil {
+			return outcome, failedWith("", err)
+		}
+	}
 	if failed := destroy(ctx, h, interpreter, removed); failed != nil {
 		return outcome, failed
 	}

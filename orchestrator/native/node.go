@@ -32,6 +32,9 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	var members []member
 	byCluster := map[*muranopl.Object][]member{}
 	for _, cluster := range all {
+		if err := c.withdraw(ctx, cluster); err != nil {
+			return nil, nil, err
+		}
 		list, err := c.members(ctx, cluster)
 		if err != nil {
 			return nil, nil, err

@@ -93,15 +93,15 @@ func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any,
 	if err := c.clusters.admit(ctx, call.Object, []activeNode{node}); err != nil {
 		return nil, err
 	}
-	if err := c.order(ctx, call.Object, node); err != nil {
+	if err := c.order(ctx, call.Object, node, false); err != nil {
 		return nil, err
 	}
 	return nil, c.redeploy(ctx, call, node.role == nodes.Gateway)
 }
 
 // order has a node get another server, unless it does already: the former one goes first where the cluster or the project's quota has no
-// room for both.
-func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node activeNode) error {
+// room for both. edit is succession.Edit.
+func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node activeNode, edit bool) error {
 	instance := node.object.Object("instance")
 	if ordered, err := c.clusters.successions.ordered(ctx, instance); err != nil || ordered {
 		return err
@@ -120,7 +120,7 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 		return err
 	}
 	if why == "" {
-		return c.clusters.successions.order(ctx, instance, name, false)
+		return c.clusters.successions.order(ctx, instance, name, false, edit)
 	}
 	alone := !slices.ContainsFunc(activeNodes(object), func(other activeNode) bool { return other.role == nodes.Minion && other.object != node.object })
 	if node.role == nodes.Minion && alone {
@@ -142,10 +142,10 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 		}
 	}
 	if state.Status == openstack.Gone {
-		return c.clusters.successions.order(ctx, instance, name, false)
+		return c.clusters.successions.order(ctx, instance, name, false, edit)
 	}
 	c.reports.inform(ctx, object, "%s goes before its successor is made, %s", name, why)
-	return c.clusters.successions.order(ctx, instance, name, true)
+	return c.clusters.successions.order(ctx, instance, name, true, edit)
 }
 
 // vacate takes a node out of the cluster before its successor is there; of a master, what it runs stops, and the rest goes with its
@@ -318,7 +318,7 @@ func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, 
 func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member) error {
 	instance := one.instance()
 	if !one.replacing {
-		if err := c.order(ctx, object, activeNode{one.object, one.role}); err != nil {
+		if err := c.order(ctx, object, activeNode{one.object, one.role}, true); err != nil {
 			return err
 		}
 		c.clusters.mutex.Lock()

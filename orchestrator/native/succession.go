@@ -38,6 +38,8 @@ type succession struct {
 	Leaves bool `json:"leaves,omitempty"`
 	// Task ordered the current one: when it is taken over, it orders no other.
 	Task string `json:"task,omitempty"`
+	// Edit says that it was ordered because the model wants the server otherwise, and not because someone wants another server.
+	Edit bool `json:"edit,omitempty"`
 }
 
 // replacing tells whether two servers are there.
@@ -65,7 +67,7 @@ func (s successions) of(ctx context.Context, instance *muranopl.Object) (success
 }
 
 func (s successions) keep(ctx context.Context, instance *muranopl.Object, known succession) error {
-	value := map[string]any{"current": known.Current, "former": known.Former, "formerName": known.FormerName, "moved": known.Moved, "first": known.First, "gone": known.Gone, "leaves": known.Leaves, "task": known.Task}
+	value := map[string]any{"current": known.Current, "former": known.Former, "formerName": known.FormerName, "moved": known.Moved, "first": known.First, "gone": known.Gone, "leaves": known.Leaves, "task": known.Task, "edit": known.Edit}
 	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributeServers, value)
 }
 
@@ -75,13 +77,39 @@ func (s successions) ordered(ctx context.Context, instance *muranopl.Object) (bo
 	return known.replacing() || known.Task == s.runtime.TaskID(), err
 }
 
-// order gives a node another server in the place of the one that is called so.
-func (s successions) order(ctx context.Context, instance *muranopl.Object, former string, first bool) error {
+// order gives a node another server in the place of the one that is called so. edit is succession.Edit.
+func (s successions) order(ctx context.Context, instance *muranopl.Object, former string, first, edit bool) error {
 	known, err := s.of(ctx, instance)
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, FormerName: former, First: first, Task: s.runtime.TaskID()})
+	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, FormerName: former, First: first, Task: s.runtime.TaskID(), Edit: edit})
+}
+
+// withdraw takes back what former tasks have ordered because of the model, where nothing was made or removed for it yet: what this model wants otherwise is
+// found out anew, and an edit that was undone replaces nothing.
+func (c *clusters) withdraw(ctx context.Context, cluster *muranopl.Object) error {
+	for _, node := range activeNodes(cluster) {
+		instance := node.object.Object("instance")
+		known, err := c.successions.of(ctx, instance)
+		if err != nil {
+			return err
+		}
+		if !known.Edit || !known.replacing() || known.Moved || known.Gone || known.Leaves || known.Task == c.runtime.TaskID() {
+			continue
+		}
+		names, err := c.names(ctx)
+		if err != nil {
+			return err
+		}
+		if _, made := names[openstack.ServerResource(nodeServer{instance: instance, number: known.Current}.id())]; made {
+			continue
+		}
+		if err := c.successions.keep(ctx, instance, succession{Current: known.Former}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nodeServer is a server of an instance. Those that are no nodes have one.

@@ -259,7 +259,7 @@ type Outcome struct {
 	Failed bool
 	Result Document
 	// Objects and ObjectsCopy become the environment's model. When Objects is nil, the draft that was to be made becomes the model, with the actions of what
-	// was there before, and the copy stays as it is; a deletion that failed changes neither. Ignored after a successful deletion.
+	// was there before, and the copy stays as it is, unless the deployment is rejected; a deletion that failed changes neither. Ignored after a successful deletion.
 	Objects, ObjectsCopy map[string]any
 	// Packages are the versions of packages that it was made with; part of the model.
 	Packages map[string][]string
@@ -280,7 +280,8 @@ func (s *Store) removeBy(tx *gorm.DB, task Task) error {
 
 // Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and
 // next version, all in one transaction. Errors reported during the task make it a failed one. A successful deletion
-// removes the environment and orphans its delegations. It answers whether the task failed.
+// removes the environment and orphans its delegations. A deployment that failed before it touched anything of an environment that was deployed before is
+// rejected: model and version stay as they are, and the session is a draft again. It answers whether the task failed.
 func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err error) {
 	s, task := h.store, h.task
 	err = h.holding(ctx, "finish a task", func(tx *gorm.DB) error {
@@ -311,6 +312,15 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		} else if counts.Warnings > 0 {
 			text += " with warnings"
 		}
+		rejected, err := h.rejected(tx, failed && outcome.Objects == nil)
+		if err != nil {
+			return err
+		}
+		if rejected {
+			if err := h.report(tx, Report{Level: "info", Text: textRejected}); err != nil {
+				return err
+			}
+		}
 		if err := h.report(tx, Report{Level: "info", Text: text}); err != nil {
 			return err
 		}
@@ -332,7 +342,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if task.Repair {
 			return s.mended(tx, task, outcome)
 		}
-		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil {
+		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil || rejected {
 			return err
 		}
 		if !deletion {
@@ -362,9 +372,38 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 	return failed, err
 }
 
-// SaveObjectsCopy writes what the engine is about to make, and with which versions of packages, before it makes any of it.
+// textRejected is the end of a deployment that is rejected.
+const textRejected = "Nothing was changed, and the environment is as it was before. The change stays as a draft: correct it and deploy it again, or discard it (burano session delete)"
+
+// rejected writes that a deployment which has failed is rejected, where it is. An environment that was never deployed has nothing to go back to: as in Murano,
+// the draft becomes its model.
+func (h *Hold) rejected(tx *gorm.DB, failed bool) (bool, error) {
+	if !failed || h.task.Kind() != "deployment" {
+		return false, nil
+	}
+	var environment Environment
+	if err := locked(tx).Select("id", "model").Where("id = ?", h.task.EnvironmentID).Take(&environment).Error; err != nil || environment.Model.ObjectsCopy == nil {
+		return false, err
+	}
+	changed := tx.Model(&Task{}).Where("id = ? AND stage = ?", h.task.ID, Planned).Update("stage", Rejected)
+	return changed.RowsAffected > 0, changed.Error
+}
+
+// Begin says that the task is about to touch what is there: from now on it is not rejected.
+func (h *Hold) Begin(ctx context.Context) error {
+	return h.holding(ctx, "begin a task", h.begin)
+}
+
+func (h *Hold) begin(tx *gorm.DB) error {
+	return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("stage", Begun).Error
+}
+
+// SaveObjectsCopy is Begin, and writes what the engine is about to make, and with which versions of packages, before it makes any of it.
 func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, packages map[string][]string) error {
 	return h.holding(h.store.peeking(ctx), "save the copy of an object model", func(tx *gorm.DB) error {
+		if err := h.begin(tx); err != nil {
+			return err
+		}
 		var environment Environment
 		if err := locked(tx).Select("id", "model").Where("id = ?", h.task.EnvironmentID).Take(&environment).Error; err != nil {
 			return err

@@ -192,10 +192,11 @@ func (s *Store) KeptEnvironment(ctx context.Context, id string) (KeptEnvironment
 	return KeptEnvironment{row, failed}, wrap(err, "read an environment")
 }
 
-// failed tells whether the newest task of a user's in an environment failed, as the environment's status has it.
+// failed tells whether the newest task of a user's in an environment failed that was not rejected: those leave the environment as it was.
 func (s *Store) failed(tx *gorm.DB, environmentID string) (bool, error) {
 	var states []State
-	err := tx.Model(&Session{}).Where("environment_id = ? AND state <> ?", environmentID, Opened).Order("version DESC, updated DESC").Limit(1).Pluck("state", &states).Error
+	err := tx.Model(&Session{}).Where("environment_id = ? AND state <> ?", environmentID, Opened).
+		Where("NOT (state = ? AND version = (SELECT version FROM environments WHERE id = ?))", DeployFailure, environmentID).Order("version DESC, updated DESC").Limit(1).Pluck("state", &states).Error
 	return len(states) > 0 && states[0] != Deployed, err
 }
 

@@ -139,22 +139,27 @@ type Session struct {
 	Updated       Time
 }
 
+// IsDraft tells whether the session can be edited and deployed, unless it is older than its environment. One whose deployment was rejected can;
+// every other one that failed is older.
+func (s Session) IsDraft() bool { return s.State == Opened || s.State == DeployFailure }
+
 // Task is one run of the engine over an environment: a deployment.
 type Task struct {
 	ID            string
 	EnvironmentID string
 	SessionID     string
-	DelegationID  string   // what it works with; "" is its environment's Trust
-	Worker        string   // the process that holds it; "" when none does
-	Fence         int64    // of the last taking; 0 when it was never taken
-	LeaseUntil    Time     // by the database's clock
-	Deaths        int64    // workers whose lease ran out since a step was done that was not done before
-	Alone         bool     // whether the worker runs nothing beside it
-	AloneDeaths   int64    // those of Deaths that fell while it ran alone
-	CancelledBy   string   // the user who asked for its end; "" when nobody did
-	RequestID     string   // of the call that submitted it; "" in what was submitted before ids were kept
-	Repair        bool     // a keeper has started it: it has no session, and leaves version and drafts alone
-	Origin        Origin   // of a repair and a deletion the zero Origin
+	DelegationID  string // what it works with; "" is its environment's Trust
+	Worker        string // the process that holds it; "" when none does
+	Fence         int64  // of the last taking; 0 when it was never taken
+	LeaseUntil    Time   // by the database's clock
+	Deaths        int64  // workers whose lease ran out since a step was done that was not done before
+	Alone         bool   // whether the worker runs nothing beside it
+	AloneDeaths   int64  // those of Deaths that fell while it ran alone
+	CancelledBy   string // the user who asked for its end; "" when nobody did
+	RequestID     string // of the call that submitted it; "" in what was submitted before ids were kept
+	Repair        bool   // a keeper has started it: it has no session, and leaves version and drafts alone
+	Origin        Origin // of a repair and a deletion the zero Origin
+	Stage         Stage
 	Action        Action   `gorm:"serializer:sealed"`
 	Objects       Document `gorm:"serializer:sealed"` // with the applications under "applications", as the classes have them; nil for a deletion
 	Result        Document `gorm:"serializer:sealed"`
@@ -166,6 +171,16 @@ type Task struct {
 	GoneWarnings  int64
 	GoneReports   int64 // of all levels
 }
+
+// Stage is how far a task has come.
+type Stage string
+
+// The stages. A task of a former version, or an imported one, has begun.
+const (
+	Planned  Stage = "planned"  // nothing was touched yet
+	Begun    Stage = "begun"    // something was changed, or is about to be
+	Rejected Stage = "rejected" // it ended while it was planned, and the environment is as it was before: its session is a draft again
+)
 
 // Kind says in a user's words what the task is: a deployment, an action, a deletion or a repair.
 func (t Task) Kind() string {

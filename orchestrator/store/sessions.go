@@ -141,7 +141,7 @@ func (s *Store) EditSession(ctx context.Context, id string, edit func(model *Mod
 	return firstError(edited, err)
 }
 
-// editable returns the session when it is open and up to date, else ErrStale.
+// editable returns the session when it is a draft and up to date, else ErrStale.
 func (s *Store) editable(tx *gorm.DB, id string) (Session, error) {
 	var session Session
 	if err := tx.Select("id", "environment_id").Where("id = ?", id).Take(&session).Error; err != nil {
@@ -159,7 +159,7 @@ func (s *Store) editable(tx *gorm.DB, id string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	if session.State != Opened || environment.Version > session.Version || busy {
+	if !session.IsDraft() || environment.Version > session.Version || busy {
 		return Session{}, ErrStale
 	}
 	return session, nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
 
@@ -68,7 +69,8 @@ func (s *Store) SubmitAction(ctx context.Context, environmentID, userID string, 
 }
 
 // Resubmit submits once more what a task was to do, if it failed and is the newest that a user has submitted in the environment (else ErrNoFailure), in one transaction.
-// ErrBusy while the environment is deploying or deleting.
+// ErrBusy while the environment is deploying or deleting. A deployment that was rejected is submitted with its draft as that is now; ErrStale when the draft is
+// gone or older than the environment.
 func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit a task again", func(tx *gorm.DB) error {
@@ -76,7 +78,7 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 		if err := tx.Where("id = ?", taskID).Take(&former).Error; err != nil {
 			return err
 		}
-		session, err := s.open(tx, former.EnvironmentID, userID) // locks the environment
+		environment, err := s.idle(tx, former.EnvironmentID) // locks it
 		if err != nil {
 			return err
 		}
@@ -91,6 +93,18 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 			return ErrNoFailure
 		}
 		submission.Action, submission.Origin.File, submission.Origin.Digest, submission.Origin.Back = former.Action, former.Origin.File, former.Origin.Digest, former.Origin.Back
+		var session Session
+		if former.Stage == Rejected {
+			session, err = s.editable(tx, former.SessionID)
+			if errors.Is(err, gorm.ErrRecordNotFound) {
+				err = ErrStale
+			}
+		} else {
+			session, err = s.begin(tx, environment, Holder{ID: userID})
+		}
+		if err != nil {
+			return err
+		}
 		var objects Document
 		if former.Objects != nil {
 			objects = ForClasses(former.EnvironmentID, session.Model.Objects)
@@ -120,7 +134,7 @@ func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, obje
 		submission.Origin.Back = *session.Model.Back
 	}
 	task := Task{ID: NewID(), EnvironmentID: session.EnvironmentID, SessionID: session.ID, DelegationID: submission.DelegationID, Origin: submission.Origin, Action: submission.Action,
-		Objects: objects, Result: Document{}, RequestID: requestid.From(tx.Statement.Context), Created: now, Updated: now, Started: now}
+		Stage: Planned, Objects: objects, Result: Document{}, RequestID: requestid.From(tx.Statement.Context), Created: now, Updated: now, Started: now}
 	if err := tx.Create(&task).Error; err != nil {
 		return Task{}, err
 	}

@@ -22,6 +22,7 @@ type draftJSON struct {
 	UserName string  `json:"user_name"`
 	Own      bool    `json:"own"`
 	Outdated bool    `json:"outdated"`
+	Rejected bool    `json:"rejected"` // its deployment was, before it changed anything
 	Version  int64   `json:"version"`
 	Created  string  `json:"created"`
 	Updated  string  `json:"updated"`
@@ -35,7 +36,7 @@ func (h draftHandlers) list(c echo.Context) error {
 	}
 	list := make([]draftJSON, len(drafts))
 	for i, one := range drafts {
-		list[i] = draftJSON{UserID: one.UserID, UserName: one.UserName, Own: one.Own, Outdated: one.Outdated, Version: one.Version,
+		list[i] = draftJSON{UserID: one.UserID, UserName: one.UserName, Own: one.Own, Outdated: one.Outdated, Rejected: one.Rejected, Version: one.Version,
 			Created: stamp(one.Created), Updated: stamp(one.Updated)}
 		if one.ID != "" {
 			list[i].ID = &one.ID

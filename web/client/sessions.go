@@ -43,6 +43,7 @@ type Draft struct {
 	UserName string `json:"user_name" yaml:"user_name"`
 	Own      bool   `json:"own" yaml:"own"`
 	Outdated bool   `json:"outdated" yaml:"outdated"` // it can no longer be deployed
+	Rejected bool   `json:"rejected" yaml:"rejected"` // its deployment was, before it changed anything
 	Version  int64  `json:"version" yaml:"version"`
 	Created  string `json:"created" yaml:"created"`
 	Updated  string `json:"updated" yaml:"updated"`
