@@ -59,10 +59,10 @@ type MemberStatus struct {
 const kubeletPatience = 2 * time.Second
 
 // Status asks nodes, etcd and Kubernetes at the same time how they are. It changes nothing, and takes as long as the context and
-// Config.Patience let it. Minions that spare names (nil: none) are asked over SSH only where Kubernetes does not say that they are ready, and short
+// Config.Patience let it. Where spare is nil, as a person asks, it names the units that do not run. Minions that spare names are asked over SSH only where Kubernetes does not say that they are ready, and short
 // of nothing; of the others nothing is known of the disk.
 func (c *Cluster) Status(ctx context.Context, spare func(node string) bool) Status {
-	a := &asking{cluster: c, spared: map[string]bool{}}
+	a := &asking{cluster: c, spared: map[string]bool{}, units: spare == nil}
 	for _, node := range c.config.Nodes {
 		a.status.Nodes = append(a.status.Nodes, NodeStatus{Node: node})
 	}
@@ -138,6 +138,7 @@ func (c *Cluster) Status(ctx context.Context, spare func(node string) bool) Stat
 type asking struct {
 	cluster *Cluster
 	spared  map[string]bool // by name: their members of etcd are asked through a master
+	units   bool            // nodes are asked which units do not run
 	mu      sync.Mutex
 	status  Status
 }
@@ -176,6 +177,9 @@ func (a *asking) reach(ctx context.Context, node *NodeStatus) (err error) {
 	}
 	if node.Disk, err = diskOf(ctx, client); err != nil { // it is reached all the same
 		a.cluster.config.Logger.DebugContext(ctx, "the disk of a node cannot be looked at", "node", node.Name, "error", err)
+	}
+	if a.units {
+		return stoppedUnits(ctx, client)
 	}
 	return nil
 }

@@ -202,6 +202,13 @@ func (o *serveOptions) restoreSQLite(ctx context.Context, archive *backup.Archiv
 			return "", err
 		}
 	}
+	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds what users keep
+	if err != nil {
+		return "", err
+	}
+	if err := file.Close(); err != nil {
+		return "", err
+	}
 	db, err := database.Open(unfinished)
 	if err != nil {
 		return "", err

@@ -112,6 +112,11 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 		onEachDatabase(t, func(t *testing.T, to *serveOptions, settings []string) {
 			output := run(t, append([]string{"db", "restore", file}, settings...)...)
 			require.Contains(t, output, "WARNING: its secrets need the keys")
+			if to.database == "" {
+				restored, err := os.Stat(to.sqlite())
+				require.NoError(t, err)
+				require.Equal(t, os.FileMode(0o600), restored.Mode().Perm())
+			}
 			output2, err := program(t, append([]string{"db", "restore", file}, settings...)...).CombinedOutput()
 			require.Error(t, err)
 			require.Contains(t, string(output2), "--replace")
