@@ -9,73 +9,63 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// classCluster is the class of objects whose servers hold what nobody can make again.
-const classCluster = "com.mirantis.docker.kubernetes.KubernetesCluster"
-
-// destroyedClusters are the clusters that were deployed and that a model does not have any more.
-func destroyedClusters(before, after map[string]any) (list []placed) {
-	had, has := map[string]placed{}, map[string]placed{}
-	place(had, "", store.ForAPI(before))
-	place(has, "", after)
-	for id, one := range had {
-		if _, there := has[id]; !there && one.Type == classCluster {
-			list = append(list, one)
-		}
-	}
-	slices.SortFunc(list, func(a, b placed) int { return cmp.Compare(a.ID, b.ID) })
-	return list
-}
-
-// destroyed says what the loss of a cluster costs.
-func (p placed) destroyed() string {
-	return fmt.Sprintf("cluster %s (%s) is destroyed, with everything that is in it%s", p.Name, p.ID, p.volumes())
-}
-
-// Deletion says in sentences, without doing anything, what the deletion of an environment costs besides the servers, networks and stacks that it has: a cluster with
-// what is in it, and what becomes of its volumes and shares. The list is empty for an environment without clusters.
-func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environmentID string) ([]string, error) {
+// Deletion says what the deletion of an environment would do, without doing anything. leaving asks its clusters and the cloud (native.Leaving); nil: they are not asked.
+func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environmentID string, leaving engine.Question) (preview.Deletion, error) {
 	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return preview.Deletion{}, err
+	}
+	deletion := preview.OfDeletion(store.ForAPI(environment.Model.ObjectsCopy))
+	if len(deletion.Consents) > 0 && leaving != nil && s.project != nil {
+		answer, err := s.engine.Ask(ctx, environment, s.projectFor(caller), leaving)
+		if err != nil {
+			deletion.Goes = append(deletion.Goes, fmt.Sprintf("the claims of its clusters, which cannot be listed: %v", err))
+		}
+		inside, _ := answer.(preview.Deletion)
+		deletion.Goes, deletion.Stays = append(deletion.Goes, inside.Goes...), append(deletion.Stays, inside.Stays...)
+	}
+	snapshots, err := s.store.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: environmentID})
+	if err != nil {
+		return deletion, err
+	}
+	if len(snapshots) > 0 {
+		deletion.Stays = append(deletion.Stays, fmt.Sprintf("%d snapshots of its clusters, the newest of %s (burano snapshot list)", len(snapshots), snapshots[0].Created.Time().Format("2 January 2006 15:04")))
+	}
+	deletion.Busy, err = s.busy(ctx, environmentID)
+	return deletion, err
+}
+
+// busy is the task of a user's that runs in an environment; nil for none.
+func (s *Service) busy(ctx context.Context, environmentID string) (*preview.Busy, error) {
+	sessions, err := s.store.PeekSessions(ctx, environmentID)
 	if err != nil {
 		return nil, err
 	}
-	means := []string{}
-	for _, one := range destroyedClusters(environment.Model.ObjectsCopy, nil) {
-		means = append(means, one.destroyed())
+	at := slices.IndexFunc(sessions, func(one store.Session) bool { return one.State == store.Deploying || one.State == store.Deleting })
+	if at < 0 {
+		return nil, nil
 	}
-	return means, nil
-}
-
-// volumes says what becomes of the volumes that a cluster has; "" where its classes make none, and nothing says that those of former classes go.
-func (p placed) volumes() string {
-	classes, _ := p.properties["storageClasses"].([]any)
-	of := func(backend string) bool {
-		return slices.ContainsFunc(classes, func(class any) bool {
-			fields, _ := class.(map[string]any)
-			return fields["backend"] == backend
-		})
+	busy := &preview.Busy{Kind: "deployment", UserID: sessions[at].UserID, UserName: sessions[at].UserName, Since: sessions[at].Updated.Time()}
+	if sessions[at].State == store.Deleting {
+		busy.Kind = "deletion"
 	}
-	text := ""
-	if of("local") {
-		text = "; its local volumes go with its servers"
+	newest, _, err := s.deploymentPage(ctx, environmentID, "", store.Page{Limit: 1})
+	if err == nil && len(newest) > 0 && newest[0].Finished == nil {
+		busy.DeploymentID = newest[0].ID
+		if action := newest[0].Action; action != nil && action.ObjectID != environmentID {
+			busy.Kind = "action " + action.Method
+		}
 	}
-	switch {
-	case p.properties["keepVolumes"] == false:
-		return text + "; its volumes in Cinder and shares in Manila, where it has any, are deleted (keepVolumes: false), but for those of classes whose reclaimPolicy is Retain"
-	case of("cinder") && of("manila"):
-		return text + "; its volumes in Cinder and shares in Manila stay (keepVolumes), and are yours to delete"
-	case of("manila"):
-		return text + "; its shares in Manila stay (keepVolumes), and are yours to delete"
-	case of("cinder"):
-		return text + "; its volumes in Cinder stay (keepVolumes), and are yours to delete"
-	}
-	return text
+	return busy, err
 }
 
 // destroys is the fault that a deployment would destroy clusters that nobody named.
-func destroys(clusters []placed) error {
+func destroys(clusters []preview.Object) error {
 	texts := make([]string, len(clusters))
 	for i, one := range clusters {
 		texts[i] = fmt.Sprintf("%s (%s)", one.Name, one.ID)

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -19,6 +22,10 @@ import (
 type waker struct{ orchestrator.Engine }
 
 func (waker) Wake() {}
+
+func (waker) Plan(context.Context, store.Environment, map[string]any, func(context.Context) (*openstack.Project, error), bool) (preview.Plan, error) {
+	return preview.Plan{}, nil
+}
 
 func TestADeploymentDestroysAClusterOnlyWhenThatIsMeant(t *testing.T) {
 	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
@@ -50,20 +57,30 @@ func TestADeploymentDestroysAClusterOnlyWhenThatIsMeant(t *testing.T) {
 		require.True(t, fault.KindOf(err) == fault.Conflict, "%v", err)
 		require.ErrorContains(t, err, "does not have cluster first (c1) any more")
 		require.ErrorContains(t, err, "--allow-destroy first")
-		require.Error(t, s.Deploy(t.Context(), reader, "e1", draft, "second"), "another one was meant")
-		require.NoError(t, s.Deploy(t.Context(), reader, "e1", draft, "first"))
+		require.Error(t, s.Deploy(t.Context(), reader, "e1", draft, orchestrator.Confirmed{MayDestroy: []string{"second"}}), "another one was meant")
+		require.NoError(t, s.Deploy(t.Context(), reader, "e1", draft, orchestrator.Confirmed{MayDestroy: []string{"first"}}))
 	})
 	t.Run("one that comes back with another id is another one", func(t *testing.T) {
 		draft := environment(t, "e2")
 		require.NoError(t, s.PutServices(t.Context(), reader, "e2", draft, nil, []any{one("c3", "first"), one("c2", "second")}, false))
 		require.ErrorContains(t, s.Deploy(t.Context(), reader, "e2", draft), "first (c1)")
-		require.NoError(t, s.Deploy(t.Context(), reader, "e2", draft, "c1"))
+		require.NoError(t, s.Deploy(t.Context(), reader, "e2", draft, orchestrator.Confirmed{MayDestroy: []string{"c1"}}))
 	})
 	t.Run("a deletion says what it costs", func(t *testing.T) {
 		environment(t, "e4")
-		means, err := s.Deletion(t.Context(), reader, "e4")
+		deletion, err := s.Deletion(t.Context(), reader, "e4", nil)
 		require.NoError(t, err)
-		require.Equal(t, []string{"cluster first (c1) is destroyed, with everything that is in it", "cluster second (c2) is destroyed, with everything that is in it"}, means)
+		require.Equal(t, []string{"cluster first (c1) is destroyed, with everything that is in it", "cluster second (c2) is destroyed, with everything that is in it"}, deletion.Goes)
+		require.Len(t, deletion.Consents, 2)
+		require.Nil(t, deletion.Busy)
+		session, err := rows.OpenDraft(t.Context(), "e4", store.Holder{ID: "u", Name: "Carla"})
+		require.NoError(t, err)
+		require.NoError(t, s.Deploy(t.Context(), reader, "e4", session.ID))
+		deletion, err = s.Deletion(t.Context(), reader, "e4", nil)
+		require.NoError(t, err)
+		require.NotNil(t, deletion.Busy)
+		require.Equal(t, []string{"deployment", "Carla"}, []string{deletion.Busy.Kind, deletion.Busy.UserName})
+		require.NotEmpty(t, deletion.Busy.DeploymentID)
 	})
 	t.Run("one that its user has removed by itself goes", func(t *testing.T) {
 		draft := environment(t, "e3")

@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/sensitive"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -112,7 +113,7 @@ type PartChange struct{ Name, Before, After string }
 
 // Difference is what differs between two states.
 type Difference struct {
-	Changes  []Change
+	Changes  []preview.Change
 	Packages []PartChange // by versions
 	Images   []PartChange // by ids
 }
@@ -141,7 +142,7 @@ func (h History) Diff(ctx context.Context, caller identity.Caller, environmentID
 	}
 	environment.Model.Packages = sides[1].Packages
 	computed := h.computed(ctx, environment, sides[1])
-	difference := Difference{Changes: changes(sides[0].Objects, sides[1].Objects, computed)}
+	difference := Difference{Changes: preview.Changes(sides[0].Objects, sides[1].Objects, computed)}
 	h.service.maskChanges(ctx, environment, difference.Changes, sides[0].Objects, sides[1].Objects)
 	difference.Packages = differ(packageTexts(rows[0].Parts), packageTexts(rows[1].Parts))
 	difference.Images = differ(imageTexts(rows[0].Parts), imageTexts(rows[1].Parts))

@@ -87,7 +87,7 @@ func interleave(t *testing.T, db *gorm.DB) {
 		w.id = made.ID
 		defer w.leave()
 		r.Repeat(map[string]func(*rapid.T){
-			"configure": w.configure, "add": w.add, "drop": w.drop, "deploy": w.deploy, "end": w.end, "delete": w.delete, "": w.look,
+			"configure": w.configure, "add": w.add, "add what is no class": w.addUnknown, "drop": w.drop, "deploy": w.deploy, "end": w.end, "delete": w.delete, "": w.look,
 		})
 	})
 }
@@ -103,6 +103,7 @@ type world struct {
 	version  int64
 	deployed bool // something was ever deployed
 	services []string
+	wrong    bool // as the draft's
 	sessions []*draft
 	moment   int // of the last change
 	added    int
@@ -113,6 +114,7 @@ type draft struct {
 	state    string
 	version  int64
 	services []string
+	wrong    bool // its deployment fails before it changes anything
 	changed  int
 	removed  bool
 }
@@ -132,7 +134,7 @@ func (w *world) busy() *draft {
 }
 
 func (w *world) editable(s *draft) bool {
-	return s.state == "opened" && s.version == w.version && w.busy() == nil
+	return (s.state == "opened" || s.state == "deploy failure") && s.version == w.version && w.busy() == nil
 }
 
 func (w *world) change(s *draft) {
@@ -179,7 +181,7 @@ func (w *world) configure(r *rapid.T) {
 	}
 	made, err := w.service.Configure(r.Context(), w.caller(), w.id)
 	if w.expect(r, err, kind) {
-		s := &draft{id: made.ID, state: "opened", version: w.version, services: slices.Clone(w.services)}
+		s := &draft{id: made.ID, state: "opened", version: w.version, services: slices.Clone(w.services), wrong: w.wrong}
 		w.change(s)
 		w.sessions = append(w.sessions, s)
 	}
@@ -192,6 +194,17 @@ func (w *world) add(r *rapid.T) {
 	application := map[string]any{"?": map[string]any{"id": id, "type": "io.murano.Application"}}
 	if w.expect(r, w.service.AddServices(r.Context(), w.caller(), w.id, s.id, nil, application, false), w.kindFor(s)) {
 		s.services = append(s.services, id)
+		w.change(s)
+	}
+}
+
+func (w *world) addUnknown(r *rapid.T) {
+	s := w.pick(r)
+	w.added++
+	id := fmt.Sprintf("object %d", w.added)
+	application := map[string]any{"?": map[string]any{"id": id, "type": "org.example.Nowhere"}}
+	if w.expect(r, w.service.AddServices(r.Context(), w.caller(), w.id, s.id, nil, application, false), w.kindFor(s)) {
+		s.services, s.wrong = append(s.services, id), true
 		w.change(s)
 	}
 }
@@ -212,9 +225,13 @@ func (w *world) drop(r *rapid.T) {
 
 func (w *world) deploy(r *rapid.T) {
 	s := w.pick(r)
-	if w.expect(r, w.service.Deploy(r.Context(), w.caller(), w.id, s.id), w.kindFor(s)) {
-		s.state = "deploying"
-		w.change(s)
+	if !w.expect(r, w.service.Deploy(r.Context(), w.caller(), w.id, s.id), w.kindFor(s)) {
+		return
+	}
+	s.state = "deploying"
+	w.change(s)
+	if s.wrong {
+		w.rejected(r, s)
 	}
 }
 
@@ -278,6 +295,20 @@ func (w *world) finish(r *rapid.T, s *draft, how error) {
 	}
 }
 
+// rejected waits for the end of a deployment that changes nothing. An environment that was never deployed gets the model all the same, as in Murano.
+func (w *world) rejected(r *rapid.T, s *draft) {
+	require.Eventually(r, func() bool {
+		seen, err := w.service.Environment(r.Context(), w.caller(), w.id, "")
+		return err == nil && seen.Status == "deploy failure"
+	}, 30*time.Second, time.Millisecond)
+	s.state = "deploy failure"
+	w.change(s)
+	if !w.deployed {
+		w.version++
+		w.services, w.wrong = slices.Clone(s.services), true
+	}
+}
+
 // look compares all that can be seen.
 func (w *world) look(r *rapid.T) {
 	list, err := w.service.Environments(r.Context(), w.caller(), orchestrator.ListOptions{})
@@ -298,7 +329,7 @@ func (w *world) look(r *rapid.T) {
 			continue
 		}
 		shown, err := w.service.Session(r.Context(), w.caller(), w.id, s.id)
-		valid := s.version == w.version && (s.state != "opened" || w.busy() == nil)
+		valid := s.version == w.version && (s.state != "opened" && s.state != "deploy failure" || w.busy() == nil)
 		kind := fault.Kind(0)
 		switch {
 		case s.removed:

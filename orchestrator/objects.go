@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 // Object is an object of an environment, or of a draft of it.
@@ -27,14 +28,13 @@ func (s *Service) Objects(ctx context.Context, caller identity.Caller, environme
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]placed{}
-	place(found, "", model)
+	found := preview.Objects(model)
 	wanted := map[string]bool{}
 	if class != "" {
 		types := []string{}
 		for _, one := range found {
-			if !slices.Contains(types, one.fullType) {
-				types = append(types, one.fullType)
+			if !slices.Contains(types, one.FullType) {
+				types = append(types, one.FullType)
 			}
 		}
 		if wanted, err = s.engine.Extending(ctx, environment.ProjectID, environment.Model.Packages, types, class); err != nil {
@@ -43,8 +43,8 @@ func (s *Service) Objects(ctx context.Context, caller identity.Caller, environme
 	}
 	objects := []Object{}
 	for _, one := range found {
-		if class == "" || wanted[one.fullType] {
-			objects = append(objects, Object{ID: one.ID, Type: one.Type, Name: cmp.Or(one.Name, one.headName), Path: one.Path})
+		if class == "" || wanted[one.FullType] {
+			objects = append(objects, Object{ID: one.ID, Type: one.Type, Name: cmp.Or(one.Name, one.HeadName), Path: one.Path})
 		}
 	}
 	slices.SortFunc(objects, func(a, b Object) int { return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.ID, b.ID)) })

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -44,11 +45,8 @@ type Engine interface {
 	// computed are, by the objects' ids, the properties that code gives and models do not (Usage: Out).
 	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 		computed map[string][]string, problems []muranopl.Problem)
-	// Rehearse finds out which servers the deployment of a model, in the classes' form, would rebuild, resize or replace: an error with
-	// openstack.ServerChanges; which servers and volumes of the environment's stack the model still wants; and, where looks says so, what it
-	// changes in Kubernetes through Helm releases.
-	Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
-		project func(context.Context) (*openstack.Project, error), looks bool) (engine.Foreseen, error)
+	// Plan finds out what the deployment of a model, in the classes' form, would do. project is nil where the cloud is not asked.
+	Plan(ctx context.Context, environment store.Environment, objects map[string]any, project func(context.Context) (*openstack.Project, error), looks bool) (preview.Plan, error)
 	// Ask asks a question of an environment as it was deployed last, and changes nothing.
 	Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question engine.Question) (any, error)
 	// CallStatic runs a static method at once.

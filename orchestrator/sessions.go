@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -136,10 +137,18 @@ func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, env
 	return err
 }
 
-// Deploy makes the environment what the session says. It answers when the task is written; the engine runs it. Clusters go only when their
-// ids or names are in mayDestroy, or their objects were removed from the draft one by one.
-func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, mayDestroy ...string) error {
-	return s.DeployFile(ctx, caller, environmentID, sessionID, File{}, mayDestroy...)
+// Confirmed is what the caller of a deployment has seen and allowed.
+type Confirmed struct {
+	// MayDestroy are ids and names of clusters that may go, and of pods and claims whose data may lose its application.
+	MayDestroy []string
+	// Plan is the token of the plan that was shown; "" when none was.
+	Plan string
+}
+
+// Deploy makes the environment what the session says. It answers when the task is written; the engine runs it. What is lost must be allowed, or its objects were
+// removed from the draft one by one; and where a plan was shown, the deployment does not destroy or replace more than that.
+func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, confirmed ...Confirmed) error {
+	return s.DeployFile(ctx, caller, environmentID, sessionID, File{}, confirmed...)
 }
 
 // File is the file that a session's draft is of; the zero File for none.
@@ -154,9 +163,13 @@ const maxFileName = 255
 var digestForm = regexp.MustCompile(`^([0-9a-f]{64})?$`)
 
 // DeployFile is Deploy of a draft that is of a file, which the history names.
-func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, environmentID, sessionID string, file File, mayDestroy ...string) error {
+func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, environmentID, sessionID string, file File, options ...Confirmed) error {
 	if utf8.RuneCountInString(file.Name) > maxFileName || !digestForm.MatchString(file.Digest) {
 		return fault.New(fault.Invalid, "The name of a file has at most %d characters, and its digest is a SHA-256 of 64 hexadecimal digits", maxFileName)
+	}
+	var confirmed Confirmed
+	if len(options) > 0 {
+		confirmed = options[0]
 	}
 	environment, session, err := s.sessionFirst(ctx, caller, environmentID, sessionID)
 	if err != nil {
@@ -168,12 +181,16 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	if !session.IsDraft() {
 		return fault.New(fault.Forbidden, "Session <SessionId %s> is already deployed or deployment is in progress", sessionID)
 	}
-	destroyed := destroyedClusters(environment.Model.ObjectsCopy, session.Model.Objects)
-	destroyed = slices.DeleteFunc(destroyed, func(one placed) bool {
-		return slices.Contains(session.Model.MayDestroy, one.ID) || slices.Contains(mayDestroy, one.ID) || one.Name != "" && slices.Contains(mayDestroy, one.Name)
+	allowed := slices.Concat(session.Model.MayDestroy, confirmed.MayDestroy)
+	destroyed := preview.DestroyedClusters(store.ForAPI(environment.Model.ObjectsCopy), session.Model.Objects)
+	destroyed = slices.DeleteFunc(destroyed, func(one preview.Object) bool {
+		return slices.Contains(allowed, one.ID) || one.Name != "" && slices.Contains(allowed, one.Name)
 	})
 	if len(destroyed) > 0 {
 		return destroys(destroyed)
+	}
+	if err := s.confirm(ctx, caller, environment, session, allowed, confirmed.Plan); err != nil {
+		return err
 	}
 	delegation, err := s.delegate(ctx, caller, environment)
 	if err != nil {
@@ -181,7 +198,7 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	}
 	_, err = s.store.Submit(ctx, store.Submission{
 		SessionID: sessionID,
-		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}, Allowed: mayDestroy},
+		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}, Allowed: allowed, Plan: confirmed.Plan},
 		Text:      "Action deploy is scheduled",
 		Origin:    store.Origin{UserID: caller.UserID, UserName: caller.UserName, File: file.Name, Digest: file.Digest},
 
@@ -193,4 +210,15 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	}
 	s.engine.Wake()
 	return nil
+}
+
+// confirm refuses a deployment that would lose what is not allowed, or do more than was shown. Its task asks again: here the answer comes at once. What is wrong with
+// the model, and what cannot be found out now, is left to the task, as in Murano.
+func (s *Service) confirm(ctx context.Context, caller identity.Caller, environment store.Environment, session store.Session, allowed []string, token string) error {
+	after := store.ForClasses(environment.ID, store.Copy(session.Model.Objects))
+	plan, err := s.engine.Plan(ctx, environment.Back(session.Model), after, s.projectFor(caller), false)
+	if err != nil {
+		return nil
+	}
+	return plan.Unconfirmed(allowed, token)
 }

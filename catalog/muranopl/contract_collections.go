@@ -62,6 +62,16 @@ func (e entries) apply(a *application, value any) (any, bool) {
 		item, _ = a.at(join(a.path, f.key), f.value, item)
 		made = append(made, yaql.Entry{Key: f.key, Value: item})
 	}
+	if e.key == nil && given != nil && a.in != nil && a.in.Package.Embedded() && a.loader != nil {
+		keys, names := map[string]any{}, []string{}
+		for _, entry := range given.Entries() {
+			keys[yaql.Text(entry.Key)] = entry.Value
+		}
+		for _, f := range e.fixed {
+			names = append(names, f.key)
+		}
+		a.loader.unknownKeys(keys, names, a.path, a.label)
+	}
 	if e.key != nil && given != nil {
 		for _, entry := range given.Entries() {
 			if text, is := entry.Key.(string); is && known[text] {

@@ -80,12 +80,13 @@ type loader struct {
 	ending  bool
 	spent   *expense
 
-	metas     bool    // objects of meta classes may be made
-	anew      bool    // ids are only names within the model: its objects get ids of their own
-	former    bool    // objects that are known are gone through for what they had
-	member    *Object // of a tree whose objects are known as well, once they are asked for
-	violation string  // the first problem with a contract, in Murano's words
-	births    []birth // whose .init is to be run, what is owned first
+	metas     bool      // objects of meta classes may be made
+	anew      bool      // ids are only names within the model: its objects get ids of their own
+	former    bool      // objects that are known are gone through for what they had
+	member    *Object   // of a tree whose objects are known as well, once they are asked for
+	violation string    // the first problem with a contract, in Murano's words
+	unknown   []Problem // keys that embedded classes do not know
+	births    []birth   // whose .init is to be run, what is owned first
 	made      map[*Object]bool
 }
 
@@ -381,6 +382,9 @@ func listOf(value any) []any {
 
 // initialise gives the properties of an object their values.
 func (l *loader) initialise(object *Object, given map[string]any, path string, exclude []string) {
+	if object.class.Package.Embedded() && object.owner != nil {
+		l.unknownKeys(given, object.class.PropertyNames(), path, object.class.Name)
+	}
 	later := &pendingDefaults{object: object, path: path}
 	for _, name := range object.class.PropertyNames() {
 		declared := object.class.Property(name)

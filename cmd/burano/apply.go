@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -218,7 +217,5 @@ func printPlanned(out io.Writer, planned *client.Planned) error {
 	if planned.Preview == nil || planned.Change == "" {
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	previewTable(*planned.Preview)(table)
-	return table.Flush()
+	return writePreview(out, *planned.Preview)
 }

@@ -59,7 +59,8 @@ With --dry-run nothing is made or stored, also of a new environment. ` + exitCod
 					return err
 				}
 			}
-			environment, err := api.Deploy(command.Context(), described, allowDestroy...)
+			show := func(answer client.Preview) error { return writePreview(command.OutOrStdout(), answer) }
+			environment, err := api.DeployShown(command.Context(), described, show, allowDestroy...)
 			if err != nil {
 				return err
 			}
@@ -90,10 +91,14 @@ func printPreview(ctx context.Context, api *client.Client, file client.Environme
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	previewTable(answer)(table)
-	if err := table.Flush(); err != nil {
+	if err := writePreview(out, answer); err != nil {
 		return err
 	}
 	return previewed(answer, allowDestroy...)
+}
+
+func writePreview(out io.Writer, answer client.Preview) error {
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	previewTable(answer)(table)
+	return table.Flush()
 }

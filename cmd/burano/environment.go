@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -216,49 +214,6 @@ separated by /. --patch changes the draft by a JSON patch.`,
 	command.Flags().StringVar(&session, "session", "", "session of the draft")
 	command.Flags().StringVar(&path, "path", "", "part of the model to show")
 	command.Flags().StringVar(&patch, "patch", "", "file with a JSON patch (RFC 6902, the operations add, replace and remove), - for standard input")
-	return command
-}
-
-func environmentDeleteCommand(connection *connection) *cobra.Command {
-	var timeout time.Duration
-	var abandon bool
-	command := &cobra.Command{
-		Use:   "delete NAME|ID…",
-		Short: "Delete environments with all their resources, and wait until they are gone",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(command.Context(), timeout)
-			defer cancel()
-			api, err := connection.connect(ctx)
-			if err != nil {
-				return err
-			}
-			// All are asked for before any is waited for. What cannot be deleted does not keep the others.
-			var going []client.Environment
-			var failed []error
-			for _, name := range args {
-				found, err := api.Environment(ctx, name)
-				if err == nil {
-					err = api.DeleteEnvironment(ctx, found.ID, abandon)
-				}
-				if err != nil {
-					failed = append(failed, fmt.Errorf("delete environment %s: %w", name, err))
-					continue
-				}
-				going = append(going, found)
-			}
-			for _, one := range going {
-				if err := api.WaitDeleted(ctx, one.ID); err != nil {
-					failed = append(failed, fmt.Errorf("delete environment %s: %w", one.Name, err))
-					continue
-				}
-				fmt.Fprintf(command.OutOrStdout(), "%s is deleted\n", one.Name)
-			}
-			return errors.Join(failed...)
-		},
-	}
-	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait until they are gone")
-	command.Flags().BoolVar(&abandon, "abandon", false, "remove them from Burano at once, and leave their resources in the cloud")
 	return command
 }
 

@@ -323,6 +323,7 @@ func serve(ctx context.Context, connection *connection, options *serveOptions, l
 			PauseUpgrade: func(ctx context.Context, environmentID, objectID string) error {
 				return native.PauseUpgrade(ctx, tasks, environmentID, objectID)
 			},
+			Leaving: native.Leaving(nativeConfig),
 			Traffic: func(ctx context.Context, environmentID, objectID string) (any, error) {
 				return meters.Traffic(ctx, environmentID, objectID)
 			},

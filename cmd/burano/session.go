@@ -37,6 +37,9 @@ func previewTable(p client.Preview) func(*tabwriter.Writer) {
 		for _, one := range p.Means {
 			fmt.Fprintf(table, "> %s\n", one)
 		}
+		for _, one := range p.Notes {
+			fmt.Fprintf(table, "= %s\n", one)
+		}
 		for _, one := range p.Losses {
 			fmt.Fprintf(table, "x the %s %s is deleted, with all that is on it\n", one.Kind, strings.TrimSpace(one.Object+" "+one.CloudID))
 		}

@@ -81,7 +81,7 @@ func (c *Client) Apply(ctx context.Context, fieldManager string, objects ...runt
 			return err
 		}
 		if err := c.apply(ctx, fieldManager, content, text); err != nil {
-			return fmt.Errorf("apply %s: %w", describe(content), err)
+			return fmt.Errorf("apply %s: %w", describe(content), plainly(err))
 		}
 	}
 	return nil
@@ -101,31 +101,12 @@ func (c *Client) apply(ctx context.Context, fieldManager string, content *unstru
 // Leaves tells whether Apply of an object would leave a field of the one that is there as it is. It is false when there is none, or when it would be
 // refused.
 func Leaves(ctx context.Context, config *rest.Config, fieldManager string, object runtime.Object, field ...string) (bool, error) {
-	content, err := plain(object)
-	if err != nil {
-		return false, err
-	}
-	client, err := NewClient(config)
-	if err != nil {
-		return false, err
-	}
-	resource, err := client.resource(content.GroupVersionKind(), content.GetNamespace())
-	if err != nil {
-		return false, fmt.Errorf("read %s: %w", describe(content), err)
-	}
-	now, err := resource.Get(ctx, content.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	now, then, err := try(ctx, config, fieldManager, object)
+	if apierrors.IsInvalid(err) || err == nil && now == nil {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %s: %w", describe(content), err)
-	}
-	then, err := resource.Apply(ctx, content.GetName(), content, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsInvalid(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("try to apply %s: %w", describe(content), err)
+		return false, err
 	}
 	before, _, _ := unstructured.NestedFieldNoCopy(now.Object, field...)
 	after, _, _ := unstructured.NestedFieldNoCopy(then.Object, field...)

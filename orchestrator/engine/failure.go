@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -121,10 +122,15 @@ func reportProblems(ctx context.Context, h *held, prefix string, problems []mura
 func failedWith(method string, err error) *failure {
 	failed := &failure{message: err.Error()}
 	errors.As(err, &failed.defect)
+	var causes []error
 	for _, part := range parts(err) {
 		l := line{text: part.Error()}
 		var inner *methodError
 		if errors.As(part, &inner) {
+			if slices.ContainsFunc(causes, func(cause error) bool { return identical(cause, inner.err) }) {
+				continue // another object has waited for the one that failed
+			}
+			causes = append(causes, inner.err)
 			l.object = inner.object
 		} else if method != "" && !strings.Contains(l.text, method) {
 			l.text = method + ": " + l.text
@@ -152,6 +158,9 @@ func failedWith(method string, err error) *failure {
 	}
 	return failed
 }
+
+// identical tells whether two errors are the same one, and not only alike.
+func identical(a, b error) bool { return reflect.TypeOf(a).Comparable() && a == b }
 
 // parts takes joined errors (errors.Join) apart.
 func parts(err error) []error {

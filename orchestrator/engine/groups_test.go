@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 // TestWhatAGroupMakesOfItselfIsTheSameInEveryModel deploys a cluster with a group whose model never lists the nodes that the group makes: they
@@ -35,8 +36,8 @@ func TestWhatAGroupMakesOfItselfIsTheSameInEveryModel(t *testing.T) {
 	}
 	h.rehearsal = func(stage *engine.Stage) (muranopl.Natives, engine.Rehearsed) {
 		natives, _ := native.Rehearsal(stage, native.Config{})
-		return natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (engine.Foreseen, error) {
-			return engine.Foreseen{}, nil
+		return natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (preview.Foreseen, error) {
+			return preview.Foreseen{}, nil
 		}
 	}
 	h.start()

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -16,37 +17,40 @@ const rehearsalTimeout = time.Minute
 
 // Stage is what a rehearsal may look at. Nothing is written through it.
 type Stage struct {
-	engine        *Engine
-	environmentID string
-	region        string
-	project       func(context.Context) (*openstack.Project, error)
-	looks         bool
+	engine      *Engine
+	environment store.Environment
+	region      string
+	project     func(context.Context) (*openstack.Project, error)
+	looks       bool
 }
 
 // Looks tells whether somebody wants to see what the deployment would do; else only what would have it refused is of interest.
 func (s *Stage) Looks() bool { return s.looks }
 
 // EnvironmentID is the id of the environment.
-func (s *Stage) EnvironmentID() string { return s.environmentID }
+func (s *Stage) EnvironmentID() string { return s.environment.ID }
+
+// Former is the model that was deployed last, in the classes' form; nil for none.
+func (s *Stage) Former() map[string]any { return s.environment.Model.ObjectsCopy }
 
 // Attribute is Runtime.Attribute.
 func (s *Stage) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
-	return s.engine.Store.Attribute(ctx, s.environmentID, object.ID(), object.Class().Name, name)
+	return s.engine.Store.Attribute(ctx, s.environment.ID, object.ID(), object.Class().Name, name)
 }
 
 // CodeAttribute is Runtime.CodeAttribute.
 func (s *Stage) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
-	stored, found, err := s.engine.Store.Attribute(ctx, s.environmentID, object.ID(), class, codePrefix+name)
+	stored, found, err := s.engine.Store.Attribute(ctx, s.environment.ID, object.ID(), class, codePrefix+name)
 	if err != nil || !found {
 		return nil, false, err
 	}
-	value, err := s.engine.openAttribute(ctx, s.environmentID, object.ID(), class, name, stored)
+	value, err := s.engine.openAttribute(ctx, s.environment.ID, object.ID(), class, name, stored)
 	return value, err == nil, err
 }
 
 // Secret is Runtime.Secret.
 func (s *Stage) Secret(ctx context.Context, name string) ([]byte, bool, error) {
-	return s.engine.Secret(ctx, s.environmentID, name)
+	return s.engine.Secret(ctx, s.environment.ID, name)
 }
 
 // Project is the project that is looked at, in the environment's region.
@@ -55,79 +59,71 @@ func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	if project, err = s.engine.adopting(ctx, s.environmentID, project); err != nil {
+	if project, err = s.engine.adopting(ctx, s.environment.ID, project); err != nil {
 		return nil, err
 	}
 	return project.In(ctx, s.region)
 }
 
-// Foreseen is what a deployment of a model would do to what is there.
-type Foreseen struct {
-	Kept  []openstack.Kept // the servers and volumes of the environment's stack
-	Means []string         // for a person: what it does besides, and what that costs
-	// Refused are objects that cannot be as the model says, for which it would do nothing.
-	Refused []Refusal
-	// Consents are objects whose data would lose its application, for which it is refused unless the caller allows it; found out for who looks only.
-	Consents []Refusal
-	// Objects are what of Kubernetes it would add, change and remove through Helm releases; found out for who looks only.
-	Objects []KubernetesChange
-	// Model is the model with what its classes add to it when it is loaded, and Computed are the properties in it that code gives, by the
-	// objects' ids; nil where nothing was deployed before.
-	Model    map[string]any
-	Computed map[string][]string
-}
-
-// KubernetesChange is an object of Kubernetes that a deployment would add, change or remove.
-type KubernetesChange struct {
-	ObjectID, Object string // the object of the model that it belongs to, and its name
-	What             string // added, changed or removed
-	Kind             string
-	Namespace, Name  string            // the namespace may be ""
-	Fields           []KubernetesField // of a changed object
-	More             int               // of its fields, besides
-}
-
-// KubernetesField is a part of an object of Kubernetes that would be other than it is; nil stands for one that is not there. Secrets are masked.
-type KubernetesField struct {
-	Path          string // such as spec.template.spec.containers[web].image
-	Before, After any
-}
-
-// Refusal says why an object of a model cannot be as it is to be.
-type Refusal struct{ ObjectID, Text string }
-
 // Rehearsed finds out what a deployment of a model would do to what is there, and in the error the servers that it would rebuild, resize or
 // replace (openstack.ServerChanges).
-type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) (Foreseen, error)
+type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) (preview.Foreseen, error)
 
-// Rehearse finds out whether the deployment of a model, in the classes' form, would rebuild, resize or replace servers of an environment
-// that was deployed before: an error with openstack.ServerChanges; which objects cannot be as the model has them; and which of its servers and volumes the model still wants, besides those
-// of objects that it no longer has. It changes nothing. A model that cannot be loaded is the deployment's to tell. looks is Stage.Looks.
-func (e *Engine) Rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
-	project func(context.Context) (*openstack.Project, error), looks bool) (Foreseen, error) {
-	if e.Rehearsal == nil || environment.Model.ObjectsCopy == nil && !looks {
-		return Foreseen{}, nil
+// Plan finds out what the deployment of a model, in the classes' form, would do to an environment. It changes nothing. Of one that was never deployed it is
+// empty unless looks says that someone wants to see it (Stage.Looks). project is nil where the cloud is not asked.
+func (e *Engine) Plan(ctx context.Context, environment store.Environment, objects map[string]any,
+	project func(context.Context) (*openstack.Project, error), looks bool) (preview.Plan, error) {
+	if environment.Model.ObjectsCopy == nil && !looks {
+		return preview.Plan{}, nil
 	}
+	before, after, foreseen := store.ForAPI(environment.Model.ObjectsCopy), objects, preview.Foreseen{}
+	if looks {
+		loaded, computed, problems := e.Check(ctx, environment.ProjectID, environment.Model.Packages, objects)
+		if len(problems) > 0 {
+			plan := preview.Of(before, store.ForAPI(objects), foreseen)
+			plan.Problems = problems
+			return plan, nil
+		}
+		after, foreseen.Computed = loaded, computed
+	}
+	if e.Rehearsal != nil && project != nil {
+		told, err := e.rehearse(ctx, environment, objects, project, looks)
+		if err != nil {
+			return preview.Plan{}, err
+		}
+		if told.Model != nil {
+			after, foreseen = told.Model, told
+		}
+	}
+	return preview.Of(before, store.ForAPI(after), foreseen), nil
+}
+
+// rehearse has the classes of a model say what its deployment does. A model that cannot be loaded is the deployment's to tell.
+func (e *Engine) rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
+	project func(context.Context) (*openstack.Project, error), looks bool) (preview.Foreseen, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, rehearsalTimeout, fmt.Errorf("what the deployment would change was not found out within %s", rehearsalTimeout))
 	defer cancel()
 	classes := e.classes(environment.ProjectID)
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
-		return Foreseen{}, nil
+		return preview.Foreseen{}, nil
 	}
-	natives, run := e.Rehearsal(&Stage{engine: e, environmentID: environment.ID, region: regionOf(objects, environment), project: project, looks: looks})
+	natives, run := e.Rehearsal(&Stage{engine: e, environment: environment, region: regionOf(objects, environment), project: project, looks: looks})
 	interpreter := muranopl.NewInterpreter(classes, natives, muranopl.WithLimits(e.Code))
 	root, start, problems := interpreter.Prepare(ctx, objects)
 	if len(problems) > 0 {
-		return Foreseen{}, nil
+		return preview.Foreseen{}, nil
 	}
 	if err := start(ctx); err != nil {
-		return Foreseen{}, nil
+		return preview.Foreseen{}, nil
 	}
 	if err := savable(root, objects); err != nil {
-		return Foreseen{}, fault.New(fault.TooLarge, "%w", err)
+		return preview.Foreseen{}, fault.New(fault.TooLarge, "%w", err)
 	}
 	model, computed := muranopl.Save(root), computedOf(root)
 	foreseen, err := run(ctx, interpreter, root)
+	if servers := openstack.ServerChanges(err); len(servers) > 0 {
+		foreseen.Servers, err = servers, nil
+	}
 	foreseen.Model, foreseen.Computed = model, computed
 	return foreseen, err
 }
@@ -147,7 +143,7 @@ func (e *Engine) Ask(ctx context.Context, environment store.Environment, project
 	if err := classes.Fix(ctx, environment.Model.Packages); err != nil {
 		return nil, err
 	}
-	natives, ask := question(&Stage{engine: e, environmentID: environment.ID, region: regionOf(objects, environment), project: project})
+	natives, ask := question(&Stage{engine: e, environment: environment, region: regionOf(objects, environment), project: project})
 	interpreter := muranopl.NewInterpreter(classes, natives, muranopl.WithLimits(e.Code))
 	root, start, problems := interpreter.Prepare(ctx, store.Copy(objects))
 	if len(problems) > 0 {

@@ -38,7 +38,7 @@ func TestARejectedDeploymentLeavesTheEnvironmentAsItWasAndADraft(t *testing.T) {
 	h.deploy(id, good, application("a2", "bad", map[string]any{"count": -1}))
 	rejected := h.ended(id)
 	require.Equal(t, "completed_w_errors", rejected.State)
-	require.Contains(t, texts(h.reports(id, rejected)), "Nothing was changed, and the environment is as it was before. The change stays as a draft: correct it and deploy it again, or discard it (burano session delete)")
+	require.Contains(t, texts(h.reports(id, rejected)), "Nothing was changed, and the environment is as it was before. The change stays as a draft: correct it and deploy it again, or discard it (burano environment discard)")
 	unchanged()
 	require.Equal(t, "deploy failure", h.status(id))
 	session := h.draft(id)

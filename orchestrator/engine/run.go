@@ -178,9 +178,9 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 
 	if task.Kind() == "deployment" {
 		// Before anything is touched.
-		foreseen, err := e.Rehearse(ctx, environment, task.Objects, runtime.Project, false)
-		for _, refused := range foreseen.Refused {
-			err = errors.Join(err, errors.New(refused.Text))
+		plan, err := e.Plan(ctx, environment, task.Objects, runtime.Project, false)
+		if err == nil {
+			err = plan.Refusal(task.Action.Allowed, task.Action.Plan)
 		}
 		if err != nil {
 			return outcome, failedWith("", err)

@@ -156,16 +156,16 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 }
 
 // Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its
-// defaults and without what no class knows, and by the objects' ids the properties that code gives and models do not (Usage: Out); or
-// everything that the deployment would find wrong with it. packages are the versions that its environment was deployed with.
+// defaults, and by the objects' ids the properties that code gives and models do not (Usage: Out); or everything that the deployment would find wrong with it, and
+// keys that embedded classes do not know: Murano ignores those. packages are the versions that its environment was deployed with.
 func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 	computed map[string][]string, problems []muranopl.Problem) {
 	classes := e.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
 		return nil, nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
 	}
-	root, _, problems := muranopl.NewInterpreter(classes, nil).Prepare(ctx, objects)
-	if len(problems) == 0 {
+	root, unknown, problems := muranopl.LoadStrictly(ctx, classes, objects)
+	if problems = append(problems, unknown...); len(problems) == 0 {
 		if err := savable(root, objects); err != nil {
 			return nil, nil, []muranopl.Problem{{Wanted: err.Error()}}
 		}

@@ -209,16 +209,13 @@ func (p podSpec) claimUse(containers []container, there workloads) claimUse {
 
 // lost is the fault that data would lose its application; nil when there is consent to each claim that is used no more.
 func (p podSpec) lost(use claimUse, allowed func(name string) bool) error {
-	var unused []string
-	for _, claim := range use.unused {
-		if !allowed(claim.Name) && !allowed(p.name) && !allowed(p.id) {
-			unused = append(unused, describeClaim(claim))
-		}
-	}
+	unused := slices.DeleteFunc(slices.Clone(use.unused), func(claim corev1.PersistentVolumeClaim) bool {
+		return allowed(claim.Name) || allowed(p.name) || allowed(p.id)
+	})
 	if len(unused) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("pod %s would not use any more: %s", p.name, strings.Join(unused, ", "))
+	text := fmt.Sprintf("pod %s would not use any more: %s", p.name, describeClaims(unused))
 	if len(use.empty) > 0 {
 		text += fmt.Sprintf("; %s would begin empty", strings.Join(use.empty, ", "))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/pki"
-	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 // hostName is what Kubernetes takes as the name of a node, shortened to one label (RFC 1123).
@@ -308,7 +308,7 @@ func (c *clusters) worldChecks() []clusterCheck {
 const lookPatience = 15 * time.Second
 
 // refused is part of nodeServers. What the cloud or a node does not answer now is the deployment's to tell.
-func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err error) {
+func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err error) {
 	for _, object := range c.objects.clusters() {
 		var problems []error
 		for _, find := range c.modelChecks() {
@@ -325,7 +325,7 @@ func (c *clusters) refused(ctx context.Context) (refused []engine.Refusal, err e
 		}
 		cancel()
 		for _, problem := range problems {
-			refused = append(refused, engine.Refusal{ObjectID: object.ID(), Text: problem.Error()})
+			refused = append(refused, preview.Note{ObjectID: object.ID(), Text: problem.Error()})
 		}
 	}
 	return refused, nil

@@ -9,52 +9,41 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/sensitive"
 	"github.com/burano/burano/nodes"
-	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
 )
 
 // unknownKind is what Helm says of an object whose kind the cluster does not have: another release of the same deployment may bring it.
 const unknownKind = "no matches for kind"
 
-// previewReleases adds to what is foreseen what a deployment would change in Kubernetes through Helm releases, and the releases that it could not
-// bring up. Of a cluster that was never up nothing is known.
-func (c *clusters) previewReleases(ctx context.Context, foreseen *engine.Foreseen) {
-	for _, cluster := range c.objects.all(classCluster) {
-		var live *nodes.Cluster
-		for _, object := range c.objects.all(classHelmRelease) {
-			if object.Object("kubernetesCluster") != cluster {
-				continue
-			}
-			request, err := requestOf(ctx, "diff", object)
-			if err != nil {
-				foreseen.Refused = append(foreseen.Refused, engine.Refusal{ObjectID: object.ID(), Text: err.Error()})
-				continue
-			}
-			if live == nil {
-				if live, _, err = c.former(ctx, cluster); live == nil && err == nil {
-					break
-				}
-			}
-			var answer nodes.HelmAnswer
-			if err == nil {
-				answer, err = live.Helm(ctx, request)
-			}
-			switch {
-			case err != nil || strings.Contains(answer.Error, unknownKind):
-				why := errors.Join(err, told(answer.Error))
-				foreseen.Means = append(foreseen.Means, fmt.Sprintf("what Helm release %s changes in Kubernetes is not known: %v", request.Name, why))
-			case answer.Error != "":
-				text := concealed(request.Values, answer.Values).Hide(answer.Error)
-				foreseen.Refused = append(foreseen.Refused, engine.Refusal{ObjectID: object.ID(), Text: fmt.Sprintf("Helm release %s: %s", request.Name, text)})
-			default:
-				foreseen.Objects = append(foreseen.Objects, kubernetesChanges(object, request, answer)...)
-				if answer.MoreChanges > 0 {
-					foreseen.Means = append(foreseen.Means, fmt.Sprintf("Helm release %s changes %d objects more in Kubernetes", request.Name, answer.MoreChanges))
-				}
-			}
+// previewReleases adds to what is foreseen what a deployment would change in Kubernetes through Helm releases of a cluster, and the releases that it could not
+// bring up.
+func (c *clusters) previewReleases(ctx context.Context, in *clusterSight, releases []*muranopl.Object, foreseen *preview.Foreseen) {
+	for _, object := range releases {
+		request, err := requestOf(ctx, "diff", object)
+		if err != nil {
+			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: object.ID(), Text: err.Error()})
+			continue
 		}
-		if live != nil {
-			_ = live.Close() // nothing was changed through it
+		if in.live == nil && in.why == nil {
+			continue
+		}
+		var answer nodes.HelmAnswer
+		if err = in.why; err == nil {
+			answer, err = in.live.Helm(ctx, request)
+		}
+		switch {
+		case err != nil || strings.Contains(answer.Error, unknownKind):
+			why := errors.Join(err, told(answer.Error))
+			foreseen.Means = append(foreseen.Means, fmt.Sprintf("what Helm release %s changes in Kubernetes is not known: %v", request.Name, why))
+		case answer.Error != "":
+			text := concealed(request.Values, answer.Values).Hide(answer.Error)
+			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: object.ID(), Text: fmt.Sprintf("Helm release %s: %s", request.Name, text)})
+		default:
+			foreseen.Kubernetes = append(foreseen.Kubernetes, kubernetesChanges(object, request, answer)...)
+			if answer.MoreChanges > 0 {
+				foreseen.Means = append(foreseen.Means, fmt.Sprintf("Helm release %s changes %d objects more in Kubernetes", request.Name, answer.MoreChanges))
+			}
 		}
 	}
 }
@@ -76,13 +65,13 @@ func concealed(values ...map[string]any) *secret.Known {
 }
 
 // kubernetesChanges are the changes of a release, without the secrets among its values as they are and as they would be.
-func kubernetesChanges(object *muranopl.Object, request nodes.HelmRequest, answer nodes.HelmAnswer) []engine.KubernetesChange {
+func kubernetesChanges(object *muranopl.Object, request nodes.HelmRequest, answer nodes.HelmAnswer) []preview.KubernetesChange {
 	known := concealed(request.Values, answer.Values)
-	list := make([]engine.KubernetesChange, 0, len(answer.Changes))
+	list := make([]preview.KubernetesChange, 0, len(answer.Changes))
 	for _, one := range answer.Changes {
-		change := engine.KubernetesChange{ObjectID: object.ID(), Object: request.Name, What: one.What, Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, More: one.More}
+		change := preview.KubernetesChange{ObjectID: object.ID(), Object: request.Name, What: one.What, Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, More: one.More}
 		for _, field := range one.Fields {
-			change.Fields = append(change.Fields, engine.KubernetesField{Path: field.Path, Before: shown(known, field.Path, field.Before), After: shown(known, field.Path, field.After)})
+			change.Fields = append(change.Fields, preview.KubernetesField{Path: field.Path, Before: shown(known, field.Path, field.Before), After: shown(known, field.Path, field.After)})
 		}
 		list = append(list, change)
 	}

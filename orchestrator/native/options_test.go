@@ -162,7 +162,8 @@ func TestADeploymentReplacesPodsAsThePodSays(t *testing.T) {
 	require.NoError(t, err)
 	spec, err := podSpecOf(podOf(t, map[string]any{"updateStrategy": "rollingUpdate"}))
 	require.NoError(t, err)
-	require.ErrorContains(t, spec.checkStorage(t.Context(), fake.NewClientset(), []container{with}), "pod web has persistent volumes and the updateStrategy rollingUpdate")
+	_, err = spec.checkStorage(t.Context(), fake.NewClientset(), []container{with}, workloads{})
+	require.ErrorContains(t, err, "pod web has persistent volumes and the updateStrategy rollingUpdate")
 }
 
 // reported keeps what is reported, each line after its level.
@@ -368,7 +369,10 @@ func TestPersistentVolumesNeedStorage(t *testing.T) {
 	one, err := containerIn(t, wholeContainer)
 	require.NoError(t, err)
 	spec := wholePod()
-	check := func(client *fake.Clientset) error { return spec.checkStorage(t.Context(), client, []container{one}) }
+	check := func(client *fake.Clientset) error {
+		_, err := spec.checkStorage(t.Context(), client, []container{one}, workloads{})
+		return err
+	}
 	err = check(fake.NewClientset())
 	require.ErrorContains(t, err, "pod Web wants the persistent volume web-data, and the cluster has no storage class fast, nor any other: give it storage (its property storageClasses), or use a DockerHostVolume or a DockerTempVolume")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))

@@ -306,7 +306,9 @@ func gatewayAddresses(cluster *muranopl.Object) (gateways []string) {
 			if addresses := instance.Texts("ipAddresses"); address == "" && len(addresses) > 0 {
 				address = addresses[0]
 			}
-			gateways = append(gateways, address)
+			if address != "" { // the task knows none, such as an action whose cluster did not come up
+				gateways = append(gateways, address)
+			}
 		}
 	}
 	return gateways

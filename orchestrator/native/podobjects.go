@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -36,9 +35,6 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if err != nil {
 		return false, err
 	}
-	if err := p.checkStorage(ctx, client, containers); err != nil {
-		return false, err
-	}
 	there, err := p.workloads(ctx, client)
 	if err != nil {
 		return false, err
@@ -48,6 +44,11 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 		return false, err
 	}
 	p.adopted = use.adopted
+	storage, err := p.checkStorage(ctx, client, containers, there)
+	if err != nil {
+		return false, err
+	}
+	p.sizes = storage.sizes
 	if err := p.keepSecrets(ctx, client, containers); err != nil {
 		return false, err
 	}
@@ -125,52 +126,6 @@ func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []conta
 		return err
 	}
 	return p.clearSecrets(ctx, client, containers)
-}
-
-// checkStorage makes sure that the cluster has the storage that the containers want.
-func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, containers []container) error {
-	claims := p.claims(containers)
-	if len(claims) == 0 {
-		return nil
-	}
-	if p.replicas > 1 && p.exclusive(containers) {
-		return fault.New(fault.Invalid, "pod %s has persistent volumes and %d replicas: one pod at a time can have such a volume. Set replicas to 1, or workload to statefulSet, which gives each replica volumes of its own", p.name, p.replicas)
-	}
-	if p.options.strategy.Type == appsv1.RollingUpdateDeploymentStrategyType && p.exclusive(containers) {
-		return fault.New(fault.Invalid, "pod %s has persistent volumes and the updateStrategy rollingUpdate: a new pod gets such a volume once the former one has ended. Leave updateStrategy, maxSurge and maxUnavailable out, or say recreate", p.name)
-	}
-	found, err := client.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the cluster's storage classes: %w", err)
-	}
-	has := map[string]bool{} // by name; "" for a default
-	for _, class := range found.Items {
-		has[class.Name] = true
-		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
-			has[""] = true
-		}
-	}
-	for _, claim := range claims {
-		wanted := ""
-		if claim.Spec.StorageClassName != nil {
-			wanted = *claim.Spec.StorageClassName
-		}
-		if has[wanted] {
-			continue
-		}
-		what := "the cluster has no default storage class"
-		if wanted != "" {
-			what = fmt.Sprintf("the cluster has no storage class %s", wanted)
-		}
-		there := slices.Sorted(maps.Keys(has))
-		if there = slices.DeleteFunc(there, func(name string) bool { return name == "" }); len(there) > 0 {
-			what += ": name one of " + strings.Join(there, ", ") + " in storageClass"
-		} else {
-			what += ", nor any other: give it storage (its property storageClasses), or use a DockerHostVolume or a DockerTempVolume"
-		}
-		return fault.New(fault.Invalid, "pod %s wants the persistent volume %s, and %s", p.name, claim.Name, what)
-	}
-	return nil
 }
 
 // prepare gives a Deployment that is there another strategy where that is wanted, for which no pod changes. It tells whether its rollout is
@@ -278,28 +233,57 @@ func (p podSpec) keepSecrets(ctx context.Context, client kubernetes.Interface, c
 	return nil
 }
 
+// findSecret names the Secret in a container that has its secret variables, which it returns; "" where there is none.
+func (p podSpec) findSecret(ctx context.Context, client kubernetes.Interface, one *container) (data map[string][]byte, err error) {
+	mine := labels.Set{labelPod: p.id, labelContainer: kubeName(one.name)}
+	there, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the Secrets of pod %s: %w", p.name, err)
+	}
+	data = map[string][]byte{}
+	for name, value := range one.options.secrets {
+		data[name] = []byte(value)
+	}
+	one.secretName = ""
+	for _, secret := range there.Items {
+		if maps.EqualFunc(secret.Data, data, bytes.Equal) {
+			one.secretName = secret.Name
+			break
+		}
+	}
+	return data, nil
+}
+
+// knownSecrets names the Secrets of containers as keepSecrets does, and makes none: known is false where one is to be made.
+func (p podSpec) knownSecrets(ctx context.Context, client kubernetes.Interface, containers []container) (known bool, err error) {
+	known = true
+	find := func(one *container) {
+		if err != nil || len(one.options.secrets) == 0 {
+			return
+		}
+		_, err = p.findSecret(ctx, client, one)
+		known = known && one.secretName != ""
+	}
+	for i := range containers {
+		find(&containers[i])
+		for j := range containers[i].options.before {
+			find(&containers[i].options.before[j])
+		}
+	}
+	return known, err
+}
+
 func (p podSpec) keepSecret(ctx context.Context, client kubernetes.Interface, one *container) error {
 	if len(one.options.secrets) == 0 {
 		return nil
 	}
+	data, err := p.findSecret(ctx, client, one)
+	if err != nil || one.secretName != "" {
+		return err
+	}
 	mine := labels.Set{labelPod: p.id, labelContainer: kubeName(one.name)}
-	secrets := client.CoreV1().Secrets(namespace)
-	there, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
-	if err != nil {
-		return fmt.Errorf("list the Secrets of pod %s: %w", p.name, err)
-	}
-	data := map[string][]byte{}
-	for name, value := range one.options.secrets {
-		data[name] = []byte(value)
-	}
-	for _, secret := range there.Items {
-		if maps.EqualFunc(secret.Data, data, bytes.Equal) {
-			one.secretName = secret.Name
-			return nil
-		}
-	}
 	fixed := true
-	made, err := secrets.Create(ctx, &corev1.Secret{
+	made, err := client.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: kubeName(fmt.Sprintf("%.40s", p.name+"-"+one.name)) + "-", Namespace: namespace, Labels: mine},
 		Immutable:  &fixed, Data: data,
 	}, metav1.CreateOptions{FieldManager: kube.Manager})

@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 const (
@@ -245,12 +246,10 @@ func (noNodes) heed(context.Context, []*openstack.ServerChange, []nodeServer) ([
 	return nil, nil
 }
 
-func (noNodes) means(context.Context) []string { return nil }
+func (noNodes) means(context.Context, *preview.Foreseen) {}
 
-func (noNodes) refused(context.Context) ([]engine.Refusal, error) { return nil, nil }
+func (noNodes) refused(context.Context) ([]preview.Note, error) { return nil, nil }
 
-func (noNodes) previewReleases(context.Context, *engine.Foreseen) {}
-
-func (noNodes) previewClaims(context.Context, *muranopl.Interpreter, *engine.Foreseen) {}
+func (noNodes) previewClusters(context.Context, *muranopl.Interpreter, Stage, *preview.Foreseen) {}
 
 func (noNodes) shrink(context.Context) error { return nil }

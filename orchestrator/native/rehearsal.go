@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 // Stage is what a rehearsal may look at.
@@ -20,29 +22,30 @@ type Stage interface {
 	Secret(ctx context.Context, name string) ([]byte, bool, error)
 	Project(ctx context.Context) (*openstack.Project, error)
 	Looks() bool
+	// Former is the model that was deployed last, in the classes' form; nil for none.
+	Former() map[string]any
 }
 
-// Rehearsal gives bodies that change nothing, and a function that finds out with them which servers the deployment of a model would
-// rebuild, resize or replace: an error with openstack.ServerChanges; and which servers and volumes of the environment's stack it still wants,
-// but for what it destroys with objects. It has each server that is there, and each stack of a Heat template, say what it wants, as the
-// deployment does. What else goes wrong with that is the deployment's to tell.
+// Rehearsal gives bodies that change nothing, and a function that finds out with them what the deployment of a model would do: an error with
+// openstack.ServerChanges has the servers that it would rebuild, resize or replace. It has each server that is there, or is certain to come, and each stack of a
+// Heat template, say what it wants, as the deployment does. What else goes wrong with that is the deployment's to tell.
 func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) {
 	config.Logger = slog.New(slog.DiscardHandler) // code that is rehearsed writes no log
 	r := &rehearsal{Stage: stage, attributes: map[string]any{}, secrets: map[string][]byte{}}
 	natives, own := assemble(r, config, true)
-	return natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) (engine.Foreseen, error) {
+	return natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) (preview.Foreseen, error) {
 		r.model = root
 		var mutex sync.Mutex
-		var kept []openstack.Kept
+		var foreseen preview.Foreseen
 		err := own.each(ctx, root, func(s *ownStack) error {
-			there, err := s.rehearse(ctx, interpreter)
+			told, err := s.rehearse(ctx, interpreter, stage.Looks())
 			mutex.Lock()
 			defer mutex.Unlock()
-			kept = append(kept, there...)
+			foreseen.Kept, foreseen.Means, foreseen.Refused = append(foreseen.Kept, told.Kept...), append(foreseen.Means, told.Means...), append(foreseen.Refused, told.Refused...)
 			return err
 		})
 		if err != nil {
-			return engine.Foreseen{}, err
+			return preview.Foreseen{}, err
 		}
 		for _, application := range root.Objects(propertyApplications) {
 			if len(application.Class().Property(propertyHeatStack)) == 0 {
@@ -50,12 +53,11 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 			}
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
 		}
-		refused, _ := own.first.nodes.refused(ctx) // what is not found out now is the deployment's to tell
-		foreseen := engine.Foreseen{Kept: kept, Means: own.first.nodes.means(ctx), Refused: refused}
-		if stage.Looks() {
-			own.first.nodes.previewReleases(ctx, &foreseen)
-			own.first.nodes.previewClaims(ctx, interpreter, &foreseen)
-		}
+		nodes := own.first.nodes
+		refused, _ := nodes.refused(ctx) // what is not found out now is the deployment's to tell
+		foreseen.Refused = append(foreseen.Refused, refused...)
+		nodes.means(ctx, &foreseen)
+		nodes.previewClusters(ctx, interpreter, stage, &foreseen)
 		return foreseen, own.first.refused.err()
 	}
 }
@@ -90,53 +92,117 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 // propertyHeatStack is what the classes of Heat templates have, and no others (catalog/hot_class.go).
 const propertyHeatStack = "generatedHeatStackName"
 
-// rehearse has the servers that are there say what they are to be made of, and compares that with what they were made of.
-func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter) ([]openstack.Kept, error) {
-	if made, err := s.all.noted(ctx, s.runtime.Model(), s.region); err != nil || !made {
-		return nil, err
+// rehearse has the servers of the stack say what they are to be made of, and compares that with what they were made of and with what the cloud has.
+func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter, looks bool) (foreseen preview.Foreseen, err error) {
+	made, err := s.all.noted(ctx, s.runtime.Model(), s.region)
+	if err != nil || !made && (!looks || s.region != "") {
+		return foreseen, err
 	}
 	template, err := s.stacks.template(ctx, s.stack())
 	if err != nil {
-		return nil, err
+		return foreseen, err
 	}
-	kept := openstack.Keeping(template)
+	foreseen.Kept = openstack.Keeping(template)
 	before, _ := template["resources"].(map[string]any)
-	nodes, _, err := s.nodes.prepare(ctx, interpreter)
+	nodes, idle, err := s.nodes.prepare(ctx, interpreter)
 	if err != nil {
-		return kept, nil
+		if fault.KindOf(err) == fault.Invalid {
+			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: s.runtime.Model().ID(), Text: err.Error()})
+		}
+		return foreseen, nil
 	}
 	if template, err = s.stacks.template(ctx, s.stack()); err != nil {
-		return nil, err
+		return foreseen, err
 	}
 	resources, _ := template["resources"].(map[string]any)
 	for _, instance := range s.objects.all(classInstance) {
-		isNode := slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.instance == instance })
-		if resources[openstack.ServerResource(instance.ID())] == nil || isNode {
+		isNode := slices.Contains(idle, instance) || slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.instance == instance })
+		comes := looks && s.region == "" && s.all.regions.of(instance) == "" && isCertain(instance)
+		if isNode || resources[openstack.ServerResource(instance.ID())] == nil && !comes {
 			continue
 		}
 		_, _ = interpreter.Invoke(ctx, instance, methodBeginDeploy, nil)
 	}
+	if err := s.forget(ctx, foreseen.Kept, before, nodes); err != nil {
+		return foreseen, err
+	}
+	project, err := s.project(ctx)
+	if err != nil {
+		return foreseen, err
+	}
+	content, list, err := s.keptContent(ctx, project, nodes)
+	wanted, _ := content.Template["resources"].(map[string]any)
+	for i := range foreseen.Kept {
+		foreseen.Kept[i].Wanted = wanted[foreseen.Kept[i].Resource] != nil
+	}
+	if err := s.refused.note(err); err != nil {
+		if !made {
+			err = nil
+		}
+		return foreseen, err
+	}
+	if _, err := project.CheckRoom(ctx, s.stack().name, content); fault.KindOf(err) == fault.Invalid {
+		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: s.runtime.Model().ID(), Text: err.Error()})
+	}
+	if looks && made {
+		list = slices.DeleteFunc(list, func(server nodeServer) bool { return before[openstack.ServerResource(server.id())] == nil })
+		s.drifted(ctx, project, list, &foreseen)
+	}
+	return foreseen, nil
+}
+
+// isCertain tells whether a deployment makes the server of an instance: its owners are classes that come with Burano. Those of others may decide otherwise.
+func isCertain(instance *muranopl.Object) bool {
+	for owner := instance.Owner(); owner != nil; owner = owner.Owner() {
+		if !owner.Class().Package.Embedded() {
+			return false
+		}
+	}
+	return true
+}
+
+// forget takes servers out of the template whose objects go while nodes of the same names come: their ids differ.
+func (s *ownStack) forget(ctx context.Context, kept []openstack.Kept, before map[string]any, nodes []nodeServer) error {
 	for _, one := range kept {
-		// Of an object that goes, and a node of the same name comes: their ids differ.
 		ofModel := slices.ContainsFunc(s.objects.all(classInstance), func(instance *muranopl.Object) bool { return openstack.IsOf(one.Resource, instance.ID()) })
 		described, _ := before[one.Resource].(map[string]any)
 		properties, _ := described["properties"].(map[string]any)
 		if !ofModel && slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.name() == properties["name"] }) {
 			if _, err := s.stacks.replace(ctx, s.stack(), one.Resource, nil); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	project, err := s.project(ctx)
+	return nil
+}
+
+// drifted adds what has become of servers since the last deployment. What Nova does not tell now is the deployment's to tell.
+func (s *ownStack) drifted(ctx context.Context, project *openstack.Project, list []nodeServer, foreseen *preview.Foreseen) {
+	stack, _, err := project.FindStack(ctx, s.stack().name)
 	if err != nil {
-		return nil, err
+		return
 	}
-	content, _, err := s.keptContent(ctx, project, nodes)
-	wanted, _ := content.Template["resources"].(map[string]any)
-	for i := range kept {
-		kept[i].Wanted = wanted[kept[i].Resource] != nil
+	if stack == nil {
+		foreseen.Means = append(foreseen.Means, fmt.Sprintf("stack %s is gone from Heat: it is made anew, with all of its servers", s.stack().name))
+		return
 	}
-	return kept, s.refused.note(err)
+	states, err := s.servers.states(ctx, project, *stack, list)
+	if err != nil {
+		return
+	}
+	for i, server := range list {
+		addresses, _ := stack.Addresses(server.id())
+		switch states[i].Status {
+		case openstack.Gone:
+			foreseen.Means = append(foreseen.Means, goneServer(server.name(), addresses.ServerID))
+		case openstack.Shut:
+			if settings, err := s.servers.settings.of(ctx, server.instance); err == nil && !settings.Locked {
+				foreseen.Means = append(foreseen.Means, offServer(server.name()))
+			}
+		case statusError:
+			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: server.instance.ID(), Text: inError(server.name(), states[i]).Error()})
+		}
+	}
 }
 
 // refusals are the changes of servers that a rehearsal found.

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 // replaceable are the properties, as Heat calls them, for which a node gets another server in place of the one that has them otherwise.
@@ -44,7 +45,7 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 	return refused
 }
 
-func (c *clusters) means(ctx context.Context) (texts []string) {
+func (c *clusters) means(ctx context.Context, foreseen *preview.Foreseen) {
 	for _, object := range c.objects.clusters() {
 		due, err := c.due(ctx, object)
 		if err != nil {
@@ -52,13 +53,14 @@ func (c *clusters) means(ctx context.Context) (texts []string) {
 		}
 		if len(due) > 0 {
 			why, _ := c.noRoom(ctx, object, due[0].instance()) // the deployment asks again
-			texts = append(texts, "cluster "+object.Text("name")+": "+replacements(due, why))
+			foreseen.Means = append(foreseen.Means, "cluster "+object.Text("name")+": "+replacements(due, why))
 		}
-		if text := c.meansLoss(ctx, object, due); text != "" {
-			texts = append(texts, text)
+		for _, one := range due {
+			text := fmt.Sprintf("node %s of cluster %s is replaced", one.server.name(), object.Text("name"))
+			foreseen.Replaced = append(foreseen.Replaced, preview.Note{ObjectID: one.object.ID(), Text: text})
 		}
+		c.meansLoss(ctx, object, due, foreseen)
 	}
-	return texts
 }
 
 // restore makes a resource of a stack's template again what it is.

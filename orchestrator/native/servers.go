@@ -26,23 +26,8 @@ type servers struct {
 // are to take their places. One in ERROR is left to people, because its disk may hold what nothing else does. found is what Nova says of each
 // server, by its id there.
 func (s servers) mend(ctx context.Context, project *openstack.Project, stack openstack.Stack, list []nodeServer) (found map[string]openstack.ServerState, gone map[string]string, err error) {
-	states := make([]openstack.ServerState, len(list))
-	errs := make([]error, len(list))
-	var group sync.WaitGroup
-	for i, server := range list {
-		group.Go(func() {
-			errs[i] = panics.Run(func() (err error) {
-				if addresses, ok := stack.Addresses(server.id()); ok {
-					states[i], err = project.Server(ctx, addresses.ServerID)
-				} else {
-					states[i].Status = openstack.Active // whoever needs its addresses complains
-				}
-				return err
-			})
-		})
-	}
-	group.Wait()
-	if err := errors.Join(errs...); err != nil {
+	states, err := s.states(ctx, project, stack, list)
+	if err != nil {
 		return nil, nil, err
 	}
 	found, gone = map[string]openstack.ServerState{}, map[string]string{}
@@ -53,7 +38,7 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 		found[addresses.ServerID] = states[i]
 		switch states[i].Status {
 		case openstack.Gone:
-			s.reports.inform(ctx, instance, "Server %s (%s) is gone from Nova: a new one takes its place", name, addresses.ServerID)
+			s.reports.inform(ctx, instance, "S%s", goneServer(name, addresses.ServerID)[1:])
 			gone[server.id()] = "Nova does not know the server any more"
 		case openstack.Shut:
 			settings, err := s.settings.of(ctx, instance)
@@ -63,11 +48,45 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 			if err != nil {
 				problems = append(problems, err)
 			}
-		case "ERROR":
-			problems = append(problems, fmt.Errorf("server %s is %s: mend it, or delete it in Nova and deploy again for a new one in its place", name, states[i]))
+		case statusError:
+			problems = append(problems, inError(name, states[i]))
 		}
 	}
 	return found, gone, errors.Join(problems...)
+}
+
+// statusError is what Nova says of a server that it could not bring up, or has lost.
+const statusError = "ERROR"
+
+func goneServer(name, id string) string {
+	return fmt.Sprintf("server %s (%s) is gone from Nova: a new one takes its place", name, id)
+}
+
+func offServer(name string) string { return fmt.Sprintf("server %s is off: it is started", name) }
+
+func inError(name string, state openstack.ServerState) error {
+	return fmt.Errorf("server %s is %s: mend it, or delete it in Nova and deploy again for a new one in its place", name, state)
+}
+
+// states are what Nova says of servers. One of which the stack tells no address counts as active: what needs its addresses complains.
+func (s servers) states(ctx context.Context, project *openstack.Project, stack openstack.Stack, list []nodeServer) ([]openstack.ServerState, error) {
+	states := make([]openstack.ServerState, len(list))
+	errs := make([]error, len(list))
+	var group sync.WaitGroup
+	for i, server := range list {
+		group.Go(func() {
+			errs[i] = panics.Run(func() (err error) {
+				if addresses, ok := stack.Addresses(server.id()); ok {
+					states[i], err = project.Server(ctx, addresses.ServerID)
+				} else {
+					states[i].Status = openstack.Active
+				}
+				return err
+			})
+		})
+	}
+	group.Wait()
+	return states, errors.Join(errs...)
 }
 
 // revive starts those nodes of a cluster that are off, and returns the names of those that Nova does not know any more: these can only
@@ -99,7 +118,7 @@ func (s servers) revive(ctx context.Context, cluster *muranopl.Object, list []no
 }
 
 func (s servers) start(ctx context.Context, project *openstack.Project, object *muranopl.Object, name, id string) error {
-	s.reports.inform(ctx, object, "Server %s is off: it is started", name)
+	s.reports.inform(ctx, object, "S%s", offServer(name)[1:])
 	if err := project.StartServer(ctx, id); err != nil {
 		return fmt.Errorf("server %s: %w", name, err)
 	}

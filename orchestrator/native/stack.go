@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 const (
@@ -66,14 +67,12 @@ type nodeServers interface {
 	// postpone leaves servers in the template as they are that are to be changed by replacing one node after another, and returns the other
 	// changes.
 	postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange)
-	// means says for people what a deployment does by replacing nodes.
-	means(ctx context.Context) []string
+	// means adds what a deployment does by replacing nodes.
+	means(ctx context.Context, foreseen *preview.Foreseen)
 	// refused says which clusters of the model cannot be as it says.
-	refused(ctx context.Context) ([]engine.Refusal, error)
-	// previewReleases adds what is foreseen of Helm releases.
-	previewReleases(ctx context.Context, foreseen *engine.Foreseen)
-	// previewClaims adds what is foreseen of the claims of pods.
-	previewClaims(ctx context.Context, interpreter *muranopl.Interpreter, foreseen *engine.Foreseen)
+	refused(ctx context.Context) ([]preview.Note, error)
+	// previewClusters adds what is foreseen within clusters.
+	previewClusters(ctx context.Context, interpreter *muranopl.Interpreter, stage Stage, foreseen *preview.Foreseen)
 	// shrink takes nodes whose servers go out of their clusters.
 	shrink(ctx context.Context) error
 }
@@ -128,8 +127,9 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	if err != nil {
 		return err
 	}
+	coming := 0 // servers that are new
 	if s.applied == nil || !reflect.DeepEqual(*s.applied, content) {
-		if err := project.CheckRoom(ctx, s.stack().name, content); err != nil {
+		if coming, err = project.CheckRoom(ctx, s.stack().name, content); err != nil {
 			return err
 		}
 	}
@@ -142,8 +142,8 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	}
 	own, root := s.stack(), s.runtime.Model()
 	err = s.runtime.Step(ctx, root, s.step("servers"), func(ctx context.Context) error {
-		if len(list) > 0 {
-			s.reports.inform(ctx, root, "Making servers: stack %s with %d servers%s", own.name, len(list), s.where())
+		if coming > 0 {
+			s.reports.inform(ctx, root, "Making servers: %d new in stack %s, which then has %d%s", coming, own.name, len(list), s.where())
 		}
 		limited, cancel := limitedTo(ctx, s.patience)
 		defer cancel()

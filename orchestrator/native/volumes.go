@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 const (
@@ -146,15 +147,15 @@ func (c *clusters) lost(ctx context.Context, object *muranopl.Object, names ...s
 	return live.VolumesLost(ctx, names...)
 }
 
-// meansLoss says, for a preview, which volumes stand in the way of a deployment.
-func (c *clusters) meansLoss(ctx context.Context, object *muranopl.Object, due []member) string {
+// meansLoss adds which volumes stand in the way of a deployment.
+func (c *clusters) meansLoss(ctx context.Context, object *muranopl.Object, due []member, foreseen *preview.Foreseen) {
 	known, err := c.facts(ctx, object)
 	if err != nil || known == nil {
-		return ""
+		return
 	}
 	leaving, _, err := c.leavers(ctx, object, known)
 	if err != nil {
-		return ""
+		return
 	}
 	for _, one := range due {
 		leaving = append(leaving, one.server.name())
@@ -162,9 +163,9 @@ func (c *clusters) meansLoss(ctx context.Context, object *muranopl.Object, due [
 	volumes, err := c.lost(ctx, object, leaving...)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("cluster %s: whether volumes are on nodes that go could not be found out (%v); the deployment asks again, and goes no further where there are", object.Text("name"), err)
-	case len(volumes) == 0:
-		return ""
+		foreseen.Means = append(foreseen.Means, fmt.Sprintf("cluster %s: whether volumes are on nodes that go could not be found out (%v); the deployment asks again, and goes no further where there are",
+			object.Text("name"), err))
+	case len(volumes) > 0:
+		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: object.ID(), Text: (&nodes.VolumesLost{Volumes: volumes}).Error()})
 	}
-	return fmt.Sprintf("cluster %s: the deployment will be refused: %v", object.Text("name"), &nodes.VolumesLost{Volumes: volumes})
 }

@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -81,6 +82,8 @@ type podSpec struct {
 	abrupt   bool // its pods do not linger, since those that run do not
 	// adopted are the names of claims that are there, by the names that new ones would have.
 	adopted map[string]string
+	// sizes are those that claims keep which are there.
+	sizes map[string]resource.Quantity
 }
 
 const (
@@ -221,6 +224,10 @@ func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim 
 				continue
 			}
 			name := p.claimName(one, path)
+			size, kept := p.sizes[name]
+			if !kept {
+				size = *mounted.options.size
+			}
 			labels := map[string]string{labelPod: p.id}
 			if !wanted.keep {
 				labels[labelWithPod] = "true"
@@ -230,7 +237,7 @@ func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim 
 				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels, Annotations: map[string]string{annotationVolume: volumeKey(one, path)}},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *mounted.options.size}},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
 				},
 			}
 			if wanted.class != "" {

@@ -37,25 +37,25 @@ func (p *Project) Zones(ctx context.Context) ([]string, error) {
 
 // CheckRoom looks, before anything is made, whether the cloud has what the new servers of a stack are made of, and whether the project's quotas
 // have room for them. Its error, of kind Invalid, says all that is missing. A stack without new servers is not looked at, nor is what the
-// project may not ask for.
-func (p *Project) CheckRoom(ctx context.Context, name string, content Content) error {
+// project may not ask for. coming is how many servers are new.
+func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (coming int, err error) {
 	resources, _ := content.Template["resources"].(map[string]any)
-	coming := map[string]string{} // the type of each resource that is new
+	added := map[string]string{} // the type of each resource that is new
 	for resource := range resources {
-		coming[resource] = text(content.resource(resource)["type"])
+		added[resource] = text(content.resource(resource)["type"])
 	}
-	if !slices.Contains(slices.Collect(maps.Values(coming)), serverType) {
-		return nil
+	if !slices.Contains(slices.Collect(maps.Values(added)), serverType) {
+		return 0, nil
 	}
 	made, err := p.Made(ctx, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	maps.DeleteFunc(coming, func(resource, kind string) bool { return made[resource] || kind == "" })
+	maps.DeleteFunc(added, func(resource, kind string) bool { return made[resource] || kind == "" })
 	wanted := definition{template: content.Template, parameters: content.inputs(), files: content.Files}
 	var list []newServer
-	for _, resource := range slices.Sorted(maps.Keys(coming)) {
-		if coming[resource] == serverType {
+	for _, resource := range slices.Sorted(maps.Keys(added)) {
+		if added[resource] == serverType {
 			server := newServer{name: content.nameOf(resource)}
 			for property, into := range map[string]*string{"flavor": &server.flavor, "image": &server.image, "key_name": &server.key, "availability_zone": &server.zone} {
 				*into, _ = wanted.value(resource, property).(string) // what refers to a resource of the stack is there in time
@@ -64,21 +64,21 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) e
 		}
 	}
 	if len(list) == 0 {
-		return nil
+		return 0, nil
 	}
 	known, err := p.choices(ctx, "flavors", "images", "keypairs", "availability-zones", "quota")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := p.unlistedImages(ctx, list, &known); err != nil {
-		return err
+		return 0, err
 	}
 	problems := known.missing(list)
-	problems = append(problems, known.exceeded(list, slices.Collect(maps.Values(coming)))...)
+	problems = append(problems, known.exceeded(list, slices.Collect(maps.Values(added)))...)
 	if len(problems) == 0 {
-		return nil
+		return len(list), nil
 	}
-	return fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
+	return 0, fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
 }
 
 // RoomFor says which quotas of the project have no room for one server more of a flavor, which is named by its name or id, with a port. A flavor that

@@ -373,7 +373,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 }
 
 // textRejected is the end of a deployment that is rejected.
-const textRejected = "Nothing was changed, and the environment is as it was before. The change stays as a draft: correct it and deploy it again, or discard it (burano session delete)"
+const textRejected = "Nothing was changed, and the environment is as it was before. The change stays as a draft: correct it and deploy it again, or discard it (burano environment discard)"
 
 // rejected writes that a deployment which has failed is rejected, where it is. An environment that was never deployed has nothing to go back to: as in Murano,
 // the draft becomes its model.

@@ -85,6 +85,8 @@ type Action struct {
 	Args     map[string]any `json:"args"`
 	// Allowed are the ids and names of what the caller of a deployment allowed to be lost.
 	Allowed []string `json:"allowed,omitempty"`
+	// Plan is the token of what its caller was shown (preview.Plan); "" when it was not asked for.
+	Plan string `json:"plan,omitempty"`
 }
 
 // Value writes the action as JSON (database/sql).
@@ -111,6 +113,14 @@ type Environment struct {
 	Created         Time
 	Updated         Time
 	Deleted         deletedAt // 0 while it is there
+}
+
+// Back is the environment with the versions of packages that a draft goes back to, if it does.
+func (e Environment) Back(draft Model) Environment {
+	if draft.Back != nil && draft.Back.Packages != nil {
+		e.Model.Packages = draft.Back.Packages
+	}
+	return e
 }
 
 // State is the state of a session.

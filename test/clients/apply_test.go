@@ -97,7 +97,7 @@ Methods:
 	require.NotContains(t, burano(demo, "environment", "list"), "unordered")
 	require.Equal(t, "= Environment unanswered\n0 added, 0 changed, 1 as described\n", burano(demo, "apply", "-f", "unanswered.yaml", "--wait"))
 	require.Equal(t, 1, strings.Count(burano(demo, "deployment", "list", "unanswered"), " deploy "), "the deployment that nobody heard of was the one that was wanted")
-	burano(demo, "environment", "delete", "unanswered")
+	burano(demo, "environment", "delete", "--yes", "unanswered")
 
 	// What is wrong is said with its line, and nothing is begun.
 	s.write(map[string]string{"files/all.yaml": "kind: Template\nname: small\ndescription: three\n", "files/demo.yml": environment("", "")})

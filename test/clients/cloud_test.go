@@ -341,7 +341,7 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	network := s.model(t, "farm")["regions"].(map[string]any)[keystone.Region].(map[string]any)["defaultNetworks"].(map[string]any)["environment"].(map[string]any)
 	require.Nil(t, network["openstackId"], "its network is not there any more")
 	require.NotNil(t, network["subnetCidr"], "its subnet would be the same again")
-	s.burano(t, "environment", "delete", "farm")
+	s.burano(t, "environment", "delete", "--yes", "farm")
 }
 
 func serversJoinAnExistingNetwork(t *testing.T, s *server, demo cloudUser) {
@@ -356,7 +356,7 @@ func serversJoinAnExistingNetwork(t *testing.T, s *server, demo cloudUser) {
 	require.Len(t, instance["ipAddresses"], 1)
 	require.Regexp(t, `^10\.77\.0\.`, instance["ipAddresses"].([]any)[0])
 	require.NotContains(t, demo.holds(t)["networks"], "guest-network", "a network that nobody joins is not made")
-	s.burano(t, "environment", "delete", "guest")
+	s.burano(t, "environment", "delete", "--yes", "guest")
 }
 
 // metadataIsTakenOver has an application with metadata, of which Glance says what is for servers and what for volumes. More namespaces are
@@ -401,7 +401,7 @@ func metadataIsTakenOver(t *testing.T, s *server, demo cloudUser) {
 	id := has(map[string]string{"team": "blue", "own": "1"}, map[string]string{"tier": "gold"})
 	s.burano(t, "deploy", application("{team: red}"), "--follow")
 	require.Equal(t, id, has(map[string]string{"team": "red", "own": "1"}, map[string]string{}), "the server is the same")
-	s.burano(t, "environment", "delete", "marked")
+	s.burano(t, "environment", "delete", "--yes", "marked")
 }
 
 func heatTemplatesWithFiles(t *testing.T, s *server, demo cloudUser) {
@@ -448,7 +448,7 @@ outputs:
 	s.write(map[string]string{"greeting.yaml": "name: greeting\napplications: []\n"})
 	s.burano(t, "deploy", "greeting.yaml", "--follow")
 	require.Empty(t, demo.holds(t)["stacks"], "the stack goes with the application")
-	s.burano(t, "environment", "delete", "greeting")
+	s.burano(t, "environment", "delete", "--yes", "greeting")
 }
 
 // A package is made of each template as users make it, and its form, its values and its outputs are tried.
@@ -532,7 +532,7 @@ parameter_groups:
 	}
 	s.write(map[string]string{"kinds.yaml": "name: kinds\napplications: []\n"})
 	s.burano(t, "deploy", "kinds.yaml", "--follow")
-	s.burano(t, "environment", "delete", "kinds")
+	s.burano(t, "environment", "delete", "--yes", "kinds")
 }
 
 // Packages of kinds that are published (see catalog/check): a class whose file declares others, a form in which things stand twice.
@@ -570,7 +570,7 @@ func packagesOfOtherHands(t *testing.T, s *server, _ cloudUser) {
 	}
 	s.write(map[string]string{"hands.yaml": "name: hands\napplications: []\n"})
 	s.burano(t, "deploy", "hands.yaml", "--follow")
-	s.burano(t, "environment", "delete", "hands")
+	s.burano(t, "environment", "delete", "--yes", "hands")
 }
 
 // server returns the id of the server with that name.
@@ -617,7 +617,7 @@ func failuresAreSaidAndHealed(t *testing.T, s *server, demo cloudUser) {
 			reset()
 			s.burano(t, "deploy", s.farm("broken", [2]string{"one"}, [2]string{"two"}), "--follow")
 			require.Equal(t, []string{"one", "two"}, demo.holds(t)["servers"])
-			s.burano(t, "environment", "delete", "broken")
+			s.burano(t, "environment", "delete", "--yes", "broken")
 			require.Empty(t, demo.holds(t)["servers"])
 		})
 	}
@@ -657,8 +657,8 @@ func TestDeploymentsOnACloudSurviveTheDeathOfTheServer(t *testing.T) {
 	s.burano(t, "deploy", "farm.yaml", "--follow")
 	require.Equal(t, made, demo.server(t, "one"))
 
-	s.killedDuring(t, state, []string{"begin:delete stack", "end:delete stack"}, "environment", "delete", "farm")
-	s.killedDuring(t, state, []string{"end:delete stack burano-test-words"}, "environment", "delete", "words")
+	s.killedDuring(t, state, []string{"begin:delete stack", "end:delete stack"}, "environment", "delete", "--yes", "farm")
+	s.killedDuring(t, state, []string{"end:delete stack burano-test-words"}, "environment", "delete", "--yes", "words")
 	require.Equal(t, before, demo.holds(t), "nothing is left")
 }
 

@@ -173,7 +173,7 @@ Methods:
 	refused("there is no template", "template", "show", "plan")
 
 	require.Contains(t, burano("environment", "create", "three", "--description", "empty"), "three")
-	require.Contains(t, burano("environment", "delete", "three", "--abandon"), "three is deleted")
+	require.Contains(t, burano("environment", "delete", "--yes", "three", "--abandon"), "three is deleted")
 	admin := s.as("admin", "admin")
 	everybodys, ok := s.run(admin, s.program, "environment", "list", "--all-projects", "-o", "json")
 	require.True(t, ok, everybodys)
@@ -188,7 +188,7 @@ Methods:
 	refused("Access was denied", "environment", "list", "--all-projects")
 	refused("name that by --network", "environment", "create", "four", "--subnet", "one")
 
-	out, ok := s.run(demo, s.program, "environment", "delete", "uno", "nothing", "two", "--timeout", time.Minute.String())
+	out, ok := s.run(demo, s.program, "environment", "delete", "--yes", "uno", "nothing", "two", "--timeout", time.Minute.String())
 	require.False(t, ok, out)
 	require.Contains(t, out, "uno is deleted")
 	require.Contains(t, out, "two is deleted")

@@ -55,5 +55,5 @@ resources:
 	require.Less(t, time.Since(began), time.Minute)
 	out, ok = deploy("demo", "short.yaml")
 	require.True(t, ok, "and goes on: %s", out)
-	s.burano(t, "environment", "delete", "word")
+	s.burano(t, "environment", "delete", "--yes", "word")
 }

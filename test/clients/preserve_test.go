@@ -97,7 +97,7 @@ applications:
 	require.Len(t, now, 3)
 	require.NotEqual(t, made["one"], now["one"])
 	require.Equal(t, made["two"], now["two"])
-	s.burano(t, "environment", "delete", "edited")
+	s.burano(t, "environment", "delete", "--yes", "edited")
 }
 
 // serversOfTemplatesOutliveEdits is the same for a server in the stack of a Heat template.
@@ -150,7 +150,7 @@ outputs:
 	s.burano(t, "deploy", "guest.yaml", "--follow")
 	require.Equal(t, "two", s.model(t, "guest")["services"].([]any)[0].(map[string]any)["templateOutputs"].(map[string]any)["word"])
 	require.Equal(t, made, demo.made(t))
-	s.burano(t, "environment", "delete", "guest")
+	s.burano(t, "environment", "delete", "--yes", "guest")
 }
 
 // groupsOfTemplates have servers of one definition: edits make more and fewer of them, name those that go, and change none that stays.

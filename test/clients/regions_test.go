@@ -108,7 +108,7 @@ func TestAnEnvironmentStandsInTwoRegions(t *testing.T) {
 	s.burano(t, "deploy", "two.yaml", "--follow")
 	require.Equal(t, []string{"two"}, far.holds(t)["servers"])
 
-	s.killedDuring(t, state, []string{"end:delete stack in RegionTwo"}, "environment", "delete", "two")
+	s.killedDuring(t, state, []string{"end:delete stack in RegionTwo"}, "environment", "delete", "--yes", "two")
 	require.Equal(t, nearBefore, near.holds(t), "nothing is left")
 	require.Equal(t, farBefore, far.holds(t), "nothing is left")
 
@@ -125,7 +125,7 @@ func TestAnEnvironmentStandsInTwoRegions(t *testing.T) {
 // delete deletes an environment and waits until it is gone.
 func (s *server) delete(t *testing.T, name string) {
 	t.Helper()
-	s.burano(t, "environment", "delete", name)
+	s.burano(t, "environment", "delete", "--yes", name)
 	require.Eventually(t, func() bool { return !strings.Contains(s.burano(t, "environment", "list"), name) }, time.Minute, 100*time.Millisecond)
 }
 

@@ -84,7 +84,7 @@ func TestAMuranoIsTakenOverInPlace(t *testing.T) {
 	require.Len(t, near.holds(t)["stacks"], 2)
 	require.Len(t, far.holds(t)["stacks"], 1)
 
-	s.burano(t, "environment", "delete", "deployed", "from a template of Heat")
+	s.burano(t, "environment", "delete", "--yes", "deployed", "from a template of Heat")
 	web.forget(t)
 	farWeb.forget(t)
 	require.Equal(t, nearBefore, near.holds(t), "nothing is left")

@@ -81,7 +81,8 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	project := other.project(t, c.service(t))
 	name := begin(t, project, "room")
 	room := func(properties map[string]any) error {
-		return project.CheckRoom(t.Context(), name, with(plan(t, project, "one", "two"), properties).content(t))
+		_, err := project.CheckRoom(t.Context(), name, with(plan(t, project, "one", "two"), properties).content(t))
+		return err
 	}
 	require.NoError(t, room(nil))
 	require.NoError(t, room(map[string]any{"image": admin.communityImage(t)}), "it is in no list, and can be used")
@@ -102,7 +103,9 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	require.Empty(t, other.stacksNamed(t, name), "nothing was begun")
 	_, err = project.ApplyStack(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err)
-	require.NoError(t, project.CheckRoom(t.Context(), name, plan(t, project, "one").content(t)), "what is there needs no room")
+	coming, err := project.CheckRoom(t.Context(), name, plan(t, project, "one").content(t))
+	require.NoError(t, err, "what is there needs no room")
+	require.Zero(t, coming)
 	require.ErrorContains(t, room(nil), "1 more are needed and 0 of 1 are left")
 	seen, err := c.service(t).ProjectOf(t.Context(), other.caller(t, c.service(t)))
 	require.NoError(t, err)

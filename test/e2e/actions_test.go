@@ -37,7 +37,7 @@ func TestActionsChangeWhatRuns(t *testing.T) {
 	t.Run("minions go from 3 to 1 and gateways from 2 to 1 under load", func(t *testing.T) { s.underLoad(t, gateway) })
 	t.Run("servers of another application stand beside the cluster", s.besideServers)
 
-	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	require.Contains(t, output, "is deleted")
 	asBefore(t, demo, found)
 }

@@ -229,7 +229,7 @@ func (a *applications) page(t *testing.T, environment, name string) string {
 
 func (a *applications) remove(t *testing.T, name string) {
 	t.Helper()
-	a.lab.run(t, a.lab.as("burano-demo"), "burano", "environment", "delete", name)
+	a.lab.run(t, a.lab.as("burano-demo"), "burano", "environment", "delete", "--yes", name)
 }
 
 // debian serves the repositories that this machine's apt uses where servers of the local cloud reach them, and returns the lines of

@@ -91,7 +91,7 @@ func TestAGroupFollowsItsLoad(t *testing.T) {
 		s.cluster.kubectl(t, "", "rollout", "status", "deployment/busy", "--timeout=60s")
 	}
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "groups")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "groups")
 	asBefore(t, demo, found)
 }
 

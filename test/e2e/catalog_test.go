@@ -40,7 +40,7 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 	for _, kind := range []string{"servers", "stacks", "ports"} {
 		require.Equal(t, found[kind], inventory(t, demo)[kind], "it was refused before anything was made")
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "catalog")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "catalog")
 
 	l.pushApplications(t, catalogImages...)
 	began := time.Now()
@@ -195,7 +195,7 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		s.cluster.kubectl(t, "", "uncordon", "murano-kube-2")
 	})
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "catalog")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "catalog")
 	asBefore(t, demo, found)
 }
 
@@ -321,7 +321,7 @@ func TestSitesServletsAndMetricsOfTheCatalogRunOnACluster(t *testing.T) {
 		require.Less(t, time.Since(began), 5*time.Minute)
 	})
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "sites")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "sites")
 	asBefore(t, demo, found)
 }
 

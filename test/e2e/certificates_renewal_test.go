@@ -91,6 +91,6 @@ func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 	require.Empty(t, <-failures)
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }

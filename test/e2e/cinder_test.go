@@ -386,7 +386,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		snapshot("last", "last")
 		require.Len(t, all(), 1)
 	})
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	require.Empty(t, all())
 	require.Empty(t, allSnapshots())
 	asBefore(t, demo, found)

@@ -115,7 +115,7 @@ func TestClaimsComeBackFromBackups(t *testing.T) {
 	gone()
 
 	// The cluster is lost, with all its volumes. Its snapshot knows of claims that have none.
-	burano("environment", "delete", "scaling")
+	burano("environment", "delete", "--yes", "scaling")
 	var snapshots []struct{ ID, Reason string }
 	require.NoError(t, json.Unmarshal([]byte(burano("cluster", "snapshot", "list", "--output", "json")), &snapshots))
 	deploy()
@@ -139,7 +139,7 @@ func TestClaimsComeBackFromBackups(t *testing.T) {
 
 	burano("cluster", "backup", "delete", "scaling", "--backup", list[0].ID)
 	require.NotContains(t, listed("--all"), list[0])
-	burano("environment", "delete", "scaling")
+	burano("environment", "delete", "--yes", "scaling")
 	gone()
 	pages, err := backups.ListDetail(cinder, backups.ListDetailOpts{}).AllPages(t.Context())
 	require.NoError(t, err)

@@ -88,7 +88,7 @@ func inKubernetes(t *testing.T, lines string, unwrapped bool) {
 		bothReplicasAnswer(t, l, where)
 		deploy(strings.Split(lines, "    bgpPeers")[0])
 		l.eventually(t, 60*time.Second, "the router is told nothing any more", func() error { return router.knows(0, 0) })
-		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 		asBefore(t, demo, found)
 		return
 	}
@@ -141,7 +141,7 @@ func inKubernetes(t *testing.T, lines string, unwrapped bool) {
 		require.Error(t, err, output)
 		require.Contains(t, output, "calicoDatastore cannot be changed: cluster scaling-cluster was made with kubernetes, and what Calico knows of its nodes and pods is kept there")
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

@@ -49,7 +49,7 @@ applications:
 			out, err := l.try(l.as("burano-demo"), "burano", "action", "call", name, "web", "commands", "--follow")
 			require.Error(t, err, out)
 			require.Regexp(t, `cannot become root on \S+ without a password \(sudo: `, out)
-			l.run(t, l.as("burano-demo"), "burano", "environment", "delete", name)
+			l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", name)
 		})
 	}
 	asBefore(t, demo, found)

@@ -177,7 +177,7 @@ func TestDockerRunsTheContainersOfACluster(t *testing.T) {
 	_, err = get("http://" + gateway)
 	require.NoError(t, err)
 
-	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	require.Contains(t, output, "is deleted")
 	asBefore(t, demo, found)
 }

@@ -123,7 +123,7 @@ func TestNothingIsDroppedWhileAClusterChanges(t *testing.T) {
 		require.Positive(t, one.kept, name)
 	}
 	require.Greater(t, c.count, 20)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "gatewayapi")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "gatewayapi")
 }
 
 // randomChanges are those that somebody makes at random.

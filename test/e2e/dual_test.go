@@ -85,7 +85,7 @@ func deployedWithSix(t *testing.T, name, model string) withSix {
 
 // deleted deletes the environment, which leaves nothing.
 func (s withSix) deleted(t *testing.T) {
-	output := s.lab.run(t, s.lab.as("burano-demo"), "burano", "environment", "delete", s.name)
+	output := s.lab.run(t, s.lab.as("burano-demo"), "burano", "environment", "delete", "--yes", s.name)
 	require.Contains(t, output, "is deleted")
 	asBefore(t, s.user, s.found)
 }
@@ -288,7 +288,7 @@ func dualInExistingNetwork(t *testing.T, l *lab, demo *user) {
 	require.NoError(t, err)
 	pods := c.kubectl(t, "", "get", "pods", "-o", "jsonpath={.items[*].status.podIPs[*].ip}")
 	require.Equal(t, 2, strings.Count(pods, "fd00:10:244:"), pods)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "dual-there")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "dual-there")
 }
 
 func applicationPort(t *testing.T, c *cluster) string {

@@ -182,6 +182,6 @@ func TestOrdinaryEditsLoseNoData(t *testing.T) {
 			return
 		}
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "edits")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "edits")
 	asBefore(t, e.demo, found)
 }

@@ -106,7 +106,7 @@ applications:
 		require.Contains(t, text, "kubernetesCluster")
 		require.Contains(t, text, "replicas")
 		asBefore(t, demo, found) // nothing was made, and the trust has ended with the deployment
-		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "wrong")
+		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "wrong")
 		asBefore(t, demo, found)
 	})
 }

@@ -197,7 +197,7 @@ func machineBesideTheCloud(t *testing.T, lines string) {
 		host := onMachine("cat /etc/ssh/ssh_host_ed25519_key.pub")
 		burano("node", "add", "scaling", "lab-1", "--address", address.String(), "--user", "ops", "--private-key", key, "--host-key", host, "--follow")
 		require.Contains(t, s.cluster.kubectl(t, "", "get", "node", "lab-1"), "Ready")
-		burano("environment", "delete", "scaling")
+		burano("environment", "delete", "--yes", "scaling")
 		isNone()
 	})
 	asBefore(t, demo, found)

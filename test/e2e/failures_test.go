@@ -51,7 +51,7 @@ func TestNodesThatFailAreReportedAndHealed(t *testing.T) {
 		}
 		t.Logf("%s: %.1f s", one.name, time.Since(began).Seconds())
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

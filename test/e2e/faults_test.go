@@ -41,7 +41,7 @@ func TestChangesSurviveFaultsOfTheCloudAtEveryCall(t *testing.T) {
 		calls[i] = orders.made(t)
 		t.Logf("%s: %d different calls", change.name, len(calls[i]))
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 
 	for run := range fault.Kinds {
@@ -62,7 +62,7 @@ func TestChangesSurviveFaultsOfTheCloudAtEveryCall(t *testing.T) {
 				return
 			}
 		}
-		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 		asBefore(t, demo, found)
 	}
 }

@@ -60,7 +60,7 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 		bothReplicasAnswer(t, l, where)
 	})
 
-	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "flannel")
+	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "flannel")
 	require.Contains(t, output, "is deleted")
 	asBefore(t, demo, found)
 }

@@ -52,7 +52,7 @@ func TestGatewayAPIsOwnSuitePasses(t *testing.T) {
 	t.Logf("after %s: %s", time.Since(began).Round(time.Second), summary)
 	require.NoErrorf(t, failed, "%s says what the suite said", said.Name())
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "gatewayapi")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "gatewayapi")
 }
 
 // imagesOfTheSuite puts the container images that the suite's manifests name into the store of a node, under these names: its echo server and CoreDNS,

@@ -62,6 +62,6 @@ func TestGatewaysFollowTheirConnections(t *testing.T) {
 		require.NoError(t, conn.Close())
 	}
 	becomes("murano-gateway-1")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }

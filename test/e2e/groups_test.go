@@ -108,6 +108,6 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	holds()
 	require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "groups"), "workers")
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "groups")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "groups")
 	asBefore(t, demo, found)
 }

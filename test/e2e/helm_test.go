@@ -147,7 +147,7 @@ func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 	require.Empty(t, s.cluster.kubectl(t, "", "-n", "kube-system", "get", "leases", "burano-helm.shop.pages", "--ignore-not-found", "-o", "name"))
 	require.Contains(t, s.cluster.kubectl(t, "", "get", "crd", "pages.test.burano.io", "-o", "name"), "pages.test.burano.io", "Helm leaves definitions, with which data would go")
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "helm")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "helm")
 	asBefore(t, demo, found)
 }
 

@@ -81,7 +81,7 @@ func TestNodesWithoutFloatingAddressAreReachedByAJump(t *testing.T) {
 	require.Contains(t, log, "murano-kube-2: reached through murano-gateway-1")
 	require.Equal(t, 1, most)
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

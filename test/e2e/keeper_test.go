@@ -84,7 +84,7 @@ func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *
 	after := demo.must(t, http.MethodGet, "/v1/environments/"+s.environment, nil)
 	require.Equal(t, environment["version"], after["version"])
 	require.Equal(t, "ready", after["status"])
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

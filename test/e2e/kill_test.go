@@ -186,7 +186,7 @@ func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 				kills[i] = nil
 			}
 		}
-		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+		l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 		asBefore(t, demo, found)
 	}
 
@@ -198,7 +198,7 @@ func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 		total += len(kills[i])
 	}
 	t.Logf("%d kills survived in %.0f s", total, time.Since(began).Seconds())
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

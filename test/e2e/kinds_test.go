@@ -57,7 +57,7 @@ func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 		s.isGuarded(t)
 	})
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "kinds")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "kinds")
 	asBefore(t, demo, found)
 }
 

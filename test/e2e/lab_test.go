@@ -160,7 +160,7 @@ func (l *lab) try(environment []string, program string, args ...string) (string,
 func (l *lab) deleteIfFailed(t *testing.T, environment string) {
 	t.Cleanup(func() {
 		if t.Failed() {
-			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", environment)
+			_, _ = l.try(l.as("burano-demo"), "burano", "environment", "delete", "--yes", environment)
 		}
 	})
 }

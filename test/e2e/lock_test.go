@@ -128,7 +128,7 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		localVolumes(t, s, file)
 	})
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

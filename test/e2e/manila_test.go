@@ -176,7 +176,7 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 		told("Pod", "last", "mount.nfs: ")
 		require.Len(t, all(), 1)
 	})
-	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	t.Log(output)
 	require.Empty(t, all())
 	asBefore(t, demo, found)

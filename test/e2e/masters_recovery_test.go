@@ -94,6 +94,6 @@ func TestThreeMastersComeBack(t *testing.T) {
 	holds()
 	kept()
 	s.cluster.kubectl(t, "", "get", "configmap", "later")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "masters")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "masters")
 	asBefore(t, demo, found)
 }

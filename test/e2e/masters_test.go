@@ -125,7 +125,7 @@ func TestAnyMasterCanBeLost(t *testing.T) {
 	requests.end()
 	t.Logf("the application: %s", requests)
 	require.Empty(t, requests.failed)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "masters")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "masters")
 	asBefore(t, demo, found)
 }
 

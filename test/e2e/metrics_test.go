@@ -115,6 +115,6 @@ func TestPodsFollowWhatTheyUse(t *testing.T) {
 	deploy(without)
 	require.Equal(t, "active", runs())
 	require.Equal(t, "burano-metrics-server", s.cluster.kubectl(t, "", "get", "apiservice", "v1beta1.metrics.k8s.io", "-o", "jsonpath={.spec.service.name}"))
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "groups")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "groups")
 	asBefore(t, demo, found)
 }

@@ -91,7 +91,7 @@ func TestNodesMoveToAnotherNetwork(t *testing.T) {
 	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3-r2"}, []string{"murano-gateway-1-r2", "murano-gateway-2-r2"})
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

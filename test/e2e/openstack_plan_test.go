@@ -48,6 +48,6 @@ applications:
 	t.Logf("a plan more took %.1f s", time.Since(began).Seconds())
 	require.Equal(t, map[string]any{"exitCode": 5.0, "stdout": "said before", "stderr": "it is broken"}, result["result"].(map[string]any)["details"])
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "planned")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "planned")
 	asBefore(t, demo, found)
 }

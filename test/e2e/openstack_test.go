@@ -67,7 +67,7 @@ func TestAClusterLivesOnARealOpenStack(t *testing.T) {
 		s.stands(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
 	}
 	remove := func(t *testing.T) {
-		require.Contains(t, burano(t, "environment", "delete", "scaling"), "is deleted")
+		require.Contains(t, burano(t, "environment", "delete", "--yes", "scaling"), "is deleted")
 		asBefore(t, demo, found)
 	}
 	step := func(name string, try func(*testing.T)) {

@@ -143,7 +143,7 @@ func TestAnOperatorRunsThePackage(t *testing.T) {
 	})
 	step("the doctor says the same as before", func(t *testing.T) { healed(t) })
 	step("the environment is deleted and leaves nothing", func(t *testing.T) {
-		run(t, as("burano-demo"), "burano", "environment", "delete", "scaling")
+		run(t, as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 		asBefore(t, demo, found)
 	})
 	step("the package is removed", func(t *testing.T) {

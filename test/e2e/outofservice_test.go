@@ -105,7 +105,7 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	s.deploy(t)
 	s.finds(t)
 	require.NotContains(t, taints(deleted), "out-of-service")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "ledger")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "ledger")
 	asBefore(t, demo, found)
 }
 

@@ -60,6 +60,6 @@ applications:
 		})
 	}
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "overrides")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "overrides")
 	asBefore(t, u, found)
 }

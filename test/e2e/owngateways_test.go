@@ -207,7 +207,7 @@ systemd-run --collect --unit answer-tls socat OPENSSL-LISTEN:8443,fork,reuseaddr
 	require.Error(t, err, "a port of a route that is gone is closed")
 	deploy(ownGateways)
 	require.Equal(t, beside, withoutTrusts(inventory(t, demo)))
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "own")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "own")
 	asBefore(t, demo, found)
 }
 

@@ -94,6 +94,6 @@ func TestAServerThatWasPausedDoesNothingMore(t *testing.T) {
 	require.Equal(t, times, cluster.startTimes(t), "no unit of a node was restarted")
 	nodesAreReady(t, cluster, other)
 	nothingTwice(t, &second, other, cluster, found, 3)
-	second.run(t, second.as("burano-demo"), "burano", "environment", "delete", "demo")
+	second.run(t, second.as("burano-demo"), "burano", "environment", "delete", "--yes", "demo")
 	asBefore(t, other, found)
 }

@@ -70,7 +70,7 @@ applications:
 	})
 	s.oncePast(t, "begun\n2", func() { l.stop(t) })
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "planned")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "planned")
 	asBefore(t, demo, found)
 }
 

@@ -193,6 +193,6 @@ func TestPodsAreRoutedByBGP(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, output, "podEncapsulation cannot be changed: cluster scaling-cluster was made with none")
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }

@@ -107,7 +107,7 @@ func TestPublicImagesRunAsTheirFormSays(t *testing.T) {
 	s.act(t, "mongodb", "recreatePod", map[string]any{})
 	require.Contains(t, says("MongoDB"), "starts: 2\n", "its data stay")
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "public")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "public")
 	asBefore(t, demo, found)
 }
 

@@ -56,7 +56,7 @@ applications:
 	details := result["result"].(map[string]any)["details"].(map[string]any)
 	require.EqualValues(t, 1, details["exitCode"])
 	require.Contains(t, details["stderr"], "greeting::nothing")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "puppet")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "puppet")
 	asBefore(t, demo, found)
 }
 

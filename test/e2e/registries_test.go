@@ -234,6 +234,6 @@ func TestMinionsReachRegistriesThroughTheMaster(t *testing.T) {
 	run("after", own.address+"/team/hello:1")
 	failure("after", "Failed to pull image")
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }

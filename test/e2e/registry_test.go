@@ -134,7 +134,7 @@ func TestARegistryThatIsThereByDefaultMirrorsDockerHubAndTidiesUp(t *testing.T) 
 	runs("after", host+"/registry.local/demo:1", "murano-kube-3")
 	t.Log(c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].status.containerStatuses[0].restartCount}"))
 
-	burano("environment", "delete", "groups")
+	burano("environment", "delete", "--yes", "groups")
 	asBefore(t, demo, found)
 }
 
@@ -392,7 +392,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		require.NotEqual(t, node, place())
 		pulled("from another node")
 	})
-	burano("environment", "delete", "groups")
+	burano("environment", "delete", "--yes", "groups")
 	asBefore(t, demo, found)
 }
 

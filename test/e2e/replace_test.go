@@ -109,7 +109,7 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	})
 	require.Equal(t, "swordfish", s.cluster.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"))
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

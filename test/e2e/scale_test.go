@@ -71,7 +71,7 @@ func TestAClusterOfManyNodes(t *testing.T) {
 	t.Logf("\n%s", tableOf(columns))
 
 	h.clear(t)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

@@ -79,7 +79,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	back("later")
 	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list", "scaling"), "best etcd member that was left, on murano-kube-2")
 
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	list := l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list")
 	require.GreaterOrEqual(t, strings.Count(list, "scaling (deleted)"), 2, list) // there may be one of the schedule, too
 	asBefore(t, demo, found)
@@ -114,6 +114,6 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	for _, one := range snapshots {
 		l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "delete", one.ID)
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }

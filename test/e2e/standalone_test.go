@@ -256,7 +256,7 @@ func TestAGuestbookRunsOnAStandaloneHost(t *testing.T) {
 	require.Error(t, err, output)
 	require.Contains(t, output, "Glance has no container image glance.local/")
 	require.Equal(t, found["servers"], inventory(t, demo)["servers"], "it was refused before anything was made")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "visitors")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "visitors")
 	for _, name := range []string{"postgresql", "guestbook"} {
 		file := filepath.Join(folder, name+".tar")
 		l.run(t, nil, "burano", "image", "build-from", name, "--output", file)

@@ -145,7 +145,7 @@ func TestApplicationsThatFailSayWhyAndHeal(t *testing.T) {
 			})
 		}
 	})
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "troubles")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "troubles")
 	asBefore(t, demo, found)
 }
 

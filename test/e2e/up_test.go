@@ -64,7 +64,7 @@ func freshClusterIsUp(t *testing.T, l *lab, u *user, minions, gateways int) {
 	}
 	podsOfAllNodesRun(t, l, c, minions, gateway)
 	t.Logf("up after %.1f s", took.Seconds())
-	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "environment", "delete", name), "is deleted")
+	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", name), "is deleted")
 }
 
 // freshEnvironment is a file for burano deploy.

@@ -61,7 +61,7 @@ func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
 	require.NotEqual(t, before, u.version(t))
 	require.NotContains(t, u.show(t), "UPGRADE")
 	bothReplicasAnswer(t, l, endpointOf(t, environmentNamed(t, demo, "scaling")))
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, u.found)
 }
 
@@ -113,7 +113,7 @@ func TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes(t *testing.T) {
 	u.precious(t)
 	bothReplicasAnswer(t, u.lab, endpointOf(t, environmentNamed(t, u.user, "scaling")))
 	openPods(t, u.lab, u.cluster, gateway)
-	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, u.user, u.found)
 }
 

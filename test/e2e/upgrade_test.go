@@ -171,7 +171,7 @@ func TestAClusterIsUpgradedWhoseServerDiesAtEachStep(t *testing.T) {
 	require.NotContains(t, u.show(t), "UPGRADE")
 	u.precious(t)
 	bothReplicasAnswer(t, l, endpointOf(t, environmentNamed(t, u.user, "scaling")))
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, u.user, u.found)
 }
 
@@ -230,7 +230,7 @@ func (u *upgrading) upgraded(t *testing.T, before string) {
 	u.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
 	require.Equal(t, strings.Repeat(after+" ", 3), u.cluster.kubectl(t, "", "get", "nodes", "-l", "!burano.io/podless", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion} {end}"), "a node that comes later")
 
-	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	u.lab.run(t, u.lab.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, u.user, u.found)
 }
 
@@ -258,7 +258,7 @@ func TestAClusterGetsAnotherImageOfTheSameKubernetes(t *testing.T) {
 	u.precious(t)
 	require.NotContains(t, u.show(t), "UPGRADE")
 	require.Contains(t, u.upgrade(t, "--image", "burano-node", "--plan"), "all nodes have image burano-node already")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, u.user, u.found)
 }
 

@@ -85,7 +85,7 @@ func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	t.Run("who may read sees what runs in it, and its logs", func(t *testing.T) { whatRuns(t, l) })
 	t.Run("who has the role reader signs in by Keystone, lists, and writes nothing", func(t *testing.T) { readersRead(t, l, cluster) })
 
-	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "demo")
+	output = l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "demo")
 	require.Contains(t, output, "is deleted")
 	asBefore(t, demo, found)
 	l.noGuests(t, l.program("burano"))

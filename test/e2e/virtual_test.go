@@ -131,7 +131,7 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 	deploy(strings.Replace(two, "gatewayCount: 2", "gatewayCount: 1", 1))
 	output, err = s.cluster.on(gateways[0], "systemctl", "is-active", "virtual-address")
 	require.Error(t, err, output)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
 

@@ -145,3 +145,21 @@ func TestNetworksThatCannotBeThoseOfOneClusterAreRefused(t *testing.T) {
 		"?": map[string]any{"type": "io.murano.resources.NeutronNetwork", "id": "other"}, "name": "mine", "subnetCidr": "10.77.0.0/24"}
 	require.ErrorContains(t, w.fail(t, model), "a node stands in the environment's network, or in one that is there already")
 }
+
+func TestAReplacementThatWasOrderedByAnEditIsForgottenWithIt(t *testing.T) {
+	w := networks(t)
+	w.there = w.push(t, placed(t, ""))
+	order := func(edit bool) {
+		w.attributes[minionID+" "+classNodeServer+" servers"] = map[string]any{"current": 2, "former": 1, "formerName": "murano-kube-2", "task": "earlier", "edit": edit}
+	}
+	replaced := "cluster demo-cluster: 1 node is replaced (a new one joins before the former one goes): "
+	order(true)
+	require.Equal(t, []string{replaced + "murano-kube-2, then in net-b"}, w.rehearsed(t, placed(t, "net-b")), "the model still has it otherwise")
+	require.Empty(t, w.rehearsed(t, placed(t, "")), "the edit was undone")
+	w.unchanged(t, placed(t, ""))
+	kept := w.attributes[minionID+" "+classNodeServer+" servers"].(map[string]any)
+	require.EqualValues(t, 1, kept["current"])
+
+	order(false)
+	require.Equal(t, []string{replaced + "murano-kube-2-r2"}, w.rehearsed(t, placed(t, "")), "another server was asked for, and not by the model")
+}

@@ -278,6 +278,8 @@ func (w *world) Conceal(any) {}
 
 func (w *world) Looks() bool { return false }
 
+func (w *world) Former() map[string]any { return nil }
+
 func (w *world) Planned(*muranopl.Object, map[string][]string) {}
 
 func (w *world) Project(context.Context) (*openstack.Project, error) { return w.project, nil }

@@ -53,6 +53,8 @@ type Config struct {
 	// before. nil: there are no upgrades.
 	UpgradePlan  func(clusterID, image string) engine.Question
 	PauseUpgrade func(ctx context.Context, environmentID, objectID string) error
+	// Leaving asks what becomes of claims and volumes when an environment is deleted (native.Leaving); nil: clusters are not asked.
+	Leaving engine.Question
 	// Traffic samples what the gateways of a cluster count (native.Traffic); who may ask is checked before. nil: clusters are not asked.
 	Traffic func(ctx context.Context, environmentID, objectID string) (any, error)
 	// Clusters reads what runs in clusters; nil: clusters are not asked.
@@ -166,7 +168,7 @@ func newEcho(config Config) *echo.Echo {
 	catalogHandlers{config.Catalog, config.Limits.Values}.register(v1)
 	burano := e.Group("/burano/v1")
 	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
-	previewHandlers{config.Orchestrator, config.Deleted, config.Limits.Values}.register(burano)
+	previewHandlers{config.Orchestrator, config.Deleted, config.Limits.Values, config.Leaving}.register(burano)
 	classHandlers{config.Catalog, config.Orchestrator}.register(burano)
 	packageHandlers{config.Catalog, config.Limits.Values}.register(burano)
 	draftHandlers{config.Orchestrator}.register(burano)

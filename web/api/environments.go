@@ -270,7 +270,8 @@ func (h environmentHandlers) deleteSession(c echo.Context) error {
 func (h environmentHandlers) deploy(c echo.Context) error {
 	ctx, caller := calling(c)
 	file := orchestrator.File{Name: c.QueryParam("file"), Digest: c.QueryParam("digest")}
-	if err := h.orchestrator.DeployFile(ctx, caller, c.Param("environment"), c.Param("session"), file, c.QueryParams()["allow_destroy"]...); err != nil {
+	confirmed := orchestrator.Confirmed{MayDestroy: c.QueryParams()["allow_destroy"], Plan: c.QueryParam("plan")}
+	if err := h.orchestrator.DeployFile(ctx, caller, c.Param("environment"), c.Param("session"), file, confirmed); err != nil {
 		return err
 	}
 	return empty(c)

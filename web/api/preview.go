@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 // previewHandlers answer what a deployment, or a deletion, would do.
@@ -16,6 +17,27 @@ type previewHandlers struct {
 	orchestrator *orchestrator.Service
 	deleted      *orchestrator.Undeletion
 	values       int // that a body may have
+	leaving      engine.Question
+}
+
+// deletionJSON is what the deletion of an environment would do.
+type deletionJSON struct {
+	Means    []string      `json:"means"` // all of it, in sentences
+	Goes     []string      `json:"goes"`
+	Stays    []string      `json:"stays"`
+	Consents []consentJSON `json:"consents"`
+	Busy     *busyJSON     `json:"busy"` // null: nothing runs in it
+	// UndeleteSeconds is how long the environment can be restored then; 0: not at all.
+	UndeleteSeconds int64 `json:"undelete_seconds"`
+}
+
+// busyJSON is what runs in an environment.
+type busyJSON struct {
+	DeploymentID string `json:"deployment_id"`
+	Kind         string `json:"kind"`
+	UserID       string `json:"user_id"`
+	UserName     string `json:"user_name"` // "" where it is not known
+	Since        string `json:"since"`
 }
 
 func (h previewHandlers) register(v1 *echo.Group) {
@@ -86,7 +108,7 @@ type fieldJSON struct {
 	After  any    `json:"after"`
 }
 
-func kubernetesChanges(list []engine.KubernetesChange) []kubernetesJSON {
+func kubernetesChanges(list []preview.KubernetesChange) []kubernetesJSON {
 	answer := make([]kubernetesJSON, len(list))
 	for i, one := range list {
 		fields := make([]fieldJSON, len(one.Fields))
@@ -100,22 +122,25 @@ func kubernetesChanges(list []engine.KubernetesChange) []kubernetesJSON {
 
 // consentJSON is a loss that a deployment must be allowed by naming the object (allow_destroy).
 type consentJSON struct {
-	ObjectID string `json:"object_id"`
-	Name     string `json:"name"`
-	Message  string `json:"message"`
+	ObjectID string   `json:"object_id"`
+	Name     string   `json:"name"`
+	Message  string   `json:"message"`
+	Claims   []string `json:"claims"` // of a pod: naming all of them allows it, too
 }
 
 // previewJSON is what a deployment would do.
 type previewJSON struct {
 	Changes    []changeJSON     `json:"changes"`
 	Means      []string         `json:"means"`
+	Notes      []string         `json:"notes"` // what stays although the model says otherwise
 	Losses     []lossJSON       `json:"losses"`
 	Kubernetes []kubernetesJSON `json:"kubernetes"`
 	Problems   []problemJSON    `json:"problems"`
 	Consents   []consentJSON    `json:"consents"`
+	Plan       string           `json:"plan"` // names what is destroyed and replaced, for the deployment
 }
 
-func changesOf(list []orchestrator.Change) []changeJSON {
+func changesOf(list []preview.Change) []changeJSON {
 	changes := make([]changeJSON, len(list))
 	for i, one := range list {
 		values := make([]valueJSON, len(one.Values))
@@ -128,26 +153,30 @@ func changesOf(list []orchestrator.Change) []changeJSON {
 	return changes
 }
 
-func previewOf(preview orchestrator.Preview) previewJSON {
-	losses := make([]lossJSON, len(preview.Losses))
-	for i, one := range preview.Losses {
+func previewOf(plan preview.Plan) previewJSON {
+	losses := make([]lossJSON, len(plan.Losses))
+	for i, one := range plan.Losses {
 		losses[i] = lossJSON(one)
 	}
-	consents := make([]consentJSON, len(preview.Consents))
-	for i, one := range preview.Consents {
-		consents[i] = consentJSON{one.ObjectID, one.Name, one.Text}
+	return previewJSON{changesOf(plan.Changes), append([]string{}, plan.Means...), append([]string{}, plan.Notes...), losses, kubernetesChanges(plan.Kubernetes), problems(plan.Problems), consentsOf(plan.Consents), plan.Token}
+}
+
+func consentsOf(list []preview.Consent) []consentJSON {
+	answer := make([]consentJSON, len(list))
+	for i, one := range list {
+		answer[i] = consentJSON{one.ObjectID, one.Name, one.Text, append([]string{}, one.Claims...)}
 	}
-	return previewJSON{changesOf(preview.Changes), append([]string{}, preview.Means...), losses, kubernetesChanges(preview.Kubernetes), problems(preview.Problems), consents}
+	return answer
 }
 
 // preview answers what the deployment of a session would do.
 func (h previewHandlers) preview(c echo.Context) error {
 	ctx, caller := calling(c)
-	preview, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
+	plan, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, previewOf(preview))
+	return c.JSON(http.StatusOK, previewOf(plan))
 }
 
 // previewNew answers what the deployment of an environment would do that is not there.
@@ -157,11 +186,11 @@ func (h previewHandlers) previewNew(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	preview, err := h.orchestrator.PreviewNew(ctx, caller, fields)
+	plan, err := h.orchestrator.PreviewNew(ctx, caller, fields)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, previewOf(preview))
+	return c.JSON(http.StatusOK, previewOf(plan))
 }
 
 // template answers whether the applications that were posted would change a template.
@@ -184,20 +213,25 @@ func (h previewHandlers) template(c echo.Context) error {
 	}{changed})
 }
 
-// deletion answers what the deletion of an environment would cost.
+// deletion answers what the deletion of an environment would do.
 func (h previewHandlers) deletion(c echo.Context) error {
 	ctx, caller := calling(c)
-	means, err := h.orchestrator.Deletion(ctx, caller, c.Param("environment"))
+	deletion, err := h.orchestrator.Deletion(ctx, caller, c.Param("environment"), h.leaving)
 	if err != nil {
 		return err
 	}
-	answer := struct {
-		Means []string `json:"means"`
-		// UndeleteSeconds is how long the environment can be restored then; 0: not at all.
-		UndeleteSeconds int64 `json:"undelete_seconds"`
-	}{Means: means}
+	answer := deletionJSON{Means: []string{}, Goes: append([]string{}, deletion.Goes...), Stays: append([]string{}, deletion.Stays...), Consents: consentsOf(deletion.Consents)}
+	for _, one := range deletion.Goes {
+		answer.Means = append(answer.Means, "goes: "+one)
+	}
+	for _, one := range deletion.Stays {
+		answer.Means = append(answer.Means, "stays: "+one)
+	}
 	if h.deleted != nil {
 		answer.UndeleteSeconds = int64(h.deleted.Period().Seconds())
+	}
+	if busy := deletion.Busy; busy != nil {
+		answer.Busy = &busyJSON{busy.DeploymentID, busy.Kind, busy.UserID, busy.UserName, stamp(busy.Since)}
 	}
 	return c.JSON(http.StatusOK, answer)
 }

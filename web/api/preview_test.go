@@ -14,7 +14,7 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	}
 	base := "/burano/v1/environments/" + id + "/sessions/"
 	first := session()
-	s.call("demo", first, "POST", "/v1/environments/"+id+"/services", []any{hello("a1", "alpha"), hello("a2", "beta")}, 200)
+	s.call("demo", first, "POST", "/v1/environments/"+id+"/services", []any{plainHello("a1", "alpha"), plainHello("a2", "beta")}, 200)
 	preview := s.call("demo", "", "GET", base+first+"/preview", nil, 200)
 	require.Equal(t, []any{}, field(preview, "problems"))
 	added := field(preview, "changes").([]any)
@@ -27,9 +27,8 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 
 	second := session()
 	require.Equal(t, []any{}, field(s.call("demo", "", "GET", base+second+"/preview", nil, 200), "changes"), "nothing was drafted yet")
-	changed := hello("a1", "alpha the second")
-	delete(changed, "password") // which the class does not know
-	changed["parts"] = []any{hello("p1", "part")}
+	changed := plainHello("a1", "alpha the second")
+	changed["parts"] = []any{plainHello("p1", "part")}
 	changed["count"] = -1
 	s.call("demo", second, "PUT", "/v1/environments/"+id+"/services", []any{changed}, 200)
 	preview = s.call("demo", "", "GET", base+second+"/preview", nil, 200)
@@ -53,7 +52,7 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 func TestAPreviewOfAnEnvironmentThatIsNotThereStoresNothing(t *testing.T) {
 	s := newServer(t)
 	wanted := func(change func(services []any)) map[string]any {
-		services := []any{hello("a1", "alpha"), hello("a2", "beta")}
+		services := []any{plainHello("a1", "alpha"), plainHello("a2", "beta")}
 		change(services)
 		return map[string]any{"name": "one", "services": services}
 	}
@@ -79,7 +78,7 @@ func TestAPreviewOfAnEnvironmentThatIsNotThereStoresNothing(t *testing.T) {
 func TestADeletionSaysWhatItWouldCost(t *testing.T) {
 	s := newServer(t)
 	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
-	require.Equal(t, map[string]any{"means": []any{}}, s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 200), "it has no cluster")
+	require.Equal(t, map[string]any{"means": []any{}, "goes": []any{}, "stays": []any{}, "consents": []any{}, "busy": nil}, s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 200), "it has no cluster")
 	s.call("other", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 403)
 	s.call("demo", "", "GET", "/burano/v1/environments/gone/deletion", nil, 404)
 }
@@ -99,10 +98,34 @@ func TestADraftIsCheckedWhenItIsAskedFor(t *testing.T) {
 			paths = append(paths, field(problem, "path"))
 			require.NotEmpty(t, field(problem, "message"))
 		}
-		require.ElementsMatch(t, []any{"services[0].count", "services[0].parts[0].name"}, paths, "all at once")
+		require.ElementsMatch(t, []any{"services[0].count", "services[0].parts[0].name", "services[0].password"}, paths, "all at once, and what the class does not know")
 		require.Empty(t, s.call("demo", session, "GET", services, nil, 200), "nothing was drafted")
 	}
-	s.call("demo", session, "POST", services+"?validate=true", hello("a1", "alpha"), 200)
+	s.call("demo", session, "POST", services+"?validate=true", plainHello("a1", "alpha"), 200)
 	require.Len(t, s.call("demo", session, "GET", services, nil, 200), 1)
 	s.call("demo", session, "PUT", services, []any{bad}, 200) // as Murano takes it
+}
+
+// plainHello is hello without what the class does not know.
+func plainHello(id, name string) map[string]any {
+	made := hello(id, name)
+	delete(made, "password")
+	return made
+}
+
+func TestKeysThatAClassDoesNotKnowAreProblemsOfADraftAndNotOfMuranosAPI(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+	wrong := plainHello("a1", "alpha")
+	wrong["greetin"], wrong["networking"] = "hi", map[string]any{}
+	s.call("demo", session, "PUT", "/v1/environments/"+id+"/services", []any{wrong}, 200)
+	problems := field(s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/sessions/"+session+"/preview", nil, 200), "problems").([]any)
+	require.Equal(t, []any{
+		map[string]any{"path": "services[0].greetin", "class": "org.golden.Hello", "message": "greetin is not known, and has no effect: did you mean greeting?"},
+		map[string]any{"path": "services[0].networking", "class": "org.golden.Hello", "message": "networking is not known, and has no effect: leave it out"},
+	}, problems)
+	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
+	s.awaitIdle(id)
+	require.Equal(t, "ready", field(s.call("demo", "", "GET", "/v1/environments/"+id, nil, 200), "status"), "as in Murano")
 }

@@ -395,14 +395,16 @@ func (c *Client) planEnvironment(ctx context.Context, document Document, newPack
 		planned.Change = changed
 	}
 	deploy := func(ctx context.Context, id string) error {
-		preview, err := c.PreviewFile(ctx, id, wanted)
-		if err == nil {
-			err = problems(document, preview, allowDestroy)
-		}
-		if err == nil {
-			err = c.DeployInto(ctx, id, wanted, allowDestroy...)
-		}
-		return err
+		return c.deployInto(ctx, id, wanted, func(ctx context.Context, session string) (string, error) {
+			now, err := c.Preview(ctx, id, session)
+			if err == nil {
+				err = problems(document, now, allowDestroy)
+			}
+			if isNew || newPackages { // the plan that was shown was of another environment, or of other packages
+				return now.Plan, err
+			}
+			return preview.Plan, err
+		}, allowDestroy)
 	}
 	planned.apply = func(ctx context.Context) (err error) {
 		if isNew {

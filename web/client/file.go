@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -119,6 +120,12 @@ func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ct
 
 // DeployInto replaces the applications of an environment by those of the file, and begins to deploy them.
 func (c *Client) DeployInto(ctx context.Context, environment string, file EnvironmentFile, allowDestroy ...string) error {
+	return c.deployInto(ctx, environment, file, func(context.Context, string) (string, error) { return "", nil }, allowDestroy)
+}
+
+// deployInto is DeployInto where shown gives the Plan of what was shown of a session.
+func (c *Client) deployInto(ctx context.Context, environment string, file EnvironmentFile, shown func(ctx context.Context, session string) (plan string, err error),
+	allowDestroy []string) error {
 	applications, err := c.StableIDs(ctx, environment, file.Applications)
 	if err != nil {
 		return err
@@ -127,10 +134,100 @@ func (c *Client) DeployInto(ctx context.Context, environment string, file Enviro
 	if err != nil {
 		return err
 	}
-	if err := c.deploySession(ctx, environment, session, file.source, allowDestroy); err != nil {
+	plan, err := shown(ctx, session)
+	if err == nil {
+		err = c.deployShown(ctx, environment, session, plan, file.source, allowDestroy)
+	}
+	if err != nil {
 		return errors.Join(err, c.dropDraft(ctx, environment, session))
 	}
 	return nil
+}
+
+// DeployShown is Deploy that shows before what it would do, and does nothing when that would be refused. The deployment destroys and replaces no more than what was
+// shown.
+func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show func(Preview) error, allowDestroy ...string) (id string, err error) {
+	look := func(answer Preview, err error) (string, error) {
+		if err == nil {
+			err = show(answer)
+		}
+		if err == nil {
+			err = answer.Err(allowDestroy...)
+		}
+		return answer.Plan, err
+	}
+	existing, err := c.Environment(ctx, file.Name)
+	if IsStatus(err, http.StatusNotFound) {
+		if _, err := look(c.PreviewNew(ctx, file)); err != nil {
+			return "", err
+		}
+		return c.DeployNew(ctx, file)
+	}
+	if err != nil {
+		return "", err
+	}
+	return existing.ID, c.deployInto(ctx, existing.ID, file, func(ctx context.Context, session string) (string, error) {
+		answer, err := c.Preview(ctx, existing.ID, session)
+		if err == nil {
+			err = c.fixed(ctx, existing.ID, file, &answer)
+		}
+		return look(answer, err)
+	}, allowDestroy)
+}
+
+// fixed adds to a preview what a file says of an environment that is only heeded when that is made.
+func (c *Client) fixed(ctx context.Context, environment string, file EnvironmentFile, answer *Preview) error {
+	for _, one := range []struct {
+		key    string
+		wanted any
+		is     bool
+	}{{"region", file.Region, file.Region != ""}, {"defaultNetworks", file.DefaultNetworks, file.DefaultNetworks != nil}} {
+		if !one.is {
+			continue
+		}
+		text, err := c.Model(ctx, environment, "", one.key)
+		if err != nil && !IsStatus(err, http.StatusNotFound) {
+			return fmt.Errorf("read %s of the environment: %w", one.key, err)
+		}
+		var present, wanted any
+		if len(text) > 0 {
+			if err := json.Unmarshal(text, &present); err != nil {
+				return fmt.Errorf("read %s of the environment: %w", one.key, err)
+			}
+		}
+		said, err := json.Marshal(one.wanted) // as the server reads it: numbers are of the same types then
+		if err == nil {
+			err = json.Unmarshal(said, &wanted)
+		}
+		if err != nil {
+			return err
+		}
+		if !within(wanted, present) {
+			answer.Problems = append(answer.Problems, Problem{Path: one.key, Message: "an environment keeps the " + one.key + " that it was made with: put back what it has (burano environment model " +
+				file.Name + " --path " + one.key + "), or make another environment"})
+		}
+	}
+	return nil
+}
+
+// within tells whether a value of a file says nothing else than a present one. Headers of objects, and what the file does not say, make no difference.
+func within(wanted, present any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		had, _ := present.(map[string]any)
+		for key, value := range wanted {
+			if key != "?" && !within(value, had[key]) {
+				return false
+			}
+		}
+		return classOf(wanted) == "" || ClassOfType(classOf(wanted)).Name == ClassOfType(classOf(had)).Name
+	case []any:
+		had, is := present.([]any)
+		return is && len(had) == len(wanted) && !slices.ContainsFunc(wanted, func(one any) bool {
+			return !slices.ContainsFunc(had, func(other any) bool { return within(one, other) })
+		})
+	}
+	return wanted == nil && present == nil || reflect.DeepEqual(wanted, present)
 }
 
 // PreviewFile says what Deploy would do with an environment that is there; it does so by a draft that is dropped again.
@@ -144,6 +241,9 @@ func (c *Client) PreviewFile(ctx context.Context, environment string, file Envir
 		return Preview{}, err
 	}
 	answer, err := c.Preview(ctx, environment, session)
+	if err == nil {
+		err = c.fixed(ctx, environment, file, &answer)
+	}
 	return answer, errors.Join(err, c.dropDraft(ctx, environment, session))
 }
 

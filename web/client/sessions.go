@@ -66,14 +66,17 @@ func (c *Client) DeleteSession(ctx context.Context, environment, id string) erro
 // DeploySession begins to deploy a draft. NewestDeployment and Follow show how it goes. Clusters that the draft no longer has go only when
 // allowDestroy has their ids or names.
 func (c *Client) DeploySession(ctx context.Context, environment, id string, allowDestroy ...string) error {
-	return c.deploySession(ctx, environment, id, source{}, allowDestroy)
+	return c.deployShown(ctx, environment, id, "", source{}, allowDestroy)
 }
 
-// deploySession is DeploySession for a draft of a file, which the environment's history names.
-func (c *Client) deploySession(ctx context.Context, environment, id string, file source, allowDestroy []string) error {
+// deployShown is DeploySession of what was shown by a preview, whose Plan it is ("" where none was), for a draft of a file, which the environment's history names.
+func (c *Client) deployShown(ctx context.Context, environment, id, plan string, file source, allowDestroy []string) error {
 	query := url.Values{}
 	if len(allowDestroy) > 0 {
 		query["allow_destroy"] = allowDestroy
+	}
+	if plan != "" {
+		query.Set("plan", plan)
 	}
 	if file.name != "" {
 		query.Set("file", file.name)
@@ -97,19 +100,23 @@ func (c *Client) SetApplications(ctx context.Context, environment, session strin
 type Preview struct {
 	Changes []Change `json:"changes"`
 	Means   []string `json:"means"` // what it would do besides, and what that costs, in sentences
+	Notes   []string `json:"notes"` // what stays although the model says otherwise
 	Losses  []Loss   `json:"losses"`
 	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
 	Kubernetes []KubernetesChange `json:"kubernetes"`
 	Problems   []Problem          `json:"problems"` // with any, the deployment would fail at once
 	// Consents are losses for which the deployment is refused unless it names their objects (allowDestroy of DeploySession).
 	Consents []Consent `json:"consents"`
+	// Plan names all that the deployment destroys and replaces, for DeploySession.
+	Plan string `json:"plan"`
 }
 
 // Consent is the loss of an object that must be named.
 type Consent struct {
-	ObjectID string `json:"object_id" yaml:"object_id"`
-	Name     string `json:"name"`
-	Message  string `json:"message"`
+	ObjectID string   `json:"object_id" yaml:"object_id"`
+	Name     string   `json:"name"`
+	Message  string   `json:"message"`
+	Claims   []string `json:"claims"` // of a pod: naming all of them allows it, too
 }
 
 // Change is an object that a deployment would add, change or remove.
@@ -171,7 +178,8 @@ func (p Preview) Err(allowDestroy ...string) error {
 		refused = append(refused, fmt.Errorf("it could not be deployed: %d things are wrong with it", len(p.Problems)))
 	}
 	for _, one := range p.Consents {
-		if !slices.Contains(allowDestroy, one.ObjectID) && !slices.Contains(allowDestroy, one.Name) {
+		claims := len(one.Claims) > 0 && !slices.ContainsFunc(one.Claims, func(claim string) bool { return !slices.Contains(allowDestroy, claim) })
+		if !slices.Contains(allowDestroy, one.ObjectID) && !slices.Contains(allowDestroy, one.Name) && !claims {
 			refused = append(refused, fmt.Errorf("it would not be deployed: %s. Put it back, or allow it with --allow-destroy %s", one.Message, cmp.Or(one.Name, one.ObjectID)))
 		}
 	}

@@ -102,7 +102,7 @@ func run(ctx context.Context, rounds int, servers bool, kubeadm string) (err err
 					return err
 				}
 			}
-			if err := l.run(ctx, "burano-demo", "burano", "environment", "delete", environmentName); err != nil {
+			if err := l.run(ctx, "burano-demo", "burano", "environment", "delete", "--yes", environmentName); err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ func (l *lab) measureServers(ctx context.Context, rounds int) error {
 				}
 				fmt.Fprintf(os.Stderr, "%2d servers that wait %2d s %6.1f s  %6.1f s of processors  load %s\n", count, boot, one.seconds, one.used, load())
 				found[variant{count, boot}] = append(found[variant{count, boot}], one)
-				if err := l.run(ctx, "burano-demo", "burano", "environment", "delete", environmentName); err != nil {
+				if err := l.run(ctx, "burano-demo", "burano", "environment", "delete", "--yes", environmentName); err != nil {
 					return err
 				}
 			}

@@ -1,4 +1,4 @@
-package orchestrator
+package preview
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestAPreviewMasksSecretsInWhatChanges(t *testing.T) {
 		"users": []any{map[string]any{"name": "me", "token": "t1"}}})}})
 	after := object("e", "one", map[string]any{"services": []any{object("a", "alpha", map[string]any{"adminPassword": "new", "size": 2,
 		"users": []any{map[string]any{"name": "me", "token": "t2"}}})}})
-	found := changes(before, after, nil)
+	found := Changes(before, after, nil)
 	require.Len(t, found, 1)
 	const mask = "*** SANITIZED ***"
 	require.Equal(t, []Value{
@@ -49,5 +49,5 @@ func TestAPreviewListsWhatIsDeletedInTheCloud(t *testing.T) {
 		{Kind: "server", ObjectID: "s3", Object: "third"},
 		{Kind: "stack", ObjectID: "heat", Object: "template", CloudID: "stack-9"},
 		{Kind: "volume", ObjectID: "s1-2", Object: "second"},
-	}, losses(before, changes(before, after, nil), kept))
+	}, losses(before, Changes(before, after, nil), kept))
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package preview
 
 import (
 	"testing"
@@ -7,11 +7,11 @@ import (
 )
 
 func TestAPreviewSaysWhatBecomesOfTheVolumesOfAClusterThatIsDestroyed(t *testing.T) {
-	with := func(classes []any, keep any) placed {
-		return placed{properties: map[string]any{"storageClasses": classes, "keepVolumes": keep}}
+	with := func(classes []any, keep any) Object {
+		return Object{Fields: map[string]any{"storageClasses": classes, "keepVolumes": keep}}
 	}
 	local, cinder := map[string]any{"backend": "local"}, map[string]any{"backend": "cinder"}
-	require.Empty(t, placed{}.volumes())
+	require.Empty(t, Object{}.volumes())
 	require.Empty(t, with([]any{}, true).volumes())
 	require.Equal(t, "; its local volumes go with its servers", with([]any{local}, true).volumes())
 	require.Equal(t, "; its local volumes go with its servers; its volumes in Cinder stay (keepVolumes), and are yours to delete", with([]any{local, cinder}, nil).volumes())

@@ -1,0 +1,256 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/secret"
+)
+
+// clusterSight is a cluster as it was deployed last, that a rehearsal looks into.
+type clusterSight struct {
+	object *muranopl.Object
+	live   *nodes.Cluster // nil for one that was never up, and where why is set
+	api    *rest.Config
+	client kubernetes.Interface
+	why    error // it cannot be looked into
+}
+
+// previewClusters adds what is foreseen within clusters, through one connection to each: what becomes of the claims of pods, and where someone looks, what
+// the workloads of pods and Helm releases change. Of a cluster that was never up only its model is known.
+func (c *clusters) previewClusters(ctx context.Context, interpreter *muranopl.Interpreter, stage Stage, foreseen *preview.Foreseen) {
+	former := removedPods(stage.Former(), c.objects)
+	for _, cluster := range c.objects.all(classCluster) {
+		of := func(class string) []*muranopl.Object {
+			return slices.DeleteFunc(c.objects.all(class), func(object *muranopl.Object) bool { return object.Object("kubernetesCluster") != cluster })
+		}
+		pods, releases := of(classPod), []*muranopl.Object(nil)
+		if stage.Looks() {
+			releases = of(classHelmRelease)
+		}
+		if len(pods)+len(releases)+len(former) == 0 {
+			continue
+		}
+		in := c.sight(ctx, cluster)
+		c.previewReleases(ctx, in, releases, foreseen)
+		for _, pod := range pods {
+			c.previewPod(ctx, interpreter, in, pod, stage.Looks(), foreseen)
+		}
+		if in.client != nil {
+			in.leftClaims(ctx, former, foreseen)
+		}
+		if in.why != nil && len(pods) > 0 {
+			foreseen.Means = append(foreseen.Means, fmt.Sprintf("whether pods of cluster %s go on with their claims is not known: %v", cluster.Text("name"), in.why))
+		}
+		if in.live != nil {
+			_ = in.live.Close() // nothing was changed through it
+		}
+	}
+}
+
+// sight connects to a cluster.
+func (c *clusters) sight(ctx context.Context, cluster *muranopl.Object) *clusterSight {
+	in := &clusterSight{object: cluster}
+	in.live, _, in.why = c.former(ctx, cluster)
+	if in.live != nil && in.why == nil {
+		in.api, in.why = in.live.Kubernetes(ctx)
+	}
+	if in.api != nil && in.why == nil {
+		in.client, in.why = kubernetes.NewForConfig(in.api)
+	}
+	return in
+}
+
+// previewPod adds what a deployment means for a pod.
+func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpreter, in *clusterSight, pod *muranopl.Object, looks bool, foreseen *preview.Foreseen) {
+	refuse := func(err error) {
+		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: pod.ID(), Text: err.Error()})
+	}
+	spec, err := podSpecOf(pod)
+	if err != nil {
+		refuse(err)
+		return
+	}
+	all, err := (&hosting{objects: c.objects, reports: c.reports}).all(ctx, interpreter, pod)
+	if err != nil || len(all) == 0 {
+		return // an application that cannot be described before its deployment
+	}
+	containers := containersIn(all)
+	if in.live == nil && in.why == nil {
+		if err := spec.checkClaims(containers, classesOf(in.object)); err != nil {
+			refuse(err)
+		}
+		return
+	}
+	if in.client == nil || in.why != nil {
+		return
+	}
+	there, err := spec.workloads(ctx, in.client)
+	if err != nil {
+		in.why = err
+		return
+	}
+	spec.foreseeClaims(containers, there, foreseen)
+	storage, err := spec.checkStorage(ctx, in.client, containers, there)
+	for _, text := range storage.stay {
+		foreseen.Notes = append(foreseen.Notes, text)
+	}
+	if err != nil {
+		refuse(err)
+		return
+	}
+	if looks {
+		spec.sizes = storage.sizes
+		if err := spec.foreseeWorkloads(ctx, in, containers, there, foreseen); err != nil {
+			foreseen.Means = append(foreseen.Means, fmt.Sprintf("what changes in Kubernetes for pod %s is not known: %v", spec.name, err))
+		}
+	}
+}
+
+// foreseeClaims adds which claims a pod would use no more, and which volumes would begin empty beside them.
+func (p podSpec) foreseeClaims(containers []container, there workloads, foreseen *preview.Foreseen) {
+	use := p.claimUse(containers, there)
+	if len(use.unused) == 0 {
+		return
+	}
+	text := fmt.Sprintf("pod %s uses no more, and leaves in the cluster with its data: %s", p.name, describeClaims(use.unused))
+	if len(use.empty) > 0 {
+		text += fmt.Sprintf("; %s begins empty", strings.Join(use.empty, ", "))
+	}
+	foreseen.Means = append(foreseen.Means, text)
+	foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: p.id, Text: text, Claims: namesOf(use.unused)})
+}
+
+// leftClaims adds the claims that stay in the cluster, with their data, when pods leave the model. names are those of the pods by their ids.
+func (in *clusterSight) leftClaims(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		found, err := in.client.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: id}.String() + ",!" + labelWithPod})
+		if err != nil {
+			in.why = err
+			return
+		}
+		if len(found.Items) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("pod %s is removed, and leaves in the cluster with its data: %s", names[id], describeClaims(found.Items))
+		foreseen.Means = append(foreseen.Means, text)
+		foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: id, Text: text, Claims: namesOf(found.Items)})
+	}
+}
+
+func describeClaims(claims []corev1.PersistentVolumeClaim) string {
+	texts := make([]string, len(claims))
+	for i, claim := range claims {
+		texts[i] = describeClaim(claim)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func namesOf(claims []corev1.PersistentVolumeClaim) []string {
+	names := make([]string, len(claims))
+	for i, claim := range claims {
+		names[i] = claim.Name
+	}
+	return names
+}
+
+// removedPods are the names of pods, by their ids, that a former model in the classes' form has and the present one has not.
+func removedPods(former any, present objects) map[string]string {
+	removed := map[string]string{}
+	var look func(value any)
+	look = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			header, _ := value["?"].(map[string]any)
+			full, _ := header["type"].(string)
+			class, _, _ := strings.Cut(full, "/")
+			if id, _ := header["id"].(string); class == classPod && present.find(id) == nil {
+				removed[id], _ = value["name"].(string)
+			}
+			for key, inner := range value {
+				if key != "?" {
+					look(inner)
+				}
+			}
+		case []any:
+			for _, inner := range value {
+				look(inner)
+			}
+		}
+	}
+	look(former)
+	return removed
+}
+
+// foreseeWorkloads adds what a deployment would change of the objects of a pod in Kubernetes: also what others have changed of them, with kubectl for example.
+func (p podSpec) foreseeWorkloads(ctx context.Context, in *clusterSight, containers []container, there workloads, foreseen *preview.Foreseen) error {
+	p.adopted = p.claimUse(containers, there).adopted
+	known, err := p.knownSecrets(ctx, in.client, containers)
+	if err != nil || !known {
+		return err // a Secret is to be made first, and the change of the model says so
+	}
+	if p.abrupt, err = p.staysAbrupt(ctx, in.api, containers); err != nil {
+		return err
+	}
+	var problems []error
+	for _, object := range p.objects(containers) {
+		change, err := p.foreseeObject(ctx, in.api, object)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		if change != nil {
+			foreseen.Kubernetes = append(foreseen.Kubernetes, *change)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// mostFields is how many fields of an object a preview names.
+const mostFields = 20
+
+// foreseeObject is what a deployment would change of an object of the pod in Kubernetes; nil where nothing.
+func (p podSpec) foreseeObject(ctx context.Context, api *rest.Config, object runtime.Object) (*preview.KubernetesChange, error) {
+	meta, err := apimeta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	change := &preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "changed", Kind: object.GetObjectKind().GroupVersionKind().Kind,
+		Namespace: meta.GetNamespace(), Name: meta.GetName()}
+	fields, there, err := kube.Differences(ctx, api, kube.Manager, object)
+	_, job := object.(*batchv1.Job)
+	switch {
+	case apierrors.IsInvalid(err):
+		return change, nil // it is made anew
+	case err != nil:
+		return nil, err
+	case !there:
+		change.What = "added"
+		return change, nil
+	case len(fields) == 0 || job && !slices.ContainsFunc(fields, func(one kube.Field) bool { return strings.HasSuffix(one.Path, "["+annotationDigest+"]") }):
+		return nil, nil
+	}
+	change.More = max(0, len(fields)-mostFields)
+	for _, one := range fields[:len(fields)-change.More] {
+		known := &secret.Known{}
+		change.Fields = append(change.Fields, preview.KubernetesField{Path: one.Path, Before: shown(known, one.Path, one.Before), After: shown(known, one.Path, one.After)})
+	}
+	return change, nil
+}

@@ -1,0 +1,83 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/volumes"
+)
+
+// Leaving is the question what becomes of the claims and volumes of an environment's clusters when it is deleted. Its answer is a preview.Deletion.
+func Leaving(config Config) engine.Question {
+	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
+		config := config
+		config.Logger = slog.New(slog.DiscardHandler)
+		r := &rehearsal{Stage: stage, attributes: map[string]any{}, secrets: map[string][]byte{}}
+		natives, own := assemble(r, config, true)
+		return natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
+			r.model = root
+			var answer preview.Deletion
+			known, _ := own.first.nodes.(*clusters)
+			for _, cluster := range known.objects.all(classCluster) {
+				known.leaving(ctx, cluster, &answer)
+			}
+			return answer, nil
+		}
+	}
+}
+
+// leaving adds the claims in a cluster, which go with it, and its volumes in Cinder that stay.
+func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer *preview.Deletion) {
+	name := cluster.Text("name")
+	in := c.sight(ctx, cluster)
+	if in.live == nil && in.why == nil {
+		return // it was never up
+	}
+	if in.client != nil && in.why == nil {
+		claims, err := in.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		in.why = err
+		for _, claim := range claims.Items {
+			answer.Goes = append(answer.Goes, fmt.Sprintf("%s in namespace %s of cluster %s", describeClaim(claim), claim.Namespace, name))
+		}
+	}
+	if in.why != nil {
+		answer.Goes = append(answer.Goes, fmt.Sprintf("the claims of cluster %s, which cannot be listed: %v", name, in.why))
+	}
+	if in.live != nil {
+		_ = in.live.Close() // nothing was changed through it
+	}
+	if cluster.Bool(propertyKeepVolumes) {
+		stay, err := c.volumesOf(ctx, cluster)
+		for _, one := range stay {
+			answer.Stays = append(answer.Stays, fmt.Sprintf("volume %s (%s, %d GiB) of cluster %s in Cinder (keepVolumes)", one.ID, one.Name, one.GiB, name))
+		}
+		if err != nil {
+			answer.Stays = append(answer.Stays, fmt.Sprintf("the volumes of cluster %s in Cinder (keepVolumes), which cannot be listed: %v", name, err))
+		}
+	}
+}
+
+// volumesOf are the volumes that a cluster has in Cinder; none where the cloud has no Cinder.
+func (c *clusters) volumesOf(ctx context.Context, cluster *muranopl.Object) ([]openstack.Volume, error) {
+	if !slices.ContainsFunc(storageClasses(cluster), func(class kube.StorageClass) bool { return class.Backend == kube.Cinder }) {
+		return nil, nil
+	}
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	storage, err := project.BlockStorage()
+	if err != nil {
+		return nil, err
+	}
+	return storage.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.runtime.EnvironmentID(), cluster.ID())})
+}

@@ -1,0 +1,175 @@
+package preview
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/internal/sensitive"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/secret"
+)
+
+// Change is an object that a deployment would add, change or remove.
+type Change struct {
+	What       string // added, changed, removed
+	ID, Type   string
+	Name       string   // its property "name"; "" when it has none
+	Path       string   // where it is in the model, like "services[0].nodes[1]"; "" is the environment itself
+	Properties []string // of a changed object: the properties that are other than they were, sorted
+	Values     []Value  // of the same properties
+}
+
+// Value is a property of a changed object. Objects stand as their ids. Secrets are masked, so that two that differ may look alike.
+type Value struct {
+	Name          string
+	Before, After any
+}
+
+// Changes lists the differences of two models: what is added and changed in the order of the second one's paths, then what is removed.
+// Properties that code computes make no difference: a model that does not give them means the same.
+func Changes(before, after map[string]any, computed map[string][]string) []Change {
+	had, has := Objects(before), Objects(after)
+	list := []Change{}
+	for id, now := range has {
+		was, there := had[id]
+		if !there {
+			now.What = "added"
+			list = append(list, now.Change)
+			continue
+		}
+		now.What = "changed"
+		for name, value := range now.Fields {
+			if !slices.Contains(computed[id], name) && !reflect.DeepEqual(value, was.Fields[name]) {
+				now.Properties = append(now.Properties, name)
+			}
+		}
+		if len(now.Properties) == 0 {
+			continue
+		}
+		slices.Sort(now.Properties)
+		for _, name := range now.Properties {
+			now.Values = append(now.Values, Value{Name: name, Before: Masked(name, was.Fields[name]), After: Masked(name, now.Fields[name])})
+		}
+		list = append(list, now.Change)
+	}
+	for id, was := range had {
+		if _, there := has[id]; !there {
+			was.What = "removed"
+			list = append(list, was.Change)
+		}
+	}
+	slices.SortFunc(list, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Path, b.Path), strings.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// losses are what a deployment deletes in the cloud: the servers and volumes of objects that it removes or leaves without, and the stacks
+// of removed applications that are made of Heat templates.
+func losses(before map[string]any, found []Change, kept []openstack.Kept) []Loss {
+	had := Objects(before)
+	removed := map[string]bool{}
+	list := []Loss{}
+	for _, one := range found {
+		if one.What != "removed" {
+			continue
+		}
+		removed[one.ID] = true
+		if stack, ok := had[one.ID].Fields["generatedHeatStackName"].(string); ok && stack != "" {
+			list = append(list, Loss{Kind: "stack", ObjectID: one.ID, Object: one.Name, CloudID: stack})
+		}
+	}
+	made := map[string]bool{} // objects that are servers
+	for _, resource := range kept {
+		if resource.Kind == "server" {
+			made[ownerOf(had, resource.Resource).ID] = true
+		}
+	}
+	for _, resource := range kept {
+		owner := ownerOf(had, resource.Resource)
+		if resource.Wanted && !removed[owner.ID] {
+			continue
+		}
+		loss := Loss{Kind: resource.Kind, ObjectID: owner.ID, Object: cmp.Or(owner.Name, resource.Resource)}
+		if resource.Kind == "server" || !made[owner.ID] { // a volume may be a server's own
+			loss.CloudID, _ = owner.Fields["openstackId"].(string)
+		}
+		list = append(list, loss)
+	}
+	slices.SortFunc(list, func(a, b Loss) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Object, b.Object), strings.Compare(a.ObjectID, b.ObjectID))
+	})
+	return list
+}
+
+// ownerOf is the object that a resource of the environment's stack belongs to; empty when it is nobody's.
+func ownerOf(objects map[string]Object, resource string) (owner Object) {
+	for id, object := range objects {
+		if openstack.IsOf(resource, id) && len(id) > len(owner.ID) {
+			owner = object
+		}
+	}
+	return owner
+}
+
+// Object is an object of a model without the objects in it: they stand as their ids.
+type Object struct {
+	Change
+	FullType string         // with version and package, where the header has them
+	HeadName string         // what the header calls it
+	Fields   map[string]any // its properties
+}
+
+// Objects are those of a model by their ids.
+func Objects(model map[string]any) map[string]Object {
+	found := map[string]Object{}
+	place(found, "", model)
+	return found
+}
+
+// Masked is a value with secrets replaced, by the one rule for their names.
+func Masked(name string, value any) any {
+	return sensitive.Texts(name, value, func(string) string { return secret.Mark })
+}
+
+func order(c Change) int {
+	if c.What == "removed" {
+		return 1
+	}
+	return 0
+}
+
+// place notes the objects in a value by their ids, and returns the value with each object replaced by its id, as a reference has it.
+func place(objects map[string]Object, path string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		header, isObject := v["?"].(map[string]any)
+		inner := map[string]any{}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if key != "?" {
+				inner[key] = place(objects, strings.TrimPrefix(path+"."+key, "."), v[key])
+			}
+		}
+		id, _ := header["id"].(string)
+		if !isObject || id == "" {
+			return inner
+		}
+		full, _ := header["type"].(string)
+		kind, _, _ := strings.Cut(full, "/") // Save adds version and package
+		name, _ := v["name"].(string)
+		headName, _ := header["name"].(string)
+		objects[id] = Object{Change: Change{ID: id, Type: kind, Name: name, Path: path}, FullType: full, HeadName: headName, Fields: inner}
+		return id
+	case []any:
+		list := make([]any, len(v))
+		for i, element := range v {
+			list[i] = place(objects, fmt.Sprintf("%s[%d]", path, i), element)
+		}
+		return list
+	}
+	return value
+}
