@@ -58,9 +58,21 @@ func (c *clusters) means(ctx context.Context, foreseen *preview.Foreseen) {
 		for _, one := range due {
 			text := fmt.Sprintf("node %s of cluster %s is replaced", one.server.name(), object.Text("name"))
 			foreseen.Replaced = append(foreseen.Replaced, preview.Note{ObjectID: one.object.ID(), Text: text})
+			if err := c.checkSuccessor(ctx, one.instance()); fault.KindOf(err) == fault.Invalid {
+				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: one.object.ID(), Text: err.Error()})
+			}
 		}
 		c.meansLoss(ctx, object, due, foreseen)
 	}
+}
+
+// checkSuccessor looks whether the cloud has what another server of an instance is to be made of.
+func (c *clusters) checkSuccessor(ctx context.Context, instance *muranopl.Object) error {
+	project, err := c.runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	return project.CheckServer(ctx, "server "+instance.Text("name"), instance.Text("flavor"), instance.Text("image"), instance.Text("keyname"), instance.Text("availabilityZone"))
 }
 
 // restore makes a resource of a stack's template again what it is.

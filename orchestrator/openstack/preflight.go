@@ -81,6 +81,26 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (
 	return 0, fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
 }
 
+// CheckServer looks whether the cloud has what a server is to be made of that takes the place of another one; "" is anything. Its error, of kind Invalid, says all that
+// is missing.
+func (p *Project) CheckServer(ctx context.Context, name, flavor, image, key, zone string) error {
+	if zone == AnyZone {
+		zone = ""
+	}
+	list := []newServer{{name, flavor, image, key, zone}}
+	known, err := p.choices(ctx, "flavors", "images", "keypairs", "availability-zones")
+	if err == nil {
+		err = p.unlistedImages(ctx, list, &known)
+	}
+	if err != nil {
+		return err
+	}
+	if problems := known.missing(list); len(problems) > 0 {
+		return fault.New(fault.Invalid, "the cloud does not know what a server is to be made of: %s", strings.Join(problems, "; "))
+	}
+	return nil
+}
+
 // RoomFor says which quotas of the project have no room for one server more of a flavor, which is named by its name or id, with a port. A flavor that
 // is not found is left to CheckRoom to complain of.
 func (p *Project) RoomFor(ctx context.Context, flavor string) (missing []string, err error) {

@@ -152,7 +152,7 @@ func TestOrdinaryEditsLoseNoData(t *testing.T) {
 		}},
 		{name: "no volume", change: func() { e.edit(t, volume, "") },
 			shown:   []string{"pod shop uses no more, and leaves in the cluster with its data: claim " + claim + " (10Mi, made ", "allow it with --allow-destroy shop"},
-			refused: "pod shop would not use any more: claim " + claim, consent: "shop", loses: true},
+			refused: "it would not be deployed: pod shop uses no more, and leaves in the cluster with its data: claim " + claim, consent: "shop", loses: true},
 		{name: "the volume again", change: func() { e.edit(t, "    volumes:\n", "    volumes:\n"+volume) }},
 	} {
 		if !t.Run(one.name, func(t *testing.T) {
@@ -182,6 +182,56 @@ func TestOrdinaryEditsLoseNoData(t *testing.T) {
 			return
 		}
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "edits")
+	e.refusals(t)
+	e.drift(t)
+
+	output, err := l.try(l.as("burano-demo"), "burano", "environment", "delete", "edits")
+	require.Error(t, err, "nobody agreed")
+	for _, text := range []string{"- cluster edits-cluster (", "- server murano-kube-1 (", "- claim " + claim + " (10Mi, made ", "Agree to it with --yes, or with --allow-destroy edits-cluster"} {
+		require.Contains(t, output, text)
+	}
+	e.keeps(t)
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--allow-destroy", "edits-cluster", "edits")
 	asBefore(t, e.demo, found)
+}
+
+// refusals are edits that are refused before anything is changed: once they are undone nothing differs.
+func (e *edits) refusals(t *testing.T) {
+	before := e.model
+	for name, edit := range map[string]struct {
+		pairs  []string
+		refuse string
+	}{
+		"an unknown key":     {[]string{"    replicas: 1", "    replicaz: 1"}, "replicaz is not known, and has no effect: did you mean replicas?"},
+		"an unknown flavor":  {[]string{"name: murano-gateway-1, flavor: m1.medium", "name: murano-gateway-1, flavor: m1.vast"}, "m1.vast"},
+		"a class of storage": {[]string{"DockerPersistentVolume}, size: 10Mi", "DockerPersistentVolume}, size: 10Mi, storageClass: golden"}, "golden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { e.model = before; e.write(t) }()
+			e.edit(t, edit.pairs...)
+			require.Contains(t, e.preview(t), edit.refuse)
+			e.refused(t, edit.refuse)
+			e.keeps(t)
+			require.Equal(t, "ready", environmentNamed(t, e.demo, "edits")["status"])
+		})
+	}
+	t.Run("a smaller claim", func(t *testing.T) {
+		defer func() { e.model = before; e.write(t) }()
+		e.edit(t, "size: 10Mi", "size: 5Mi")
+		require.Contains(t, e.preview(t), "stays 10Mi; a claim does not shrink")
+		e.deploy(t)
+		e.keeps(t)
+	})
+	e.deploy(t)
+	require.Contains(t, e.lab.run(t, e.lab.as("burano-demo"), "burano", "deploy", e.file, "--dry-run"), "nothing would be added, changed or removed", "the exit code is 0")
+}
+
+// drift changes with kubectl what the model says, and has it put back.
+func (e *edits) drift(t *testing.T) {
+	e.cluster.kubectl(t, "", "scale", "deployment/"+e.pod, "--replicas=0")
+	shown := e.preview(t)
+	require.Contains(t, shown, "~ in pod "+e.pod+": Deployment default/"+e.pod)
+	require.Contains(t, shown, "spec.replicas: 0 → 1")
+	e.deploy(t)
+	e.keeps(t)
 }
