@@ -108,7 +108,9 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 		in.why = err
 		return
 	}
-	spec.foreseeClaims(containers, there, foreseen)
+	use := spec.claimUse(containers, there)
+	spec.foreseeClaims(use, foreseen)
+	spec.adopted = use.adopted
 	storage, err := spec.checkStorage(ctx, in.client, containers, there)
 	for _, text := range storage.stay {
 		foreseen.Notes = append(foreseen.Notes, text)
@@ -119,15 +121,14 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 	}
 	if looks {
 		spec.sizes = storage.sizes
-		if err := spec.foreseeWorkloads(ctx, in, containers, there, foreseen); err != nil {
+		if err := spec.foreseeWorkloads(ctx, in, containers, foreseen); err != nil {
 			foreseen.Means = append(foreseen.Means, fmt.Sprintf("what changes in Kubernetes for pod %s is not known: %v", spec.name, err))
 		}
 	}
 }
 
 // foreseeClaims adds which claims a pod would use no more, and which volumes would begin empty beside them.
-func (p podSpec) foreseeClaims(containers []container, there workloads, foreseen *preview.Foreseen) {
-	use := p.claimUse(containers, there)
+func (p podSpec) foreseeClaims(use claimUse, foreseen *preview.Foreseen) {
 	if len(use.unused) == 0 {
 		return
 	}
@@ -201,8 +202,7 @@ func removedPods(former any, present objects) map[string]string {
 }
 
 // foreseeWorkloads adds what a deployment would change of the objects of a pod in Kubernetes: also what others have changed of them, with kubectl for example.
-func (p podSpec) foreseeWorkloads(ctx context.Context, in *clusterSight, containers []container, there workloads, foreseen *preview.Foreseen) error {
-	p.adopted = p.claimUse(containers, there).adopted
+func (p podSpec) foreseeWorkloads(ctx context.Context, in *clusterSight, containers []container, foreseen *preview.Foreseen) error {
 	known, err := p.knownSecrets(ctx, in.client, containers)
 	if err != nil || !known {
 		return err // a Secret is to be made first, and the change of the model says so
