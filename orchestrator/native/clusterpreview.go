@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,14 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 	if in.client == nil || in.why != nil {
 		return
 	}
-	there, err := spec.workloads(ctx, in.client)
+	former, err := spec.formerID(ctx, in.client, c.objects.has)
+	if err != nil {
+		in.why = err
+		return
+	}
+	present := spec
+	present.id = cmp.Or(former, spec.id)
+	there, err := present.workloads(ctx, in.client)
 	if err != nil {
 		in.why = err
 		return
