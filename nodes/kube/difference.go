@@ -24,7 +24,7 @@ type Field struct {
 // ofServer are fields that the API server writes.
 var ofServer = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"}
 
-// Differences are what Apply of an object would change. there is false where it would make it. The error of an object that the API server refuses is its own.
+// Differences are the fields that Apply of an object would change. there is false where it would make it. The error of an object that the API server refuses is its own.
 func Differences(ctx context.Context, config *rest.Config, fieldManager string, object runtime.Object) (fields []Field, there bool, err error) {
 	now, then, err := try(ctx, config, fieldManager, object)
 	if err != nil || now == nil {
@@ -110,7 +110,7 @@ func parts(value any) map[string]any {
 	return nil
 }
 
-// refused is what the API server says of an object that it does not take, in one line.
+// refused is the answer of the API server to an object that it does not take, in one line.
 type refused struct {
 	text string
 	err  error
@@ -120,8 +120,8 @@ func (r *refused) Error() string { return r.text }
 
 func (r *refused) Unwrap() error { return r.err }
 
-// plainly makes one line of an error by which the API server refuses an object: the fields and what is wrong with them, without the names that the caller
-// says, and without listings of whole objects.
+// plainly makes one line of an error by which the API server refuses an object: the fields and their faults, without the names that the caller
+// adds, and without listings of whole objects.
 func plainly(err error) error {
 	status, is := err.(apierrors.APIStatus)
 	if !is || !apierrors.IsInvalid(err) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {

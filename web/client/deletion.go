@@ -11,16 +11,16 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// Deletion is what the deletion of an environment would do.
+// Deletion is the effect of deleting an environment.
 type Deletion struct {
-	Goes  []string `json:"goes"`  // what is deleted, with all that is on it
-	Stays []string `json:"stays"` // what is not
+	Goes  []string `json:"goes"`  // deleted, with all content
+	Stays []string `json:"stays"` // not deleted
 	// Consents are clusters that go, which whoever deletes must have agreed to.
 	Consents []Consent `json:"consents"`
 	Busy     *Busy     `json:"busy"` // nil: nothing runs in it
 }
 
-// Busy is what runs in an environment, so that it cannot be deleted now.
+// Busy is a task that runs in an environment, so that it cannot be deleted now.
 type Busy struct {
 	DeploymentID string `json:"deployment_id"`
 	Kind         string `json:"kind"` // deployment, deletion, or action and its name
@@ -33,7 +33,7 @@ func (b *Busy) Error() string {
 	return fmt.Sprintf("it is busy: a %s of %s runs since %s UTC (deployment %s)", b.Kind, cmp.Or(b.UserName, b.UserID), strings.Replace(b.Since, "T", " ", 1), b.DeploymentID)
 }
 
-// Missing are the consents that the ids and names of what may go do not give.
+// Missing are the consents that ids and names of clusters do not give.
 func (d Deletion) Missing(allowDestroy []string) (missing []Consent) {
 	for _, one := range d.Consents {
 		if !slices.Contains(allowDestroy, one.ObjectID) && !slices.Contains(allowDestroy, one.Name) {
@@ -43,7 +43,7 @@ func (d Deletion) Missing(allowDestroy []string) (missing []Consent) {
 	return missing
 }
 
-// Deletion says what the deletion of an environment would do. Nothing is done.
+// Deletion previews the deletion of an environment. Nothing is done.
 func (c *Client) Deletion(ctx context.Context, environment string) (Deletion, error) {
 	var answer Deletion
 	return answer, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/deletion", nil, &answer)

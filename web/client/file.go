@@ -123,7 +123,7 @@ func (c *Client) DeployInto(ctx context.Context, environment string, file Enviro
 	return c.deployInto(ctx, environment, file, func(context.Context, string) (string, error) { return "", nil }, allowDestroy)
 }
 
-// deployInto is DeployInto where shown gives the Plan of what was shown of a session.
+// deployInto is DeployInto where shown gives the Plan of a preview that was shown of a session.
 func (c *Client) deployInto(ctx context.Context, environment string, file EnvironmentFile, shown func(ctx context.Context, session string) (plan string, err error),
 	allowDestroy []string) error {
 	applications, err := c.StableIDs(ctx, environment, file.Applications)
@@ -144,8 +144,8 @@ func (c *Client) deployInto(ctx context.Context, environment string, file Enviro
 	return nil
 }
 
-// DeployShown is Deploy that shows before what it would do, and does nothing when that would be refused. The deployment destroys and replaces no more than what was
-// shown.
+// DeployShown is Deploy that shows its preview before, and does nothing when the deployment would be refused. The deployment destroys and replaces no more than the
+// preview.
 func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show func(Preview) error, allowDestroy ...string) (id string, err error) {
 	look := func(answer Preview, err error) (string, error) {
 		if err == nil {
@@ -175,7 +175,7 @@ func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show fun
 	}, allowDestroy)
 }
 
-// fixed adds to a preview what a file says of an environment that is only heeded when that is made.
+// fixed adds to a preview the fields of a file that count only when its environment is made.
 func (c *Client) fixed(ctx context.Context, environment string, file EnvironmentFile, answer *Preview) error {
 	for _, one := range []struct {
 		key    string
@@ -210,7 +210,7 @@ func (c *Client) fixed(ctx context.Context, environment string, file Environment
 	return nil
 }
 
-// within tells whether a value of a file says nothing else than a present one. Headers of objects, and what the file does not say, make no difference.
+// within reports whether a value of a file equals a present one. Headers of objects, and keys that the file lacks, make no difference.
 func within(wanted, present any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:

@@ -69,7 +69,7 @@ func (c *Client) DeploySession(ctx context.Context, environment, id string, allo
 	return c.deployShown(ctx, environment, id, "", source{}, allowDestroy)
 }
 
-// deployShown is DeploySession of what was shown by a preview, whose Plan it is ("" where none was), for a draft of a file, which the environment's history names.
+// deployShown is DeploySession after a preview, whose Plan it is ("" for none), for a draft of a file, which the environment's history names.
 func (c *Client) deployShown(ctx context.Context, environment, id, plan string, file source, allowDestroy []string) error {
 	query := url.Values{}
 	if len(allowDestroy) > 0 {
@@ -100,7 +100,7 @@ func (c *Client) SetApplications(ctx context.Context, environment, session strin
 type Preview struct {
 	Changes []Change `json:"changes"`
 	Means   []string `json:"means"` // what it would do besides, and what that costs, in sentences
-	Notes   []string `json:"notes"` // what stays although the model says otherwise
+	Notes   []string `json:"notes"` // values that stay although the model has others
 	Losses  []Loss   `json:"losses"`
 	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
 	Kubernetes []KubernetesChange `json:"kubernetes"`
