@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/backup"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -36,7 +37,7 @@ func (b *Backups) Reach(ctx context.Context, caller identity.Caller, environment
 
 // Make has a backup of an environment made, and returns the id of the task.
 func (b *Backups) Make(ctx context.Context, caller identity.Caller, environmentID, reason string, incomplete bool) (taskID string, err error) {
-	clusters, err := b.service.Objects(ctx, caller, environmentID, "", classCluster)
+	clusters, err := b.service.Objects(ctx, caller, environmentID, "", preview.ClassCluster)
 	if err != nil {
 		return "", err
 	}

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// classCluster is the class of objects whose servers hold what nobody can make again.
-const classCluster = "com.mirantis.docker.kubernetes.KubernetesCluster"
+// ClassCluster is the class of objects whose servers hold what nobody can make again.
+const ClassCluster = "com.mirantis.docker.kubernetes.KubernetesCluster"
 
 // DestroyedClusters are the clusters of a model, in the API's form, that another one does not have any more.
 func DestroyedClusters(before, after map[string]any) (list []Object) {
 	has := Objects(after)
 	for id, one := range Objects(before) {
-		if _, there := has[id]; !there && one.Type == classCluster {
+		if _, there := has[id]; !there && one.Type == ClassCluster {
 			list = append(list, one)
 		}
 	}

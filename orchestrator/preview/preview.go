@@ -104,7 +104,7 @@ func Of(before, after map[string]any, foreseen Foreseen) Plan {
 		plan.Consents = append(plan.Consents, one)
 	}
 	for _, one := range plan.Changes {
-		if one.Type == classCluster && slices.Contains(one.Properties, "name") {
+		if one.Type == ClassCluster && slices.Contains(one.Properties, "name") {
 			plan.Means = append(plan.Means, fmt.Sprintf("cluster %s is called %s from now on, and so is its API: kubeconfigs that were downloaded before stop working, and are to be downloaded again",
 				had[one.ID].Name, one.Name))
 		}

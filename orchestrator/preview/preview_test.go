@@ -15,7 +15,7 @@ func environment(services ...any) map[string]any {
 
 func cluster(id, name string) map[string]any {
 	made := object(id, name, nil)
-	made["?"].(map[string]any)["type"] = classCluster + "/1.0.0"
+	made["?"].(map[string]any)["type"] = ClassCluster + "/1.0.0"
 	return made
 }
 
