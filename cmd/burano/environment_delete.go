@@ -34,10 +34,10 @@ func environmentDeleteCommand(connection *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "delete NAME|ID…",
 		Short: "Delete environments with everything that was deployed in them, and wait until they are gone",
-		Long: `Delete shows of each environment what goes with it and what stays, deletes it, and waits until it is gone.
+		Long: `Delete shows the effects of deleting each environment, deletes it, and waits until it is gone.
 
 An environment with a cluster is deleted only when that is agreed to: by --yes, by --allow-destroy with the names of its clusters, or by the
-answer to a question on a terminal. One in which something runs is deleted with --wait once that has ended.`,
+answer to a question on a terminal. An environment in which a task runs is deleted after the task with --wait.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
@@ -73,7 +73,7 @@ answer to a question on a terminal. One in which something runs is deleted with 
 	flags.BoolVar(&d.abandon, "abandon", false, "forget them at once, and leave everything in the cloud as it is")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "agree to the loss of clusters with everything that is in them")
 	flags.StringSliceVar(&d.allowDestroy, "allow-destroy", nil, "agree to the loss of the cluster with this id or name; may be given several times")
-	flags.BoolVar(&d.wait, "wait", false, "wait for the end of what runs in them")
+	flags.BoolVar(&d.wait, "wait", false, "wait for the end of running tasks")
 	return command
 }
 
