@@ -9,8 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 )
 
-// CallStatic runs a public static method of a class that the caller's project may use, and returns its result. What the method
-// throws is no fault.
+// CallStatic runs a public static method of a class that the caller's project may use, and returns its result. An exception of the method is no fault.
 func (s *Service) CallStatic(ctx context.Context, caller identity.Caller, class engine.ClassName, method string, args map[string]any) (any, error) {
 	if class.Name == "" || method == "" {
 		return nil, fault.New(fault.Invalid, "Class name and method name must be specified for static action")

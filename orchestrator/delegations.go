@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Delegation is what a caller sees of an environment's standing delegation.
+// Delegation is an environment's standing delegation as a caller sees it.
 type Delegation struct {
 	Kind             string // trust, application_credential
 	UserID, UserName string
@@ -33,8 +33,8 @@ func seenDelegation(row store.Delegation) Delegation {
 	return seen
 }
 
-// Delegate says what a standing delegation is to be made of: a trust of the caller with these roles (none: those of trust-roles) until a time
-// (zero for ever), or an application credential of the caller's.
+// Delegate describes a standing delegation: a trust of the caller with these roles (none: the roles of trust-roles) until a time (zero for ever), or an
+// application credential of the caller's.
 type Delegate struct {
 	Roles            []string
 	Expires          time.Time
@@ -159,8 +159,8 @@ func (s *Service) credential(ctx context.Context, caller identity.Caller, enviro
 	return s.keep(ctx, caller, environment, store.Delegation{Kind: store.ApplicationCredential, Roles: owner.Roles}, text, expires)
 }
 
-// delegate returns what a task of the caller's works with: the role that Burano has in the project, or else a trust of its own, or where the
-// caller's token can make none, the caller's standing delegation. giveBack must be called unless the task takes it.
+// delegate returns the delegation for a task of the caller's: the role that Burano has in the project, or else a trust of its own. If the caller's token
+// can make no trust, it is the caller's standing delegation. giveBack must be called unless the task takes it.
 func (s *Service) delegate(ctx context.Context, caller identity.Caller, environment store.Environment) (store.Delegation, error) {
 	if err := s.ofProject(caller, environment); err != nil {
 		return store.Delegation{}, err
@@ -205,7 +205,7 @@ func (s *Service) covered(ctx context.Context, caller identity.Caller, standing 
 	return standing, err
 }
 
-// ofProject returns a fault unless the caller works in the environment's project: nobody can be acted for elsewhere.
+// ofProject returns a fault unless the caller works in the environment's project: Burano acts for a user in that user's project only.
 func (s *Service) ofProject(caller identity.Caller, environment store.Environment) error {
 	if caller.ProjectID == environment.ProjectID {
 		return nil
@@ -214,8 +214,8 @@ func (s *Service) ofProject(caller identity.Caller, environment store.Environmen
 		"of that project", environment.ID, environment.ProjectID)
 }
 
-// newTrust makes a trust of the caller's. Its row is written before anything else can fail: what nobody refers to is revoked by giveBack, or
-// by the engine when this process dies in between.
+// newTrust makes a trust of the caller's. Its row is written before anything else can fail: giveBack revokes a trust without a reference, or the engine
+// does when this process dies in between.
 func (s *Service) newTrust(ctx context.Context, caller identity.Caller, environment store.Environment, roles []string, expires time.Time) (store.Delegation, error) {
 	id, granted, err := s.trusts.CreateTrust(ctx, caller, roles, expires)
 	if err != nil {
@@ -239,10 +239,10 @@ func (s *Service) keep(ctx context.Context, caller identity.Caller, environment 
 	return row, s.store.AddDelegation(context.WithoutCancel(ctx), &row)
 }
 
-// giveBackTimeout is how long Keystone is waited for when a trust is revoked that nobody took.
+// giveBackTimeout is how long Keystone is waited for when an unused trust is revoked.
 const giveBackTimeout = 10 * time.Second
 
-// giveBack revokes a delegation that was made and that nobody took.
+// giveBack revokes an unused delegation.
 func (s *Service) giveBack(ctx context.Context, row store.Delegation) {
 	if row.Standing {
 		return

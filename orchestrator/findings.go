@@ -11,14 +11,14 @@ import (
 // Finding is something in an environment that is not as it should be.
 type Finding struct {
 	ID, EnvironmentID string
-	Duty              string // what looked
+	Duty              string // the duty that found it
 	ObjectID          string // of the model; "" for the environment
 	Kind              string // words with dashes
 	Subject           string // within the object, such as a node; "" for the object itself
 	Severity          string // critical, warning, info
 	Text, Mends       string
 	Since             time.Time
-	Closed            *time.Time // nil while it stands
+	Closed            *time.Time // nil while it is open
 	// Repairs were started so often, the last one by this deployment ("" for none); no other one is before NextRepair.
 	Repairs    int64
 	Deployment string
@@ -39,8 +39,8 @@ func seenFinding(row store.Finding) Finding {
 	return seen
 }
 
-// FindingPage is a part of what is not as it should be in an environment, the worst first; with closed also what was and is still kept. next is
-// the marker of the next page, "" after the last one.
+// FindingPage is a part of an environment's findings, the worst first; with closed also former ones that are still kept. next is the marker of the next
+// page, "" after the last one.
 func (s *Service) FindingPage(ctx context.Context, caller identity.Caller, environmentID string, closed bool, page store.Page) (list []Finding, next string, err error) {
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
 		return nil, "", err

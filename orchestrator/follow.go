@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// followPoll is how often a deployment that somebody follows is looked at without having been woken: another process may run it.
+	// followPoll is how often a followed deployment is read without a notification: another process may run it.
 	followPoll = time.Second
-	// followed is how many of the newest reports are kept for those who follow; who is further behind reads the rows.
+	// followed is how many of the newest reports are kept for followers; a follower who is further behind reads the rows.
 	followed = 512
 	// behind is how many rows one who is further behind reads at a time.
 	behind = 256
 )
 
-// Follower is called with what a deployment has reported and with what comes. An error of its functions ends the following.
+// Follower gets a deployment's former and new reports. An error of its functions ends the following.
 type Follower struct {
 	// Report is called for each line of the log whose number is above After.
 	Report func(Report) error
@@ -31,11 +31,10 @@ type Follower struct {
 	After int64
 }
 
-// Follow tells the follower of a deployment until that has ended, and returns the deployment's state then. A deletion that went well takes
-// its log with it; its state is success. The state of a task whose environment was abandoned is "abandoned". It returns early with the error
-// of ctx or of the follower.
+// Follow calls the follower of a deployment until that has ended, and returns the deployment's state then. A deletion that went well takes its log with
+// it; its state is success. The state of a task whose environment was abandoned is "abandoned". It returns early with the error of ctx or of the follower.
 //
-// However many follow a deployment in this process, its rows are looked at once for all of them.
+// However many follow a deployment in this process, its rows are read once for all of them.
 func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, follower Follower) (state string, err error) {
 	if _, err := s.mayWatch(ctx, caller, deploymentID); err != nil {
 		return "", err
@@ -86,7 +85,7 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 	}
 }
 
-// catchUp reports what has been seen above the number after, and returns the number of the last line.
+// catchUp reports the lines of seen above the number after, and returns the number of the last line.
 func (s *Service) catchUp(ctx context.Context, deploymentID string, seen sight, after int64, report func(Report) error) (int64, error) {
 	for after < seen.from {
 		rows, err := s.store.Reports(ctx, deploymentID, after, behind)
@@ -98,7 +97,7 @@ func (s *Service) catchUp(ctx context.Context, deploymentID string, seen sight, 
 		}
 		for _, row := range rows {
 			if row.Number > seen.last {
-				return after, nil // the next look has it, and what the state is then
+				return after, nil // the next read has it, with the state then
 			}
 			if err := report(seenReport(row)); err != nil {
 				return after, err
@@ -117,7 +116,7 @@ func (s *Service) catchUp(ctx context.Context, deploymentID string, seen sight, 
 	return after, nil
 }
 
-// sight is what was last seen of a deployment. It is not changed any more.
+// sight is the last read state of a deployment. It is not changed any more.
 type sight struct {
 	looked  bool
 	gone    bool // with its environment
@@ -127,13 +126,13 @@ type sight struct {
 	last    int64          // the number of the last one
 }
 
-// differs tells whether there is something in the other that who follows is told.
+// differs is true if the other sight has news for followers.
 func (s sight) differs(other sight) bool {
 	ended := func(s sight) bool { return s.state.Finished != nil }
 	return s.looked != other.looked || s.gone != other.gone || s.last != other.last || s.state.Counts != other.state.Counts || ended(s) != ended(other)
 }
 
-// watched are the deployments that somebody follows in this process.
+// watched are the deployments with followers in this process.
 type watched struct {
 	store *store.Store
 	mutex sync.Mutex
@@ -150,7 +149,7 @@ type watchedTask struct {
 	changed chan struct{} // closed when there is another sight
 }
 
-// join begins to look at a task, or goes on when somebody follows it already. release must be called.
+// join begins to watch a task, or shares the watch of other followers. release must be called.
 func (w *watched) join(taskID string) (task *watchedTask, release func()) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -172,7 +171,7 @@ func (w *watched) join(taskID string) (task *watchedTask, release func()) {
 	}
 }
 
-// seen returns what was last seen, and what is closed when there is more.
+// seen returns the last sight, and a channel that is closed when there is another.
 func (t *watchedTask) seen() (sight, <-chan struct{}) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -187,7 +186,7 @@ func (t *watchedTask) watch(ctx context.Context, rows *store.Store, taskID strin
 	defer ticker.Stop()
 	for now := (sight{}); ; {
 		next, err := look(ctx, rows, taskID, now)
-		// A database that does not answer is asked again: who follows waits.
+		// A database that does not answer is asked again: followers wait.
 		if err == nil && now.differs(next) {
 			t.show(next)
 			now = next
@@ -212,9 +211,9 @@ func (t *watchedTask) show(now sight) {
 	t.changed = make(chan struct{})
 }
 
-// look reads what is new of a task.
+// look reads the news of a task.
 func look(ctx context.Context, rows *store.Store, taskID string, former sight) (sight, error) {
-	// The task is read before its log: what ends it writes the log's last line with it.
+	// The task is read before its log: the end of a task is written together with the log's last line.
 	state, err := rows.TaskState(ctx, taskID)
 	if errors.Is(err, store.ErrNotFound) {
 		former.gone = true
@@ -224,7 +223,7 @@ func look(ctx context.Context, rows *store.Store, taskID string, former sight) (
 		return sight{}, err
 	}
 	now := sight{looked: true, state: state, reports: former.reports, from: former.from, last: former.last}
-	if !former.looked { // of what was before each reads what is new to it
+	if !former.looked { // each follower reads former rows that are new to it
 		now.last, err = rows.LastReport(ctx, taskID)
 		now.from = now.last
 		return now, err
@@ -234,7 +233,7 @@ func look(ctx context.Context, rows *store.Store, taskID string, former sight) (
 		return now, err
 	}
 	now.last = added[len(added)-1].Number
-	// Those who look at the former sight have a part of the same array, which is only added to.
+	// Readers of the former sight have a part of the same array, which is only added to.
 	now.reports = append(now.reports, added...)
 	if over := len(now.reports) - followed; over > 0 {
 		now.from = now.reports[over-1].Number

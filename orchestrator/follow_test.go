@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// readable seals so that everybody can read it, and counts what is opened.
+// readable seals in a readable form, and counts opened values.
 type readable struct{ opened atomic.Int64 } // values
 
 func (*readable) Seal(owner string, value []byte) string { return owner + "|" + string(value) }
@@ -28,8 +28,7 @@ func (r *readable) Open(owner, sealed string) ([]byte, error) {
 	return []byte(strings.TrimPrefix(sealed, owner+"|")), nil
 }
 
-// TestADeploymentIsLookedAtOnceForAllWhoFollowIt has a hundred follow one deployment, which then says ten things and ends. The rows are
-// looked at as often as for one, and no model is opened for it.
+// A hundred followers follow one deployment, which then reports ten lines and ends. The rows are read as often as for one, and no model is opened for it.
 func TestADeploymentIsLookedAtOnceForAllWhoFollowIt(t *testing.T) {
 	const many, lines = 100, 10
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {

@@ -8,8 +8,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// hidden is a model, or a list of applications, in which hide has answered for what the classes of its objects make secrets. Most models have none of these,
-// and no class is looked at for them.
+// hidden is a model, or a list of applications, in which hide has replaced the secrets of its objects' classes. Most models have none, and no class is
+// read for them.
 func (s *Service) hidden(ctx context.Context, environment store.Environment, model any, hide func(any) any) any {
 	if !muranopl.MayHide(model) {
 		return model
@@ -17,7 +17,7 @@ func (s *Service) hidden(ctx context.Context, environment store.Environment, mod
 	return s.engine.Hidden(ctx, environment.ProjectID, environment.Model.Packages, model, hide)
 }
 
-// shown is a model of an environment as readers see it: what its classes make secrets is masked.
+// shown is a model of an environment for readers: its classes' secrets are masked.
 func (s *Service) shown(ctx context.Context, environment store.Environment, model map[string]any) map[string]any {
 	objects, _ := s.hidden(ctx, environment, model, secret.Masked).(map[string]any)
 	return objects
@@ -30,5 +30,5 @@ func (s *Service) shownTemplate(ctx context.Context, row store.Template) Templat
 	return template
 }
 
-// copied is a copy of what was posted. Secrets are put back into the copy, and the answer repeats what was posted.
+// copied is a copy of posted data. Secrets are put back into the copy, and the answer repeats the posted data.
 func copied(body any) any { return store.Copy(map[string]any{"": body})[""] }

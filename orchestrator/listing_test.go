@@ -86,8 +86,7 @@ func service(t testing.TB, db *gorm.DB) *orchestrator.Service {
 	return orchestrator.New(orchestrator.Config{Store: rows, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// views are what clients look at again and again. id is an environment, session one of its sessions; the answer is how many there are of
-// what is listed.
+// views are the lists that clients read again and again. id is an environment, session one of its sessions; the result is the number of listed items.
 func views(s *orchestrator.Service, t testing.TB, id string) map[string]func() (int, error) {
 	return map[string]func() (int, error){
 		"the environments of a project": func() (int, error) {
@@ -124,7 +123,7 @@ func views(s *orchestrator.Service, t testing.TB, id string) map[string]func() (
 	}
 }
 
-// TestLookingMakesAsManyStatementsForAThousandEnvironmentsAsForTen counts what reaches the database, transactions' ends apart.
+// The test counts the statements that reach the database, transactions' ends apart.
 func TestLookingMakesAsManyStatementsForAThousandEnvironmentsAsForTen(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s := service(t, db)
@@ -179,7 +178,7 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, db *gorm.DB)) {
 	})
 }
 
-// BenchmarkLooking tells time and memory of each view of a project of 1,000 environments of 20 objects each, over SQLite.
+// BenchmarkLooking measures time and memory of each view of a project of 1,000 environments of 20 objects each, over SQLite.
 func BenchmarkLooking(b *testing.B) {
 	db, err := database.Open(filepath.Join(b.TempDir(), "burano.db"))
 	require.NoError(b, err)

@@ -45,7 +45,7 @@ func (s *Service) Model(ctx context.Context, caller identity.Caller, id, session
 	return value, nil
 }
 
-// Deployed is Model for what was deployed last: a deployment that was refused is not in it. It is the present model of an environment that was never deployed.
+// Deployed is Model for the last deployed model: a refused deployment is not in it. It is the present model of an environment that was never deployed.
 func (s *Service) Deployed(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
 	row, err := s.environment(ctx, caller, id)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *Service) Deployed(ctx context.Context, caller identity.Caller, id strin
 	return value, nil
 }
 
-// PatchModel changes the object model of a session's draft by a JSON patch (RFC 6902: add, replace and remove; each with a value, as
-// Murano demands) and returns the whole new model. What the environment itself is made of can only be replaced, its ids not at all.
+// PatchModel changes the object model of a session's draft by a JSON patch (RFC 6902: add, replace and remove; each with a value, as Murano demands) and
+// returns the whole new model. The environment's own fields can only be replaced, its ids not at all.
 func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, sessionID string, patch any) (map[string]any, error) {
 	// Unlike changes of applications, Murano looks at the environment first.
 	if _, err := s.environment(ctx, caller, id); err != nil {
@@ -107,10 +107,10 @@ var restricted = map[string][]string{
 	"defaultNetworks/flat":             {"replace"},
 }
 
-// unrestricted is what can be done to everything else.
+// unrestricted are the operations on all other parts.
 var unrestricted = []string{"add", "replace", "remove"}
 
-// readPatch checks the form of a patch and what it wants to do where.
+// readPatch checks the form of a patch, its operations and their paths.
 func readPatch(patch any) (jsonpatch.Patch, error) {
 	list, ok := patch.([]any)
 	switch {
@@ -178,7 +178,7 @@ func pointer(text string) (string, error) {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(path), nil
 }
 
-// patched applies the patch to a copy of the model and checks what came of it.
+// patched applies the patch to a copy of the model and checks the result.
 func patched(objects map[string]any, patch jsonpatch.Patch) (map[string]any, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {
@@ -202,7 +202,7 @@ func patched(objects map[string]any, patch jsonpatch.Patch) (map[string]any, err
 //go:embed model_schema.json
 var modelSchemaText []byte
 
-// modelSchema is what every object model keeps to.
+// modelSchema is the schema of every object model.
 var modelSchema = compileModelSchema()
 
 func compileModelSchema() *jsonschema.Schema {
@@ -218,7 +218,7 @@ func compileModelSchema() *jsonschema.Schema {
 	return compiler.MustCompile(name)
 }
 
-// brokenRule says where a model breaks its schema, and how.
+// brokenRule describes the place and the reason of a model's schema error.
 func brokenRule(err error) string {
 	var broken *jsonschema.ValidationError
 	if !errors.As(err, &broken) {

@@ -1,8 +1,8 @@
-// Package direct makes stacks without Heat: it gives Nova, Neutron and Cinder by itself what a template wants, in the order of what needs what.
+// Package direct makes stacks without Heat: it makes a template's resources in Nova, Neutron and Cinder itself, in the order of their dependencies.
 //
-// What a stack was made of, and what stands for each of its resources, is kept in the database. Everything that is made carries the id of its
-// resource: in its metadata (Nova, Cinder), or in its description (Neutron). It is written down that something is asked for before it is, and
-// what was asked for is looked for before it is asked for again. So whoever goes on after a crash finds what is there.
+// The database has each stack's template, and the physical id of each of its resources. Every physical resource carries the id of its resource: in its
+// metadata (Nova, Cinder), or in its description (Neutron). Each request is recorded before it is sent, and its result is looked for before it is sent
+// again. So the next process after a crash finds the existing resources.
 package direct
 
 import (
@@ -53,7 +53,7 @@ type Driver struct {
 // New makes a driver that keeps its stacks in these rows.
 func New(rows Rows) *Driver { return &Driver{rows: rows, changes: map[string]*change{}} }
 
-// In is the driver in one project; it is what openstack.Service.Orchestrate takes.
+// In is the driver in one project; it has the form that openstack.Service.Orchestrate takes.
 func (d *Driver) In(clients openstack.Clients) openstack.Stacks {
 	return &project{driver: d, clients: clients}
 }
@@ -64,10 +64,10 @@ type project struct {
 	clients openstack.Clients
 }
 
-// body is what is kept of a stack, sealed.
+// body is the sealed part of a stack's row.
 type body struct {
 	Content openstack.Content
-	Reason  string // why it failed, or who interrupted it
+	Reason  string // why it failed, or which process interrupted it
 }
 
 // Actions and states are named as Heat names them.
@@ -95,7 +95,7 @@ func (p *project) List(ctx context.Context, name string) ([]stacks.ListedStack, 
 	return list, nil
 }
 
-// statusOf is what Heat would say of a stack. One that somebody was changing who holds it no more has failed.
+// statusOf is the stack's status in Heat's words. A stack whose change has lost its process has failed.
 func statusOf(row store.Stack) string {
 	switch {
 	case row.Held:
@@ -151,7 +151,7 @@ func (p *project) Get(ctx context.Context, _, id string) (*stacks.RetrievedStack
 	}
 	own.template = parsed
 	for _, name := range slices.Sorted(maps.Keys(parsed.outputs)) {
-		// As Heat, nothing is said of what cannot be found out.
+		// As with Heat, unknown outputs are left out.
 		value, err := own.scope(ctx).Resolve(parsed.outputs[name])
 		if err != nil {
 			if ctx.Err() != nil || openstack.AwayOf(err) != nil {
@@ -164,7 +164,7 @@ func (p *project) Get(ctx context.Context, _, id string) (*stacks.RetrievedStack
 	return shown, nil
 }
 
-// parameterText is a parameter's value as Heat tells it.
+// parameterText is a parameter's value in Heat's form.
 func parameterText(value any) string {
 	if list, ok := value.([]any); ok {
 		parts := make([]string, len(list))
@@ -273,7 +273,7 @@ func (p *project) MarkHealth(ctx context.Context, name, id, resource, reason str
 	})
 }
 
-// check refuses what cannot be made, before anything is.
+// check refuses a template that cannot be made, before any resource is.
 func (p *project) check(ctx context.Context, row store.Stack, content openstack.Content) error {
 	parsed, err := parse(content, p.pseudo(row))
 	if err != nil {
@@ -309,7 +309,7 @@ func (p *project) check(ctx context.Context, row store.Stack, content openstack.
 	return nil
 }
 
-// errLater says that something is known only when other resources are there.
+// errLater is the error for a value that is known only when other resources are there.
 var errLater = errors.New("it is known when other resources are there")
 
 // later stands for a value that is known only when other resources are there.
@@ -324,7 +324,7 @@ func written(kept body) (string, error) {
 }
 
 const (
-	// term is how long a process holds a stack that it changes, unless it says so again.
+	// term is how long a process holds a stack that it changes, unless it renews.
 	term = 10 * time.Second
 	beat = term / 4
 )
@@ -347,7 +347,7 @@ func (p *project) hold(ctx context.Context, id string) (holder string, err error
 	})
 }
 
-// held runs do while nobody else may change the stack.
+// held runs do while no other process may change the stack.
 func (p *project) held(ctx context.Context, id string, do func(ctx context.Context, holder string) error) error {
 	holder, err := p.hold(ctx, id)
 	if err != nil {
@@ -362,8 +362,7 @@ type change struct {
 	ended chan struct{}
 }
 
-// begin begins to make a stack what content says, or to delete it, and returns. The change ends with ctx; what it has not done then is done by
-// the next one.
+// begin begins to make a stack from content, or to delete it, and returns. The change ends with ctx; the next change does the remaining work.
 func (p *project) begin(ctx context.Context, id, action string, content *openstack.Content) error {
 	holder, err := p.hold(ctx, id)
 	if err != nil {
@@ -409,7 +408,7 @@ func (p *project) begin(ctx context.Context, id, action string, content *opensta
 	return nil
 }
 
-// keepHeld holds the stack until ctx ends; when somebody else has it, or it cannot be held for the whole of a term, the change is stopped.
+// keepHeld holds the stack until ctx ends. When another process has it, or it cannot be held for the whole of a term, the change is stopped.
 func (p *project) keepHeld(ctx context.Context, id, holder string, stop context.CancelCauseFunc) {
 	last := time.Now()
 	for wait.Pause(ctx, beat) == nil {

@@ -18,30 +18,30 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// kind is what can be done with the resources of one type.
+// kind has the operations on resources of one type.
 type kind struct {
 	properties map[string]property
 	aliases    map[string]string // older names of properties
-	// check refuses properties that cannot be meant, before anything is made; those that are not known yet are later{}. It may be nil.
+	// check refuses impossible properties before any resource is made; properties that are not known yet are later{}. It may be nil.
 	check func(ctx context.Context, j *job) error
 	// create makes the resource and returns when it is ready. It is called again, with the same resource, after it was interrupted.
 	create func(ctx context.Context, j *job) error
-	// lookup finds what was asked for, "" when it is not there; nil where a resource is nothing in the cloud.
+	// lookup finds the result of a former request, "" when there is none; nil for a resource without a physical one.
 	lookup func(ctx context.Context, j *job) (string, error)
-	// update gives it the job's properties, of which these differ from what it has.
+	// update gives it the job's properties; differing are the names of the changed ones.
 	update func(ctx context.Context, j *job, differing []string) error
-	// remove takes away what has the resource's physical id, and returns when it is gone; that it is not there is fine.
+	// remove deletes the physical resource, and returns when it is gone; a missing one is fine.
 	remove func(ctx context.Context, j *job) error
-	// attributes are what get_attr finds.
+	// attributes are the values of get_attr.
 	attributes func(ctx context.Context, j *job) (map[string]any, error)
-	// reference is what get_resource finds; the physical id when nil.
+	// reference is the value of get_resource; the physical id when nil.
 	reference func(j *job) any
-	// adopt learns from Heat's attributes of a resource that Heat has made, and adopted from its properties, what create would have noted; may be nil.
+	// adopt derives create's notes from Heat's attributes of a resource that Heat has made; may be nil.
 	adopt   func(one *resource, attributes map[string]any)
 	adopted func(one *resource)
-	// alone says of a replacement that the old one must go before the new one comes; may be nil.
+	// alone is true for a replacement where the old resource must go before the new one comes; may be nil.
 	alone func(was, is map[string]any) bool
-	// precious ones are never replaced, because what is on them would be lost.
+	// precious ones are never replaced, because their data would be lost.
 	precious bool
 }
 
@@ -58,7 +58,7 @@ const (
 	typeRule            = "OS::Neutron::SecurityGroupRule"
 )
 
-// kinds are those types of resources that are made without Heat.
+// kinds are the types of resources that are made without Heat.
 var kinds map[string]kind
 
 func init() { // some of them look each other up
@@ -79,8 +79,8 @@ type property struct {
 	changes  bool // in place, where openstack.EffectOf does not know the type
 }
 
-// inPlace tells whether the property of what is there can have another value. What costs a server something is refused before (the guard in
-// orchestrator/openstack), so that what is left here replaces a server that does not run.
+// inPlace is true if the property of an existing resource can change. Changes that cost a server data are refused before (the guard in
+// orchestrator/openstack), so that a remaining change replaces a server that does not run.
 func (p property) inPlace(kind, name string) bool {
 	switch openstack.EffectOf(kind, name) {
 	case openstack.InPlace, openstack.Replugged, openstack.Readdressed:
@@ -89,7 +89,7 @@ func (p property) inPlace(kind, name string) bool {
 	return p.changes
 }
 
-// form is what a property's values are.
+// form is the type of a property's values.
 type form int
 
 const (
@@ -145,7 +145,7 @@ func (k kind) renamed(properties map[string]any) map[string]any {
 	return made
 }
 
-// checkNames refuses properties that are not known, and finds those that are missing.
+// checkNames refuses unknown properties, and finds missing ones.
 func (k kind) checkNames(resource string, properties map[string]any) error {
 	given := k.renamed(properties)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -175,7 +175,7 @@ func (k kind) checkValues(resource string, properties map[string]any) error {
 	return nil
 }
 
-// typed gives properties their forms and fallbacks; those without a value are left out.
+// typed gives properties their forms and fallbacks; properties without a value are left out.
 func (k kind) typed(properties map[string]any) (map[string]any, error) {
 	made, given := map[string]any{}, k.renamed(properties)
 	for name, known := range k.properties {
@@ -202,7 +202,7 @@ func (k kind) typed(properties map[string]any) (map[string]any, error) {
 type job struct {
 	stack    *stack
 	resource *resource
-	// properties have their forms; those that are not given and have no fallback are absent.
+	// properties have their forms; properties without a value and a fallback are absent.
 	properties map[string]any
 }
 
@@ -218,13 +218,13 @@ func (j *job) name() string {
 
 func (j *job) keep(ctx context.Context) error { return j.stack.put(ctx, j.resource) }
 
-// known makes durable what stands for the resource.
+// known stores the physical id of the resource.
 func (j *job) known(ctx context.Context, physicalID string) error {
 	j.resource.PhysicalID = physicalID
 	return j.keep(ctx)
 }
 
-// note makes durable what a type wants to know of the resource later.
+// note stores a value that a type needs of the resource later.
 func (j *job) note(ctx context.Context, name, value string) error {
 	if j.resource.Data == nil {
 		j.resource.Data = map[string]string{}
@@ -233,7 +233,7 @@ func (j *job) note(ctx context.Context, name, value string) error {
 	return j.keep(ctx)
 }
 
-// find learns what stands for a resource that was asked for, if it is there.
+// find looks for the physical resource of a former request.
 func (j *job) find(ctx context.Context) error {
 	lookup := kinds[j.resource.Type].lookup
 	if j.resource.PhysicalID != "" || !j.resource.Asked || lookup == nil {
@@ -246,7 +246,7 @@ func (j *job) find(ctx context.Context) error {
 	return j.known(ctx, id)
 }
 
-// make asks for the resource once: what an earlier request has made, whose answer nobody heard, is found by lookup.
+// make sends the request for the resource once: lookup finds the result of an earlier request whose answer was lost.
 func (j *job) make(ctx context.Context, service string, ask func(ctx context.Context) (id string, err error)) error {
 	if j.resource.PhysicalID != "" {
 		return nil
@@ -296,7 +296,7 @@ func call(ctx context.Context, client *gophercloud.ServiceClient, method, path s
 	return err
 }
 
-// gentle takes an answer that something is not there for what is wanted.
+// gentle accepts the answer "not found" as a success.
 func gentle(err error) error {
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil

@@ -21,7 +21,7 @@ const neutron = "network"
 
 func (j *job) neutron() *gophercloud.ServiceClient { return j.stack.project.clients.Network }
 
-// described is what a thing of Neutron says of itself: what the template says, and whose it is.
+// described is the description of a Neutron resource: the template's text, and the mark of its owner.
 func (j *job) described() string {
 	return strings.TrimSpace(j.text("description") + " (burano " + j.resource.ID + ")")
 }
@@ -94,9 +94,9 @@ func (j *job) idsOf(ctx context.Context, what, collection string, refs []any) ([
 // thing is how Neutron calls one kind of its things.
 type thing struct {
 	single, collection string
-	// body is what is asked for of it; creating says that it is to be made, and not changed.
+	// body is the body of the request; creating is true for a new one, false for a change.
 	body func(ctx context.Context, j *job, creating bool) (map[string]any, error)
-	// after does what follows when it was made or changed; may be nil.
+	// after runs when it was made or changed; may be nil.
 	after func(ctx context.Context, j *job) error
 }
 
@@ -111,7 +111,7 @@ func (t thing) ask(ctx context.Context, j *job, creating bool) (map[string]any, 
 	return map[string]any{t.single: body}, nil
 }
 
-// then does what follows when it was made or changed.
+// then runs after when it was made or changed.
 func (t thing) then(ctx context.Context, j *job) error {
 	if tags, given := j.properties["tags"]; given {
 		if err := call(ctx, j.neutron(), http.MethodPut, t.collection+"/"+j.resource.PhysicalID+"/tags", map[string]any{"tags": tags}, nil); err != nil {
@@ -187,7 +187,7 @@ func withShow(shown any) map[string]any {
 	return made
 }
 
-// chosen are those of the job's properties that Neutron calls the same.
+// chosen are the job's properties that have the same names in Neutron.
 func (j *job) chosen(names ...string) map[string]any {
 	made := map[string]any{"name": j.name()}
 	for _, name := range names {
@@ -439,7 +439,7 @@ var floatingIP = thing{single: "floatingip", collection: "floatingips", body: fu
 		}
 	}
 	if !creating {
-		// Which port it has may be said by an association: it is not touched where this resource never said so.
+		// An association may decide on its port: the port is not touched where this resource never named one.
 		if j.text("port_id") == "" && hot.Text(j.resource.Properties["port_id"]) == "" {
 			delete(body, "port_id")
 		}
@@ -501,7 +501,7 @@ func dissociate(ctx context.Context, j *job) error {
 		return gentle(err)
 	}
 	if now, _ := answer["floatingip"].(map[string]any); now["port_id"] != port {
-		return nil // somebody else's by now
+		return nil // it belongs to another resource by now
 	}
 	return gentle(call(ctx, j.neutron(), http.MethodPut, "floatingips/"+url.PathEscape(floating), map[string]any{"floatingip": map[string]any{"port_id": nil}}, nil))
 }

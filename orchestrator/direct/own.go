@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/catalog/hot"
 )
 
-// This file is the types that are nothing in the cloud. What they are is kept with the resource.
+// This file has the types without a physical resource. Their data are in the resource's row.
 
 const classLettersDigits = "lettersdigits"
 

@@ -16,8 +16,8 @@ var securityGroup = thing{single: "security_group", collection: "security-groups
 	body: func(_ context.Context, j *job, _ bool) (map[string]any, error) { return j.chosen(), nil },
 }.kind(kind{properties: map[string]property{"name": {form: words}, "description": {form: words}, "rules": {form: list}}})
 
-// applyRules makes the rules of a group those of its property. Neutron's rules do not change: others go, and missing ones come. Those that let
-// everything out, which Neutron makes, stay unless the property has rules for what goes out.
+// applyRules makes the rules of a group the ones of its property. Neutron's rules do not change: wrong ones are deleted, and missing ones made. Neutron's
+// own rules, which allow all outgoing traffic, stay unless the property has rules for outgoing traffic.
 func applyRules(ctx context.Context, j *job) error {
 	group := j.resource.PhysicalID
 	var wanted []map[string]any
@@ -68,7 +68,7 @@ func (j *job) addRule(ctx context.Context, rule map[string]any) error {
 	})
 }
 
-// sameRule tells whether Neutron has this rule.
+// sameRule is true if Neutron has this rule.
 func sameRule(rule, has map[string]any) bool {
 	for _, field := range []string{"direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix", "remote_group_id"} {
 		if hot.Text(rule[field]) != hot.Text(has[field]) {
@@ -78,10 +78,10 @@ func sameRule(rule, has map[string]any) bool {
 	return true
 }
 
-// ofResource tells whether a rule is a resource of its own.
+// ofResource is true if a rule is a resource of its own.
 func ofResource(rule map[string]any) bool { return marked.MatchString(hot.Text(rule["description"])) }
 
-// has tells whether a resource of the stack is this; one that was taken over from Heat carries no mark.
+// has is true if a resource of the stack has this physical id; a resource that was taken over from Heat carries no mark.
 func (s *stack) has(kind, physicalID string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

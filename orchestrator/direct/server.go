@@ -32,12 +32,12 @@ func (j *job) since(version string) *gophercloud.ServiceClient {
 }
 
 const (
-	// metadataResource and metadataStack are what servers and volumes carry of the resource that they stand for.
+	// metadataResource and metadataStack are the keys by which servers and volumes name their resource.
 	metadataResource = "burano_resource"
 	metadataStack    = "burano_stack"
 )
 
-// metadata is what a server or a volume is to carry.
+// metadata is the metadata for a server or a volume.
 func (j *job) metadata() map[string]string {
 	made := map[string]string{}
 	given, _ := j.properties["metadata"].(map[string]any)
@@ -48,7 +48,7 @@ func (j *job) metadata() map[string]string {
 	return made
 }
 
-// ofJob tells whether a server or a volume stands for the resource.
+// ofJob is true if a server or a volume belongs to the resource.
 func (j *job) ofJob(thing map[string]any) bool {
 	metadata, _ := thing["metadata"].(map[string]any)
 	return metadata[metadataResource] == j.resource.ID
@@ -213,7 +213,7 @@ func (j *job) shown(ctx context.Context) (map[string]any, error) {
 	return answer.Server, err
 }
 
-// serverRequest is what Nova is asked for, and by which version of its API.
+// serverRequest is the request to Nova, with a client of the API version that it needs.
 func (j *job) serverRequest(ctx context.Context) (map[string]any, *gophercloud.ServiceClient, error) {
 	client := j.nova()
 	body := map[string]any{"name": j.name(), "metadata": j.metadata()}
@@ -371,7 +371,7 @@ func updateServer(ctx context.Context, j *job, differing []string) error {
 	return nil
 }
 
-// replug attaches the interfaces that a server is to have and has not, and detaches those that it is not to have any more.
+// replug attaches a server's missing interfaces, and detaches the ones that it must not have any more.
 func (j *job) replug(ctx context.Context) error {
 	path := "servers/" + j.resource.PhysicalID + "/os-interface"
 	attached := func(ctx context.Context) ([]map[string]any, error) {
@@ -438,7 +438,7 @@ func (j *job) replug(ctx context.Context) error {
 	return nil
 }
 
-// fits tells whether an interface is what an entry asks for.
+// fits is true if an interface is as an entry asks.
 func fits(entry, there map[string]any) bool {
 	if port := entry["port"]; port != nil {
 		return there["port_id"] == port
@@ -480,7 +480,7 @@ func serverAttributes(ctx context.Context, j *job) (map[string]any, error) {
 		"accessIPv6": shown["accessIPv6"], "instance_name": shown["OS-EXT-SRV-ATTR:instance_name"]}, nil
 }
 
-// keyPair has its name as physical id. Key pairs carry no mark: one that was there before it was asked for is somebody else's.
+// keyPair has its name as physical id. Key pairs carry no mark: a key pair from before the request belongs to another owner.
 var keyPair = kind{
 	properties: map[string]property{"name": {form: words, required: true}, "public_key": {form: words}, "save_private_key": {form: truth}, "type": {form: words}},
 	create: func(ctx context.Context, j *job) error {
@@ -519,7 +519,7 @@ var keyPair = kind{
 			return "", gentle(err)
 		}
 		if j.text("public_key") == "" && j.resource.Action == actionCreate {
-			// Its private half went with the answer that nobody heard.
+			// Its private half was in the lost answer.
 			return "", gentle(call(ctx, j.nova(), http.MethodDelete, "os-keypairs/"+url.PathEscape(j.text("name")), nil, nil))
 		}
 		return j.text("name"), nil
@@ -542,7 +542,7 @@ var keyPair = kind{
 	},
 }
 
-// serverGroup: groups carry no mark, and several have one name. Those that were there before it was asked for are noted.
+// serverGroup: groups carry no mark, and several may have one name. Groups from before the request are recorded.
 var serverGroup = kind{
 	properties: map[string]property{"name": {form: words}, "policies": {form: list, fallback: []any{"anti-affinity"}}, "rules": {form: object}},
 	create: func(ctx context.Context, j *job) error {

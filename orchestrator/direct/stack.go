@@ -15,9 +15,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// resource is one resource of a stack, as it is kept.
+// resource is the row of one resource of a stack.
 type resource struct {
-	ID         string `json:"-"` // what stands for it in the cloud carries this
+	ID         string `json:"-"` // the mark on its physical resource
 	Name       string
 	Type       string
 	PhysicalID string         // "" before it is known
@@ -29,7 +29,7 @@ type resource struct {
 	Retain     bool              // it stays when it is not wanted any more
 	Former     bool              // another one has its name now, and this one goes
 	Asked      bool              // it was asked for, and may be there without its id being known
-	Data       map[string]string // what its type keeps of it
+	Data       map[string]string // its type's notes
 }
 
 // stack is a stack while it is looked at or changed.
@@ -64,7 +64,7 @@ func (p *project) load(ctx context.Context, row store.Stack) (*stack, error) {
 	return made, nil
 }
 
-// put makes durable what is known of a resource.
+// put stores a resource.
 func (s *stack) put(ctx context.Context, one *resource) error {
 	text, err := json.Marshal(one)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *stack) put(ctx context.Context, one *resource) error {
 	return s.project.driver.rows.PutStackResource(ctx, s.holder, store.StackResource{ID: one.ID, StackID: s.row.ID, Body: string(text)})
 }
 
-// set makes durable what is being done with a resource.
+// set stores the present action on a resource.
 func (s *stack) set(ctx context.Context, one *resource, action, status, reason string) error {
 	one.Action, one.Status, one.Reason = action, status, reason
 	return s.put(ctx, one)
@@ -85,7 +85,7 @@ func (s *stack) named(name string) *resource {
 	return s.resources[name]
 }
 
-// scope is what the functions of the template find.
+// scope has the values for the template's functions.
 func (s *stack) scope(ctx context.Context) hot.Scope {
 	made := s.template.scope.Bounded()
 	find := func(name string) (*job, error) {
@@ -130,7 +130,7 @@ func (s *stack) job(one *resource, properties map[string]any) *job {
 	return &job{stack: s, resource: one, properties: properties}
 }
 
-// make makes a stack what its template says, or takes all of it away. After the first failure nothing new is begun.
+// make makes a stack from its template, or deletes all of it. After the first failure no new resource is begun.
 func (p *project) make(ctx context.Context, holder string, row store.Stack, content openstack.Content) error {
 	s, err := p.load(ctx, row)
 	if err != nil {
@@ -173,7 +173,7 @@ func (p *project) make(ctx context.Context, holder string, row store.Stack, cont
 	return s.removeAll(ctx, unwanted)
 }
 
-// ensure makes one resource what the template says; all that it needs is ready.
+// ensure makes one resource as in the template; all its dependencies are ready.
 func (s *stack) ensure(ctx context.Context, name string, wanted definition) error {
 	current := s.named(name)
 	known := kinds[wanted.kind]
@@ -288,7 +288,7 @@ func (s *stack) replace(ctx context.Context, current *resource, kind string, pro
 	return s.remove(ctx, current)
 }
 
-// removeAll takes resources away, each as soon as those are gone that need it. What does not depend on a failure goes all the same.
+// removeAll deletes resources, each as soon as the resources that need it are gone. Resources that do not depend on a failure are deleted all the same.
 func (s *stack) removeAll(ctx context.Context, unwanted []*resource) error {
 	gone, after := map[string]chan struct{}{}, hot.Graph{}
 	for _, one := range unwanted {
@@ -376,7 +376,7 @@ func (s *stack) fail(ctx context.Context, one *resource, action string, err erro
 	return fmt.Errorf("resource %s: %s", one.Name, reason)
 }
 
-// failures are what goes wrong in several goroutines.
+// failures are the errors of several goroutines.
 type failures struct {
 	mutex sync.Mutex
 	all   []error

@@ -34,7 +34,7 @@ func (p *project) TakeOver(ctx context.Context, former openstack.Former) error {
 		}
 		action, status, _ := strings.Cut(made.Status, "_")
 		if action == actionCreate && status != complete {
-			status = inProgress // Heat may have lost sight of it; the next change waits for it, or finds that it failed
+			status = inProgress // Heat may have lost track of it; the next change waits for it, or finds that it failed
 		}
 		s.resources[made.Name] = &resource{ID: store.NewID(), Name: made.Name, Type: made.Type, PhysicalID: made.PhysicalID, Asked: true, Action: action, Status: status}
 		attributes[made.Name] = made.Attributes
@@ -62,8 +62,8 @@ func (p *project) TakeOver(ctx context.Context, former openstack.Former) error {
 	return nil // another task has taken it over
 }
 
-// learn finds out what a resource was made of, after those that it needs. Of a change that failed nobody knows what was reached: what can be changed
-// in place counts as not known, and is said again by the next change.
+// learn finds out the properties with which a resource was made, after the resources that it needs. The result of a failed change is unknown: properties
+// that can change in place count as unknown, and the next change sends them again.
 func (s *stack) learn(ctx context.Context, name string, attributes map[string]map[string]any, stale bool, done map[string]bool) error {
 	one, wanted := s.resources[name], s.template.resources[name]
 	if one == nil || done[name] {
@@ -96,7 +96,7 @@ func (s *stack) learn(ctx context.Context, name string, attributes map[string]ma
 	if known.adopted != nil {
 		known.adopted(one)
 	}
-	if stale && one.Status != inProgress { // what is being made is gone on with when it is what is wanted
+	if stale && one.Status != inProgress { // a resource that is being made is continued when it is as wanted
 		maps.DeleteFunc(one.Properties, func(property string, _ any) bool { return known.properties[property].inPlace(one.Type, property) })
 	}
 	return nil

@@ -28,7 +28,7 @@ type definition struct {
 	retain     bool     // it stays when the template has it no more
 }
 
-// parse reads what a stack is to be made of. What only Heat can do is refused, with its reason.
+// parse reads a stack's template. Parts that only Heat supports are refused, with the reason.
 func parse(content openstack.Content, pseudo map[string]any) (*template, error) {
 	plain, err := plainOf(content.Template)
 	if err != nil {
@@ -78,7 +78,7 @@ func parse(content openstack.Content, pseudo map[string]any) (*template, error) 
 	return t, t.connect(sections["resources"])
 }
 
-// output reads what an output is; one whose condition does not hold is null.
+// output reads an output; an output whose condition does not hold is null.
 func (t *template) output(body map[string]any) (any, error) {
 	value, has := body["value"]
 	if !has {
@@ -169,8 +169,8 @@ func (t *template) add(name string, value any) error {
 	return nil
 }
 
-// connect finds out what each resource needs, by what it names and by what Neutron wants and templates do not say. A resource may depend on one
-// of those declared whose condition does not hold.
+// connect finds each resource's dependencies, from the names in it and from Neutron's rules that templates do not mention. A resource may depend on a
+// declared one whose condition does not hold.
 func (t *template) connect(declared map[string]any) error {
 	needs := hot.Graph{}
 	for name, one := range t.resources {
@@ -208,7 +208,7 @@ func (t *template) connect(declared map[string]any) error {
 	return nil
 }
 
-// implicit adds the needs that Neutron has: a port in a network needs the network's subnets, and a floating address the way from outside.
+// implicit adds Neutron's dependencies: a port in a network needs the network's subnets, and a floating address needs the route from outside.
 func (t *template) implicit(needs hot.Graph) error {
 	of := func(types ...string) (names []string) {
 		for _, name := range slices.Sorted(maps.Keys(t.resources)) {
@@ -256,7 +256,7 @@ func (t *template) implicit(needs hot.Graph) error {
 // maxPairs is how many pairs of resources may be compared. A cluster of 1,000 nodes in three subnets has less than a tenth.
 const maxPairs = 100_000
 
-// environment is what of Heat's environment files is known here.
+// environment is the supported part of Heat's environment files.
 type environment struct {
 	Parameters map[string]any `yaml:"parameters"`
 	Defaults   map[string]any `yaml:"parameter_defaults"`
@@ -274,7 +274,7 @@ func readEnvironment(source string) (environment, error) {
 	return made, nil
 }
 
-// values are those of a template's parameters: what was given, what the environment gives, or its defaults.
+// values are the values of a template's parameters: the given ones, the environment's, or the defaults.
 func values(declared map[string]any, environment environment, given map[string]any) (map[string]any, error) {
 	for _, level := range []map[string]any{given, environment.Parameters} {
 		for _, name := range slices.Sorted(maps.Keys(level)) {

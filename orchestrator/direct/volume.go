@@ -192,7 +192,7 @@ func (j *job) readOnly(ctx context.Context, client *gophercloud.ServiceClient) e
 	})
 }
 
-// volumeAttachment is a volume in a server. Its physical id is the volume's, and which server has it is kept beside.
+// volumeAttachment is a volume in a server. Its physical id is the volume's; the server is in its notes.
 var volumeAttachment = kind{
 	properties: map[string]property{
 		"instance_uuid": {form: words, required: true, changes: true}, "volume_id": {form: words, required: true, changes: true}, "mountpoint": {form: words, changes: true},

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// Boot says what server is made to see whether servers can be reached.
+// Boot describes the server that checks whether servers can be reached.
 type Boot struct {
 	Image  string // name or id
 	Flavor string // name or id; "" is the smallest that the image fits
@@ -41,7 +41,7 @@ func (e *examination) server(ctx context.Context) {
 	}
 	trust, _, err := e.service.CreateTrust(ctx, e.caller, roles, time.Now().Add(3*e.Boot.Patience))
 	if err != nil {
-		return // the check of trusts has said it
+		return // the check of trusts has reported it
 	}
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -66,7 +66,7 @@ func (e *examination) server(ctx context.Context) {
 	e.reach(ctx, project, name, flavor)
 }
 
-// flavorOf chooses what the image fits.
+// flavorOf chooses a flavor that fits the image.
 func (e *examination) flavorOf(ctx context.Context) (string, bool) {
 	images, ok := choices[openstack.ImageChoice](ctx, e, checkServer, "images")
 	if !ok {
@@ -136,7 +136,7 @@ func (e *examination) reach(ctx context.Context, project *openstack.Project, nam
 	e.add(checkServer, OK, "", "made in %s, and logged in to at %s after %s more", made.Sub(began).Round(time.Second), address, e.Now().Sub(made).Round(time.Second))
 }
 
-// console is the end of what the server has said, "" when Nova does not tell.
+// console is the end of the server's console, "" when Nova does not show it.
 func (e *examination) console(ctx context.Context, project *openstack.Project, stack openstack.Stack) string {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -148,7 +148,7 @@ func (e *examination) console(ctx context.Context, project *openstack.Project, s
 	return "; the end of its console: " + text
 }
 
-// template is what a server with a floating IP takes.
+// template is the template of a server with a floating IP.
 func (e *examination) template(ctx context.Context, project *openstack.Project, keys *access.Connections, name, flavor string) (map[string]any, error) {
 	external, err := project.ExternalNetwork(ctx, e.ExternalNetwork)
 	if err != nil {

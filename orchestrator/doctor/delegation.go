@@ -14,9 +14,9 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// This file is what Keystone's security fixes of 2026 change (OSSA-2026-015, https://bugs.launchpad.net/keystone/+bug/2150089).
+// This file is about Keystone's security fixes of 2026 (OSSA-2026-015, https://bugs.launchpad.net/keystone/+bug/2150089).
 
-// createTrustRule says why Keystone may refuse all trusts: the rule has other targets since 2026 (https://bugs.launchpad.net/keystone/+bug/2148398).
+// createTrustRule explains why Keystone may refuse all trusts: the rule has other targets since 2026 (https://bugs.launchpad.net/keystone/+bug/2148398).
 const createTrustRule = "where Keystone's policy file has a rule identity:create_trust of its own, it must name %(target.trust.trustor_user_id)s since the fixes of 2026, in place of " +
 	"%(trust.trustor_user_id)s, or Keystone refuses everybody: change it, or take it out. Projects can do without users' trusts: burano project enable"
 

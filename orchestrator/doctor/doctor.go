@@ -1,5 +1,5 @@
-// Package doctor looks at a cloud before anything is made of it: whether it lets the service user in, has what environments and clusters need,
-// and what is to be done where it does not. It makes nothing but a trust and an application credential, which it deletes, and a server where it is told to, which it deletes.
+// Package doctor checks a cloud before anything is made in it: whether the service user can sign in, whether the cloud has all that environments and
+// clusters need, and the remedy where it does not. It makes only a trust and an application credential, and a server if asked to. It deletes all three.
 package doctor
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// State is what was found of a check.
+// State is the result of a check.
 type State string
 
-// What it may be. Nothing that Failed can be left as it is.
+// The results. A check that Failed must be mended.
 const (
 	OK      State = "ok"
 	Warning State = "warning"
 	Failed  State = "failed"
 )
 
-// Line is what one check has found, and what mends it where something is to be mended.
+// Line is the result of one check, with the remedy where there is a problem.
 type Line struct {
 	Check  string `json:"check" yaml:"check"`
 	State  State  `json:"state" yaml:"state"`
@@ -38,23 +38,23 @@ type Line struct {
 	Remedy string `json:"remedy,omitempty" yaml:"remedy,omitempty"`
 }
 
-// Credentials are somebody's, with what is needed to find the cloud's services.
+// Credentials are a user's credentials, with the data to find the cloud's services.
 type Credentials struct {
 	Options  gophercloud.AuthOptions
 	Endpoint gophercloud.EndpointOpts
 	TLS      *tls.Config
 }
 
-// Config says what is looked at.
+// Config chooses the checks.
 type Config struct {
 	Service Credentials  // Burano's own
-	User    *Credentials // somebody who deploys; nil: the service user itself, and no quota is looked at
+	User    *Credentials // a user who deploys; nil: the service user itself, and no quota is checked
 
 	TrustRoles      []string
 	Orchestration   openstack.Orchestration
 	ExternalNetwork string // as the setting names it; may be ""
 
-	// Image says what an image of Glance lacks to be a node, as lines.
+	// Image returns lines about the parts that an image of Glance lacks to be a node.
 	Image func(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, id string) ([]Line, error)
 	Now   func() time.Time
 
@@ -64,7 +64,7 @@ type Config struct {
 	Direct func(openstack.Clients) openstack.Stacks
 }
 
-// patience is how long one check may take: who looks wants to know what does not answer.
+// patience is how long one check may take: the user wants to know which service does not answer.
 const patience = 20 * time.Second
 
 // examination is one look at a cloud.
@@ -77,7 +77,7 @@ type examination struct {
 	caller   identity.Caller // whose provider it is
 }
 
-// Cloud looks at the cloud. What cannot be looked at, because something before it has failed, is left out.
+// Cloud checks the cloud. Checks that are impossible after a failure are left out.
 func Cloud(ctx context.Context, config Config) []Line {
 	e := &examination{Config: config}
 	for _, check := range []func(context.Context) (goOn bool){e.clock, e.signIn, e.roles, e.user, e.trust, e.delegation, e.services, e.catalog, e.external, e.flavors, e.images, e.quota} {
@@ -187,7 +187,7 @@ func (e *examination) signIn(ctx context.Context) bool {
 	return true
 }
 
-// What the service user's roles are for.
+// The purposes of the service user's roles.
 var wantedRoles = []struct {
 	name, purpose string
 	without       State
@@ -211,7 +211,7 @@ func (e *examination) roles(context.Context) bool {
 	return goOn
 }
 
-// user signs in who deploys; everything after it is looked at with their rights.
+// user signs in the user who deploys; all later checks have that user's rights.
 func (e *examination) user(ctx context.Context) bool {
 	person, check := e.User, "user"
 	if person == nil {

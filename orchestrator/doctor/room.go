@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// choices asks for what the user may choose from; what cannot be asked for is a line.
+// choices lists the user's choices; a failed request becomes a line.
 func choices[T any](ctx context.Context, e *examination, check, kind string) ([]T, bool) {
 	list, err := e.service.Choices(ctx, e.caller, kind, e.endpoint.Region)
 	if err != nil {
@@ -48,7 +48,7 @@ func (e *examination) external(ctx context.Context) bool {
 	return true
 }
 
-// What a node of a cluster takes at least, as the form of a cluster offers flavors.
+// The least size of a cluster's node, as the form of a cluster offers flavors.
 const (
 	nodeCPUs = 1
 	nodeRAM  = 1024 // MiB
@@ -105,7 +105,7 @@ func (e *examination) images(ctx context.Context) bool {
 	return true
 }
 
-// smallest is what the smallest cluster takes of a project's quotas: a master, a minion and a gateway, of the smallest flavor.
+// smallest is the share of the smallest cluster in a project's quotas: a master, a minion and a gateway, of the smallest flavor.
 var smallest = []struct {
 	resource, name string
 	need           int
@@ -114,7 +114,7 @@ var smallest = []struct {
 	{"ports", "ports", 5}, {"security_groups", "security groups", 1},
 }
 
-// quota looks at the room in the user's project. Nobody deploys in the service user's.
+// quota checks the room in the user's project. The service user's project has no deployments.
 func (e *examination) quota(ctx context.Context) bool {
 	if e.User == nil {
 		return true

@@ -23,8 +23,8 @@ import (
 type service struct {
 	name   string
 	open   func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)
-	list   func(*gophercloud.ServiceClient) pagination.Pager // something small that everybody may ask for
-	absent func(driver.Orchestration) (State, string)        // what it means that the catalog has none
+	list   func(*gophercloud.ServiceClient) pagination.Pager // a small request that every user may send
+	absent func(driver.Orchestration) (State, string)        // the meaning of a catalog without it
 }
 
 func needed(driver.Orchestration) (State, string) {
@@ -87,7 +87,7 @@ func (e *examination) services(ctx context.Context) bool {
 	return goOn
 }
 
-// versionOf says which version a service answers at most; "" where it does not say.
+// versionOf is the highest version of a service; "" where it names none.
 func versionOf(ctx context.Context, client *gophercloud.ServiceClient) string {
 	base, err := utils.BaseEndpoint(client.Endpoint)
 	if err != nil {

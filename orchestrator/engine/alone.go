@@ -10,16 +10,17 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// A task over which servers died may be what killed them, or may only have run beside that. So it runs alone on its server: only deaths
-// while it does, with no request and no look of the keeper beside it (store.NoteDeath), count against it, and no other task can be hit. Others wait for it no longer than AloneTime at first, and twice as long
-// after each further death, so that a task that takes its time to kill is found too; then they wait for no suspect for as long again.
+// A task over which servers died may have killed them, or may only have run beside the cause. So it runs alone on its server: only deaths in that time,
+// with no request and no check of the keeper beside it (store.NoteDeath), count against it, and no other task can be hit. Others wait for it no longer
+// than AloneTime at first, and twice as long after each further death, so that a slow killer is found too. Then they wait for no suspect for as long
+// again.
 
-// runsAlone tells whether a task that was taken is to run alone.
+// runsAlone is true if a taken task must run alone.
 func (e *Engine) runsAlone(task store.Task) bool {
 	return task.Suspect() && !e.condemned(task) && task.CancelledBy == ""
 }
 
-// condemned tells whether a task is known to kill servers.
+// condemned is true if a task is known to kill servers.
 func (e *Engine) condemned(task store.Task) bool { return task.AloneDeaths >= int64(e.MaxDeaths) }
 
 // aloneTime is how long a task runs alone before others run beside it again.
@@ -31,7 +32,7 @@ func (e *Engine) aloneTime(task store.Task) time.Duration {
 	return min(length, e.TaskTime)
 }
 
-// makeWay waits until nothing runs beside the task, which is a suspect, and gives back what does after a while. end is to be called when
+// makeWay waits until nothing runs beside the task, which is a suspect, and after a while gives back the tasks that still run. end is to be called when
 // the task has ended.
 func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 	began := time.Now()

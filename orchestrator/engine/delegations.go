@@ -14,7 +14,7 @@ import (
 
 const (
 	environmentClass = "io.murano.Environment"
-	// makingAge is the age from which a trust that nobody refers to is not one that is just being made.
+	// makingAge is the age from which a trust without a reference is not one that is just being made.
 	makingAge = 10 * time.Minute
 	// sweepBatch is how many orphaned delegations are looked at in one go.
 	sweepBatch = 50
@@ -22,14 +22,14 @@ const (
 	sweepPause = 250 * time.Millisecond
 	// sweepTimeout is how long Keystone and Heat are waited for about one of them.
 	sweepTimeout = 30 * time.Second
-	// kept and longest are how often, in sweeps, a delegation is looked at that Heat still needs, and one that cannot be revoked, at least.
+	// kept and longest are how often, in sweeps, a delegation that Heat still needs, and one that cannot be revoked, is checked at least.
 	kept    = 24 * 60
 	longest = 60
-	// abandonedAge is how long what is known of abandoned tasks is kept for those who follow them.
+	// abandonedAge is how long the data of abandoned tasks are kept for their followers.
 	abandonedAge = 24 * time.Hour
 )
 
-// Credential is how an application credential is kept in a delegation.
+// Credential is the form of an application credential in a delegation.
 type Credential struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret"`
@@ -118,8 +118,8 @@ func RoleIsGone(projectID string) error {
 		"--project %s, or ends this way to work with burano project disable --project %s", projectID, projectID, projectID)
 }
 
-// byRole signs in to an environment's project with the role that Burano has there. enabled tells whether the project lets it; where it does not, that
-// is the error.
+// byRole signs in to an environment's project with the role that Burano has there. enabled is false if the project does not allow it; then there is an
+// error.
 func (e *Engine) byRole(ctx context.Context, environment store.Environment) (project *openstack.Project, enabled bool, err error) {
 	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && role.Disabled != nil {
@@ -150,9 +150,9 @@ func (e *Engine) throughRole(ctx context.Context, role store.ProjectRole) (*open
 	return project, err
 }
 
-// StandingProject is the environment's project, reached outside of tasks through the role that Burano has there, or else through the environment's standing
-// delegation. The id that is returned is the delegation's, or stands for the role; store.ErrNotFound where there is neither. known is what the
-// caller has reached it through already, if any: then project is nil.
+// StandingProject is the environment's project, reached outside of tasks through the role that Burano has there, or else through the environment's
+// standing delegation. The returned id is the delegation's, or stands for the role; the error is store.ErrNotFound where there is neither. known is the
+// caller's present id, if any: if it is still right, project is nil.
 func (e *Engine) StandingProject(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error) {
 	environment, err := e.Store.EnvironmentHead(ctx, environmentID)
 	if err != nil {
@@ -181,10 +181,10 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID, known strin
 	return project, delegation.ID, err
 }
 
-// lostUser returns an error when Heat can act no more for the user whose trust it keeps for a stack, so that it refuses every change of it. Heat
-// keeps one that was made through one of ours: if Keystone refuses ours, it refuses Heat's, and if ours is gone, as when its user was
-// deleted, Heat's is too. Where Keystone cannot be asked, or another trust may be the one that Heat keeps, nothing is known. own is what the task
-// works with, whose change Heat has just refused.
+// lostUser returns an error when Heat can act no more for the user whose trust it keeps for a stack, so that it refuses every change of it. Heat keeps a
+// trust that was made through one of ours. If Keystone refuses ours, it refuses Heat's. If ours is gone, as when its user was deleted, Heat's is too.
+// Where Keystone cannot be asked, or where Heat may keep another trust, there is no answer. own is the task's delegation, whose change Heat has just
+// refused.
 func (e *Engine) lostUser(ctx context.Context, environment store.Environment, own, stack string) error {
 	rows, err := e.Store.TrustsOfStack(ctx, environment.ID, stack)
 	if err != nil {
@@ -196,7 +196,8 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 			continue
 		}
 		if row.Kind == store.Role {
-			// One trust serves all stacks of a project, so it does not say which of them Heat keeps one for. That of the last who changed this one it does.
+			// One trust serves all stacks of a project, so it does not show for which of them Heat keeps one. For the last user who changed this
+			// stack, Heat does.
 			role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
 			if err != nil {
 				return nil
@@ -240,7 +241,7 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 // Revoke has orphaned delegations looked for soon. It never blocks.
 func (e *Engine) Revoke() { signal(e.sweep) }
 
-// sweepDelegations revokes what nobody refers to any more, until ctx ends: at first also what could not be revoked lately.
+// sweepDelegations revokes delegations without a reference, until ctx ends. At first it also tries the ones that could not be revoked lately.
 func (e *Engine) sweepDelegations(ctx context.Context) {
 	ticker := time.NewTicker(e.Sweep)
 	defer ticker.Stop()
@@ -262,7 +263,7 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 				return
 			case <-time.After(sweepPause):
 			}
-			select { // what was asked for meanwhile is looked at now
+			select { // requests from meanwhile are handled now
 			case <-e.sweep:
 			default:
 			}
@@ -272,7 +273,7 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 	}
 }
 
-// sweepOnce looks once at every delegation that is due; anew says that it is also asked again about those that could not be revoked.
+// sweepOnce checks every delegation that is due once; with anew, it also tries the ones that could not be revoked.
 func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 	seen := map[string]bool{}
 	for ctx.Err() == nil {
@@ -295,14 +296,14 @@ func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 			}
 		}
 		if !looked || len(rows) < sweepBatch {
-			return nil // what is still there was postponed, or not there when it was looked at
+			return nil // the remaining ones were postponed, or came later
 		}
 	}
 	return nil
 }
 
-// revoke ends an orphaned delegation unless Heat needs it: to end what a task has begun, or for what it does later for the stack's user. When
-// the environment is gone the latter counts for nothing.
+// revoke ends an orphaned delegation unless Heat needs it: to end a change that a task has begun, or for later work for the stack's user. When the
+// environment is gone, the latter does not count.
 func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
@@ -332,7 +333,7 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	}
 	// Through a trust with which no stack was changed Heat has made none. Former versions noted no stacks, nor users.
 	if err == nil && (len(stacks) > 0 || row.UserID == "") {
-		// One that went with its user is remembered: it says why Heat can change its stacks no more (lostUser).
+		// A trust that was deleted with its user is kept in the database: it explains why Heat can change its stacks no more (lostUser).
 		if there, err := e.Cloud.HasTrust(ctx, trust); err != nil {
 			return err
 		} else if !there && len(stacks) > 0 {
@@ -350,7 +351,7 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	return e.Store.ForgetDelegation(ctx, row.ID)
 }
 
-// revokeRole forgets that a task has worked with its project's role, unless that says for whom Heat keeps the environment's stacks.
+// revokeRole deletes the record of a task's work with its project's role, unless the record names the user for whom Heat keeps the environment's stacks.
 func (e *Engine) revokeRole(ctx context.Context, row store.Delegation) error {
 	stacks, err := e.Store.DelegationStacks(ctx, row.ID)
 	if err != nil {

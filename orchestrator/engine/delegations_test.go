@@ -20,7 +20,7 @@ var (
 	script       = identity.Caller{UserID: "u-demo", UserName: "demo", ProjectID: "p-demo", Roles: []string{"member"}, Credential: &identity.Credential{ID: "c", Name: "ci", Restricted: true}}
 )
 
-// deployAs submits a deployment of one application as somebody, and returns its task.
+// deployAs submits a deployment of one application as a user, and returns its task.
 func (h *house) deployAs(caller identity.Caller, id, name string) string {
 	session, err := h.service.Configure(h.t.Context(), caller, id)
 	require.NoError(h.t, err)

@@ -16,8 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// held is a task that this process holds. What is written of the task for people to read tells no secret that is known; all of that is
-// written through the methods below.
+// held is a task that this process holds. Text about the task for people has no known secret: all of it is written through the methods below.
 type held struct {
 	*store.Hold
 	lease *lease.Lease
@@ -38,7 +37,7 @@ func (h *held) step() error {
 	return errMadeWayForUser
 }
 
-// renew renews the lease of the task, and ends the task when somebody wants that.
+// renew renews the lease of the task, and ends the task when a user has asked for that.
 func (h *held) renew(ctx context.Context, length time.Duration) error {
 	wanted, err := h.Renew(ctx, length)
 	switch {
@@ -80,7 +79,7 @@ func (h *held) hidden(report store.Report) store.Report {
 	return report
 }
 
-// StartStep writes the beginning of a step, which may be called after what it does.
+// StartStep writes the beginning of a step, whose name may describe its work.
 func (h *held) StartStep(ctx context.Context, step store.Step) (string, error) {
 	step.Name = h.known.Hide(step.Name)
 	return h.Hold.StartStep(ctx, step)
@@ -91,7 +90,7 @@ func (h *held) EndStep(ctx context.Context, id, problem string) error {
 	return h.Hold.EndStep(ctx, id, h.known.Hide(problem))
 }
 
-// Finish writes the end of the task. What an action returns is for who has asked for it, and stays as it is; beside it is written how others see it.
+// Finish writes the end of the task. An action's result is for the user who called it, and stays as it is; others see the masked form beside it.
 func (h *held) Finish(ctx context.Context, outcome store.Outcome) (failed bool, err error) {
 	if isException, _ := outcome.Result["isException"].(bool); isException {
 		outcome.Result, _ = h.known.HideIn(map[string]any(outcome.Result)).(map[string]any)
@@ -120,8 +119,8 @@ func (h *held) report(ctx context.Context, lines []line) error {
 	return nil
 }
 
-// withRequest adds to the details of a failure the id of the request that submitted the task, under which the logs of Burano and of the
-// cloud's services tell more.
+// withRequest adds to the details of a failure the id of the request that submitted the task. The logs of Burano and of the cloud's services have more
+// under that id.
 func (h *held) withRequest(details string) string {
 	id := h.Task().RequestID
 	if id == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// metrics are what an engine counts of its own work.
+// metrics are an engine's counts of its own work.
 type metrics struct {
 	seconds   *prometheus.HistogramVec
 	lost      prometheus.Counter

@@ -30,7 +30,7 @@ func (e *Engine) withOutages(ctx context.Context, h *held) context.Context {
 			return
 		}
 		h.log.WarnContext(ctx, text)
-		// The log is for people: what is waited for goes on without it.
+		// The log is for people: the task goes on without it.
 		if err := h.AddReport(ctx, store.Report{Level: string(LevelInfo), Text: text}); err != nil {
 			h.log.WarnContext(ctx, "a report could not be written", "error", err)
 		}

@@ -22,7 +22,7 @@ type pool struct {
 	changed chan struct{} // closed, and made anew, when a worker becomes free
 }
 
-// Run takes and runs tasks until ctx ends; then it cancels those that run and returns when they are given back.
+// Run takes and runs tasks until ctx ends; then it cancels the running ones and returns when they are given back.
 func (e *Engine) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -87,7 +87,7 @@ func (e *Engine) free() {
 
 // hold keeps the lease of a task that was asked for at the time asked, and runs the task under it.
 func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, asked time.Time, alone bool) {
-	// What the task asks of the cloud, and what is logged on the way, leads to the request that submitted it.
+	// The task's requests to the cloud, and its log lines, carry the id of the request that submitted it.
 	taskCtx, cancel := context.WithCancelCause(requestid.With(context.WithoutCancel(ctx), hold.Task().RequestID))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(errStopped) })()

@@ -52,7 +52,7 @@ func TestInAProjectWithARoleOfItsOwnBuranoNeedsNobodysTrust(t *testing.T) {
 		task = h.deployAs(colleague, id, "second")
 		require.Equal(t, store.Trust, h.worksWith(task).Kind)
 
-		// What takes the role behind Burano's back is named.
+		// A role that was removed without Burano is reported.
 		_, err = projects.Enable(t.Context(), projectAdmin, demo.ProjectID)
 		require.NoError(t, err)
 		require.NoError(t, h.cloud.LetOut(t.Context(), projectAdmin, demo.ProjectID, nil))

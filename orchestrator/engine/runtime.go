@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Level says how grave a report is. A task with an error in its log is a failed one.
+// Level is how grave a report is. A task with an error in its log is a failed one.
 type Level string
 
 // The levels, as Murano calls them.
@@ -24,7 +24,7 @@ const (
 	LevelError   Level = "error"
 )
 
-// Runtime is what native code may use during one task. It is safe for concurrent use.
+// Runtime is native code's access to one task. It is safe for concurrent use.
 type Runtime struct {
 	engine      *Engine
 	held        *held
@@ -34,7 +34,7 @@ type Runtime struct {
 	mutex   sync.Mutex
 	ends    []func(context.Context) error
 	ended   []func()
-	planned map[string]map[string][]string // by the ids of objects and the names of steps: the names of those that they wait for
+	planned map[string]map[string][]string // by the ids of objects and the names of steps: the names of their dependencies
 
 	reaching sync.Mutex
 	project  *openstack.Project // nil before it was reached
@@ -50,8 +50,8 @@ func (r *Runtime) TaskID() string { return r.held.Task().ID }
 // owners are, as far as they stay.
 func (r *Runtime) Model() *muranopl.Object { return r.model }
 
-// Report adds a line to the deployment's log. object is what the line is about, nil for the whole; details may be "". An error
-// that a method returns is reported by the engine: report an error here only when the method goes on.
+// Report adds a line to the deployment's log. object is the line's subject, nil for the whole; details may be "". The engine reports an error that a
+// method returns: report an error here only when the method goes on.
 func (r *Runtime) Report(ctx context.Context, object *muranopl.Object, level Level, text, details string) error {
 	report := store.Report{Level: string(level), Text: text}
 	if object != nil {
@@ -64,10 +64,10 @@ func (r *Runtime) Report(ctx context.Context, object *muranopl.Object, level Lev
 	return r.held.AddReport(ctx, report)
 }
 
-// Logger is for what is written to the server's log during the task: it tells no secret that is known of the task.
+// Logger is for lines in the server's log during the task: it masks the task's known secrets.
 func (r *Runtime) Logger() *slog.Logger { return r.held.log }
 
-// Attribute returns what SetAttribute stored with the object; false when there is nothing.
+// Attribute returns the object's value of SetAttribute; false when there is none.
 func (r *Runtime) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
 	return r.held.Attribute(ctx, object.ID(), object.Class().Name, name)
 }
@@ -77,7 +77,7 @@ func (r *Runtime) SetAttribute(ctx context.Context, object *muranopl.Object, nam
 	return r.held.SetAttribute(ctx, object.ID(), object.Class().Name, name, value)
 }
 
-// Deploys tells whether the task deploys the environment, and does not only run an action in it or delete it.
+// Deploys is true if the task deploys the environment, and does not only run an action in it or delete it.
 func (r *Runtime) Deploys() bool {
 	return r.held.Task().Kind() == "deployment"
 }
@@ -87,7 +87,7 @@ func (r *Runtime) Allowed(name string) bool {
 	return name != "" && slices.Contains(r.held.Task().Action.Allowed, name)
 }
 
-// AtEnd has something done after the task's action, and what that left to be destroyed, went well; before the model is saved.
+// AtEnd runs do after the task's action, and the destruction of removed objects, went well; before the model is saved.
 func (r *Runtime) AtEnd(do func(context.Context) error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -140,12 +140,12 @@ func (r *Runtime) track(ctx context.Context, object *muranopl.Object, kind int64
 	return r.held.TrackInstance(ctx, row)
 }
 
-// Untrack ends what TrackApplication or TrackServer began.
+// Untrack ends TrackApplication or TrackServer.
 func (r *Runtime) Untrack(ctx context.Context, object *muranopl.Object) error {
 	return r.held.UntrackInstance(ctx, object.ID())
 }
 
-// CodeAttribute returns what code in MuranoPL stored with the object for a class; false when there is nothing.
+// CodeAttribute returns the object's value that code in MuranoPL stored for a class; false when there is none.
 func (r *Runtime) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
 	stored, found, err := r.held.Attribute(ctx, object.ID(), class, codePrefix+name)
 	if err != nil || !found {
@@ -156,13 +156,13 @@ func (r *Runtime) CodeAttribute(ctx context.Context, object *muranopl.Object, cl
 		return nil, false, err
 	}
 	r.held.known.Note(name, value)
-	if !isKeptSealed(stored) && holdsSecrets(name, value) { // as former versions, and Murano, have kept it
+	if !isKeptSealed(stored) && holdsSecrets(name, value) { // stored by a former version, or by Murano
 		err = r.sealAttribute(ctx, object, class, name, value)
 	}
 	return value, true, err
 }
 
-// SetCodeAttribute is SetAttribute for code in MuranoPL, which does not meet what native code stores.
+// SetCodeAttribute is SetAttribute for code in MuranoPL, whose values are separate from native code's.
 func (r *Runtime) SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
 	r.held.known.Note(name, value)
 	if holdsSecrets(name, value) {
@@ -176,9 +176,9 @@ const codePrefix = "code:"
 
 // Attributes of environments.
 const (
-	// AttributeStack says that there is, or may be, a stack in its own region.
+	// AttributeStack is true if there is, or may be, a stack in its own region.
 	AttributeStack = "stack"
-	// AttributeRegion is its own region since there are stacks; former versions kept nothing, and made them in Burano's own.
+	// AttributeRegion is its own region since there are stacks; former versions stored nothing, and made stacks in Burano's own.
 	AttributeRegion = "region"
 	// AttributeStacks are the other regions in which it has, or may have, a stack: true by their names.
 	AttributeStacks = "stacks"
@@ -186,13 +186,13 @@ const (
 	AttributeAdopted = "stack of Murano"
 )
 
-// CodeAttribute is what an attribute is stored as that code in MuranoPL knows by this name.
+// CodeAttribute is the stored name of an attribute that has this name in MuranoPL.
 func CodeAttribute(name string) string { return codePrefix + name }
 
-// Conceal makes known what is secret in a value, as JSON has it, so that nothing that is written of the task tells it.
+// Conceal registers the secrets in a value, in JSON's form, so that text about the task masks them.
 func (r *Runtime) Conceal(value any) { r.held.known.Note("", value) }
 
-// Secret returns what SetSecret stored in the environment; false when there is nothing.
+// Secret returns the environment's value of SetSecret; false when there is none.
 func (r *Runtime) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 	value, found, err := r.engine.Secret(ctx, r.environment.ID, name)
 	r.held.known.AddStored(value)
@@ -257,11 +257,11 @@ func regionOf(objects map[string]any, environment store.Environment) string {
 	return region
 }
 
-// Fence is the fencing number under which this process holds the task: whoever shows a lower one is a former worker.
+// Fence is the fencing number under which this process holds the task: a worker with a lower one is a former worker.
 func (r *Runtime) Fence() uint64 { return r.held.Fence() }
 
-// Alive returns an error once this process may no longer act for the task. Native code asks right before it changes anything
-// outside of the database, because a process that was stopped for a while goes on in the middle of what it was doing.
+// Alive returns an error once this process may no longer act for the task. Native code asks right before it changes anything outside of the database,
+// because a process that was stopped for a while goes on in the middle of its work.
 func (r *Runtime) Alive() error { return r.held.lease.Check() }
 
 // Step runs a native step of the object and keeps its start, end and error with the task. It does not begin when the task was
@@ -302,7 +302,7 @@ func (r *Runtime) Step(ctx context.Context, object *muranopl.Object, name string
 	return stepErr
 }
 
-// Planned says which steps of the object are about to be run, each with the names of those that it waits for.
+// Planned announces the next steps of the object, each with the names of its dependencies.
 func (r *Runtime) Planned(object *muranopl.Object, steps map[string][]string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -34,8 +34,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestAnApplicationThatTellsItsSecretsTellsNobody: what it writes into reports, exceptions and logs is read by others than those who know
-// the passwords of the model.
+// Users without access to the passwords of the model read an application's reports, exceptions and logs.
 func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	var log lines
 	h := uploadedHouse(t)
@@ -54,7 +53,7 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 		texts(reports))
 	require.Contains(t, log.String(), "logged "+secret.Mark)
 
-	// Who follows sees what is stored.
+	// Followers see the stored text.
 	var followed []string
 	_, err := h.service.Follow(t.Context(), demo, deployment.ID, orchestrator.Follower{Report: func(report orchestrator.Report) error {
 		followed = append(followed, report.Text)
@@ -73,7 +72,7 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	failed := h.reports(id, deployment)
 	require.True(t, slices.ContainsFunc(failed, func(r orchestrator.Report) bool { return r.Level == "error" }), texts(failed))
 
-	// What an action returns is for who asked, and masked where deployments are listed.
+	// An action's result is for its caller, and masked where deployments are listed.
 	task, err = h.service.CallAction(t.Context(), demo, id, "t_reveal", nil)
 	require.NoError(t, err)
 	listed := h.ended(id)
@@ -82,7 +81,7 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	require.Equal(t, "it is "+password, result["result"].(map[string]any)["message"])
 	require.Equal(t, "it is "+secret.Mark, listed.Result["result"].(map[string]any)["message"])
 
-	// What a class keeps in an attribute is told to who asks by an action, and to nobody else.
+	// An action returns a class's attribute to its caller, and to no other user.
 	task, err = h.service.CallAction(t.Context(), demo, id, "t_recall", nil)
 	require.NoError(t, err)
 	listed = h.ended(id)
@@ -102,7 +101,7 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	}
 }
 
-// A step may be called after what it does, such as the command that it runs.
+// The name of a step may describe its work, such as its command.
 func TestTheNameOfAStepTellsNoSecret(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
@@ -118,7 +117,7 @@ func TestTheNameOfAStepTellsNoSecret(t *testing.T) {
 	require.Equal(t, "shout hello "+secret.Mark, steps[0].Name)
 }
 
-// TestValuesOfHiddenParametersAreInNoReport: another application tells what a Heat template hides under a harmless name.
+// TestValuesOfHiddenParametersAreInNoReport: another application reports a Heat template's hidden value under a harmless name.
 func TestValuesOfHiddenParametersAreInNoReport(t *testing.T) {
 	h := uploadedHouse(t)
 	h.stop()
@@ -135,7 +134,7 @@ func TestValuesOfHiddenParametersAreInNoReport(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(texts(reports)), "staple")
 }
 
-// TestASecretThatAClassKeepsInAnAttributeIsASealedSecretOfTheEnvironment: also one that a former version has kept as it was. It goes with its object.
+// This holds also for a secret that a former version has stored in the clear. It goes with its object.
 func TestASecretThatAClassKeepsInAnAttributeIsASealedSecretOfTheEnvironment(t *testing.T) {
 	h := uploadedHouse(t)
 	id := h.create("one")

@@ -9,7 +9,7 @@ import (
 // TakenOver are the stacks of an environment that Murano has made, as AttributeAdopted keeps them.
 type TakenOver struct {
 	openstack.Adoption // that in the environment's own region; its Stack is "" where there is none
-	// Elsewhere are those in other regions, by the regions' names.
+	// Elsewhere are the stacks in other regions, by the regions' names.
 	Elsewhere map[string]openstack.Adoption `json:"elsewhere,omitempty"`
 	// Templates are the names of the stacks of packages in HOT.
 	Templates []string `json:"templates,omitempty"`
@@ -30,14 +30,14 @@ func (t TakenOver) stacks(environmentID string) map[string]openstack.Adoption {
 	return all
 }
 
-// StackName is the name of an environment's stack in a region, "" for its own: always the same, so that a stack whose creation was not heard of is
-// found again, and another one in each region, so that whoever reads a name knows which stack is meant.
+// StackName is the name of an environment's stack in a region, "" for its own. It is always the same, so that a stack is found again when the answer to
+// its creation was lost. It differs by region, so that the name alone identifies the stack.
 func StackName(environmentID, region string) string {
 	name := "burano-" + environmentID
 	if region == "" {
 		return name
 	}
-	// What Heat takes in names of stacks.
+	// Heat's characters for names of stacks.
 	return name + "-" + strings.Map(func(c rune) rune {
 		if c < 128 && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("._-", c)) {
 			return c

@@ -89,7 +89,7 @@ func TestTheEmbeddedClassesAndTheirBodiesMatch(t *testing.T) {
 	require.NoError(t, muranopl.CheckNatives(t.Context(), classes, list, native.Methods(nil, native.Config{Logger: slog.New(slog.DiscardHandler)})))
 }
 
-// TestAPackageThatOnlyHasTheNameOfAnEmbeddedOneIsNotTakenForIt has what a former version admitted to its catalog: an uploaded copy of the cluster's package.
+// A former version has admitted an uploaded copy of the cluster's package to its catalog.
 func TestAPackageThatOnlyHasTheNameOfAnEmbeddedOneIsNotTakenForIt(t *testing.T) {
 	h := uploadedHouse(t)
 	h.stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/catalog"
 )
 
-// clock is a version of a package with an application that says of which version it is.
+// clock is a version of a package with an application that reports its version.
 func clock(t *testing.T, version string) *catalog.Package {
 	pack, err := catalog.ReadFolder(fstest.MapFS{
 		"manifest.yaml": {Data: []byte(fmt.Sprintf("Format: 1.4\nType: Application\nFullName: org.test.Clock\nName: Clock\nVersion: %s\nClasses:\n  org.test.Clock: Clock.yaml\n", version))},

@@ -24,7 +24,7 @@ func templateError(format string, args ...any) error {
 	return &TemplateError{fmt.Sprintf("the execution plan's template: "+format, args...)}
 }
 
-// scriptsFolder is where scripts and their files stand in Resources.
+// scriptsFolder is the folder of scripts and their files in Resources.
 const scriptsFolder = "scripts"
 
 // Build makes of a template the plan that is sent: the files that its scripts name come from the package's resources. A file is named by
@@ -116,7 +116,7 @@ func (b *builder) script(name string, described map[string]any) (map[string]any,
 	return described, nil
 }
 
-// place puts what a script names into the files of the plan, unless it is there, and returns its id.
+// place puts a script's file into the files of the plan, unless it is there, and returns its id.
 func (b *builder) place(named any, exact bool) (string, error) {
 	name, from, err := reference(named)
 	if err != nil {
@@ -170,7 +170,7 @@ func reference(named any) (name, from string, err error) {
 		return "", "", templateError("a file is a path, or a map of one name and one path: %v", named)
 	}
 	if isURL(name) {
-		// A cookbook or module has to stand in a folder of its own name.
+		// A cookbook or module must be in a folder of its own name.
 		name = strings.TrimSuffix(path.Base(strings.TrimRight(name, "/")), ".git")
 	} else if inner, is := bracketed(name); is {
 		name = inner
@@ -184,7 +184,7 @@ func bracketed(name string) (string, bool) {
 	return inner, opened && closed
 }
 
-// isURL tells whether a text is the address of something to download.
+// isURL is true if a text is the address of a download.
 func isURL(text string) bool {
 	parsed, err := url.Parse(text)
 	return err == nil && parsed.Scheme != "" && parsed.Host != ""

@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/orchestrator/execution/body"
 )
 
-// Check finds what is wrong in a plan's template as it stands in a package, with the files of Resources that read finds. Texts that begin with $
-// are replaced before a plan is made of it: nothing is said of what they stand for.
+// Check finds mistakes in a plan's template as it is in a package, with the files of Resources that read finds. Texts that begin with $ are replaced
+// before a plan is made of it: their values are not checked.
 func Check(template map[string]any, read func(name string) ([]byte, error)) []check.Mistake {
 	var found []check.Mistake
 	note := func(err error, path ...string) {
@@ -59,7 +59,7 @@ func buildAndParse(template map[string]any, read Read) (*Plan, error) {
 	return Parse(built)
 }
 
-// replaced tells whether a value has texts that begin with $.
+// replaced is true if a value has texts that begin with $.
 func replaced(value any) bool {
 	switch v := value.(type) {
 	case string:

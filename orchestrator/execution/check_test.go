@@ -50,7 +50,7 @@ func TestWhatIsWrongInATemplateIsFound(t *testing.T) {
 	}
 }
 
-// Neither what comes with Burano nor the packages of its tests are warned of.
+// Neither Burano's own packages nor the packages of its tests get warnings.
 func TestThePackagesThatAreKnownToWorkHaveNoMistakes(t *testing.T) {
 	shelf, err := apps.Packages()
 	require.NoError(t, err)

@@ -40,10 +40,10 @@ func download(one file, kind string) string {
 // quote makes one shell word of any text.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// recipe is a cookbook or module, and what of it is to be run.
+// recipe is a cookbook or module, and the part of it to run.
 var recipe = regexp.MustCompile(`^([A-Za-z0-9_.-]+)::([A-Za-z0-9_:.-]*)$`)
 
-// command is how a script is called. The arguments of an Application are the rest of a shell's line, as in Murano; those of Chef and Puppet
+// command is the command line of a script. The arguments of an Application are the rest of a shell's line, as in Murano; the arguments of Chef and Puppet
 // are a dict of attributes.
 func (x *execution) command(name string, s script, args []any, named map[string]any) (command, error) {
 	var first any

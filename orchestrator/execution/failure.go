@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Error is a plan that cannot be run or failed: what Murano's agent sends back, an AgentException to code in MuranoPL.
+// Error is a plan that cannot be run or failed: the error that Murano's agent sends back, an AgentException to code in MuranoPL.
 type Error struct {
 	Code    int
 	Message string
 	Plan    string // its name
 	Server  string // where it ran; "" before
-	// Result is what a script gave that failed: exitCode, stdout and stderr. nil for other errors.
+	// Result is a failed script's result: exitCode, stdout and stderr. nil for other errors.
 	Result map[string]any
 	Time   time.Time
-	said   string // the end of what the script wrote, captured or not
+	said   string // the end of the script's output, captured or not
 	cause  error
 }
 
@@ -41,12 +41,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// ExceptionNames are what Catch can name.
+// ExceptionNames are the names for Catch.
 func (e *Error) ExceptionNames() []string {
 	return []string{"murano.engine.system.agent.AgentException", "io.murano.system.AgentException"}
 }
 
-// ExceptionExtra is what the exception's extra holds: the fields of Murano's.
+// ExceptionExtra is the exception's extra: the fields of Murano's.
 func (e *Error) ExceptionExtra() map[string]any {
 	var details any
 	if e.Result != nil {
@@ -66,7 +66,7 @@ func lastLines(text string) string {
 	return strings.ToValidUTF8(text[max(0, len(text)-errorBytes):], "")
 }
 
-// TimeoutError is a plan that did not end in time; what it ran was ended.
+// TimeoutError is a plan that did not end in time; its processes were ended.
 type TimeoutError struct {
 	Plan, Server string
 	After        time.Duration
@@ -77,7 +77,7 @@ func (e *TimeoutError) Error() string {
 		"or see in the log what it waits for", e.Plan, e.Server, int(e.After.Seconds()))
 }
 
-// ExceptionNames are what Catch can name.
+// ExceptionNames are the names for Catch.
 func (e *TimeoutError) ExceptionNames() []string {
 	return []string{"murano.common.exceptions.TimeoutException", "io.murano.system.AgentTimeoutException"}
 }

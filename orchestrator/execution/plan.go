@@ -1,7 +1,7 @@
 // Package execution reads Murano's execution plans and runs them on servers, over SSH and without an agent.
 //
-// A plan is a body that calls scripts, with the files that these need. Build makes one of a template and a package's resources, as
-// Murano's engine does; Parse reads one as Murano's agent does, and a Runner does what it says.
+// A plan is a body that calls scripts, with the files that these need. Build makes one of a template and a package's resources, as Murano's engine does;
+// Parse reads one as Murano's agent does, and a Runner runs it.
 package execution
 
 import (
@@ -40,7 +40,7 @@ type Plan struct {
 	scripts    map[string]script
 	files      map[string]file // by id
 	reboot     reboot
-	content    []byte // what its digest is made of
+	content    []byte // the input of its digest
 }
 
 type script struct {
@@ -54,14 +54,14 @@ type script struct {
 	berksfilePath string
 }
 
-// file is what a script needs: its content, or where to get it.
+// file is a script's file: its content, or its source.
 type file struct {
 	name    string // relative to the folder of the script
 	content []byte
 	url     string // "" when the content is here
 }
 
-// reboot says when the server is started again after the plan.
+// reboot is when the server is restarted after the plan.
 type reboot int
 
 const (
@@ -72,7 +72,7 @@ const (
 
 // The codes of errors in the results of Murano's agent.
 const (
-	codeFailed  = 1 // a mistake in the body, or what is no other
+	codeFailed  = 1 // a mistake in the body, or any other error
 	codeFormat  = 2
 	codeVersion = 9
 	codeScript  = 100 // a script ended with another exit code than 0
@@ -80,7 +80,7 @@ const (
 
 var newest = semver.MustParse("2.2.0")
 
-// Parse reads a plan as it is sent to an agent: Body, Parameters, Scripts, Files by their ids. What is wrong is an *Error.
+// Parse reads a plan in the form for an agent: Body, Parameters, Scripts, Files by their ids. A mistake is an *Error.
 func Parse(plan map[string]any) (*Plan, error) {
 	version, err := semver.NewVersion(textOf(plan["FormatVersion"], "1.0.0"))
 	if err != nil || version.GreaterThan(newest) {
@@ -141,7 +141,8 @@ func Parse(plan map[string]any) (*Plan, error) {
 // maxName is in characters.
 const maxName = 80
 
-// told is a plan's name in one line: a plan without one is called "Execute" and its whole script, of which the first line that is no comment stands for it.
+// told is a plan's name in one line. The name of a plan without one is "Execute" and its whole script, of which the first line that is no comment is
+// taken.
 func told(name string) string {
 	lines := strings.Split(strings.TrimSpace(name), "\n")
 	if len(lines) == 1 {
@@ -162,7 +163,7 @@ func told(name string) string {
 // executing is how the core library's configuration.Linux calls the plan of a command.
 const executing = "Execute "
 
-// cut is a text of a bearable length. more tells that there is more of it.
+// cut is a text of a bearable length. more is true if the text goes on.
 func cut(text string, more bool) string {
 	runes := []rune(strings.TrimSpace(text))
 	if more || len(runes) > maxName {
@@ -223,7 +224,7 @@ func parseFile(id string, description any, version *semver.Version) (file, error
 	return file{}, formatError("Incorrect BodyType in file %s", id)
 }
 
-// inside tells whether a name is a path below a folder.
+// inside is true if a name is a path below a folder.
 func inside(name string) bool {
 	clean := path.Clean(name)
 	return name != "" && !path.IsAbs(name) && clean != "." && clean != ".." && !strings.HasPrefix(clean, "../") && !strings.ContainsAny(name, "\x00\n")
@@ -305,7 +306,7 @@ func (s *script) parseOptions(name string, given any, version *semver.Version) e
 	return nil
 }
 
-// truth is a value as Python's if takes it; texts are what .bind makes of booleans.
+// truth is a value's truth by Python's if; texts stand for booleans after .bind.
 func truth(value any) bool {
 	switch v := value.(type) {
 	case bool:
@@ -318,7 +319,7 @@ func truth(value any) bool {
 	return value != nil
 }
 
-// summary is what tells the plan from others.
+// summary is the text that identifies the plan.
 func (p *Plan) summary(source string) ([]byte, error) {
 	scripts := map[string]any{}
 	for name, s := range p.scripts {

@@ -31,13 +31,13 @@ type Server interface {
 type Runner struct {
 	Server Server
 	Name   string // of the server, for errors
-	Task   string // whose plans they are: what other tasks left on the server is ended and removed
+	Task   string // the task of the plans: the rest of other tasks on the server is ended and removed
 	// Line is called for each line that a script writes, as it comes. May be nil.
 	Line func(ctx context.Context, script, line string)
-	// GoesOn says by what has ended a context whether somebody goes on with the plan: then what runs is left to them, and else ended.
-	// nil: nobody does.
+	// GoesOn returns, by the cause of a context's end, whether another worker continues the plan. Then running commands are left to it, and else ended.
+	// nil: none does.
 	GoesOn func(cause error) bool
-	// Notice is called for what happens to the plan beside: connections that are lost, results of a former worker. May be nil.
+	// Notice gets events beside the plan: lost connections, results of a former worker. May be nil.
 	Notice func(ctx context.Context, text string)
 
 	// For tests.
@@ -56,8 +56,8 @@ const (
 //go:embed scripts/plan.sh
 var planScript string
 
-// Run runs a plan and returns what its body returns. The id tells the plan from the task's others: what ran under it already is not run
-// again, its results are taken. What the body or a script does wrong is an *Error, and a plan that takes longer than limit a *TimeoutError.
+// Run runs a plan and returns its body's result. The id distinguishes the task's plans. Commands that ran under it already are not run again: their
+// results are used. A mistake of the body or a script is an *Error, and a plan that takes longer than limit a *TimeoutError.
 func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Duration) (any, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{Plan: plan.Name, Server: r.Name, After: limit})
 	defer cancel()
@@ -90,7 +90,7 @@ func (r Runner) Run(ctx context.Context, plan *Plan, id string, limit time.Durat
 	return result, err
 }
 
-// Digest tells a run of the plan from others: it names the receipt on the server.
+// Digest identifies a run of the plan: it names the receipt on the server.
 func (p *Plan) Digest(id string) string {
 	sum := sha256.Sum256(append([]byte(id+"\n"), p.content...))
 	return hex.EncodeToString(sum[:12])
@@ -103,7 +103,7 @@ type execution struct {
 	id     string
 	step   int
 	loaded map[string]bool // scripts whose files are on the server
-	// once says that the body calls one script once: its last command cleans behind itself.
+	// once is true if the body calls one script once: its last command cleans up after itself.
 	once, cleaned bool
 }
 
@@ -113,7 +113,7 @@ func (x *execution) notice(ctx context.Context, format string, args ...any) {
 	}
 }
 
-// call runs a script, with its files before its first call, and returns what the body sees of it.
+// call runs a script, with its files before its first call, and returns its result for the body.
 func (x *execution) call(ctx context.Context, name string, s script, args []any, named map[string]any) (any, error) {
 	work := path.Join("work", name)
 	var files []entry
@@ -153,7 +153,7 @@ func (x *execution) call(ctx context.Context, name string, s script, args []any,
 	return result.value(s), nil
 }
 
-// write is what a body writes into a file of the server.
+// write writes a body's text into a file of the server.
 func (x *execution) write(ctx context.Context, name, content string, add bool) error {
 	to := ">"
 	if add {
@@ -164,7 +164,7 @@ func (x *execution) write(ctx context.Context, name, content string, add bool) e
 	return err
 }
 
-// read is what a body reads of a file of the server.
+// read reads a file of the server for a body.
 func (x *execution) read(ctx context.Context, name string) (string, error) {
 	return x.file(ctx, command{name: "read " + name, folder: "work", text: "cat " + quote(name)})
 }
@@ -190,7 +190,7 @@ func (x *execution) failed(code int, message string, result result, s script) er
 	return &Error{Code: code, Message: message, Plan: x.plan.Name, Server: x.Name, Result: result.value(s), said: result.said(), Time: time.Now()}
 }
 
-// result is what a command gave.
+// result is the result of a command.
 type result struct {
 	code        int
 	out, errors string
@@ -206,7 +206,7 @@ func (r result) value(s script) map[string]any {
 	return map[string]any{"exitCode": int64(r.code), "stdout": captured(s.captureOut, r.out), "stderr": captured(s.captureErr, r.errors)}
 }
 
-// said is the end of what it wrote, errors first.
+// said is the end of its output, errors first.
 func (r result) said() string {
 	if strings.TrimSpace(r.errors) != "" {
 		return lastLines(r.errors)
@@ -243,7 +243,7 @@ func (x *execution) run(ctx context.Context, c command, s script) (result, error
 	if c.last {
 		after = cleanAction
 	}
-	quiet := &atomic.Bool{} // what a former worker has reported is not reported again
+	quiet := &atomic.Bool{} // a former worker's reports are not repeated
 	out, problems := x.lines(ctx, c.name, quiet), x.lines(ctx, c.name, quiet)
 	for lost := 0; ; {
 		out.again()
@@ -289,7 +289,7 @@ func (x *execution) interrupted(script, why string) error {
 	return &Error{Code: codeFailed, Message: script + ": " + why, Plan: x.plan.Name, Server: x.Name, Time: time.Now()}
 }
 
-// explain says of an error what it is to a user.
+// explain gives an error its meaning for a user.
 func (x *execution) explain(name string, err error) error {
 	var exit *ssh.ExitError
 	if errors.As(err, &exit) {
@@ -326,7 +326,7 @@ func (x *execution) control(ctx context.Context, action string) {
 	}
 }
 
-// stop ends what the plan runs, also when the task is at its end.
+// stop ends the plan's processes, also when the task is at its end.
 func (x *execution) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 	defer cancel()
@@ -361,14 +361,14 @@ const keptOutput = 4 << 20 // bytes of each stream of a command that the body se
 // lines takes a stream of output: it keeps its text and reports its lines.
 type lines struct {
 	told  func(line string)
-	quiet *atomic.Bool // whether this is what was told already
-	head  bool         // the first line is still to come, which says what was found
+	quiet *atomic.Bool // whether the present lines were reported already
+	head  bool         // the first line is still to come, with the state
 	first bool         // nothing of the command was seen here before
 	kept  bytes.Buffer
-	tail  []byte // the end of what was not kept
+	tail  []byte // the end of the dropped text
 	part  []byte // of a line whose end is to come
 	line  int    // of this connection
-	known int    // lines that were told
+	known int    // number of reported lines
 }
 
 func (x *execution) lines(ctx context.Context, script string, quiet *atomic.Bool) *lines {
@@ -379,7 +379,7 @@ func (x *execution) lines(ctx context.Context, script string, quiet *atomic.Bool
 	}}
 }
 
-// again begins with the stream anew, over another connection. What was told is not told again.
+// again begins with the stream from its start, over another connection. Reported lines are not reported again.
 func (l *lines) again() {
 	l.part, l.line, l.tail = nil, 0, nil
 	l.kept.Reset()
@@ -424,12 +424,12 @@ func (l *lines) tell() {
 	if l.line++; l.line > l.known && !l.quiet.Load() {
 		l.known = l.line
 		text = strings.TrimRight(text, "\r")
-		text = text[strings.LastIndexByte(text, '\r')+1:] // what a terminal would show in the end: progress is written over itself
+		text = text[strings.LastIndexByte(text, '\r')+1:] // the final text on a terminal: progress overwrites itself
 		l.told(strings.ToValidUTF8(text, "\uFFFD"))
 	}
 }
 
-// What the first and the last line of plan.sh say.
+// The first and the last line of plan.sh.
 const (
 	stateAgain  = "again"
 	stateReboot = "interrupted reboot"
@@ -437,7 +437,7 @@ const (
 	endMark     = "\x00exit "
 )
 
-// end takes the first and the last line off, and returns what they say; code is -1 for a command that was killed.
+// end removes the first and the last line, and returns their values; code is -1 for a command that was killed.
 func (l *lines) end() (state string, code int, err error) {
 	text := l.kept.String()
 	state, rest, _ := strings.Cut(text, "\n")

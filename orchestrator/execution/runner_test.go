@@ -21,7 +21,7 @@ import (
 	"github.com/burano/burano/nodes/ssh/sshtest"
 )
 
-// host is a server that plans run on, and what was reported about them.
+// host is a server that plans run on, with the reports about them.
 type host struct {
 	*sshtest.Server
 	client *ssh.Client
@@ -96,7 +96,7 @@ func TestAPlanPutsFilesRunsScriptsAndReturnsWhatTheyGave(t *testing.T) {
 	require.Empty(t, left, "files of a plan that has ended stay on the server")
 }
 
-// counting notes what is asked of a server.
+// counting records the requests to a server.
 type counting struct {
 	Server
 	jobs []string
@@ -282,7 +282,7 @@ func TestAFormerWorkersScriptIsFollowed(t *testing.T) {
 	require.Equal(t, 1, runs())
 }
 
-// deaf is a worker that dies: it does not end what it runs.
+// deaf is a worker that dies: it does not end its processes.
 type deaf struct{ *ssh.Client }
 
 func (d deaf) Stream(ctx context.Context, job ssh.Job) error {

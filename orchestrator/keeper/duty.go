@@ -1,5 +1,5 @@
-// Package keeper looks after environments that are deployed: again and again it has duties look at each of them, keeps what they find, and
-// submits the repairs that they ask for as ordinary tasks of the engine. One server at a time holds an environment, under a lease.
+// Package keeper watches deployed environments: again and again, its duties check each of them. It stores their findings, and submits the repairs that
+// they ask for as ordinary tasks of the engine. One server at a time holds an environment, under a lease.
 package keeper
 
 import (
@@ -13,32 +13,32 @@ import (
 // Duty is one thing that is looked after in every environment. Its methods are called on several goroutines at once, for different
 // environments; of one environment one at a time.
 type Duty interface {
-	// Name stands in rows, metrics and logs: one word in small letters that never changes, such as "nodes".
+	// Name is used in rows, metrics and logs: one word in small letters that never changes, such as "nodes".
 	Name() string
 	// Every is how often an environment is looked at. It is also looked at when one of its tasks has ended and when another server takes
 	// it, so a duty with a schedule of its own keeps when something was done last.
 	Every() time.Duration
-	// Look says how an environment is. What the answer does not name any more is mended and closed. An error says that it could not be
-	// found out: findings stay as they are, and one more says why.
+	// Look checks an environment. Findings that are missing in the result are mended and closed. An error means that the check failed: findings stay as
+	// they are, and one more gives the reason.
 	//
-	// A look takes seconds. It may do what can happen beside a deployment, such as a snapshot; everything that changes a node or the cloud
-	// is a Repair. While a task runs in the environment nobody looks, and what is found while one begins is not kept.
+	// A check takes seconds. It may do work that can happen beside a deployment, such as a snapshot; every change of a node or the cloud is a Repair.
+	// While a task runs in the environment there is no check, and findings are dropped when a task begins meanwhile.
 	Look(ctx context.Context, environment *Environment) (Result, error)
 }
 
 // Environment is an environment as a duty sees it during one look.
 type Environment struct {
 	ID, ProjectID, Name string
-	// Clusters are those that were up, as the model has them.
+	// Clusters are the deployed clusters, in the model's form.
 	Clusters []Cluster
-	// Servers are those that its objects have in the cloud, nodes of clusters among them.
+	// Servers are the servers of its objects in the cloud, nodes of clusters among them.
 	Servers []Server
-	// Found are the duties of which findings stand that are more than worth knowing, as of the begin of the look.
+	// Found are the duties with open findings that are more than worth knowing, as of the begin of the check.
 	Found []string
-	// Failed says that the newest deployment failed: then model and what runs may differ in more than what a duty finds, and what needs
-	// the model to be true is not repaired.
+	// Failed is true if the newest deployment failed. Then model and cloud may differ in more than a duty finds, and repairs that need a true model are
+	// not made.
 	Failed bool
-	// Fence goes with what is sent to a node: below that of every task that begins later (nodes.Config.Fence).
+	// Fence is sent with commands to a node: it is below the number of every task that begins later (nodes.Config.Fence).
 	Fence uint64
 	// Alive returns an error once this server may no longer act for the environment (nodes.Config.Alive).
 	Alive func() error
@@ -47,8 +47,8 @@ type Environment struct {
 	Project func(ctx context.Context, region string) (*openstack.Project, error)
 }
 
-// DeployAgain is the advice to deploy the environment again, which does something, and where its newest deployment failed what else helps: what has just
-// failed is no advice.
+// DeployAgain is the advice to deploy the environment again, with the effect of that, and the alternative where its newest deployment failed: a failed
+// deployment is no advice.
 func (e *Environment) DeployAgain(does, otherwise string) string {
 	if !e.Failed {
 		return "Deploy the environment again, which " + does
@@ -56,7 +56,7 @@ func (e *Environment) DeployAgain(does, otherwise string) string {
 	return "The environment's newest deployment failed: mend what its log names (burano deployment show " + e.Name + "), and deploy then. Until then " + otherwise
 }
 
-// ErrNoDelegation says that an environment has no standing delegation, without which nothing is asked of the cloud.
+// ErrNoDelegation is the error for an environment without a standing delegation: no request goes to the cloud without one.
 var ErrNoDelegation = errors.New("the environment has no standing delegation")
 
 // Server is a server of an environment.
@@ -70,62 +70,62 @@ type Server struct {
 // Cluster is a Kubernetes cluster of an environment.
 type Cluster struct {
 	ObjectID string
-	// Properties are those of its object in the model, such as "autoRepair", as JSON's values. They are shared, and must not be changed.
+	// Properties are the properties of its object in the model, such as "autoRepair", as JSON's values. They are shared, and must not be changed.
 	Properties map[string]any
 }
 
-// Name is what the cluster is called.
+// Name is the cluster's name.
 func (c Cluster) Name() string {
 	name, _ := c.Properties["name"].(string)
 	return name
 }
 
-// AutoRepair tells whether servers and nodes of the cluster may be repaired without being asked.
+// AutoRepair is true if servers and nodes of the cluster may be repaired without a request.
 func (c Cluster) AutoRepair() bool {
 	allowed, _ := c.Properties["autoRepair"].(bool)
 	return allowed
 }
 
-// Result is what a duty finds.
+// Result has a duty's findings.
 type Result struct {
 	Findings []Finding
 	// Next is when to look again where that is sooner than Every; 0 for Every.
 	Next time.Duration
 }
 
-// Severity says how bad a finding is.
+// Severity is how bad a finding is.
 type Severity string
 
 // The severities.
 const (
 	Info     Severity = "info"     // worth knowing
-	Warning  Severity = "warning"  // to be mended soon; what runs goes on
+	Warning  Severity = "warning"  // to be mended soon; the workload goes on
 	Critical Severity = "critical" // something does not work, or the next failure stops it
 )
 
-// Finding is something that is not as it should be. Duty, environment, ObjectID, Kind and Subject tell whether it is the same as before.
+// Finding is a problem. Duty, environment, ObjectID, Kind and Subject identify it.
 type Finding struct {
 	ObjectID string // of the model, such as a cluster's; "" for the environment
 	Kind     string // words with dashes, which programs may compare: node-unreachable
-	Subject  string // what it is about within the object: a node's name; "" for the object itself
+	Subject  string // its subject within the object: a node's name; "" for the object itself
 	Severity Severity
-	Text     string // what is wrong, for people: a sentence without its full stop
-	Mends    string // what mends it, for people: what to do, or what Burano is about to do
+	Text     string // the problem, for people: a sentence without its full stop
+	Mends    string // the remedy, for people: their next step, or Burano's
 	// Repair mends it without being asked; nil where that is not allowed, or not possible.
 	Repair *Repair
 }
 
-// Repair is an action of an object. It runs as a task of the engine that changes neither the environment's version nor open drafts, makes
-// way for a user's task when its present step is done, and is started again, less and less often, while the finding stands.
+// Repair is an action of an object. It runs as a task of the engine that changes neither the environment's version nor open drafts. It makes way for a
+// user's task when its present step is done, and is started again, less and less often, while the finding is open.
 type Repair struct {
 	ObjectID string
 	Method   string // public, of the object's class
 	Args     map[string]any
-	Text     string // the first line of the task's log, which says why
-	// Cloud says that the task needs the cloud: it works with the standing delegation, and is not started where there is none.
+	Text     string // the first line of the task's log, with the reason
+	// Cloud is true if the task needs the cloud: it works with the standing delegation, and is not started where there is none.
 	Cloud bool
-	// Routine says that nothing is broken, and what is done is everyday work, such as a change of size: it is begun at once, and never given up.
+	// Routine is true if nothing is broken, and the task is everyday work, such as a change of size: it is begun at once, and never given up.
 	Routine bool
-	// AfterFailure says that it may also be started where the environment's newest deployment failed (Environment.Failed).
+	// AfterFailure is true if it may also be started where the environment's newest deployment failed (Environment.Failed).
 	AfterFailure bool
 }

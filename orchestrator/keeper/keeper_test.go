@@ -19,7 +19,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// duty looks as it is told.
+// duty returns the test's findings.
 type duty struct {
 	name  string
 	every time.Duration

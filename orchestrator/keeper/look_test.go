@@ -17,7 +17,7 @@ func (named) Name() string                                       { return "named
 func (named) Every() time.Duration                               { return time.Hour }
 func (named) Look(context.Context, *Environment) (Result, error) { return Result{}, nil }
 
-// Texts of findings are in parts what a cluster's machines say.
+// Texts of findings come in parts from a cluster's machines.
 func TestWhatALookFindsHasABound(t *testing.T) {
 	long := strings.Repeat("ä", 1<<20)
 	look := lookOf{duty: named{}}

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics is what a keeper counts.
+// metrics are a keeper's counts.
 type metrics struct {
 	looks   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec

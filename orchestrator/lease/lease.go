@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	// Default is how long a server that is silent keeps what it holds.
+	// Default is how long a silent server keeps its leases.
 	Default = 30 * time.Second
 	// renewals is how often a lease is renewed in its length.
 	renewals = 6
 )
 
-// ErrLost says that a lease was not renewed in time.
+// ErrLost is the error when a lease was not renewed in time.
 var ErrLost = errors.New("the lease could not be renewed in time, so that another server may have what it was for")
 
 // Renewer makes a lease end later in the database. An error that Over has made ends the lease; any other is one of the database, which is
 // asked again until the lease has ended.
 type Renewer func(ctx context.Context, length time.Duration) error
 
-// Over says that a lease is over, and why.
+// Over is the error that a lease is over, with the reason.
 func Over(why error) error { return over{why} }
 
 type over struct{ error }
 
 func (o over) Unwrap() error { return o.error }
 
-// Lease ends at two thirds of its length after the last renewal was asked for, by the monotonic clock, so that it has ended here before it
-// ends in the database, whatever the network or a stop of the process does. It is safe for concurrent use.
+// Lease ends at two thirds of its length after the last renewal was asked for, by the monotonic clock. So it has ended here before it ends in the
+// database, in spite of the network or a stop of the process. It is safe for concurrent use.
 type Lease struct {
 	length time.Duration
-	end    context.CancelCauseFunc // of what is done under it
+	end    context.CancelCauseFunc // of the work under it
 	early  chan struct{}           // asks for a renewal before its time
 
 	mutex sync.Mutex
@@ -71,10 +71,10 @@ func (l *Lease) Lose(why error) {
 	}
 }
 
-// End ends what is done under the lease and leaves the lease, under which its end can be written.
+// End ends the work under the lease and leaves the lease, under which the work's end can be written.
 func (l *Lease) End(why error) { l.end(why) }
 
-// Look has the lease renewed soon: the database has news of what it is for. It never blocks.
+// Look makes the lease renew soon: the database has news for its work. It never blocks.
 func (l *Lease) Look() {
 	select {
 	case l.early <- struct{}{}:

@@ -81,7 +81,7 @@ func TestAProcessThatWasStoppedForLongKnowsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		task, end := context.WithCancelCause(t.Context())
 		l := New(30*time.Second, time.Now(), end)
-		time.Sleep(21 * time.Second) // nothing of the process runs: nobody keeps the lease
+		time.Sleep(21 * time.Second) // nothing of the process runs: the lease is not renewed
 		require.NoError(t, task.Err())
 		l.renewed(time.Now())
 		require.ErrorIs(t, l.Check(), ErrLost)

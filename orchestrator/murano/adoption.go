@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// adoption has the environment's next deployment take over the stacks that Murano has made: that in the environment's own region, those in other
-// regions, and those of packages in HOT. why is what a preview says of them.
+// adoption makes the environment's next deployment take over the stacks that Murano has made: the one in the environment's own region, the ones in other
+// regions, and the ones of packages in HOT. why is the sentence about them in a preview.
 func (d description) adoption(environment string) (rows []store.Attribute, why string, err error) {
 	named := d.regions()
 	stacks := d.stacks()
@@ -81,7 +81,7 @@ func (d description) regions() map[string]map[string]any {
 	return found
 }
 
-// home is the id of the environment's own region, "" where nothing says which one it is.
+// home is the id of the environment's own region, "" where it is unknown.
 func (d description) home(named map[string]map[string]any, stacks map[string]string) string {
 	for _, objects := range []map[string]any{d.Objects, d.ObjectsCopy} {
 		regions, _ := objects["regions"].(map[string]any)
@@ -123,8 +123,8 @@ func (d description) templates() []string {
 	return slices.Compact(names)
 }
 
-// instances tells the ids and names of all that looks like a server: which classes are servers only their packages tell. region is the name of
-// that in which what owns the value stands, "" for the environment's own.
+// instances reports the ids and names of all objects that look like servers: only their packages define which classes are servers. region is the region of
+// the value's owner, "" for the environment's own.
 func instances(value any, region string, note func(region, id, name string)) {
 	switch v := value.(type) {
 	case map[string]any:

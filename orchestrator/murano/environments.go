@@ -65,7 +65,7 @@ func (i *Import) takeEnvironment(ctx context.Context, one sourceEnvironment) (Fa
 
 const unfinished = "it is deploying or being deleted in Murano: import again when that has ended or, where no engine of Murano runs any more, with --end-unfinished"
 
-// drafts are the environment's sessions. why says why they cannot come over.
+// drafts are the environment's sessions. why is the reason why they cannot be imported.
 func (i *Import) drafts(ctx context.Context, to *store.Imported) (why string, err error) {
 	list, err := i.From.sessions(ctx, to.Environment.ID)
 	if err != nil {
@@ -89,7 +89,7 @@ func (i *Import) drafts(ctx context.Context, to *store.Imported) (why string, er
 	return "", nil
 }
 
-// history are the environment's deployments and actions, with what they reported.
+// history are the environment's deployments and actions, with their reports.
 func (i *Import) history(ctx context.Context, to *store.Imported) (why string, err error) {
 	list, err := i.From.tasks(ctx, to.Environment.ID)
 	if err != nil {
@@ -132,7 +132,7 @@ func (i *Import) history(ctx context.Context, to *store.Imported) (why string, e
 	return "", nil
 }
 
-// statistics are what Murano has counted of the environment.
+// statistics are Murano's counts of the environment.
 func (i *Import) statistics(ctx context.Context, to *store.Imported) (why string, err error) {
 	list, err := i.From.instances(ctx, to.Environment.ID)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// here is what is imported into.
+// here is the target of an import.
 type here struct {
 	catalog      *catalogstore.Store
 	environments *store.Store
@@ -44,7 +44,7 @@ func sqlite(t *testing.T) *gorm.DB {
 	return db
 }
 
-// run imports, and returns the fates by what is imported.
+// run imports, and returns the fates by the imported rows.
 func (h here) run(ctx context.Context, t *testing.T, dsn string, change func(*murano.Import)) (map[string]string, error) {
 	from, err := murano.Open(t.Context(), dsn)
 	require.NoError(t, err)
@@ -84,10 +84,10 @@ func TestARealMuranoIsTakenOverFromPostgreSQL(t *testing.T) {
 	takenOver(t, address, nil, open(t, sqlite(t)))
 }
 
-// kindsInPostgres are the types of columns that SQLAlchemy gives Murano's models in PostgreSQL, by those in MariaDB; others have the same name.
+// kindsInPostgres are the types of columns that SQLAlchemy gives Murano's models in PostgreSQL, by their types in MariaDB; others have the same name.
 var kindsInPostgres = map[string]string{"datetime": "timestamp", "tinyint": "boolean", "int": "integer", "float": "double precision", "longtext": "text", "blob": "bytea", "longblob": "bytea"}
 
-// inPostgres puts what is in Murano's database in MariaDB into an empty one of PostgreSQL.
+// inPostgres copies Murano's database from MariaDB into an empty one of PostgreSQL.
 func inPostgres(t *testing.T, from, to string) {
 	t.Helper()
 	_, socket, _ := strings.Cut(from, "unix_socket=")

@@ -16,9 +16,9 @@ import (
 const (
 	classRegion      = "io.murano.CloudRegion"
 	classEnvironment = "io.murano.Environment"
-	// attributeStackName is where Murano keeps what it calls a region's stack, without stackPrefix.
+	// attributeStackName is Murano's attribute with the name of a region's stack, without stackPrefix.
 	attributeStackName = "generatedStackName"
-	// attributeTemplateStack is where it keeps what the stack of a package in HOT is called.
+	// attributeTemplateStack is its attribute with the name of the stack of a package in HOT.
 	attributeTemplateStack = "generatedHeatStackName"
 	stackPrefix            = "murano-"
 )

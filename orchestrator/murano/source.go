@@ -1,5 +1,4 @@
-// Package murano takes over what OpenStack Murano keeps in its database: packages, categories, environments with their drafts and their history,
-// and templates.
+// Package murano imports from OpenStack Murano's database: packages, categories, environments with their drafts and their history, and templates.
 package murano
 
 import (
@@ -53,7 +52,7 @@ func Open(ctx context.Context, dsn string) (*Source, error) {
 	return s, nil
 }
 
-// mysqlConfig is what the driver is given for a URL as SQLAlchemy understands it. Murano's times are in UTC.
+// mysqlConfig is the driver's configuration for a URL of SQLAlchemy. Murano's times are in UTC.
 func mysqlConfig(address *url.URL) *mysql.Config {
 	config := mysql.NewConfig()
 	config.User = address.User.Username()

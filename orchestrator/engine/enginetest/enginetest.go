@@ -1,5 +1,5 @@
-// Package enginetest has what tests of the engine and of the API over it need: two small packages with Go bodies whose
-// doings can be watched and held up, and a cloud that only keeps trusts.
+// Package enginetest has the common parts of tests of the engine and of the API over it. They are two small packages with Go bodies that can be watched
+// and paused, and a cloud that only keeps trusts.
 package enginetest
 
 import (
@@ -46,7 +46,7 @@ func Source(packages []*catalog.Package) func(projectID string) muranopl.Source 
 	return func(string) muranopl.Source { return catalog.Shelf(packages) }
 }
 
-// World is what the Go bodies of the test packages do things to.
+// World is the state that the Go bodies of the test packages change.
 type World struct {
 	mutex sync.Mutex
 	log   []string
@@ -56,8 +56,8 @@ type World struct {
 // NewWorld makes a World in which nothing happened.
 func NewWorld() *World { return &World{gates: map[string]chan struct{}{}} }
 
-// Log is what was done so far: "begin deploy <name>", "deploy <name>", "destroy <name>", …, and "stop <what>" where a task was
-// cancelled while it was held up.
+// Log has the events so far: "begin deploy <name>", "deploy <name>", "destroy <name>", …, and "stop <event>" where a task was cancelled while it was
+// paused.
 func (w *World) Log() []string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -70,7 +70,7 @@ func (w *World) did(what string) {
 	w.log = append(w.log, what)
 }
 
-// Hold makes what is named as in Log wait, before it is done, until open is called or its task is cancelled.
+// Hold pauses the event of that name in Log, before it happens, until open is called or its task is cancelled.
 func (w *World) Hold(what string) (open func()) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -200,7 +200,7 @@ type Cloud struct {
 	changing map[string]bool // stacks
 }
 
-// Trust is what a trust was made of.
+// Trust has the parameters of a trust.
 type Trust struct {
 	UserID  string
 	Roles   []string
@@ -236,14 +236,14 @@ func (c *Cloud) Slow() (begun <-chan struct{}, release func()) {
 	}
 }
 
-// PassOn says whether Heat keeps a trust that was made through this one.
+// PassOn sets whether Heat keeps a trust that was made through this one.
 func (c *Cloud) PassOn(id string, passed bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.heatHas[id] = passed
 }
 
-// Change says whether Heat is changing a stack.
+// Change sets whether Heat is changing a stack.
 func (c *Cloud) Change(stack string, changing bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -308,7 +308,7 @@ func (c *Cloud) DeleteTrust(_ context.Context, id string) error {
 	return nil
 }
 
-// HasTrust tells whether a trust is there.
+// HasTrust is true if a trust is there.
 func (c *Cloud) HasTrust(_ context.Context, id string) (bool, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -316,14 +316,14 @@ func (c *Cloud) HasTrust(_ context.Context, id string) (bool, error) {
 	return there, c.broken
 }
 
-// PassedOn tells what PassOn said.
+// PassedOn returns PassOn's value.
 func (c *Cloud) PassedOn(_ context.Context, id string) (bool, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.heatHas[id], c.broken
 }
 
-// Changing tells what Change said.
+// Changing returns Change's value.
 func (c *Cloud) Changing(_ context.Context, _ string, stacks []string) (bool, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -362,7 +362,7 @@ func (c *Cloud) LetOut(_ context.Context, caller identity.Caller, _ string, _ []
 	return nil
 }
 
-// WorksIn tells whether a trust is there.
+// WorksIn is true if a trust is there.
 func (c *Cloud) WorksIn(_ context.Context, trustID string) (bool, error) {
 	_, there := c.Trust(trustID)
 	return there, nil
@@ -376,7 +376,7 @@ func (c *Cloud) CheckCredential(_ context.Context, id, secret string) (identity.
 	return identity.Caller{UserID: "u-demo", ProjectID: "p-demo", Roles: []string{"member"}}, time.Time{}, nil
 }
 
-// errNoProjects is what comes of every try to work in the cloud.
+// errNoProjects is the error of every attempt to work in the cloud.
 var errNoProjects = errors.New("the test cloud has no projects")
 
 // Project always fails: this cloud has no projects. Keystone refuses a trust that is not there.

@@ -1,12 +1,12 @@
-// Package body runs the bodies of execution plans: the part of Python that they are written in, without definitions and most modules.
+// Package body runs the bodies of execution plans: their part of Python, without definitions and most modules.
 //
-// A body calls the plan's scripts as functions and returns something of their results:
+// A body calls the plan's scripts as functions and returns values from their results:
 //
 //	setup('{0} {1}'.format(args.name, args.port))
 //	return status().stdout
 //
-// Beside that there are assignments, if, for, while, try, raise, texts, numbers, lists, tuples, dicts, comprehensions, and the functions
-// and methods that such lines need. What is not known is an error with its line, before anything is run where the grammar can tell.
+// Beside that there are assignments, if, for, while, try, raise, texts, numbers, lists, tuples, dicts, comprehensions, and the functions and methods that
+// such lines need. An unknown construct is an error with its line, before anything runs where the grammar can show it.
 package body
 
 import (
@@ -15,19 +15,19 @@ import (
 	"slices"
 )
 
-// Script is a function that a body calls; method is what stands after a point, "" for nothing.
+// Script is a function that a body calls; method is the name after a point, "" for none.
 type Script func(ctx context.Context, method string, args []any, named map[string]any) (any, error)
 
 // Body is a body that was read.
 type Body struct {
 	statements []statement
-	words      map[string]int // names, and how often they stand there; one that is not just called counts twice
+	words      map[string]int // names, and how often they occur; a name that is not just called counts twice
 }
 
-// repeating are words of what can call a script several times, or reaches files of the server.
+// repeating are words that can call a script several times, or that reach files of the server.
 var repeating = []string{"for", "while", "try", "with", "lambda", "open", "map", "filter"}
 
-// CallsOnce tells whether the body certainly calls one of the scripts of these names at most once, and does nothing else on the server.
+// CallsOnce is true if the body certainly calls one of the scripts of these names at most once, and does nothing else on the server.
 func (b *Body) CallsOnce(scripts []string) bool {
 	calls := 0
 	for _, name := range scripts {
@@ -36,7 +36,7 @@ func (b *Body) CallsOnce(scripts []string) bool {
 	return calls == 1 && !slices.ContainsFunc(repeating, func(word string) bool { return b.words[word] > 0 })
 }
 
-// Error is a body that cannot be read, or a mistake at run time: what Python raises.
+// Error is a body that cannot be read, or a mistake at run time: an exception in Python.
 type Error struct {
 	Line int    // from 1; 0: not known
 	Type string // SyntaxError, NameError, TypeError, KeyError, …
@@ -58,7 +58,7 @@ const (
 	maxDepth = 100       // of nested expressions and blocks
 )
 
-// World is what a body reaches.
+// World has the functions and files that a body reaches.
 type World struct {
 	Scripts map[string]Script
 	// Write writes a file of the server, or adds to it; Read reads one. nil: there are none.
@@ -68,9 +68,8 @@ type World struct {
 	Seed string
 }
 
-// Run runs the body and returns what it returns: nil, bool, int64, float64, string, []any or map[string]any. Parameters are what args is.
-// The scripts' results may be dicts (map[string]any), whose keys are attributes as well. An error of a script or file that no except
-// catches is returned as it is.
+// Run runs the body and returns its result: nil, bool, int64, float64, string, []any or map[string]any. parameters are args. The scripts' results may be
+// dicts (map[string]any), whose keys are attributes as well. An error of a script or file that no except catches is returned as it is.
 func (b *Body) Run(ctx context.Context, parameters map[string]any, world World) (any, error) {
 	r := &run{ctx: ctx, names: map[string]any{}, world: world}
 	for name, script := range world.Scripts {

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/execution/body"
 )
 
-// record is scripts that note how they are called, and answer with what they were given.
+// record are scripts that record their calls, and return their arguments.
 func record(calls *[]string) map[string]body.Script {
 	script := func(name string) body.Script {
 		return func(_ context.Context, method string, args []any, named map[string]any) (any, error) {

@@ -414,7 +414,7 @@ func round(line int, args []any) (any, error) {
 	return rounded, nil
 }
 
-// moduleJSON is what import json gives.
+// moduleJSON is the module of import json.
 func moduleJSON() any {
 	d := newDict()
 	var dumps any = function(func(_ *run, line int, args []any, named map[string]any) (any, error) {
@@ -484,7 +484,7 @@ func numbers(value any) any {
 	return value
 }
 
-// moduleTime is what import time gives.
+// moduleTime is the module of import time.
 func moduleTime() any {
 	d := newDict()
 	d.set("sleep", function(func(r *run, line int, args []any, _ map[string]any) (any, error) {

@@ -204,7 +204,7 @@ func (r *run) comprehension(e comprehension) (any, error) {
 	return items, nil
 }
 
-// iterate is the items of what for goes over.
+// iterate are the items of a for loop over value.
 func iterate(line int, value any) ([]any, error) {
 	switch v := value.(type) {
 	case *list:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fileValue is a file of the server: what is written is sent when it is closed.
+// fileValue is a file of the server: written text is sent when it is closed.
 type fileValue struct {
 	path    string
 	reads   bool
@@ -92,7 +92,7 @@ func (f *fileValue) close(r *run) error {
 	return nil
 }
 
-// moduleUUID is what import uuid gives: uuid4() is the same each time that the same body runs again.
+// moduleUUID is the module of import uuid: uuid4() is the same each time that the same body runs again.
 func moduleUUID() any {
 	d := newDict()
 	made := function(func(r *run, line int, args []any, _ map[string]any) (any, error) {

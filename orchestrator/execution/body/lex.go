@@ -74,7 +74,7 @@ func (l *lexer) add(t token) {
 	l.tokens = append(l.tokens, t)
 }
 
-// logicalLine reads indentation and tokens up to the end of a line, or of the last of those that brackets join.
+// logicalLine reads indentation and tokens up to the end of a line, or of the last line that brackets join.
 func (l *lexer) logicalLine() {
 	trimmed := strings.TrimLeft(l.rest, " ")
 	width := len(l.rest) - len(trimmed)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Names finds what a body certainly does wrong with names: it calls what is neither a script nor a function, or, where whole is true, asks args
-// for a parameter that is none of these. A body that cannot be read has none.
+// Names finds certain mistakes of a body with names: it calls a name that is neither a script nor a function. Where whole is true, it also finds
+// parameters of args that do not exist. A body that cannot be read has none.
 func Names(source string, scripts, parameters []string, whole bool) []error {
 	body, err := Parse(source)
 	if err != nil {
@@ -35,7 +35,7 @@ func Names(source string, scripts, parameters []string, whole bool) []error {
 	return found
 }
 
-// binds tells whether the body may give the name a value: it stands there other than to be called.
+// binds is true if the body may give the name a value: it occurs other than in a call.
 func (b *Body) binds(name string, tokens []token) bool {
 	calls := 0
 	for i, t := range tokens {

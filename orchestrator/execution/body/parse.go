@@ -32,7 +32,7 @@ type (
 	}
 	raiseStatement struct {
 		line  int
-		value expression // nil: what is being handled, again
+		value expression // nil: the handled exception, again
 	}
 	leave       struct{ kind outcome } // pass, break, continue
 	ifStatement struct {
@@ -404,7 +404,7 @@ func (p *parser) assignable(target expression, many bool) {
 	syntax(p.peek().line, "cannot assign to this expression")
 }
 
-// targets are what a for assigns to.
+// targets are the targets of a for.
 func (p *parser) targets() expression {
 	var items []expression
 	tuple := false

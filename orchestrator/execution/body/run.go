@@ -42,7 +42,7 @@ func (r *run) step(line int) error {
 	return nil
 }
 
-// scriptError is what a script's failure is on its way through the body.
+// scriptError carries a script's failure through the body.
 type scriptError struct {
 	line int
 	err  error
@@ -59,7 +59,7 @@ func unwrap(err error) error {
 	return err
 }
 
-// said is what an error says to the body.
+// said is an error's text in the body.
 func said(err error) string {
 	var mistake *Error
 	if errors.As(err, &mistake) {
@@ -133,7 +133,7 @@ func (r *run) statement(one statement) (end, error) {
 	return end{}, fmt.Errorf("statement %T is not known", one)
 }
 
-// turn is one turn of a loop; done says that the loop ends with what is returned.
+// turn is one turn of a loop; done is true if the loop ends with a return.
 func (r *run) turn(do []statement) (e end, done bool, err error) {
 	e, err = r.block(do)
 	switch {

@@ -29,7 +29,7 @@ type (
 
 func newDict() *dict { return &dict{values: map[any]any{}} }
 
-// hashable is what a value is as the key of a dict; false for those that cannot be one.
+// hashable is a value's form as the key of a dict; false for a value that cannot be one.
 func hashable(key any) (any, bool) {
 	switch k := key.(type) {
 	case nil, string, int64:
@@ -108,13 +108,13 @@ func fromGo(value any) any {
 	return fmt.Sprint(value)
 }
 
-// Bounds of what is written, compared and sent of one value, which may hold itself.
+// Bounds on one value that is written, compared or sent; it may contain itself.
 const (
 	maxWeight       = 2 * maxText // bytes of texts, and one for each other value
-	containerWeight = 256         // of a list or dict: so deep is what is nested at most as the stack bears
+	containerWeight = 256         // of a list or dict: it bounds nesting to a depth that the stack bears
 )
 
-// toGo is what leaves a body: plain values, whose keys are texts.
+// toGo is a body's value for Go: plain values, whose keys are texts.
 func toGo(value any) (any, error) {
 	left := maxWeight
 	return plain(value, &left)
@@ -343,7 +343,7 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// numberOf is a number's value as int and as float; ok is false for what is none. A bool is 0 or 1.
+// numberOf is a number's value as int and as float; ok is false for other values. A bool is 0 or 1.
 func numberOf(value any) (n int64, f float64, isFloat, ok bool) {
 	switch v := value.(type) {
 	case bool:

@@ -1,4 +1,4 @@
-// Package muranotest is what a real OpenStack Murano has left: its database, and one of its stacks.
+// Package muranotest has the rest of a real OpenStack Murano: its database, and one of its stacks.
 package muranotest
 
 import (
@@ -39,8 +39,8 @@ func Model(t *testing.T, environment string) string {
 	return ""
 }
 
-// Database starts a MariaDB with the database that a real Murano (Zed, Debian 12) has left, as testdata/README.md says, and returns the address of it
-// for a reader, and what runs statements in it.
+// Database starts a MariaDB with the database of a real Murano (Zed, Debian 12), see testdata/README.md. It returns the address for a reader, and a
+// function that runs statements in it.
 func Database(t *testing.T) (dsn string, run func(statement string)) {
 	folder, err := os.MkdirTemp("", "burano-mariadb-")
 	require.NoError(t, err)
