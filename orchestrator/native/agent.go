@@ -29,15 +29,15 @@ type agentClass struct {
 	reports   reports
 	servers   reacher
 	rehearsal bool
-	folder    string // where plans stand on servers, for tests
+	folder    string // folder of plans on servers, for tests
 
 	mutex   sync.Mutex
 	last    map[string]chan struct{} // by the ids of servers: closed when the last plan that was asked for has ended
-	counted map[string]int           // by what tells plans apart: how often the task ran it
-	atEnd   bool                     // plans that nobody waits for are waited for at the end
+	counted map[string]int           // by the text that identifies a plan: how often the task ran it
+	atEnd   bool                     // plans that are waited for only at the end
 }
 
-// planRuntime is what plans need of a task.
+// planRuntime is the plans' access to a task.
 type planRuntime interface {
 	TaskID() string
 	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
@@ -46,7 +46,7 @@ type planRuntime interface {
 
 // reacher connects to the servers of applications.
 type reacher interface {
-	// Connection is the connection to an instance's server. It is the task's: who asks does not close it.
+	// Connection is the connection to an instance's server. It is the task's: the caller does not close it.
 	Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error)
 }
 
@@ -146,7 +146,7 @@ func (a *agentClass) wait(ctx context.Context) error {
 	return nil
 }
 
-// turn takes a place in the server's queue: plans run one after another, as in Murano. What it returns runs the plan, and must be called.
+// turn takes a place in the server's queue: plans run one after another, as in Murano. The returned function runs the plan, and must be called.
 func (a *agentClass) turn(ctx context.Context, call muranopl.Call, plan *execution.Plan) func() (any, error) {
 	host := call.Object.Object(propertyHost)
 	id := host.ID() + "\n" + muranopl.CallPath(ctx)
@@ -168,7 +168,7 @@ func (a *agentClass) turn(ctx context.Context, call muranopl.Call, plan *executi
 			select {
 			case <-before:
 			case <-ctx.Done():
-				<-before // it ends with the task as well: whoever comes next must not overtake it
+				<-before // it ends with the task as well: the next plan must not overtake it
 				return nil, context.Cause(ctx)
 			}
 		}
@@ -204,14 +204,14 @@ func (a *agentClass) onServer(ctx context.Context, host *muranopl.Object, plan *
 	return runner.Run(ctx, plan, id, timeout)
 }
 
-// scriptLog bounds what one plan writes into the log.
+// scriptLog bounds one plan's lines in the log.
 type scriptLog struct {
 	mutex sync.Mutex
 	lines int
 	limit int
 }
 
-// full counts a line, and tells whether there were more than one too many before.
+// full counts a line, and is true if there were more than one too many before.
 func (l *scriptLog) full() bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -219,14 +219,14 @@ func (l *scriptLog) full() bool {
 	return l.lines > l.limit+1
 }
 
-// last tells whether the line that was counted last is the first one too many.
+// last is true if the last counted line is the first one too many.
 func (l *scriptLog) last() bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.lines == l.limit+1
 }
 
-// isReady tells whether the server can be logged in to in time.
+// isReady is true if the server accepts a login in time.
 func (a *agentClass) isReady(ctx context.Context, call muranopl.Call) (any, error) {
 	_, err := a.waitReady(ctx, call)
 	var late *execution.TimeoutError

@@ -39,7 +39,7 @@ func (c *clusters) awaitAnswers(ctx context.Context) error {
 	return each(objects, func(object *muranopl.Object) error { return c.answers(ctx, object) })
 }
 
-// answers waits until the cluster answers. What does not is a warning: the cluster is there, and what is missing may still come.
+// answers waits until the cluster answers. A missing answer is a warning: the cluster is there, and may still answer later.
 func (c *clusters) answers(ctx context.Context, object *muranopl.Object) error {
 	live, err := c.live(object)
 	if err != nil || object.Destroyed() {

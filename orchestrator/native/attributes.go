@@ -2,7 +2,7 @@ package native
 
 import "encoding/json"
 
-// convert makes of a value what its JSON says: attributes are kept as maps, and known as structs.
+// convert reads a value's JSON into a struct: attributes are stored as maps.
 func convert(value, into any) error {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// A group that has a minimum follows its load: the duty of the keeper sees that it should be larger or smaller, and starts the action here, which
-// decides by what it finds itself.
+// A group that has a minimum follows its load: the keeper's duty finds that it should be larger or smaller, and starts the action here, which decides by
+// its own findings.
 
 const (
-	propertyMinimum = "minimum"        // of a group; null: somebody else decides how many nodes it has
+	propertyMinimum = "minimum"        // of a group; null: the number of nodes is decided elsewhere
 	propertyAfter   = "scaleDownAfter" // seconds
 	defaultAfter    = 600
 	defaultMaximum  = 1000
@@ -32,21 +32,21 @@ const (
 	autoscalingName = "autoscaling" // scalingRecord as JSON
 )
 
-// elastic tells whether a group follows its load.
+// elastic is true if a group follows its load.
 func elastic(group *muranopl.Object) bool {
 	minimum, _ := group.Get(propertyMinimum)
 	return minimum != nil
 }
 
-// scalingRecord is what is kept of a cluster whose groups follow their load.
+// scalingRecord is the stored state of a cluster whose groups follow their load.
 type scalingRecord struct {
-	// Task is the one that decided last, and Changes what it decided: taken over, it goes on with that.
+	// Task is the last task that decided, and Changes its decision: another worker continues with them.
 	Task    string                 `json:"task,omitempty"`
 	Changes []autoscale.Change     `json:"changes,omitempty"`
 	Groups  map[string]scaledGroup `json:"groups,omitempty"`
 }
 
-// scaledGroup is what is kept of a group: what pods had of its nodes, for when it has none, and what was decided last.
+// scaledGroup is the stored state of a group: the room on its nodes, for when it has none, and the last decision.
 type scaledGroup struct {
 	Flavor string              `json:"flavor,omitempty"`
 	Room   corev1.ResourceList `json:"room,omitempty"`
@@ -106,7 +106,7 @@ func modelGroups(cluster *muranopl.Object) (list []modelGroup) {
 	return list
 }
 
-// groupFact is what is known of a group outside of tasks.
+// groupFact has a group's data for use outside of tasks.
 type groupFact struct {
 	Name    string `json:"name"`
 	Minimum *int   `json:"minimum"` // null where it does not follow its load
@@ -121,7 +121,7 @@ func groupFacts(cluster *muranopl.Object) (list []groupFact) {
 	return list
 }
 
-// groupStatuses are the groups of a cluster with what became of them.
+// groupStatuses are the groups of a cluster with their last changes.
 func groupStatuses(ctx context.Context, from func(ctx context.Context, name string) ([]byte, bool, error), known facts) ([]GroupStatus, error) {
 	record, err := loadScaling(ctx, from)
 	list := []GroupStatus{}
@@ -165,7 +165,7 @@ func storedGroups(properties map[string]any) (list []modelGroup, err error) {
 	return cluster.Groups, nil
 }
 
-// load asks a cluster for its load, with those of its groups that follow it. flavor is asked how large a new node would be of which nothing is known yet.
+// load asks a cluster for its load, with its groups that follow it. flavor returns the size of a new node that is not known yet.
 func load(ctx context.Context, client kubernetes.Interface, list []modelGroup, known facts, record scalingRecord,
 	flavor func(ctx context.Context, name string) (*openstack.FlavorChoice, error)) (state autoscale.State, err error) {
 	if state, err = kube.Load(ctx, client); err != nil {
@@ -255,7 +255,7 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 	return nil, c.resize(ctx, call, changes...)
 }
 
-// decide finds out what is to become of the groups.
+// decide decides on the sizes of the groups.
 func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []modelGroup, record *scalingRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
@@ -296,7 +296,7 @@ func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []mod
 	})
 }
 
-// forScaling is what is known of a cluster whose number of nodes may be changed by its load.
+// forScaling has the data of a cluster whose number of nodes may be changed by its load.
 func (c *clusters) forScaling(ctx context.Context, cluster *muranopl.Object) (*facts, error) {
 	known, err := c.facts(ctx, cluster)
 	if err != nil {
@@ -325,7 +325,7 @@ func kubernetesOf(ctx context.Context, live *nodes.Cluster) (kubernetes.Interfac
 	return kubernetes.NewForConfig(config)
 }
 
-// resizingTo makes the nodes that a change needs, and puts those last that go.
+// resizingTo makes the nodes for a change, and moves the leaving nodes to the end.
 func (c clusterClass) resizingTo(ctx context.Context, call muranopl.Call, change autoscale.Change) (resizing, error) {
 	for _, group := range call.Object.Objects(propertyGroups) {
 		if group.Text("name") != change.Group {
@@ -349,7 +349,7 @@ func (c clusterClass) resizingTo(ctx context.Context, call muranopl.Call, change
 	return resizing{}, fmt.Errorf("group %s has gone from cluster %s", change.Group, call.Object.Text("name"))
 }
 
-// setGroupLimits is the action that says between what a group follows its load. When it fails the model is left as it was.
+// setGroupLimits is the action that sets the limits of a group that follows its load. When it fails, the model does not change.
 func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (any, error) {
 	l, err := ofGroup(call)
 	if err != nil {
@@ -382,8 +382,8 @@ func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (a
 	return nil, nil
 }
 
-// setLimits sets the properties of an object that a call's arguments give, by the names of the arguments; a minimum of -1 is none. What undo does, it has done
-// itself when it fails.
+// setLimits sets the properties of an object from a call's arguments, by the names of the arguments; a minimum of -1 is none. When it fails, it has
+// already done undo.
 func (c clusterClass) setLimits(ctx context.Context, object *muranopl.Object, call muranopl.Call, properties map[string]string) (undo func(), err error) {
 	was := map[string]any{}
 	undo = func() {

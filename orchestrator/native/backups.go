@@ -20,7 +20,7 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// Backups of claims are made by actions, also those by schedule: a duty finds out that they are due, and starts the action.
+// Actions make backups of claims, also scheduled ones: a duty finds that they are due, and starts the action.
 
 const (
 	dutyBackups        = "backups"
@@ -95,8 +95,8 @@ func (c *clusters) withClaims(ctx context.Context, object *muranopl.Object, work
 	return work(storage, api)
 }
 
-// backUpClaims is the action that makes backups of claims, all or those that are named, and returns their ids. Those by schedule it only begins, of claims that are due, and it deletes
-// what is not to be kept any more.
+// backUpClaims is the action that makes backups of claims, all or the named ones, and returns their ids. Scheduled ones it only begins, of claims that are
+// due, and it deletes old ones over the limit.
 func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
 	var ids []any
 	err := c.clusters.withClaims(ctx, call.Object, func(storage *openstack.BlockStorage, api *rest.Config) error {
@@ -148,7 +148,7 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 	return ids, err
 }
 
-// deleteSurplus deletes the scheduled backups that are more than are to be kept.
+// deleteSurplus deletes the scheduled backups over the limit.
 func (c clusterClass) deleteSurplus(ctx context.Context, object *muranopl.Object, storage *openstack.BlockStorage, list []volumes.Backup) error {
 	var failures []error
 	for _, one := range volumes.Surplus(list, object.Int(propertyBackupsKept)) {
@@ -189,7 +189,7 @@ func claimNamed(name string) (volumes.Claim, error) {
 	return volumes.Claim{Namespace: namespace, Name: rest}, nil
 }
 
-// listClaimBackups is the action that returns the project's backups of claims, the newest first: those of this cluster, or of all.
+// listClaimBackups is the action that returns the project's backups of claims, the newest first: the ones of this cluster, or all.
 func (c clusterClass) listClaimBackups(ctx context.Context, call muranopl.Call) (any, error) {
 	storage, err := c.storage(ctx)
 	if err != nil {
@@ -293,7 +293,7 @@ func (c clusterClass) deleteClaimBackup(ctx context.Context, call muranopl.Call)
 	return nil, volumes.BackupGone(ctx, storage, one)
 }
 
-// backupsDuty has claims be backed up as often as the properties of their clusters say.
+// backupsDuty starts backups of claims as often as the properties of their clusters ask.
 type backupsDuty struct {
 	KeptConfig
 	now  func() time.Time
@@ -324,7 +324,7 @@ func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) 
 			continue
 		}
 		claims, list, err := b.look(ctx, environment, cluster)
-		if errors.Is(err, keeper.ErrNoDelegation) { // as another finding says
+		if errors.Is(err, keeper.ErrNoDelegation) { // another finding reports it
 			continue
 		}
 		if err != nil {

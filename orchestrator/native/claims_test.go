@@ -22,7 +22,7 @@ func withClaims(name string, paths ...string) container {
 	return one
 }
 
-// claimsIn are the claims that a pod's containers would get in an empty cluster; former ones have no annotation, as those of former versions.
+// claimsIn are the claims that a pod's containers would get in an empty cluster; former ones have no annotation, as in former versions.
 func claimsIn(pod podSpec, former bool, containers ...container) (list []corev1.PersistentVolumeClaim, mounted map[string]bool) {
 	mounted = map[string]bool{}
 	for _, one := range pod.claims(containers) {

@@ -59,16 +59,16 @@ type clusters struct {
 
 	mutex   sync.Mutex
 	network netip.Prefix              // of the nodes; not valid before they were prepared
-	further map[string][]netip.Prefix // in which nodes stand beside it, by the ids of their clusters
+	further map[string][]netip.Prefix // further networks of nodes, by the ids of their clusters
 	known   map[string]*cluster       // by object id
-	// outdated are servers that the model wants otherwise, with what is to be other, by the ids of their instances.
+	// outdated are servers that differ from the model, with the differences, by the ids of their instances.
 	outdated map[string][]*openstack.ServerChange
-	// lose says that nodes may go with which volumes are lost.
+	// lose is true if nodes may go with which volumes are lost.
 	lose bool
 	// awaited are the ports of gateways that must answer before a deployment ends, by the ids of their clusters, which are the awaitedObjects.
 	awaited        map[string]map[uint16]bool
 	awaitedObjects []*muranopl.Object
-	// last is what waits until the servers of an environment that is deleted are gone.
+	// last run after the servers of a deleted environment are gone.
 	last []func(context.Context) error
 }
 
@@ -76,7 +76,7 @@ type clusters struct {
 type cluster struct {
 	object *muranopl.Object
 	live   *nodes.Cluster // knows addresses; nil before the servers are there
-	stop   func()         // ends what answers for its volumes
+	stop   func()         // ends the server of its volumes
 }
 
 // activeNode is a node of a cluster that is to run.
@@ -85,7 +85,7 @@ type activeNode struct {
 	role   nodes.Role
 }
 
-// activeNodes lists the nodes that are to run, masters first: of all but the first master as many as the counts say.
+// activeNodes lists the nodes that must run, masters first: of all but the first master as many as the counts ask for.
 func activeNodes(cluster *muranopl.Object) []activeNode {
 	var active []activeNode
 	if !alone(cluster) {
@@ -99,17 +99,17 @@ func activeNodes(cluster *muranopl.Object) []activeNode {
 	return active
 }
 
-// bring returns the cluster with the servers that its nodes have now.
+// bring returns the cluster with the present servers of its nodes.
 func (c *clusters) bring(ctx context.Context, object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
 	return c.bringPatient(ctx, object, list, 0)
 }
 
-// drainPatience is how long the pods of a node have to leave it where nobody says how long.
+// drainPatience is how long the pods of a node have to leave it, without a setting.
 func (c *clusters) drainPatience() time.Duration {
 	return cmp.Or(c.server.DrainPatience, nodes.DefaultDrainPatience)
 }
 
-// bringPatient is bring for a cluster whose pods have so long to leave a node; 0 for as long as the server says.
+// bringPatient is bring for a cluster whose pods have so long to leave a node; 0 for the server's setting.
 func (c *clusters) bringPatient(ctx context.Context, object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
 	config, err := c.config(ctx, object, list)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *clusters) end(known *cluster) {
 	}
 }
 
-// live returns the cluster as this task has brought it up; an error when it did not.
+// live returns the cluster if this task has brought it up, and else an error.
 func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -154,7 +154,7 @@ func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
 	return nil, fmt.Errorf("%s is not up", object)
 }
 
-// kubernetes returns the way to the API of a cluster that this task has brought up; an error when it did not.
+// kubernetes returns access to the API of a cluster that this task has brought up, and else an error.
 func (c *clusters) kubernetes(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
 	live, err := c.live(object)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *clusters) kubernetes(ctx context.Context, object *muranopl.Object) (*re
 	return live.Kubernetes(ctx)
 }
 
-// remaining is the cluster of an object (its property kubernetesCluster) that leaves the model, brought up; nil where the cluster goes as well.
+// remaining is the cluster of a leaving object (its property kubernetesCluster), brought up; nil where the cluster goes as well.
 func (c *clusters) remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error) {
 	return c.stillThere(ctx, call.Interpreter, call.Object.Object("kubernetesCluster"))
 }
@@ -183,8 +183,8 @@ func (c *clusters) stillThere(ctx context.Context, interpreter *muranopl.Interpr
 	return cluster, nil
 }
 
-// stand has live return the cluster as it was last deployed, where this task has not brought it up: that asks nothing of the cloud, and of no node.
-// One that never was up, or that a former version deployed, stays unknown.
+// stand makes live return the cluster of the last deployment, if this task has not brought it up: this sends no request to the cloud or a node. A cluster
+// that never was up, or that a former version deployed, stays unknown.
 func (c *clusters) stand(ctx context.Context, object *muranopl.Object) error {
 	return c.once.do("stand "+object.ID(), func() error {
 		if _, err := c.live(object); err == nil {
@@ -200,14 +200,14 @@ func (c *clusters) stand(ctx context.Context, object *muranopl.Object) error {
 	})
 }
 
-// join says where the nodes' addresses are.
+// join sets the range of the nodes' addresses.
 func (c *clusters) join(network netip.Prefix) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.network = network
 }
 
-// recall says where the nodes of a cluster are, as it was deployed last.
+// recall sets the range of the nodes' addresses in a cluster's last deployment.
 func (c *clusters) recall(object *muranopl.Object, known *facts) {
 	c.join(known.Network)
 	c.joinFurther(object, known.Further)
@@ -239,7 +239,7 @@ func (c *clusters) close() {
 }
 
 func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
-	registries, _ := registriesOf(object) // check refuses what cannot be used
+	registries, _ := registriesOf(object) // check refuses unusable ones
 	proxy, _ := proxyOf(object)
 	pods, err := c.podNetwork(ctx, object)
 	if err != nil {
@@ -310,7 +310,7 @@ func proxyOf(object *muranopl.Object) (kube.Proxy, error) {
 		Masters: object.Text("registriesThroughMasters")})
 }
 
-// stepName is what a step of a node is called among those of its cluster.
+// stepName is the name of a node's step among the steps of its cluster.
 func stepName(node, name string) string {
 	if node == "" {
 		return name
@@ -318,7 +318,7 @@ func stepName(node, name string) string {
 	return node + ": " + name
 }
 
-// waitingSteps are the names of a plan's steps, each with the names of those that it waits for.
+// waitingSteps are the names of a plan's steps, each with the names of its dependencies.
 func waitingSteps(steps []plan.Step) map[string][]string {
 	names, waiting := map[string]string{}, map[string][]string{}
 	for _, step := range steps {
@@ -339,7 +339,7 @@ func waitingSteps(steps []plan.Step) map[string][]string {
 	return waiting
 }
 
-// vault keeps a cluster's secrets among those of its environment.
+// vault keeps a cluster's secrets among the secrets of its environment.
 type vault struct {
 	runtime interface {
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
@@ -356,7 +356,7 @@ func (v vault) Store(ctx context.Context, name string, value []byte) error {
 	return v.runtime.SetSecret(ctx, secretName(v.cluster, name), value)
 }
 
-// facts returns what is known of a cluster that was up before; nil when it never was.
+// facts returns the stored data of a cluster that was up before; nil when it never was.
 func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*facts, error) {
 	text, found, err := vault{c.runtime, object.ID()}.Load(ctx, factsName)
 	if err != nil || !found {
@@ -403,7 +403,7 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 	})
 }
 
-// leavers are the nodes that run in a cluster and are not wanted any more, and those that stay.
+// leavers are the running nodes of a cluster that are not wanted any more; staying are the others.
 func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *facts) (leaving []string, staying []nodes.Node, err error) {
 	list, err := c.members(ctx, object)
 	if err != nil {
@@ -463,7 +463,7 @@ func apiURL(list []nodes.Node, virtual nodes.VirtualAddress) string {
 }
 
 // apiAddress is where users reach the API: at the master, or where there are several, at the address that the gateways share, or at a gateway, which
-// passes them on to those that are ready.
+// passes requests on to ready masters.
 func apiAddress(list []nodes.Node, virtual nodes.VirtualAddress) netip.Addr {
 	address, several := list[0].Access, false
 	for _, node := range list[1:] {
@@ -519,7 +519,7 @@ func (c *clusters) masterStays(ctx context.Context, object *muranopl.Object, all
 	return nil
 }
 
-// keepFacts keeps what a kubeconfig needs to know of the cluster.
+// keepFacts stores the cluster's data for a kubeconfig.
 func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
 	own, further := c.nodeNetworks(object)
 	pods, err := c.podNetwork(ctx, object)

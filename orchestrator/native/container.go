@@ -21,7 +21,7 @@ func valuesOf(value any) (values, bool) {
 
 func (v values) text(property string) string { text, _ := v(property).(string); return text }
 
-// containerOf reads what getContainer returned.
+// containerOf reads the result of getContainer.
 func containerOf(application *muranopl.Object, value any) (container, error) {
 	read, ok := valuesOf(value)
 	if !ok {

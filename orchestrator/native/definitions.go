@@ -25,7 +25,7 @@ func (d *definitions) methods() map[string]muranopl.NativeMethod {
 	}
 }
 
-// list answers with what Glance has about what an argument names.
+// list returns Glance's definitions for an argument.
 func (d *definitions) list(argument string, ask func(project *openstack.Project, ctx context.Context, about string) ([]any, error)) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		about, _ := call.Args[argument].(string)

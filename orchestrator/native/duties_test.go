@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// kinds are the kinds of findings, with what they are about.
+// kinds are the kinds of findings, with their subjects.
 func kinds(findings []keeper.Finding) []string {
 	list := []string{}
 	for _, one := range findings {
@@ -28,11 +28,11 @@ func kinds(findings []keeper.Finding) []string {
 
 type archive = Snapshots
 
-// unasked is an archive of snapshots that nobody asks anything.
+// unasked is an archive of snapshots that expects no request.
 type unasked struct{ archive }
 
 func TestAnEnvironmentWithoutAClusterIsAskedNothing(t *testing.T) {
-	// Whoever asks for a secret, a snapshot, the project or a node finds nothing to ask, and panics.
+	// A duty that asks for a secret, a snapshot, the project or a node panics here.
 	duties := Duties(KeptConfig{Config: Config{Snapshots: unasked{}}, Interval: time.Minute})
 	require.Len(t, duties, 8)
 	for _, duty := range duties {
@@ -171,7 +171,7 @@ func TestWhatHappenedToAServerIsFound(t *testing.T) {
 	}
 }
 
-// templateKept is what is kept of an environment's stack.
+// templateKept is the stored state of an environment's stack.
 type templateKept struct {
 	noSecrets
 	text string

@@ -17,8 +17,7 @@ func (e environment) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{methodDeploy: e.deploy, methodDestroy: e.destroy}
 }
 
-// deploy deploys all applications at once; each waits for what it needs. At the end the stacks hold what the model wants and
-// nothing else.
+// deploy deploys all applications at once; each waits for its dependencies. At the end the stacks hold exactly the resources of the model.
 func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	defer e.clusters.close()
 	e.own.first.begin()
@@ -42,7 +41,7 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	return nil, e.own.each(ctx, call.Object, func(s *ownStack) error { return s.tidy(ctx, call.Interpreter, call.Object) })
 }
 
-// destroy deletes the stacks, and then what had to wait for that.
+// destroy deletes the stacks, and then the resources that had to wait for that.
 func (e environment) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 	if err := e.own.each(ctx, call.Object, func(s *ownStack) error { return s.remove(ctx, call.Object) }); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func (e *explorer) methods() map[string]muranopl.NativeMethod {
 		"listPorts": e.list("ports"), "listNeutronExtensions": e.list("extensions")}
 }
 
-// project is that of the region of who asks.
+// project is the project of the caller's region.
 func (e *explorer) project(ctx context.Context, call muranopl.Call) (*openstack.Project, error) {
 	return e.regions.project(ctx, e.regions.of(call.Object))
 }
@@ -81,7 +81,7 @@ func (e *explorer) defaultRouter(ctx context.Context, call muranopl.Call) (any, 
 	return project.DefaultRouter(ctx)
 }
 
-// availableCIDR chooses a subnet for a network of the environment, once: whoever asks again for the same gets the same.
+// availableCIDR chooses a subnet for a network of the environment, once: the same request gets the same subnet again.
 func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, error) {
 	e.choosing.Lock()
 	defer e.choosing.Unlock()
@@ -132,8 +132,8 @@ func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, 
 	return free.String(), e.runtime.SetAttribute(ctx, root, attributeCIDRs, chosen)
 }
 
-// externalNetwork returns the id of the external network behind a router, or of the one that the environment's own routers lead to: the one
-// that the network's model, a cluster or the operator names, else the first of the cloud. It is chosen once.
+// externalNetwork returns the id of the external network behind a router, or behind the environment's own routers: the one that the network's model, a
+// cluster or the operator names, else the first of the cloud. It is chosen once.
 func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any, error) {
 	project, err := e.project(ctx, call)
 	if err != nil {

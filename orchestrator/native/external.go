@@ -17,18 +17,18 @@ import (
 	"github.com/burano/burano/nodes/network"
 )
 
-// A cluster may have minions on machines that are no servers of the cloud: com.mirantis.docker.kubernetes.KubernetesExternalNode. Nova and Heat are
-// asked nothing about them. All else is as with other minions, and what users set of one is kept with its object.
+// A cluster may have minions on machines that are no servers of the cloud: com.mirantis.docker.kubernetes.KubernetesExternalNode. Nova and Heat do not
+// know them. All else is as with other minions, and users' settings of one are stored with its object.
 
 const (
 	classExternalNode = "com.mirantis.docker.kubernetes.KubernetesExternalNode"
 	propertyExternal  = "externalNodes" // of a cluster
 )
 
-// loginName is what useradd takes.
+// loginName matches the names that useradd takes.
 var loginName = regexp.MustCompile(`^[a-z_][-a-z0-9_]{0,31}$`)
 
-// externalNode is what the model says of one.
+// externalNode is an external node as the model describes it.
 func externalNode(object *muranopl.Object) (node nodes.Node, err error) {
 	node = nodes.Node{Name: object.Text("name"), Role: nodes.Minion,
 		Machine: &access.Machine{User: object.Text("user"), Port: uint16(object.Int("port")), HostKey: object.Text("hostKey")}}
@@ -38,7 +38,7 @@ func externalNode(object *muranopl.Object) (node nodes.Node, err error) {
 	return node, nil
 }
 
-// externalNodes are those of a cluster, as the model wants them.
+// externalNodes are a cluster's external nodes in the model.
 func (c *clusters) externalNodes(ctx context.Context, cluster *muranopl.Object) (list []nodes.Node, err error) {
 	for _, object := range cluster.Objects(propertyExternal) {
 		node, err := externalNode(object)
@@ -53,7 +53,7 @@ func (c *clusters) externalNodes(ctx context.Context, cluster *muranopl.Object) 
 	return list, nil
 }
 
-// checkExternal finds what is wrong with the external nodes of a cluster, whose other nodes are called so; machines are in the allowed ranges.
+// checkExternal finds mistakes in the external nodes of a cluster; called are the names of its other nodes. Machines must be in the allowed ranges.
 func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []netip.Prefix, pods network.Addressing) (problems []error) {
 	at := map[netip.Addr]string{}
 	for _, object := range cluster.Objects(propertyExternal) {
@@ -87,7 +87,7 @@ func checkExternal(cluster *muranopl.Object, called map[string]bool, allowed []n
 	return problems
 }
 
-// wrongPlace finds what is wrong with the address of an external node.
+// wrongPlace finds mistakes in the address of an external node.
 func wrongPlace(name string, address netip.Addr, allowed []netip.Prefix, pods network.Addressing) (problems []error) {
 	if !slices.ContainsFunc(allowed, func(network netip.Prefix) bool { return network.Contains(address) }) {
 		var where []string
@@ -105,7 +105,7 @@ func wrongPlace(name string, address netip.Addr, allowed []netip.Prefix, pods ne
 	return problems
 }
 
-// withExternal adds where external nodes stand, outside of the nodes' own network, to the further networks of a cluster.
+// withExternal adds the ranges of external nodes outside of the nodes' own network to the further networks of a cluster.
 func withExternal(cluster *muranopl.Object, own netip.Prefix, further []netip.Prefix) []netip.Prefix {
 	further = slices.Clone(further)
 	for _, object := range cluster.Objects(propertyExternal) {
@@ -122,7 +122,7 @@ func withExternal(cluster *muranopl.Object, own netip.Prefix, further []netip.Pr
 	return further
 }
 
-// sameMachine tells whether a node is the external one of that name which the model wants.
+// sameMachine is true if a node is the model's external node of that name.
 func sameMachine(wanted []nodes.Node, node nodes.Node) bool {
 	return slices.ContainsFunc(wanted, func(one nodes.Node) bool {
 		return one.Name == node.Name && node.Machine != nil && one.Endpoint() == node.Endpoint()
@@ -139,13 +139,13 @@ func externalByName(cluster *muranopl.Object, name string) *muranopl.Object {
 	return nil
 }
 
-// byHand refuses what only servers of the cloud can have done.
+// byHand refuses operations that only servers of the cloud support.
 func byHand(name string) error {
 	return fault.New(fault.Invalid, "%s is a machine of its own and no server of the cloud: Burano can neither replace it nor give it another image. "+
 		"Remove it from the cluster (removeExternalNode), set the machine or another one up, and add it again", name)
 }
 
-// externalVersions are the external nodes of a cluster with the Kubernetes that they have and keep, and what is said of that; "" where there are none.
+// externalVersions are the external nodes of a cluster with the Kubernetes that they have and keep, and a sentence about that; "" where there are none.
 func externalVersions(known *facts, has map[string]string) (list []nodeVersion, said string) {
 	var names []string
 	for _, node := range known.Nodes {

@@ -12,11 +12,11 @@ import (
 	"github.com/burano/burano/nodes"
 )
 
-// A cluster with a minimum of gateways has as many of them as its connections need: the duty of the keeper sees that they should be more or fewer, and
-// starts the action here, which decides by what it finds itself.
+// A cluster with a minimum of gateways has as many of them as its connections need: the keeper's duty finds that they should be more or fewer, and starts
+// the action here, which decides by its own findings.
 
 const (
-	propertyFewest       = "gatewayMinimum"        // of a cluster; null: somebody else decides how many gateways it has
+	propertyFewest       = "gatewayMinimum"        // of a cluster; null: the number of gateways is decided elsewhere
 	propertySessions     = "gatewaySessions"       // connections at once that a gateway is to have, on average
 	propertyGatewayAfter = "gatewayScaleDownAfter" // seconds
 	defaultSessions      = 5000
@@ -27,7 +27,7 @@ const (
 	gatewayScalingName = "gateway-scaling" // gatewayRecord as JSON
 )
 
-// gatewayFact is by what a cluster has as many gateways as its connections need.
+// gatewayFact are the limits of a cluster whose number of gateways follows its connections.
 type gatewayFact struct {
 	Minimum  int `json:"minimum"`
 	Maximum  int `json:"maximum"`
@@ -35,9 +35,9 @@ type gatewayFact struct {
 	After    int `json:"scale_down_after"` // seconds
 }
 
-// gatewayRecord is what is kept of such a cluster.
+// gatewayRecord is the stored state of such a cluster.
 type gatewayRecord struct {
-	// Task is the one that decided last, and Count what it decided: taken over, it goes on with that.
+	// Task is the last task that decided, and Count its decision: another worker continues with them.
 	Task  string           `json:"task,omitempty"`
 	Count int              `json:"count,omitempty"`
 	Last  *ScalingDecision `json:"last,omitempty"`
@@ -54,7 +54,7 @@ func loadGatewayScaling(ctx context.Context, load func(ctx context.Context, name
 	return record, nil
 }
 
-// gatewayFacts are those of a cluster in a task; nil where somebody else decides.
+// gatewayFacts are a cluster's limits in a task; nil where the number is decided elsewhere.
 func gatewayFacts(cluster *muranopl.Object) *gatewayFact {
 	if minimum, _ := cluster.Get(propertyFewest); minimum == nil {
 		return nil
@@ -62,7 +62,7 @@ func gatewayFacts(cluster *muranopl.Object) *gatewayFact {
 	return &gatewayFact{Minimum: cluster.Int(propertyFewest), Maximum: len(cluster.Objects(gateways.list)), Sessions: cluster.Int(propertySessions), After: cluster.Int(propertyGatewayAfter)}
 }
 
-// storedGateways are those of a cluster outside of tasks.
+// storedGateways are a cluster's limits outside of tasks.
 func storedGateways(properties map[string]any) (*gatewayFact, error) {
 	if properties[propertyFewest] == nil {
 		return nil, nil
@@ -94,7 +94,7 @@ func storedGateways(properties map[string]any) (*gatewayFact, error) {
 func (f gatewayFact) between(count int) int { return min(max(count, f.Minimum), f.Maximum) }
 
 // needed is how many gateways so many open connections need, where there are so many now. One goes only when the others would have at most three quarters
-// of the connections that they may have: else the next few connections would bring it back.
+// of their maximum of connections: else the next few connections would bring it back.
 func (f gatewayFact) needed(open int64, now int) int {
 	each := int64(f.Sessions)
 	enough := f.between(int(min((open+each-1)/each, int64(f.Maximum))))
@@ -105,7 +105,7 @@ func (f gatewayFact) needed(open int64, now int) int {
 	return min(easy, now)
 }
 
-// sizes says what is to become of the gateways by what they count. A gateway that does not answer may have connections: none goes then.
+// sizes decides on the number of gateways by their counts. A gateway that does not answer may have connections: none goes then.
 func (f gatewayFact) sizes(counted Traffic) (now, wanted int, reason string) {
 	var open int64
 	silent := false
@@ -127,7 +127,7 @@ func (f gatewayFact) sizes(counted Traffic) (now, wanted int, reason string) {
 	return now, wanted, fmt.Sprintf("The cluster %s from %d to %d gateways, because they have %d connections open and are to have %d each", change, now, wanted, open, f.Sessions)
 }
 
-// countGateways asks all gateways among nodes what they count, those that leave left out.
+// countGateways reads the counts of all gateways among nodes, except leaving ones.
 func countGateways(ctx context.Context, cluster countedCluster, list []nodes.Node) Traffic {
 	counted := Traffic{Sampled: time.Now().UTC()}
 	for _, node := range list {
@@ -146,7 +146,7 @@ func countGateways(ctx context.Context, cluster countedCluster, list []nodes.Nod
 	return counted
 }
 
-// followsConnections has a cluster that is loaded have as many gateways as it was deployed with: what the model says is as old as the model.
+// followsConnections gives a loaded cluster the number of gateways of its last deployment: the model's number is as old as the model.
 func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.Object) error {
 	limits := gatewayFacts(cluster)
 	if limits == nil {
@@ -180,7 +180,7 @@ func (c clusterClass) keepGateways(ctx context.Context, cluster *muranopl.Object
 	return nil
 }
 
-// comesAndGoes tells whether a gateway is one of those beyond the minimum of a cluster whose gateways follow their connections: the last ones go first.
+// comesAndGoes is true if a gateway is beyond the minimum of a cluster whose gateways follow their connections: the last ones go first.
 func comesAndGoes(cluster, gateway *muranopl.Object) bool {
 	limits := gatewayFacts(cluster)
 	return limits != nil && slices.Index(cluster.Objects(gateways.list), gateway) >= limits.Minimum
@@ -219,7 +219,7 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 	return nil, c.resize(ctx, call, resizing{l, l.all(), record.Count})
 }
 
-// decideGateways asks the gateways what they count and decides how many there are to be.
+// decideGateways reads the gateways' counts and decides on their number.
 func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, limits gatewayFact, record *gatewayRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
@@ -239,7 +239,7 @@ func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, li
 	})
 }
 
-// setGatewayLimits is the action that says by what a cluster has as many gateways as it needs. When it fails the model is left as it was.
+// setGatewayLimits is the action that sets the limits by which the number of gateways follows connections. When it fails, the model does not change.
 func (c clusterClass) setGatewayLimits(ctx context.Context, call muranopl.Call) (any, error) {
 	undo, err := c.setLimits(ctx, call.Object, call, map[string]string{propertyMinimum: propertyFewest, "sessions": propertySessions, propertyAfter: propertyGatewayAfter})
 	if err != nil {

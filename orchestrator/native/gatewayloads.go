@@ -13,7 +13,7 @@ import (
 
 const dutyGatewayLoad = "gateway-load"
 
-// gatewayLoads is the duty that sees when a cluster should have more gateways, or fewer. Where none follows its connections it asks nobody anything.
+// gatewayLoads is the duty that finds when a cluster should have more gateways, or fewer. Where no cluster follows its connections, it sends no requests.
 type gatewayLoads struct {
 	KeptConfig
 	count func(ctx context.Context, environmentID, objectID string) (Traffic, error)
@@ -52,7 +52,7 @@ func (g *gatewayLoads) Look(ctx context.Context, environment *keeper.Environment
 		if ctx.Err() != nil {
 			return result, errors.Join(err, ctx.Err())
 		}
-		if err != nil { // of which the look at nodes says more
+		if err != nil { // the check of nodes reports more about it
 			finding = &keeper.Finding{ObjectID: cluster.ObjectID, Kind: "connections-unknown", Severity: keeper.Info, Mends: "It is looked again by itself",
 				Text: fmt.Sprintf("The gateways of cluster %s stay as many as they are, because it could not be found out how many connections they have: %v", cluster.Name(), err)}
 		}
@@ -66,8 +66,8 @@ func (g *gatewayLoads) Look(ctx context.Context, environment *keeper.Environment
 	return result, nil
 }
 
-// lookAt finds out whether a cluster has as many gateways as it needs. More are made when that is so twice in a row, and one goes when it was not needed
-// for as long as the cluster says.
+// lookAt checks whether a cluster has enough gateways. One is added after two findings in a row, and one goes when it was not needed for the cluster's set
+// time.
 func (g *gatewayLoads) lookAt(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, limits gatewayFact) (*keeper.Finding, error) {
 	counted, err := g.count(ctx, environment.ID, cluster.ObjectID)
 	if err != nil {

@@ -74,7 +74,7 @@ func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any,
 	return nil, c.clusters.storeFacts(ctx, call.Object, *known)
 }
 
-// begun tells whether a group has servers, or may have.
+// begun is true if a group has servers, or may have.
 func (c *clusters) begun(ctx context.Context, group *muranopl.Object) bool {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {

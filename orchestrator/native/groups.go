@@ -8,16 +8,16 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// Servers of a cluster's role are members of a server group, which has Nova place them on different hosts where it can. Nova looks at groups
-// only when it makes a server, and Heat replaces a server whose group changes: so one that is there keeps what it was made with, and a
-// group is never described otherwise than it was. Therefore it has no name of its own either, which could change.
+// Servers of a cluster's role are members of a server group, which makes Nova place them on different hosts where it can. Nova reads groups only when it
+// makes a server, and Heat replaces a server whose group changes. So an existing server keeps its group, and a group's description never changes.
+// Therefore it has no name of its own either, which could change.
 
 // serverGroup is how a template describes the group.
 func serverGroup() map[string]any {
 	return map[string]any{"type": "OS::Nova::ServerGroup", "properties": map[string]any{"policies": []any{"soft-anti-affinity"}}}
 }
 
-// placements say in which groups the servers of one change are made.
+// placements are the groups in which the servers of one change are made.
 type placements struct {
 	clusters *clusters
 	made     map[string]bool // resources of the stack that are there
@@ -81,7 +81,7 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 	return group, nil
 }
 
-// membersOfGroups are the servers of a template that are in groups, with what these are called in it.
+// membersOfGroups are the servers of a template that are in groups, with the groups' names in it.
 func membersOfGroups(template map[string]any) map[string]string {
 	members := map[string]string{}
 	resources, _ := template["resources"].(map[string]any)

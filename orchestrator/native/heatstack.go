@@ -33,7 +33,7 @@ func (h heatStackClass) methods() map[string]muranopl.NativeMethod {
 	}
 }
 
-// stackMethod works on what the task knows of a stack, and holds its mutex.
+// stackMethod works on the task's data of a stack, and holds its mutex.
 type stackMethod func(ctx context.Context, s *heatStack, call muranopl.Call) (any, error)
 
 func (h heatStackClass) on(do stackMethod) muranopl.NativeMethod {
@@ -81,8 +81,8 @@ func updateTemplate(_ context.Context, s *heatStack, call muranopl.Call) (any, e
 	return nil, nil
 }
 
-// replaceInTemplate takes out what goes before it merges. What it takes out is kept at once: who is destroyed does not come back to it. What comes in is
-// kept before it is made, and asked for again until then.
+// replaceInTemplate removes parts before it merges. The removal is stored at once: a destroyed object does not come back to it. New parts are stored
+// before they are made, and asked for again until then.
 func (h heatStackClass) replaceInTemplate(ctx context.Context, s *heatStack, call muranopl.Call) (any, error) {
 	before := s.content.Template
 	if !s.replace(core.ReplacementOf(call.Args)) {
@@ -97,7 +97,7 @@ func (h heatStackClass) replaceInTemplate(ctx context.Context, s *heatStack, cal
 	return nil, h.stacks.keep(ctx, s)
 }
 
-// takesOut tells whether resources or outputs of a template are not in another one.
+// takesOut is true if resources or outputs of a template are missing in another one.
 func takesOut(before, after map[string]any) bool {
 	for _, section := range []string{"resources", "outputs"} {
 		was, _ := before[section].(map[string]any)
@@ -111,7 +111,7 @@ func takesOut(before, after map[string]any) bool {
 	return false
 }
 
-// replace replaces a part of the template, and tells whether anything changed.
+// replace replaces a part of the template, and returns whether anything changed.
 func (s *heatStack) replace(part core.Replacement) (changed bool) {
 	made := part.In(s.content.Template)
 	if reflect.DeepEqual(made, s.content.Template) {
@@ -150,7 +150,7 @@ func setHotEnvironment(_ context.Context, s *heatStack, call muranopl.Call) (any
 	return nil, nil
 }
 
-// reload forgets what was not pushed.
+// reload drops changes that were not pushed.
 func (h heatStackClass) reload(_ context.Context, call muranopl.Call) (any, error) {
 	s := h.stack(call)
 	s.mutex.Lock()
@@ -159,7 +159,7 @@ func (h heatStackClass) reload(_ context.Context, call muranopl.Call) (any, erro
 	return nil, nil
 }
 
-// push makes the stack what is wanted of it.
+// push applies the wanted template to the stack.
 func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, error) {
 	s := h.stack(call)
 	if s.isOwn {
@@ -235,7 +235,7 @@ func (s *heatStack) pushed(outputs map[string]any) {
 	s.outputs = outputs
 }
 
-// told are the outputs as far as this task knows them.
+// told are the outputs that this task knows.
 func (s *heatStack) told() map[string]any {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -272,7 +272,7 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 	})
 }
 
-// about is the environment where there is one, as what steps belong to: objects of HeatStack are made anew each time.
+// about is the environment where there is one, as the owner of steps: objects of HeatStack are made again each time.
 func (h heatStackClass) about(object *muranopl.Object) *muranopl.Object {
 	return cmp.Or(h.runtime.Model(), object.FindEmbedded(classEnvironment), object)
 }

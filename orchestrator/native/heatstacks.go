@@ -12,8 +12,8 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// secretTemplate keeps the environment's template: what classes want of the environment's stack. It holds user data, and is therefore
-// kept among the secrets.
+// secretTemplate keeps the environment's template: the classes' parts of the environment's stack. It holds user data, and is therefore kept among the
+// secrets.
 const secretTemplate = "template of the stack"
 
 // heatStacks are the stacks that a task works with, by their regions and names.
@@ -23,7 +23,7 @@ type heatStacks struct {
 		SetSecret(ctx context.Context, name string, value []byte) error
 	}
 	regions regions
-	// adopts tells whether the environment was taken over from Murano; nil where none is.
+	// adopts returns whether the environment was taken over from Murano; nil where none is.
 	adopts func(ctx context.Context) (bool, error)
 	mutex  sync.Mutex
 	named  map[[2]string]*heatStack
@@ -36,10 +36,10 @@ type heatStack struct {
 	isOwn  bool   // it is the environment's own
 
 	mutex   sync.Mutex
-	known   bool // content is what was set, or what is kept or in Heat
+	known   bool // content was set, or read from the store or from Heat
 	content openstack.Content
 	kept    []byte // of the environment's own
-	// last is what this task made the stack of last; nil when it did not.
+	// last is the content that this task pushed last; nil when it pushed none.
 	last    *openstack.Content
 	outputs map[string]any
 }
@@ -68,7 +68,7 @@ func (h *heatStacks) ownIn(region string) *heatStack {
 	return h.stack(region, h.regions.stackName(region))
 }
 
-// learn fills in what is known of the stack: the environment's own from what was kept, any other from Heat. The caller holds its mutex.
+// learn fills in the stack's content: the environment's own from the store, any other from Heat. The caller holds its mutex.
 func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 	if s.known {
 		return nil
@@ -105,8 +105,8 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 	return nil
 }
 
-// adopt begins with what Murano has made the environment's stack of, where it has: classes deploy nothing that is deployed, so that what they do
-// not ask for again has to stay.
+// adopt begins with the content that Murano gave the environment's stack, if there is one: classes do not deploy deployed parts again, so that parts that
+// they do not ask for have to stay.
 func (h *heatStacks) adopt(ctx context.Context, s *heatStack) error {
 	if h.adopts == nil {
 		return nil
@@ -126,7 +126,7 @@ func (h *heatStacks) adopt(ctx context.Context, s *heatStack) error {
 	return err
 }
 
-// keep makes what is wanted of the environment's own stack durable. The caller holds its mutex.
+// keep stores the wanted content of the environment's own stack. The caller holds its mutex.
 func (h *heatStacks) keep(ctx context.Context, s *heatStack) error {
 	if !s.isOwn {
 		return nil
@@ -145,7 +145,7 @@ func (h *heatStacks) keep(ctx context.Context, s *heatStack) error {
 	return nil
 }
 
-// template is what is wanted of a stack.
+// template is the wanted template of a stack.
 func (h *heatStacks) template(ctx context.Context, s *heatStack) (map[string]any, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -163,7 +163,7 @@ func (h *heatStacks) keptTemplate(ctx context.Context, s *heatStack) (map[string
 	return s.content.Template, h.keep(ctx, s)
 }
 
-// amend has the resources of a stack's template be what change makes of a copy of them, in one turn, without keeping it.
+// amend replaces the resources of a stack's template by change's result on a copy, in one turn, without storing it.
 func (h *heatStacks) amend(ctx context.Context, s *heatStack, change func(resources map[string]any)) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -184,7 +184,7 @@ func (h *heatStacks) amend(ctx context.Context, s *heatStack, change func(resour
 	return nil
 }
 
-// replace replaces what begins with the prefix in a stack's template, without keeping it, and tells whether anything changed.
+// replace replaces the parts with the prefix in a stack's template, without storing it, and returns whether anything changed.
 func (h *heatStacks) replace(ctx context.Context, s *heatStack, prefix string, template map[string]any) (changed bool, err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

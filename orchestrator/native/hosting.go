@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// hosting is what hosts that bring up the containers of all their applications at once share: how often each was brought up in this task, and with which
-// containers the last time.
+// hosting is the shared state of hosts that bring up the containers of all their applications at once: how often each was brought up in this task, and
+// with which containers the last time.
 type hosting struct {
 	runtime interface {
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
@@ -47,7 +47,7 @@ func (h *hosting) of(host *muranopl.Object) hostRun {
 	return h.runs[host.ID()]
 }
 
-// ran notes that a host was brought up.
+// ran records that a host was brought up.
 func (h *hosting) ran(host *muranopl.Object, all []hosted) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -61,8 +61,8 @@ func (h *hosting) ran(host *muranopl.Object, all []hosted) {
 	h.runs[host.ID()] = run
 }
 
-// include has a host brought up with a container of that name. When it was brought up without it, it is again: the second time at the latest with
-// a run that began after the application could say what its container is. bringUp is told how often it was.
+// include brings a host up with a container of that name. If the last run did not include it, there is another: at the latest the second one began after
+// the application could describe its container. bringUp gets the number of former runs.
 func (h *hosting) include(host *muranopl.Object, name string, bringUp func(before int) error) error {
 	for range 3 {
 		run := h.of(host)
@@ -81,8 +81,8 @@ func (h *hosting) all(ctx context.Context, interpreter *muranopl.Interpreter, ho
 	return h.list(ctx, interpreter, host, func(*muranopl.Object, error) bool { return false })
 }
 
-// ready lists the applications of a host but for those that have never run and cannot say yet what their containers are: their own deploy brings
-// them, or says what is wrong.
+// ready lists the applications of a host, except the ones that have never run and cannot describe their containers yet: their own deploy starts them, or
+// reports the problem.
 func (h *hosting) ready(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object) ([]hosted, error) {
 	return h.list(ctx, interpreter, host, func(application *muranopl.Object, err error) bool {
 		has, known := h.hasRun(ctx, application)
@@ -110,17 +110,17 @@ func (h *hosting) list(ctx context.Context, interpreter *muranopl.Interpreter, h
 	return all, nil
 }
 
-// hasRun tells whether the application's container ran on its host before.
+// hasRun is true if the application's container ran on its host before.
 func (h *hosting) hasRun(ctx context.Context, application *muranopl.Object) (bool, error) {
 	value, _, err := h.runtime.Attribute(ctx, application, attributeContainer)
 	kept, _ := value.(map[string]any)
 	return len(kept) > 0 || len(application.List(propertyEndpoints)) > 0, err
 }
 
-// mostLogs is of how many containers a failed rollout tells the last lines.
+// mostLogs is the number of containers whose last lines a failed rollout shows.
 const mostLogs = 3
 
-// lastLines reports what the containers that keep a host from being up wrote last, once for each name. lastOf reads it.
+// lastLines reports the last lines of the containers that keep a host from being up, once for each name. lastOf reads them.
 func (r reports) lastLines(ctx context.Context, host *muranopl.Object, obstacles []obstacle, lastOf func(context.Context, obstacle) (string, error)) {
 	told := map[string]bool{}
 	for _, one := range obstacles {

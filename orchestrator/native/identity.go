@@ -7,7 +7,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// identities are io.murano.User and io.murano.Project: those on whose behalf a task works.
+// identities are io.murano.User and io.murano.Project: the user and project of a task.
 type identities struct {
 	runtime interface {
 		Project(ctx context.Context) (*openstack.Project, error)

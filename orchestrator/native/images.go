@@ -21,7 +21,8 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// Container images that Glance has come to nodes through the server: no node has a credential of the cloud, and whoever has no registry has Glance.
+// Container images in Glance are copied to nodes through the server: no node has a credential of the cloud, and Glance takes the place of a missing
+// registry.
 
 // imagesOf are the names of the images of containers that Glance is to have, each once.
 func imagesOf(containers []container) (names []string) {
@@ -46,7 +47,7 @@ func imagesIn(pod corev1.PodSpec) (names []string) {
 	return slices.Compact(names)
 }
 
-// haveImages brings images of Glance to the nodes of a pod's cluster. Those that the pod had before stay there for a rollback.
+// haveImages copies images of Glance to the nodes of a pod's cluster. The pod's former images stay there for a rollback.
 func (p podClass) haveImages(ctx context.Context, pod *muranopl.Object, names []string) error {
 	cluster := pod.Object("kubernetesCluster")
 	known, err := nodes.ImagesFor(ctx, vault{p.clusters.runtime, cluster.ID()}, pod.ID())
@@ -70,7 +71,7 @@ func (p podClass) haveImages(ctx context.Context, pod *muranopl.Object, names []
 	})
 }
 
-// withFormer adds to the images that a pod is to have those of the form before, out of all that it had.
+// withFormer adds to a pod's wanted images the ones of its former form, out of all its known images.
 func withFormer(wanted, known []nodes.ContainerImage) []nodes.ContainerImage {
 	isOf := func(list []nodes.ContainerImage) func(nodes.ContainerImage) bool {
 		return func(one nodes.ContainerImage) bool {
@@ -89,7 +90,7 @@ func withFormer(wanted, known []nodes.ContainerImage) []nodes.ContainerImage {
 	return all
 }
 
-// findImage finds an image in Glance, or among those that a pod had before: what runs goes on without Glance. anew says that Glance may have another one of
+// findImage finds an image in Glance, or among a pod's former ones: running pods go on without Glance. anew is true if Glance may have another image of
 // the name.
 func (c *clusters) findImage(ctx context.Context, known []nodes.ContainerImage, name string, anew bool) (nodes.ContainerImage, error) {
 	i := slices.IndexFunc(known, func(one nodes.ContainerImage) bool { return one.Name == name })
@@ -118,7 +119,7 @@ func (c *clusters) findImage(ctx context.Context, known []nodes.ContainerImage, 
 	return nodes.ContainerImage{}, noImage(name, c.server.Applications)
 }
 
-// noImage says what to do about an image that Glance lacks.
+// noImage is the error for an image that Glance lacks, with the remedy.
 func noImage(name string, applications []string) error {
 	what := "build it (burano image build-from DIR --name " + name + ")"
 	called, _, _ := strings.Cut(strings.TrimPrefix(name, openstack.ContainerHost+"/"), ":")

@@ -13,12 +13,12 @@ import (
 // ActionJoin is the action of clusters by which a machine becomes a node.
 const ActionJoin = "addExternalNode"
 
-// JoinArguments are those of ActionJoin for a machine.
+// JoinArguments are the arguments of ActionJoin for a machine.
 func JoinArguments(machine store.Machine) map[string]any {
 	return map[string]any{"name": machine.Node, "address": machine.Address, "port": machine.Port, "user": machine.Login, "hostKey": machine.HostKey}
 }
 
-// Joining is what a machine learns that is to be a node, and nothing more.
+// Joining is all that a machine learns before it becomes a node.
 type Joining struct {
 	Node      string `json:"node"`    // its name
 	Cluster   string `json:"cluster"` // the cluster's
@@ -38,8 +38,8 @@ func TakesMachines(ctx context.Context, secrets Secrets, environmentID, objectID
 	return nil
 }
 
-// Join tells a machine how it becomes a node of the cluster that this object of the environment is. A fault says what of it does not fit; one that is a node
-// already keeps its name.
+// Join tells a machine how it becomes a node of the cluster that this object of the environment is. A fault describes a machine that does not fit; a
+// machine that is a node already keeps its name.
 func Join(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, machine store.Machine) (Joining, error) {
 	keep := environmentVault{secrets, environmentID, objectID}
 	known, err := factsOf(ctx, keep)

@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// kept is the duty that looks at the servers of environments in Nova, for what happened to them behind Burano's back.
+// kept is the duty that checks the servers of environments in Nova for changes that were not made by Burano.
 type kept struct {
 	KeptConfig
 	// mark tells the Kubernetes of a cluster which nodes' servers are off, and returns which nodes are marked as out of service.
@@ -40,12 +40,12 @@ func (k kept) Name() string { return dutyServers }
 
 func (k kept) Every() time.Duration { return k.Interval }
 
-// keptServer is a server with what is known of it.
+// keptServer is a server with its known data.
 type keptServer struct {
 	keeper.Server
 	node  nodes.Node // of a cluster; the zero value for none
 	state openstack.ServerState
-	// others says that the cluster has other masters, and alone that it is of gateways only.
+	// others is true if the cluster has other masters, and alone if it has gateways only.
 	others, alone bool
 }
 
@@ -61,7 +61,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 	_, err = environment.Project(ctx, "")
 	if errors.Is(err, keeper.ErrNoDelegation) {
 		result.Findings = append(result.Findings, undelegated(environment))
-		marks, _, err := k.outOfService(ctx, environment, nil, nil) // what was marked before is taken back all the same
+		marks, _, err := k.outOfService(ctx, environment, nil, nil) // earlier marks are removed all the same
 		result.Findings = append(result.Findings, marks...)
 		return result, err
 	}
@@ -147,8 +147,8 @@ func (k kept) outOfService(ctx context.Context, environment *keeper.Environment,
 	return findings, hurried, nil
 }
 
-// keyless are findings about servers of applications that were made without Burano's key: by Murano, or by a former version. They run on, and are
-// never replaced for that. What is kept of the stacks says so, without any call of the cloud.
+// keyless are findings about servers of applications that were made without Burano's key: by Murano, or by a former version. They keep running, and are
+// never replaced for that. The stored data of the stacks show it, without any call of the cloud.
 func (k kept) keyless(ctx context.Context, environment *keeper.Environment, servers []keptServer) (findings []keeper.Finding, err error) {
 	templates := map[string]map[string]any{} // by region
 	for _, server := range servers {
@@ -210,7 +210,7 @@ func (k kept) list(ctx context.Context, environment *keeper.Environment) (server
 	return servers, of, nil
 }
 
-// finding says what is wrong with a server.
+// finding is a server's problem.
 func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bool) {
 	finding := keeper.Finding{ObjectID: s.ObjectID, Severity: keeper.Critical}
 	what := "Server " + s.Name
@@ -225,7 +225,7 @@ func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bo
 		finding.Kind, finding.Text = "server-gone", fmt.Sprintf("%s (%s) was deleted: Nova does not know it any more", what, s.ID)
 		finding.Mends = environment.DeployAgain("puts a new one in its place", "what ran there is away")
 	case s.node.Settings.Locked && s.state.Status != "ERROR":
-		return finding, false // whoever has locked it may do with it what they like
+		return finding, false // its user has locked it, and may do with it as they like
 	case s.state.Down():
 		finding.Kind, finding.Text = "server-stopped", fmt.Sprintf("%s (%s) is off", what, s.ID)
 		finding.Mends = "Start it in Nova"
@@ -248,7 +248,7 @@ func (s keptServer) finding(environment *keeper.Environment) (keeper.Finding, bo
 	return finding, true
 }
 
-// undelegated says that an environment's servers are not looked at.
+// undelegated is the finding that an environment's servers are not checked.
 func undelegated(environment *keeper.Environment) keeper.Finding {
 	finding := keeper.Finding{Kind: "no-delegation", Severity: keeper.Info, Text: "Servers that are deleted, stopped or changed behind Burano's back are not noticed: the " +
 		"environment has no standing delegation", Mends: "Give it one: burano environment delegation set " + environment.Name + ", or let Burano work in the project with a role of its own: burano project enable"}

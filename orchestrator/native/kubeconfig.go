@@ -15,31 +15,31 @@ import (
 	"github.com/burano/burano/nodes/network"
 )
 
-// factsName is the secret that keeps what a kubeconfig needs to know of a cluster that is up.
+// factsName is the secret with the data of a running cluster for a kubeconfig.
 const factsName = "facts"
 
-// facts are what is known of a cluster without its model.
+// facts are a cluster's data for use without its model.
 type facts struct {
 	Name  string       `json:"name"`
 	API   string       `json:"api"` // URL at which users reach the API server
 	Nodes []nodes.Node `json:"nodes"`
 	// Network is where the nodes' addresses are; former versions did not note it.
 	Network netip.Prefix `json:"network,omitzero"`
-	// Further are networks in which nodes stand beside it.
+	// Further are further networks of nodes.
 	Further []netip.Prefix `json:"further,omitempty"`
-	// Addressing is what pods and Services have their addresses from; former versions had no choice, and did not note it.
+	// Addressing has the ranges of pods and Services; former versions had no choice, and did not store it.
 	Addressing network.Addressing `json:"addressing,omitzero"`
-	// Datastore is where the network of pods keeps what it knows; former versions had no choice, and did not note it.
+	// Datastore is where the pod network keeps its data; former versions had no choice, and did not store it.
 	Datastore network.Datastore `json:"datastore,omitempty"`
-	// Encapsulation is of packets between its pods, which its snapshots tell; former versions did not note it.
+	// Encapsulation is of packets between its pods, and goes into its snapshots; former versions did not store it.
 	Encapsulation network.Encapsulation `json:"encapsulation,omitempty"`
 	// Virtual is the address that the gateways share; the zero value for none.
 	Virtual nodes.VirtualAddress `json:"virtual,omitzero"`
 	// SnapshotContainer is the address of the container for the cluster's snapshots, "" where there is none.
 	SnapshotContainer string `json:"snapshot_container,omitempty"`
-	// Groups are those of minions, as they were deployed last.
+	// Groups are the groups of minions of the last deployment.
 	Groups []groupFact `json:"groups,omitempty"`
-	// Gateways are by what it has as many gateways as its connections need; nil where it does not follow them.
+	// Gateways are the limits by which the number of gateways follows connections; nil where it does not.
 	Gateways *gatewayFact `json:"gateways,omitempty"`
 	// Registry is the name of the cluster's own registry, "" for none.
 	Registry string `json:"registry,omitempty"`
@@ -60,7 +60,7 @@ func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID st
 	})
 }
 
-// Person is who is to have access to a cluster.
+// Person is a user of a cluster.
 type Person = nodes.Person
 
 // Groups of Kubernetes that every cluster knows: all rights, and Kubernetes' roles edit and view.
@@ -70,10 +70,10 @@ const (
 	GroupReaders = kube.ReadersGroup
 )
 
-// Admin is who has all rights, for 24 hours.
+// Admin is the user with all rights, for 24 hours.
 func Admin() Person { return nodes.Admin(0) }
 
-// Credential is what a person shows to the API server.
+// Credential is a person's credential for the API server.
 type Credential struct {
 	User        string    `json:"user"`
 	Groups      []string  `json:"groups"`
@@ -122,7 +122,7 @@ func withCluster(ctx context.Context, secrets Secrets, environmentID, objectID s
 	return do(known, cluster)
 }
 
-// openCluster makes a cluster, outside of tasks, of what is known of it.
+// openCluster makes a cluster from its stored data, outside of tasks.
 func openCluster(ctx context.Context, secrets Secrets, environmentID, objectID string, config nodes.Config) (facts, *nodes.Cluster, error) {
 	keep := environmentVault{secrets, environmentID, objectID}
 	known, err := factsOf(ctx, keep)
@@ -135,7 +135,7 @@ func openCluster(ctx context.Context, secrets Secrets, environmentID, objectID s
 	return known, cluster, err
 }
 
-// factsOf is what is known of a cluster, outside of tasks.
+// factsOf has the stored data of a cluster, outside of tasks.
 func factsOf(ctx context.Context, keep environmentVault) (known facts, err error) {
 	text, found, err := keep.Load(ctx, factsName)
 	if err != nil {
@@ -164,5 +164,5 @@ func (v environmentVault) Store(ctx context.Context, name string, value []byte) 
 	return v.secrets.SetSecret(ctx, v.environment, secretName(v.cluster, name), value)
 }
 
-// secretName is where a cluster's secrets lie among those of its environment.
+// secretName is the name of a cluster's secret among the secrets of its environment.
 func secretName(cluster, name string) string { return "cluster/" + cluster + "/" + name }

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
-// TestASnapshotOutsideOfTasksSaysWhatConnectsThePods has the keys that go with a snapshot say of a cluster what its restore asks for.
+// The test checks that the keys of a snapshot hold all facts about the cluster that its restore needs.
 func TestASnapshotOutsideOfTasksSaysWhatConnectsThePods(t *testing.T) {
 	for name, one := range map[string]struct {
 		properties map[string]any

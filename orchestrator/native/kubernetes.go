@@ -39,7 +39,7 @@ func deleteServices(ctx context.Context, api *rest.Config, selector labels.Set) 
 	return nil
 }
 
-// deleteWorkloads deletes what keeps pods with these labels, then the pods, their disruption budgets and their Secrets.
+// deleteWorkloads deletes the workloads of pods with these labels, then the pods, their disruption budgets and their Secrets.
 func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {

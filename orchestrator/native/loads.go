@@ -26,11 +26,11 @@ const (
 	loadIdle  = time.Hour
 	loadPause = 10 * time.Second
 	loadWhole = time.Minute
-	// loadKept is how long a connection is kept for the next look.
+	// loadKept is how long a connection is kept for the next check.
 	loadKept = 30 * time.Minute
 )
 
-// loads is the duty that sees when groups should have more nodes, or fewer. Where no group follows its load it asks nobody anything.
+// loads is the duty that finds when groups should have more nodes, or fewer. Where no group follows its load, it sends no requests.
 type loads struct {
 	KeptConfig
 	open func(ctx context.Context, environmentID string, cluster keeper.Cluster, former *followed) (*followed, error)
@@ -78,7 +78,7 @@ func (l *loads) Look(ctx context.Context, environment *keeper.Environment) (resu
 		if ctx.Err() != nil {
 			return result, errors.Join(err, ctx.Err())
 		}
-		if err != nil { // of which the look at nodes says more
+		if err != nil { // the check of nodes reports more about it
 			findings = []keeper.Finding{{ObjectID: cluster.ObjectID, Kind: "load-unknown", Severity: keeper.Info, Mends: "It is looked again by itself",
 				Text: fmt.Sprintf("Groups of cluster %s that follow their load stay as they are, because it could not be found out: %v", cluster.Name(), err)}}
 		}
@@ -91,7 +91,7 @@ func (l *loads) Look(ctx context.Context, environment *keeper.Environment) (resu
 	return result, nil
 }
 
-// lookAt finds out what is to become of the groups of a cluster.
+// lookAt decides on the groups of a cluster.
 func (l *loads) lookAt(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, list []modelGroup) (findings []keeper.Finding, err error) {
 	key := environment.ID + "/" + cluster.ObjectID
 	l.mutex.Lock()
@@ -157,12 +157,12 @@ func (l *loads) lookAt(ctx context.Context, environment *keeper.Environment, clu
 	}
 	ok = true
 	if findings = l.findings(ctx, environment, cluster, decision, one.upgrades); len(findings) > 0 {
-		one.whole = time.Time{} // what stands is looked at each time
+		one.whole = time.Time{} // open findings are checked each time
 	}
 	return findings, nil
 }
 
-// findings say what groups lack, or have too much.
+// findings describe missing and surplus nodes of groups.
 func (l *loads) findings(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, decision autoscale.Decision, upgrades bool) (findings []keeper.Finding) {
 	for _, change := range decision.Changes {
 		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "group-too-small", Subject: fmt.Sprintf("%s: %d", change.Group, change.Count), Severity: keeper.Info,
@@ -190,7 +190,7 @@ func (l *loads) findings(ctx context.Context, environment *keeper.Environment, c
 	return findings
 }
 
-// resizes says what mends that a cluster has too many nodes or too few: the repair, unless something stands in its way.
+// resizes adds to a finding the remedy for too many or too few nodes: the repair, unless there is an obstacle.
 func resizes(ctx context.Context, environment *keeper.Environment, finding *keeper.Finding, upgrades bool, repair *keeper.Repair) {
 	_, err := environment.Project(ctx, "")
 	switch {
@@ -249,7 +249,7 @@ func (l *loads) connect(ctx context.Context, environmentID string, cluster keepe
 	return former, nil
 }
 
-// forget closes connections that nobody has used for a while: their clusters are gone, or another server looks after them.
+// forget closes connections that were not used for a while: their clusters are gone, or another server watches them.
 func (l *loads) forget() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

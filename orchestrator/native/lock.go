@@ -22,7 +22,7 @@ const (
 
 func seconds(count int64) time.Duration { return time.Duration(count) * time.Second }
 
-// empty moves what runs on a node to others, as an action about it says: forced, also where something keeps it there.
+// empty moves a node's pods to others, for an action: forced, also where an obstacle keeps them there.
 func (c clusterClass) empty(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) error {
 	force, _ := call.Args[argumentForce].(bool)
 	patience, _ := call.Args[argumentPatience].(int64)
@@ -46,7 +46,7 @@ func (c clusterClass) empty(ctx context.Context, call muranopl.Call, one *namedN
 	return err
 }
 
-// lastTaker tells whether no other node takes pods.
+// lastTaker is true if no other node takes pods.
 func (n *namedNode) lastTaker() bool {
 	for _, other := range n.known.Nodes {
 		if other.Role == nodes.Minion && other.Name != n.Name && !other.Leaving && !other.Settings.Locked && !other.Settings.Cordoned {
@@ -58,7 +58,7 @@ func (n *namedNode) lastTaker() bool {
 
 const noTaker = "no other node of the cluster takes pods, so that those that run on it end and have nowhere to go"
 
-// lockNode is the action that takes a node out of service: nothing runs on it, nothing comes, and nobody repairs it until it is unlocked.
+// lockNode is the action that takes a node out of service: no pods run or come there, and it is not repaired until it is unlocked.
 func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
@@ -110,7 +110,7 @@ type reboot struct {
 	Reached bool   `json:"reached"` // it answered
 }
 
-// rebootNode is the action that starts a node's server anew once what runs on it is elsewhere, and takes the node in again.
+// rebootNode is the action that restarts a node's server once its pods are elsewhere, and takes the node in again.
 func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known *facts) error {
 	one, err := c.namedNode(ctx, call, known)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c clusterClass) beginReboot(ctx context.Context, call muranopl.Call, one *
 	return begun, c.clusters.settings.write(ctx, one.instance, attributeReboot, begun)
 }
 
-// missed is what the cluster has not while a node is away.
+// missed describes the cluster's loss while a node is away.
 func (c clusterClass) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
 	gateways, masters := 0, 0
 	for _, other := range one.known.Nodes {
@@ -192,7 +192,7 @@ func (c clusterClass) missed(ctx context.Context, one *namedNode, live *nodes.Cl
 	return costs, nil
 }
 
-// bootOf tells in which run a node's system is.
+// bootOf identifies the present run of a node's system.
 func bootOf(ctx context.Context, live *nodes.Cluster, name string) (run string, reached bool) {
 	asked, cancel := context.WithTimeout(ctx, bootReach)
 	defer cancel()

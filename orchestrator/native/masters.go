@@ -9,11 +9,12 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// A cluster makes the nodes of its masters beside the first one whenever it is loaded: how many there are, or have been, is an attribute of the
-// cluster, all else is what its first master is, but for their images while these are upgraded. Their ids follow from the cluster's, so that a model without them is about the same servers.
+// A cluster makes the nodes of its further masters whenever it is loaded. Their number, now and at most, is an attribute of the cluster, and all else is a
+// copy of its first master, except their images during an upgrade. Their ids follow from the cluster's, so that a model without them is about the same
+// servers.
 
 const (
-	// attributeMasters is kept with a cluster that has, or has had, several masters.
+	// attributeMasters is stored with a cluster that has, or has had, several masters.
 	attributeMasters = "masters"
 	classMasterNode  = "com.mirantis.docker.kubernetes.KubernetesMasterNode"
 )
@@ -26,11 +27,11 @@ type furtherMasters struct {
 	}
 }
 
-// keptMasters is how many masters a cluster had when it was deployed last, and how many it had at most: of those that are gone nothing stays.
+// keptMasters is how many masters a cluster had at its last deployment, and how many it had at most: the difference is the number of removed ones.
 type keptMasters struct {
 	Count int `json:"count"`
 	Made  int `json:"made"`
-	// Images are those of the further masters, from the second one on, while they are upgraded one after another; nil: they have that of the first.
+	// Images are the images of the further masters, from the second one on, while they are upgraded one after another; nil: they have the first one's.
 	Images []string `json:"images,omitempty"`
 }
 
@@ -48,7 +49,7 @@ func (m furtherMasters) init(ctx context.Context, call muranopl.Call) error {
 	return m.make(ctx, call.Interpreter, call.Object, known, max(known.Made, call.Object.Int(masters.count)))
 }
 
-// make has the cluster have nodes for so many masters, all of them like the first one but for the images that are kept.
+// make gives the cluster nodes for so many masters, all of them like the first one except the stored images.
 func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, known keptMasters, count int) error {
 	like, zones := cluster.Object("masterNode").Object("instance"), cluster.Texts("masterZones")
 	there := cluster.Objects(masters.list)
@@ -149,8 +150,8 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, kno
 	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)
 }
 
-// setMasterCount is the action that has a cluster have so many masters. When it fails the model is left as it was, so that the same action goes on
-// where it was, and a deployment of the environment brings the former masters back.
+// setMasterCount is the action that sets the number of masters. When it fails, the model does not change, so that the same action continues where it was,
+// and a deployment of the environment brings the former masters back.
 func (c clusterClass) setMasterCount(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
 	count, _ := call.Args[argumentCount].(int64)

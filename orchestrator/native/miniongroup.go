@@ -14,14 +14,14 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// A group of minions makes its nodes whenever it is loaded: which there are, in which order and zones, is an attribute of the group, all else
-// is what the group says. The ids of a node and of its instance follow from the group's id and the node's number, so that a model without them
-// is about the same servers.
+// A group of minions makes its nodes whenever it is loaded: the list of nodes, in which order and zones, is an attribute of the group, and all else comes
+// from the group's properties. The ids of a node and of its instance follow from the group's id and the node's number, so that a model without them is
+// about the same servers.
 
 const (
 	propertyGroups  = "minionGroups" // of a cluster
 	propertyMaximum = "maximum"
-	// attributeGroup is kept with a group: what it has.
+	// attributeGroup is a group's attribute with its nodes.
 	attributeGroup = "group"
 	// labelGroup names the group of a Kubernetes node.
 	labelGroup = "burano.io/group"
@@ -42,11 +42,11 @@ func (g groups) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{".init": g.init}
 }
 
-// keptGroup is what a group has, or had: nodes that do not run any more come back first.
+// keptGroup has a group's present and former nodes: former ones come back first.
 type keptGroup struct {
 	Nodes []keptMember `json:"nodes"`
 	Count int          `json:"count"` // when its cluster was deployed last
-	// Held says that nodes have the images that are kept with them, and not the group's: they are upgraded one after another.
+	// Held is true if nodes have the images that are stored with them, and not the group's: they are upgraded one after another.
 	Held bool `json:"held,omitempty"`
 }
 
@@ -88,7 +88,7 @@ func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 	}
 	count, _ := group.Get(grouped.count)
 	switch {
-	case elastic(group) && (found || count == nil): // what the model says is as old as the model
+	case elastic(group) && (found || count == nil): // the model's number is as old as the model
 		count = int64(between(group, known.Count))
 	case elastic(group):
 		count = int64(between(group, group.Int(grouped.count)))
@@ -110,7 +110,7 @@ func (g groups) fill(ctx context.Context, interpreter *muranopl.Interpreter, gro
 	return g.make(ctx, interpreter, group, membersOf(group, known.Held), count)
 }
 
-// make has the group have these nodes, and more until there are so many, all of them as the group says.
+// make gives the group these nodes, and more until there are so many, all of them with the group's properties.
 func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, members []keptMember, count int) error {
 	members = slices.Clone(members)
 	for number := len(members) + 1; number <= count; number++ {
@@ -187,7 +187,7 @@ func assignZones(members []keptMember, zones []string) {
 	}
 }
 
-// memberName is what a node's first server is called.
+// memberName is the name of a node's first server.
 func memberName(group *muranopl.Object, number int) string {
 	pattern := group.Text("namingPattern")
 	if pattern == "" {
@@ -237,7 +237,7 @@ func (g groups) keep(ctx context.Context, group *muranopl.Object) error {
 	return g.store(ctx, group, known, found, keptGroup{membersOf(group, known.Held), known.Count, known.Held})
 }
 
-// keepCount keeps how many nodes of a group run, for models that do not say it.
+// keepCount stores how many nodes of a group run, for models without a number.
 func (g groups) keepCount(ctx context.Context, group *muranopl.Object) error {
 	known, found, err := g.known(ctx, group)
 	if err != nil {
@@ -302,7 +302,7 @@ func (c clusterClass) setGroupCount(ctx context.Context, call muranopl.Call) (an
 	return nil, c.reduce(ctx, call, l, l.all(), count)
 }
 
-// groupSettings are what all nodes of a group have in Kubernetes.
+// groupSettings are the settings of all nodes of a group in Kubernetes.
 func groupSettings(group *muranopl.Object) kube.Settings {
 	labels := map[string]string{}
 	for key, value := range group.Map("labels") {
@@ -324,7 +324,7 @@ func taintsOf(list []any) (taints []kube.Taint) {
 	return taints
 }
 
-// checkGroups finds what is wrong with the groups of a cluster.
+// checkGroups finds mistakes in the groups of a cluster.
 func checkGroups(cluster *muranopl.Object) (problems []error) {
 	seen := map[string]bool{}
 	for _, group := range cluster.Objects(propertyGroups) {

@@ -44,7 +44,7 @@ func eachImage(ctx context.Context, project *openstack.Project, members []member
 	return nil
 }
 
-// imageNeed is what images of nodes of some roles are to say that they have.
+// imageNeed is a feature that images of nodes of some roles must declare.
 type imageNeed struct {
 	has            func(nodes.Role) bool
 	says           func(openstack.NodeImage) string
@@ -60,7 +60,7 @@ func (n imageNeed) missing(image openstack.NodeImage, called, node string) error
 		"(openstack image set --property %s=VERSION %s)", called, node, n.what, n.property, image.ID)
 }
 
-// imagesWithout finds images of a cluster's nodes that do not say what is needed.
+// imagesWithout finds images of a cluster's nodes that do not declare a needed feature.
 func (c *clusters) imagesWithout(ctx context.Context, cluster *muranopl.Object, need imageNeed) (problems []error, err error) {
 	err = c.eachImageOf(ctx, cluster, need.has, func(image openstack.NodeImage, of member) {
 		if missing := need.missing(image, of.instance().Text("image"), of.server.modelName()); missing != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// notifier is io.murano.system.InstanceNotifier: what the statistics of instances count.
+// notifier is io.murano.system.InstanceNotifier, which feeds the statistics of instances.
 type notifier struct {
 	runtime interface {
 		TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error

@@ -19,20 +19,20 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// containerOptions are what a container may say beyond what Murano's could. Without any of them a pod is what it was before there were any.
+// containerOptions are a container's options beyond Murano's. Without any of them a pod is the same as before there were any.
 type containerOptions struct {
 	entryPoint                   []string
-	secrets                      map[string]string // environment variables that stand in a Secret
+	secrets                      map[string]string // environment variables in a Secret
 	liveness, readiness, startup *corev1.Probe
 	resources                    corev1.ResourceRequirements
-	valueFrom                    map[string]corev1.EnvVarSource // environment variables from what is in the cluster
+	valueFrom                    map[string]corev1.EnvVarSource // environment variables from objects of the cluster
 	security                     *corev1.SecurityContext
 	before                       []container // run to their end, one after another, before the pod's containers start
 }
 
-// volumeOptions are what a volume may say beyond its path.
+// volumeOptions are a volume's options beyond its path.
 type volumeOptions struct {
-	size  *resource.Quantity // what a temporary folder may hold at most, and what a persistent volume holds
+	size  *resource.Quantity // the limit of a temporary folder, and the size of a persistent volume
 	claim *claim             // nil for a volume that is not persistent
 }
 
@@ -43,7 +43,7 @@ type claim struct {
 	keep  bool   // when the pod leaves the model
 }
 
-// podOptions are what a pod may say beyond what Murano's could.
+// podOptions are a pod's options beyond Murano's.
 type podOptions struct {
 	kind           workloadKind
 	annotations    map[string]string
@@ -61,7 +61,7 @@ type podOptions struct {
 	grace          *int64 // seconds; nil for Kubernetes' own
 }
 
-// workloadKind is what keeps the pods of a KubernetesPod.
+// workloadKind is the kind of workload that makes the pods of a KubernetesPod.
 type workloadKind string
 
 const (
@@ -71,7 +71,7 @@ const (
 	kindCronJob     workloadKind = "cronJob"
 )
 
-// ends tells whether the pods are to end by themselves.
+// ends is true if the pods are to end by themselves.
 func (k workloadKind) ends() bool { return k == kindJob || k == kindCronJob }
 
 // defaultRetries is how often a job's pods are tried again.
@@ -130,7 +130,7 @@ func (v values) quantity(property string) (*resource.Quantity, error) {
 	return &amount, nil
 }
 
-// containerOptions reads what a container says beyond what Murano's could.
+// containerOptions reads a container's options beyond Murano's.
 func (v values) containerOptions(application *muranopl.Object, env map[string]string) (o containerOptions, err error) {
 	o.entryPoint, o.secrets = v.texts("entryPoint"), v.pairs("secretEnv")
 	for name := range o.secrets {
@@ -170,7 +170,7 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 	return o, nil
 }
 
-// checkSource makes sure that a variable comes from one place, and that it is said which.
+// checkSource makes sure that a variable comes from exactly one named place.
 func checkSource(source corev1.EnvVarSource) error {
 	places := 0
 	for _, given := range []bool{source.SecretKeyRef != nil, source.ConfigMapKeyRef != nil, source.FieldRef != nil, source.ResourceFieldRef != nil} {
@@ -218,7 +218,7 @@ func volumeOf(value any) (one volume, err error) {
 	return one, nil
 }
 
-// podOptionsOf reads what a pod says beyond what Murano's could.
+// podOptionsOf reads a pod's options beyond Murano's.
 func podOptionsOf(pod *muranopl.Object) (o podOptions, err error) {
 	read, _ := valuesOf(pod)
 	o = podOptions{kind: workloadKind(read.text("workload")), annotations: read.pairs("annotations"), serviceAccount: read.text("serviceAccount"),
@@ -303,7 +303,7 @@ func portion(text, property string) (*intstr.IntOrString, error) {
 
 var portionForm = regexp.MustCompile(`^([0-9]{1,5}|[0-9]{1,2}%|100%)$`)
 
-// completeSpread fills in what a constraint leaves out: pods are spread evenly among those of the same KubernetesPod, where that is possible.
+// completeSpread fills in missing fields of a constraint: pods are spread evenly among the ones of the same KubernetesPod, where that is possible.
 func completeSpread(constraint *corev1.TopologySpreadConstraint, pod string) error {
 	if constraint.TopologyKey == "" {
 		return errors.New("topologySpread: a constraint needs its topologyKey, a label of nodes: kubernetes.io/hostname, or topology.kubernetes.io/zone")
@@ -316,14 +316,14 @@ func completeSpread(constraint *corev1.TopologySpreadConstraint, pod string) err
 	return nil
 }
 
-// digest tells options apart that a host would follow differently.
+// digest distinguishes options that a host would apply differently.
 func (o containerOptions) digest() string {
 	var before []string
 	for _, one := range o.before {
 		before = append(before, one.digest())
 	}
 	told := []any{o.entryPoint, o.secrets, o.liveness, o.readiness, o.startup, o.resources, before}
-	if len(o.valueFrom) > 0 || o.security != nil { // digests of before there were these stay what they were
+	if len(o.valueFrom) > 0 || o.security != nil { // digests from before these options existed stay the same
 		told = append(told, o.valueFrom, o.security)
 	}
 	return digestOf(told...)
@@ -340,7 +340,7 @@ func (o volumeOptions) digest() string {
 func digestOf(values ...any) string {
 	text, err := json.Marshal(values)
 	if err != nil {
-		return err.Error() // what Kubernetes' own kinds do not have
+		return err.Error() // Kubernetes' own kinds do not have it
 	}
 	return string(text)
 }

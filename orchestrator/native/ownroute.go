@@ -65,7 +65,7 @@ func (r routeClass) withdrawFrom(ctx context.Context, call muranopl.Call, own *m
 	return r.runtime.Step(ctx, call.Object, "take the servers from the gateways", func(ctx context.Context) error { return live.Publish(ctx, call.Object.ID(), nil) })
 }
 
-// publicationOf is what the route asks of gateways of their own.
+// publicationOf is the route's publication on gateways of their own.
 func publicationOf(call muranopl.Call, own *muranopl.Object) (nodes.Publication, error) {
 	object := call.Object
 	wanted := nodes.Publication{Name: object.Text("name"), Host: object.Text("host"), TLS: nodes.TLS(object.Text("tls")), Chain: []byte(object.Text("certificateChain")), Key: []byte(object.Text("certificateKey"))}
@@ -98,7 +98,7 @@ func publicationOf(call muranopl.Call, own *muranopl.Object) (nodes.Publication,
 	return wanted, err
 }
 
-// retellRoutes has the routes of gateways of their own say where these serve them now.
+// retellRoutes updates the addresses of gateways of their own in the routes.
 func (c *clusters) retellRoutes(ctx context.Context, own *muranopl.Object) error {
 	for _, object := range c.objects.all(classRoute) {
 		if object.Object("gateways") != own {

@@ -15,16 +15,16 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// A node stands in one network: the first of those that its instance's property networks says, as for any server, by default that of the
-// environment. Where its server stands is kept with the instance, and another network in the model is a reason to give the node another
-// server. Former versions took no notice of the property: what it says of their nodes counts once it changes.
+// A node stands in one network: the first network in its instance's property networks, as for any server, by default the environment's. The network of its
+// server is stored with the instance, and another network in the model is a reason to give the node another server. Former versions ignored the property:
+// for their nodes its value counts once it changes.
 
-// attributePlaces is what the instance of a node keeps, beside attributeServers: places by the numbers of its servers.
+// attributePlaces is an attribute of a node's instance, beside attributeServers: places by the numbers of its servers.
 const attributePlaces = "places"
 
-// place is where a server of a node stands.
+// place is the network of a node's server.
 type place struct {
-	// Asked is what the model said then: "" for the environment's network.
+	// Asked is the model's value then: "" for the environment's network.
 	Asked string `json:"asked"`
 	// Subnet and Network are ids, and Range is the subnet's; nothing for the environment's.
 	Subnet  string       `json:"subnet,omitempty"`
@@ -32,7 +32,7 @@ type place struct {
 	Range   netip.Prefix `json:"range,omitzero"`
 }
 
-// places are read and kept as successions are.
+// places are read and stored as successions are.
 func (s successions) places(ctx context.Context, instance *muranopl.Object) (known map[int64]place, err error) {
 	value, found, err := s.runtime.CodeAttribute(ctx, instance, classNodeServer, attributePlaces)
 	if err != nil || !found || value == nil {
@@ -56,7 +56,7 @@ func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, 
 	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributePlaces, value)
 }
 
-// wishedNetwork is the network that the model has a node in, and how it says that: nil and "" for the environment's.
+// wishedNetwork is a node's network in the model, and its value there: nil and "" for the environment's.
 func (c *clusters) wishedNetwork(instance *muranopl.Object) (network *muranopl.Object, asked string) {
 	networks := instance.Map("networks")
 	list := []any{networks["primaryNetwork"]}
@@ -111,7 +111,7 @@ func existingSubnet(ctx context.Context, project *openstack.Project, network *mu
 	return project.Subnet(ctx, network.Text("internalNetworkName"), network.Text("internalSubnetworkName"))
 }
 
-// locate says of a cluster's members where their servers stand or are to stand, and whether the model has them elsewhere.
+// locate adds to a cluster's members the present or future networks of their servers, and whether the model has another one.
 func (c *clusters) locate(ctx context.Context, list []member, names serverNames) error {
 	known := make([]map[int64]place, len(list))
 	recorded, made := false, false
@@ -148,14 +148,14 @@ func (c *clusters) locate(ctx context.Context, list []member, names serverNames)
 	return nil
 }
 
-// has tells whether a server was there when the names were asked for.
+// has is true if a server was there when the names were read.
 func (n serverNames) has(server nodeServer) bool {
 	_, there := n[openstack.ServerResource(server.id())]
 	return there
 }
 
-// recordPlaces keeps where the servers of a cluster stand before anything is made. What the property of a former version's nodes says, also of
-// those that do not run now, is kept so that it counts when it changes.
+// recordPlaces stores the networks of a cluster's servers before anything is made. The property's value of a former version's nodes, also of stopped ones,
+// is stored so that it counts when it changes.
 func (c *clusters) recordPlaces(ctx context.Context, cluster *muranopl.Object, list []member) error {
 	wanted := map[*muranopl.Object]map[int64]place{}
 	first := true
@@ -200,7 +200,7 @@ func (c *clusters) recordPlaces(ctx context.Context, cluster *muranopl.Object, l
 	return nil
 }
 
-// furtherOf lists the ranges in which nodes stand beside the environment's network.
+// furtherOf lists the ranges of nodes beside the environment's network.
 func furtherOf(list []member) (further []netip.Prefix) {
 	for _, one := range list {
 		if one.place.Subnet != "" && !one.absent && !slices.Contains(further, one.place.Range) {
@@ -211,8 +211,8 @@ func furtherOf(list []member) (further []netip.Prefix) {
 	return further
 }
 
-// connected finds, before anything is made, which networks of a cluster's nodes cannot be those of one cluster: nodes talk to each other by
-// their own addresses, through a router that stands in both networks.
+// connected finds, before anything is made, networks that cannot belong to one cluster: nodes talk to each other by their own addresses, through a router
+// that stands in both networks.
 func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list []member, own netip.Prefix) error {
 	type site struct {
 		place   place
@@ -291,7 +291,7 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 	return nil
 }
 
-// ownRouters are those of the environment's network; of one that is not there yet, the one that it is joined to.
+// ownRouters are the routers of the environment's network; of a future network, the one that it is joined to.
 func (c *clusters) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
 	network := environmentNetwork(c.objects.model(), "")
 	if network.Class().IsEmbedded(classExistingNetwork) {
@@ -321,8 +321,8 @@ func admissions(group string, further []netip.Prefix) map[string]any {
 	return rules
 }
 
-// stay leaves a server of a node where it stands, whatever network the model has it in by now, and the floating address of the node in the
-// external network that it is of: before is the template as it was.
+// stay leaves a node's server in its network, whatever network the model has by now, and the floating address of the node in its external network: before
+// is the former template.
 func (c *clusters) stay(ctx context.Context, one member, before map[string]any) error {
 	resources, _ := before["resources"].(map[string]any)
 	port := one.server.prefix() + "port"
@@ -348,8 +348,8 @@ func (c *clusters) stay(ctx context.Context, one member, before map[string]any) 
 	return nil
 }
 
-// giveUp takes back that nodes get other servers which do not reach their cluster: their former ones, which were not touched, stay. It returns
-// the names of those servers.
+// giveUp undoes the exchange of nodes' servers that do not reach their cluster: their former servers, which were not touched, stay. It returns the names
+// of the new servers.
 func (c *clusters) giveUp(ctx context.Context, list []member, cutOff []*nodes.CutOffError) (given []string, err error) {
 	for _, one := range list {
 		isCutOff := slices.ContainsFunc(cutOff, func(e *nodes.CutOffError) bool { return e.Node == one.server.name() })

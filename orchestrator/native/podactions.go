@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// pauseManager owns whether a rollout is paused, so that applying the Deployment again, which does not say it, leaves it.
+	// pauseManager owns whether a rollout is paused, so that another apply of the Deployment, which does not set it, leaves it.
 	pauseManager = "burano-pause"
-	// mostLogBytes bounds what getLogs returns, and mostLogPods of how many pods.
+	// mostLogBytes bounds the result of getLogs, and mostLogPods the number of pods in it.
 	mostLogBytes  = 128 << 10
 	mostLogPods   = 20
 	propertyImage = "image"
@@ -70,7 +70,7 @@ func (p podClass) rollout(ctx context.Context, call muranopl.Call) (any, error) 
 	return nil, nil
 }
 
-// setImage has the model say another image of an application. undo has it say the former one.
+// setImage sets another image of an application in the model. undo sets the former one.
 func (p podClass) setImage(ctx context.Context, interpreter *muranopl.Interpreter, one hosted, image string) (undo func() error, err error) {
 	undo = func() error { return one.application.Initialise(propertyImage, one.container.image) }
 	if strings.TrimSpace(image) == "" || strings.ContainsAny(image, " \t\n") {
@@ -80,7 +80,7 @@ func (p podClass) setImage(ctx context.Context, interpreter *muranopl.Interprete
 	if now, _ := one.application.Get(propertyImage); now != one.container.image {
 		return undo, fixed
 	}
-	// Whoever may call the action may change the property in a draft as well, of whatever usage it is.
+	// A user who may call the action may change the property in a draft as well, with any usage.
 	if err := one.application.Initialise(propertyImage, image); err != nil {
 		return undo, err
 	}
@@ -94,7 +94,7 @@ func (p podClass) setImage(ctx context.Context, interpreter *muranopl.Interprete
 	return undo, err
 }
 
-// putBack has the model say what it said before.
+// putBack restores the former model.
 func (p podClass) putBack(ctx context.Context, undo func() error) {
 	if err := undo(); err != nil {
 		p.reports.logger.WarnContext(ctx, "the model keeps an image that does not run", "error", err)
@@ -128,8 +128,8 @@ func (p podClass) deployed(ctx context.Context, call muranopl.Call, action strin
 	return api, waiting, deployment, nil
 }
 
-// rollback is the action that brings back the form that a pod had before. The model says the former images afterwards; what else differs is
-// the model's to say, and is warned of.
+// rollback is the action that returns a pod to its former form. The model gets the former images; for other differences the model counts, and there is a
+// warning.
 func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 	defer p.clusters.close()
 	api, waiting, deployment, err := p.deployed(ctx, call, "rollback")
@@ -156,7 +156,7 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 		return nil, err
 	}
 	var undo []func() error
-	var others []string // what the next deployment makes otherwise again
+	var others []string // differences that the next deployment restores
 	for _, one := range all {
 		i := slices.IndexFunc(former.Spec.Containers, func(built corev1.Container) bool { return built.Name == kubeName(one.container.name) })
 		if i < 0 {
@@ -214,8 +214,7 @@ func formIn(set *appsv1.ReplicaSet) corev1.PodTemplateSpec {
 	return *form
 }
 
-// withForm is a Deployment as it is applied, with another form of its pods. What is left out of what was applied before is taken away, so all of
-// that is there.
+// withForm is a Deployment as it is applied, with another form of its pods. An apply removes fields that it leaves out, so the result has all former ones.
 func withForm(now *appsv1.Deployment, form corev1.PodTemplateSpec, strategy appsv1.DeploymentStrategy) *appsv1.Deployment {
 	wanted := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
@@ -237,7 +236,7 @@ func containersOf(all []hosted) []container {
 	return containers
 }
 
-// differences names what containers of the model differ in from those of a former form, images aside.
+// differences names the differences between the model's containers and a former form, images aside.
 func differences(wanted, former []corev1.Container) (found []string) {
 	for _, one := range wanted {
 		i := slices.IndexFunc(former, func(other corev1.Container) bool { return other.Name == one.Name })
@@ -258,7 +257,7 @@ func differences(wanted, former []corev1.Container) (found []string) {
 	return found
 }
 
-// variables are a container's variables with their values, those of Secrets aside.
+// variables are a container's variables with their values, except values from Secrets.
 func variables(one corev1.Container) []string {
 	var all []string
 	for _, variable := range one.Env {
@@ -347,7 +346,7 @@ func (p podClass) logs(ctx context.Context, call muranopl.Call) (any, error) {
 	return result, nil
 }
 
-// choosePods returns the pods whose logs are meant, the newest first: the one of this name, "" stands for all.
+// choosePods returns the pods whose logs are wanted, the newest first: the one of this name, "" stands for all.
 func choosePods(pods []corev1.Pod, name string) ([]corev1.Pod, error) {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	names := map[string]bool{}

@@ -36,7 +36,7 @@ func (a acting) SetSecret(_ context.Context, name string, value []byte) error {
 	return nil
 }
 
-// TestAnActionOfAPodTakesTheClusterAsItStands asks for the way to the cluster's API, which a deployment makes first.
+// The test asks for access to the cluster's API, which a deployment makes first.
 func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 	embedded, err := apps.Packages()
 	require.NoError(t, err)

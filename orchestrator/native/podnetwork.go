@@ -17,12 +17,12 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// The pods of a cluster have what it was made with: what connects them, their addresses and those of Services, and the names of these. Certificates, rules,
-// ports of the cloud and every pod that runs hang on them. So what a cluster is made with is kept with it, and counts from then on.
+// The pods of a cluster keep the network with which it was made: their connection, their addresses and the Services' ones, and the domain. Certificates,
+// rules, ports of the cloud and every running pod depend on them. So the cluster's first network is stored with it, and counts from then on.
 const (
-	// attributeNetwork says what connects the pods.
+	// attributeNetwork is the pods' connection.
 	attributeNetwork = "network"
-	// attributePodNetwork says the rest. Clusters that were made before there was a choice have none, and what was not to be chosen then.
+	// attributePodNetwork has the rest. It is missing in clusters from before there was a choice, and so are later choices.
 	attributePodNetwork = "podNetwork"
 )
 
@@ -38,17 +38,17 @@ const (
 	propertySubnet6       = "ipv6SubnetworkName" // of one that is there
 )
 
-// podNetwork is what connects the pods of a cluster.
+// podNetwork is the network of a cluster's pods.
 type podNetwork struct {
 	network.Addressing
 	nodes6        netip.Prefix // where nodes have their addresses of IPv6; not valid where they have none
 	kind          nodes.Network
 	encapsulation network.Encapsulation
 	datastore     network.Datastore
-	mtu           int64 // 0: what their node's network carries
+	mtu           int64 // 0: the MTU of their node's network
 }
 
-// usualPodNetwork is that of clusters that say nothing, and of all that were made before they could.
+// usualPodNetwork is the network of clusters without a setting, and of all clusters from before the setting existed.
 func usualPodNetwork() podNetwork {
 	return podNetwork{Addressing: network.DefaultAddressing(), kind: nodes.Calico, encapsulation: network.Always, datastore: network.InEtcd}
 }
@@ -70,7 +70,7 @@ var (
 	}
 )
 
-// wishedPodNetwork is what the model says, on top of what counts where it says nothing.
+// wishedPodNetwork is the model's network, with defaults from otherwise.
 func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished podNetwork, problems []error) {
 	wished, name := otherwise, object.Text("name")
 	parse := func(property string, four, six *netip.Prefix, usual netip.Prefix, example string) {
@@ -140,7 +140,7 @@ func wishedPodNetwork(object *muranopl.Object, otherwise podNetwork) (wished pod
 	return wished, problems
 }
 
-// madeWith is what connects the pods of a cluster that is there; false for one that is not.
+// madeWith is the pod network of an existing cluster; false for a new one.
 func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made podNetwork, there bool, err error) {
 	kind, there, err := c.runtime.Attribute(ctx, object, attributeNetwork)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 		Pods, Services, Pods6, Services6, Nodes6 netip.Prefix
 
 		Domain        string
-		CrossSubnet   bool // what there was in place of Encapsulation before that could be none
+		CrossSubnet   bool // the predecessor of Encapsulation, before that could be none
 		Encapsulation network.Encapsulation
 		Datastore     network.Datastore // clusters of former versions had no choice, and did not note it
 		MTU           int64
@@ -181,7 +181,7 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 	return made, true, nil
 }
 
-// keepPodNetwork notes what a cluster is made with, before its nodes are set up.
+// keepPodNetwork stores a new cluster's network, before its nodes are set up.
 func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) error {
 	if alone(object) {
 		return nil
@@ -209,8 +209,7 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 	return c.runtime.SetAttribute(ctx, object, attributeNetwork, string(made.kind))
 }
 
-// podNetwork is what connects the pods of a cluster: what it was made with, whatever the model says, or is to be made with. Gateways without a cluster have
-// none.
+// podNetwork is the network of a cluster's pods: the stored one, whatever the model has, or a new cluster's. Gateways without a cluster have none.
 func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (podNetwork, error) {
 	if alone(object) {
 		return podNetwork{}, nil
@@ -234,7 +233,7 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (pod
 	return made, nil
 }
 
-// checkPodNetwork finds what keeps a cluster from having, or a cluster that is there from keeping, the network of pods that the model says.
+// checkPodNetwork finds the obstacles to the model's pod network, in a new or an existing cluster.
 func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
 	if alone(object) {
 		return nil, nil
@@ -334,7 +333,7 @@ func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
 	return netip.Prefix{}, nil
 }
 
-// checkSix finds what keeps a cluster from having, or one that is there from keeping, addresses of IPv6.
+// checkSix finds the obstacles to addresses of IPv6, in a new or an existing cluster.
 func (c *clusters) checkSix(ctx context.Context, object *muranopl.Object, wished, made podNetwork, there bool) (problems []error) {
 	name := object.Text("name")
 	refuse := func(format string, arguments ...any) { problems = append(problems, fmt.Errorf(format, arguments...)) }
@@ -381,7 +380,7 @@ func (c *clusters) checkSix(ctx context.Context, object *muranopl.Object, wished
 	return problems
 }
 
-// public6 is who reaches a cluster from outside by IPv6; "" for nobody. Who says nothing and lets in everybody by IPv4 lets in everybody.
+// public6 is the range that reaches a cluster from outside by IPv6; "" for none. A model without this value that lets in all of IPv4 lets in all of IPv6.
 func public6(object *muranopl.Object) string {
 	if text := object.Text(propertyPublic6); text != "" || object.Text("publicCidr") != "0.0.0.0/0" {
 		return text
@@ -401,8 +400,8 @@ func (n podNetwork) room() int {
 	return 1<<(bits-n.Pods.Bits()) - less
 }
 
-// mostNodes is how many nodes a cluster may have as its model lists them, with those that its groups have now: whether there is room for more of a group is
-// looked at when it gets them.
+// mostNodes is how many nodes a cluster may have as its model lists them, with the present nodes of its groups: the room for more of a group is checked
+// when it gets them.
 func mostNodes(object *muranopl.Object) int {
 	most := max(object.Int("masterCount"), 1+len(object.Objects("masterNodes"))) + len(object.Objects("minionNodes")) + len(object.Objects("gatewayNodes")) +
 		len(object.Objects(propertyExternal)) + object.Int("surge")
@@ -412,7 +411,7 @@ func mostNodes(object *muranopl.Object) int {
 	return most
 }
 
-// overlaps finds what has addresses that pods or Services are to have; networks are those of nodes.
+// overlaps finds networks that share addresses with pods or Services; networks are the nodes'.
 func (n podNetwork) overlaps(cluster string, networks ...netip.Prefix) (problems []error) {
 	type taker struct {
 		property, whose string
@@ -483,7 +482,7 @@ func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own ne
 	return errors.Join(wished.overlaps(object.Text("name"), own)...)
 }
 
-// oneSubnet makes sure that the nodes of a cluster whose packets are not wrapped stand in one network: no router of the cloud knows where pods are.
+// oneSubnet makes sure that the nodes of a cluster without encapsulation stand in one network: no router of the cloud has routes to pods.
 func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own netip.Prefix, further []netip.Prefix) error {
 	wished, err := c.podNetwork(ctx, object)
 	if err != nil || wished.encapsulation != network.Unwrapped || len(further) == 0 {
@@ -493,7 +492,7 @@ func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own n
 		"Leave all nodes in one network, or make a cluster with podEncapsulation: %s. Nothing was changed", object.Text("name"), own, further[0], network.Unwrapped, network.CrossSubnet)
 }
 
-// needs are what the network of pods asks of images of nodes.
+// needs are the features that the pod network needs of images of nodes.
 func (n podNetwork) needs() (list []imageNeed) {
 	if n.datastore == network.InKubernetes {
 		list = append(list, imageNeed{func(role nodes.Role) bool { return role == nodes.Master }, func(image openstack.NodeImage) string { return image.CalicoDefinitions },
@@ -506,7 +505,7 @@ func (n podNetwork) needs() (list []imageNeed) {
 	return list
 }
 
-// checkConnecting finds images of nodes that lack what the network of pods needs.
+// checkConnecting finds images of nodes without a feature that the pod network needs.
 func (c *clusters) checkConnecting(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	wished, err := c.podNetwork(ctx, cluster)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// publishPatience is how long the publisher may take until a port of a new Service is published: milliseconds, where nothing is in its way.
+	// publishPatience is how long the publisher may take until a port of a new Service is published: milliseconds without an obstacle.
 	publishPatience = 5 * time.Second
 	publishLook     = 500 * time.Millisecond
 )
@@ -28,8 +28,8 @@ const (
 // settled is how long a container has run when it is not about to end for a port that another one has.
 const settled = time.Minute
 
-// checkClash refuses containers that want the same port of their pod, on which only one of them can listen. Where such pods run all the same, one of them
-// does not listen, and it is only said.
+// checkClash refuses containers that want the same port of their pod, on which only one of them can listen. If such pods run all the same, one of them
+// does not listen, and there is only a report.
 func (p podClass) checkClash(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec, containers []container) error {
 	clash := clashing(spec, containers)
 	if clash == nil {
@@ -52,7 +52,7 @@ func (p podClass) checkClash(ctx context.Context, pod *muranopl.Object, api *res
 
 // clashing finds the first port that two containers want; nil for none.
 func clashing(spec podSpec, containers []container) *portConflict {
-	taken := map[string]string{} // who has a port and protocol
+	taken := map[string]string{} // the holders of ports and protocols
 	for _, one := range containers {
 		for _, port := range one.ports {
 			key := fmt.Sprint(port.number, port.protocol)
@@ -65,7 +65,7 @@ func clashing(spec podSpec, containers []container) *portConflict {
 	return nil
 }
 
-// runsWith tells whether a pod of which several containers name a port has run for a while.
+// runsWith is true if a pod of which several containers name a port has run for a while.
 func runsWith(pod corev1.Pod, port int32, now time.Time) bool {
 	named := 0
 	for _, one := range pod.Spec.Containers {
@@ -85,7 +85,7 @@ type portKey struct {
 	port    int32
 }
 
-// closedPorts says which ports of a pod's Services the gateways do not publish, and why: another Service has the port, or it is reserved.
+// closedPorts lists the ports of a pod's Services that the gateways do not publish, with the reason: another Service has the port, or it is reserved.
 func (p podClass) closedPorts(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec, all []hosted) map[portKey]string {
 	closed := publicPorts(spec, all)
 	if len(closed) == 0 {
@@ -122,7 +122,7 @@ func (p podClass) closedPorts(ctx context.Context, pod *muranopl.Object, api *re
 		if why == "" {
 			why = complaintOf(ctx, api, key)
 		}
-		if closed[key] = why; why == "" { // nobody says why: it may only be late
+		if closed[key] = why; why == "" { // no reason is known: it may only be late
 			delete(closed, key)
 		}
 	}
@@ -142,7 +142,7 @@ func publicPorts(spec podSpec, all []hosted) map[portKey]string {
 	return ports
 }
 
-// holderIn says who has a port of the gateways; "" for nobody, and for Ingresses and Gateways.
+// holderIn is the holder of a gateways' port; "" for none, and for Ingresses and Gateways.
 func holderIn(routes []route.Route, port int32) string {
 	if purpose, reserved := route.Reserved(uint16(port)); reserved {
 		return fmt.Sprintf("gateways need it for %s", purpose)
@@ -154,7 +154,7 @@ func holderIn(routes []route.Route, port int32) string {
 	return fmt.Sprintf("there the gateways publish %s, which is older", routes[i])
 }
 
-// complaintOf is what the publisher has said last of a port that it does not publish; "" for nothing.
+// complaintOf is the publisher's last message about a port that it does not publish; "" for none.
 func complaintOf(ctx context.Context, api *rest.Config, key portKey) string {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {

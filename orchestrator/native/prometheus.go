@@ -32,8 +32,8 @@ func (p prometheusClass) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{"obtain": p.obtain, "renounce": p.renounce}
 }
 
-// obtain lets the application read the metrics of its cluster, and returns with what and where: texts by name. What is good of those of before, which it is
-// given, stays.
+// obtain lets the application read the metrics of its cluster, and returns the access: texts by name. Valid parts of the former access, which it gets,
+// stay.
 func (p prometheusClass) obtain(ctx context.Context, call muranopl.Call) (any, error) {
 	pod := call.Object.Object("host")
 	if pod == nil || !pod.Class().IsEmbedded(classPod) {
@@ -87,7 +87,7 @@ func targets(addresses []netip.Addr, port int) string {
 
 func watcherName(object *muranopl.Object) string { return "burano:prometheus:" + object.ID() }
 
-// watcherRights let a user list nodes, and read what kubelets and API servers tell of themselves.
+// watcherRights let a user list nodes, and read the metrics of kubelets and API servers.
 func watcherRights(user, id string) []runtime.Object {
 	meta := metav1.ObjectMeta{Name: user, Labels: map[string]string{kube.LabelObject: id}}
 	return []runtime.Object{

@@ -22,7 +22,7 @@ import (
 // classWindows is of the servers that Burano does not log in to.
 const classWindows = "io.murano.resources.WindowsInstance"
 
-// vaultServers is where the keys of servers that are no nodes of clusters lie; those of a cluster lie at its id.
+// vaultServers is the name for the keys of servers that are no nodes of clusters; the keys of a cluster are at its id.
 const vaultServers = "servers"
 
 // NoAccess is a fault: Burano has no way to log in to a server, and waiting does not help.
@@ -60,8 +60,8 @@ func (a *applicationServers) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{"withAccess": a.withAccess}
 }
 
-// Connection is the connection to an instance's server, which the task makes once. It waits until its sshd answers, and until what its user
-// data asks for was done. Who calls must not close it; after a reboot it comes back by itself.
+// Connection is the connection to an instance's server, which the task makes once. It waits until its sshd answers, and until the server has finished its
+// user data. The caller must not close it; after a reboot it comes back by itself.
 func (a *applicationServers) Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error) {
 	if a.rehearsal {
 		return nil, errors.New("a rehearsal logs in to no server")
@@ -77,7 +77,7 @@ func (a *applicationServers) Connection(ctx context.Context, instance *muranopl.
 	return client, a.awaitBoot(ctx, instance, server, client)
 }
 
-// wayless adds what to do to the error that a server was not reached, where there was no floating address to reach it by.
+// wayless adds the remedy to the error that a server was not reached, where there was no floating address to reach it by.
 func (a *applicationServers) wayless(server access.Server, err error) error {
 	var unreached *ssh.UnreachableError
 	if !errors.As(err, &unreached) || unreached.Down || server.Access.IsValid() || len(a.through(server)) > 0 {
@@ -119,7 +119,7 @@ func (a *applicationServers) all() *access.Connections {
 	return connections
 }
 
-// server is what an instance has in the cloud, as something to connect to.
+// server is an instance's server in the form for a connection.
 func (a *applicationServers) server(ctx context.Context, instance *muranopl.Object) (access.Server, error) {
 	made := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId")}
 	if made.ID == "" {
@@ -156,7 +156,7 @@ func (a *applicationServers) stack(instance *muranopl.Object) *heatStack {
 	return a.stacks.ownIn(a.stacks.regions.of(instance))
 }
 
-// reachable says why Burano cannot log in to an instance's server; nil when it can.
+// reachable is the reason why Burano cannot log in to an instance's server; nil when it can.
 func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.Object) error {
 	name := instance.Text("name")
 	if instance.Class().IsEmbedded(classWindows) {
@@ -178,7 +178,7 @@ func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.O
 		"Have the package give user data that cloud-init takes"}
 }
 
-// userData is what an instance's server is made with, as the environment's stack has it.
+// userData are the user data of an instance's server in the environment's stack.
 func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Object) (data string, there bool, err error) {
 	template, err := a.stacks.template(ctx, a.stack(instance))
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Ob
 	if a.stacks.regions.of(instance) != "" {
 		return "", false, nil
 	}
-	// A former version kept nothing beside what Heat has.
+	// A former version stored only Heat's copy.
 	if template, err = a.templateInHeat(ctx); err != nil {
 		return "", false, err
 	}
@@ -207,7 +207,7 @@ func userDataIn(template map[string]any, instance string) (data string, there bo
 	return data, there
 }
 
-// templateInHeat is what Heat had of the environment's stack when the task first asked; empty when there was none.
+// templateInHeat is Heat's template of the environment's stack when the task first asked; empty when there was none.
 func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -227,10 +227,10 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 	return a.inHeat, nil
 }
 
-// through are the servers of the environment's other instances in the same region that Burano can log in to. What their objects do not say yet, because their own
-// endDeploy comes later, the stack may say already.
+// through are the servers of the environment's other instances in the same region that Burano can log in to. If an object lacks its data, because its own
+// endDeploy comes later, the stack may have them already.
 func (a *applicationServers) through(to access.Server) []access.Server {
-	ctx := context.Background() // nothing waits here: what is looked at is in memory
+	ctx := context.Background() // this waits for nothing: the data are in memory
 	region := a.stacks.regions.of(a.objects.find(to.Key))
 	outputs := a.stacks.ownIn(region).told()
 	var jumps []access.Server
@@ -276,12 +276,12 @@ func (a *applicationServers) awaitBoot(ctx context.Context, instance *muranopl.O
 	return nil
 }
 
-// withAccess puts Burano's key into what an instance has prepared as user data. A server that is there keeps what it was made with.
+// withAccess adds Burano's key to an instance's user data. An existing server does not change.
 func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call) (any, error) {
 	prepared := dict(call, "userData")
 	other, isText := prepared["data"].(string)
 	if !isText && prepared["data"] != nil {
-		return prepared, nil // what Heat makes it of
+		return prepared, nil // Heat makes it
 	}
 	config, _ := prepared["cloudConfig"].(map[string]any)
 	other, err := access.Configured(other, config)
@@ -309,7 +309,7 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 	}
 	data, err := a.all().UserData(ctx, call.Object.ID(), other)
 	if errors.Is(err, access.ErrForeign) {
-		return prepared, nil // who wants to log in is told
+		return prepared, nil // a later login reports it
 	}
 	if err != nil {
 		return nil, err
@@ -317,7 +317,7 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 	return given(data), nil
 }
 
-// gone tells whether Nova does not know an instance's server any more.
+// gone is true if Nova does not know an instance's server any more.
 func (a *applicationServers) gone(ctx context.Context, instance *muranopl.Object) (bool, error) {
 	id := instance.Text("openstackId")
 	if id == "" {

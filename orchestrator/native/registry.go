@@ -45,8 +45,8 @@ func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, kn
 	return nil
 }
 
-// wantsRegistry tells whether a cluster is to have a registry of its own. Where the model does not say, one that is there stays as it is; and a new one has
-// it where its volumes follow pods to other nodes, and its images have a registry.
+// wantsRegistry is true if a cluster must have a registry of its own. Without a value in the model, an existing one stays; and a new cluster has one where
+// its volumes follow pods to other nodes, and its images have a registry.
 func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) (bool, error) {
 	if value, _ := cluster.Get(propertyRegistry); value != nil {
 		return cluster.Bool(propertyRegistry), nil
@@ -71,7 +71,7 @@ func (c *clusters) imagesWithoutRegistry(ctx context.Context, cluster *muranopl.
 		"it has a registry, which enableRegistry", openstack.RegistryProperty})
 }
 
-// registryName is what a cluster's own registry is called in names of images; "" where it has none.
+// registryName is a cluster's own registry in names of images; "" where it has none.
 func (c *clusters) registryName(ctx context.Context, cluster *muranopl.Object) (string, error) {
 	wanted, err := c.wantsRegistry(ctx, cluster)
 	if err != nil || !wanted {
@@ -80,7 +80,7 @@ func (c *clusters) registryName(ctx context.Context, cluster *muranopl.Object) (
 	return kube.RegistryName(cluster.Text("name")), nil
 }
 
-// registryOf is the registry that a cluster is to have of its own; nil for none, also where it cannot have what it asks for, which check refuses.
+// registryOf is the wanted registry of a cluster; nil for none, also where its settings are impossible, which check refuses.
 func (c *clusters) registryOf(ctx context.Context, cluster *muranopl.Object) (*kube.Registry, error) {
 	registry, problems, err := c.parseRegistry(ctx, cluster)
 	if len(problems) > 0 {
@@ -137,7 +137,7 @@ func readRegistry(cluster *muranopl.Object) (registry *kube.Registry, problems [
 	return registry, problems
 }
 
-// checkRegistry finds out what keeps a cluster from having a registry of its own.
+// checkRegistry finds the obstacles to a cluster's own registry.
 func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
 	registry, problems, err := c.parseRegistry(ctx, cluster)
 	if registry == nil || len(problems) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// repairNode is the action that brings a node back which does not do its work: its server is started if it is off, or gets another one in its
-// place if it is gone, and then what should run there is started, and joins. Other nodes are left as they are.
+// repairNode is the action that repairs a node: its server is started if it is off, or replaced if it is gone. Then its units are started, and it joins.
+// Other nodes do not change.
 func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
 	name, _ := call.Args[argumentNode].(string)
@@ -70,7 +70,7 @@ func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *
 	return c.rejoin(ctx, call.Object, known)
 }
 
-// rejoin deploys a cluster as it stands, without a look at its servers.
+// rejoin deploys a cluster as it is, without a check of its servers.
 func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known *facts) error {
 	c.clusters.recall(object, known)
 	live, err := c.clusters.bring(ctx, object, known.Nodes)

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 )
 
-// reports writes lines of the deployment's log. A line that cannot be written must not end what it reports.
+// reports writes lines of the deployment's log. A line that cannot be written must not end the work that it is about.
 type reports struct {
 	runtime interface {
 		Report(ctx context.Context, object *muranopl.Object, level engine.Level, text, details string) error

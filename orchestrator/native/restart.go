@@ -30,7 +30,7 @@ const (
 	recreateManager = "burano-recreate"
 )
 
-// refuseJob is the error for what is done with pods that go on for ever only.
+// refuseJob is the error for an operation that only pods without an end support.
 func refuseJob(pod *muranopl.Object, what string) error {
 	if kind := workloadKind(pod.Text("workload")); kind.ends() {
 		return fault.New(fault.Invalid, "%s is a %s, whose pods end by themselves: there is nothing %s. Change the model and deploy it", pod, kind, what)
@@ -169,7 +169,7 @@ func (p podClass) restartContainers(ctx context.Context, call muranopl.Call) (an
 	return nil, nil
 }
 
-// running gives access to the cluster of an action's pod, and lists what runs of the pod there.
+// running gives access to the cluster of an action's pod, and lists its running pods there.
 func (p podClass) running(ctx context.Context, call muranopl.Call) (*rest.Config, kubernetes.Interface, []corev1.Pod, error) {
 	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
 	if err != nil {

@@ -29,21 +29,21 @@ import (
 const (
 	// rolloutLimit is how long a pod's replicas may take until they run.
 	rolloutLimit = 5 * time.Minute
-	// rolloutLook is how often it is looked what keeps replicas from running.
+	// rolloutLook is how often the rollout looks for obstacles.
 	rolloutLook = 2 * time.Second
 	// imagePatience is how long a registry may not give an image.
 	imagePatience = 45 * time.Second
-	// othersPatience is how long something may be missing that others may be about to bring: what a crashing container waits for, what its
+	// othersPatience is how long a part may be missing that others may be about to bring: a dependency of a crashing container, an object that its
 	// configuration names, room in a quota.
 	othersPatience = 2 * time.Minute
 	// crashes is how often at least a container has been started again before its rollout counts as failed.
 	crashes = 3
-	// lastLines and lastBytes bound what an error shows of a container's log.
+	// lastLines and lastBytes bound an error's share of a container's log.
 	lastLines = 20
 	lastBytes = 4 << 10
 )
 
-// revisionLabels are the labels of pods that tell which form of their workload they have.
+// revisionLabels are the labels of pods that identify the form of their workload.
 const (
 	labelReplicaSet = appsv1.DefaultDeploymentUniqueLabelKey
 	labelRevision   = appsv1.ControllerRevisionHashLabelKey
@@ -52,26 +52,26 @@ const (
 const (
 	// annotationRevision numbers the forms of a Deployment.
 	annotationRevision = "deployment.kubernetes.io/revision"
-	// labelRan is on forms of a Deployment that came up: a rollback leaves others out. It is no annotation, since kubectl rollout undo copies those
-	// to the Deployment, from where each new form would have it.
+	// labelRan is on forms of a Deployment that came up: a rollback leaves others out. It is no annotation, since kubectl rollout undo copies those to the
+	// Deployment, from where each new form would have it.
 	labelRan = "burano.io/ran"
 	// annotationTried is on a ReplicaSet that was to be tried again: of which version it was.
 	annotationTried = "burano.io/tried-again"
 )
 
-// obstacle is what keeps a pod from running.
+// obstacle keeps a pod from running.
 type obstacle struct {
 	pod, container string // the container may be ""
 	kind           string // by which it is known again
 	why            string
-	patience       time.Duration // how long it may last; endless for what may pass by itself within the limit
-	wrote          bool          // whether the container's log says more
+	patience       time.Duration // how long it may last; endless for an obstacle that may pass by itself within the limit
+	wrote          bool          // whether the container's log has more about it
 	previous       bool          // and whether that is the log of its former run
 }
 
 const endless = time.Duration(-1)
 
-// ownLimit matches what kubelets say of pods that they end for writing more than they may: what takes their place does so, too.
+// ownLimit matches kubelets' messages about pods that they end for writing too much: their successors do so, too.
 var ownLimit = regexp.MustCompile(`exceed(s|ed) (the|its) .*limit`)
 
 func (o obstacle) String() string {
@@ -103,7 +103,7 @@ func newRollout(api *rest.Config, spec podSpec) (*rollout, error) {
 	return &rollout{api: api, client: client, spec: spec}, err
 }
 
-// failedRollout says why replicas do not run.
+// failedRollout has the reasons why replicas do not run.
 type failedRollout struct {
 	pod       string
 	obstacles []obstacle
@@ -162,7 +162,7 @@ func (r *rollout) wait(ctx context.Context) error {
 	return &failedRollout{pod: r.spec.name, obstacles: found, err: errors.Join(err, unknown)}
 }
 
-// keepsForms tells whether a Deployment keeps the pods.
+// keepsForms is true if the pods belong to a Deployment.
 func (r *rollout) keepsForms() bool {
 	return r.spec.replicas > 0 && !r.spec.options.kind.ends() && r.spec.options.kind != kindStatefulSet
 }
@@ -183,7 +183,7 @@ func (r *rollout) until(ctx context.Context) error {
 	return waitPods(ctx, r.client, labels.Set{labelPod: r.spec.id})
 }
 
-// hopeless tells whether something is wrong that does not pass by itself.
+// hopeless is true if there is a problem that does not pass by itself.
 func (r *rollout) hopeless(ctx context.Context) bool {
 	pods, known, err := r.newest(ctx)
 	if err != nil || !known {
@@ -202,10 +202,10 @@ func (r *rollout) hopeless(ctx context.Context) bool {
 	return r.delays.over(found, time.Now())
 }
 
-// delays says since when obstacles are in the way.
+// delays has the begin of each obstacle.
 type delays map[string]time.Time
 
-// over tells whether one of them is there for longer than it may be; those that are not found any more are forgotten.
+// over is true if one of them has lasted longer than it may; obstacles that are not found any more are dropped.
 func (d *delays) over(found []obstacle, now time.Time) bool {
 	seen := delays{}
 	over := false
@@ -222,9 +222,9 @@ func (d *delays) over(found []obstacle, now time.Time) bool {
 	return over
 }
 
-// free deletes pods of an earlier try in which no container has ever run, since the registry had not given their images: another one asks the
-// registry at once, and not after the minutes that the kubelet waits by now. Of a stateful set those of a former form go that do not run: its
-// controller would wait for them for ever.
+// free deletes pods of an earlier try in which no container has ever run, because the registry had not given their images. New pods ask the registry at
+// once, and not after the minutes that the kubelet waits by now. Of a stateful set it deletes former pods that do not run: its controller would wait for
+// them for ever.
 func (r *rollout) free(ctx context.Context, pods []corev1.Pod) {
 	if r.spec.options.kind == kindStatefulSet {
 		r.freeSet(ctx, pods)
@@ -278,7 +278,7 @@ func (r *rollout) nudge(ctx context.Context) {
 	_, _ = r.client.AppsV1().ReplicaSets(namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
 }
 
-// deletePod deletes this very pod. What does not succeed is seen by the wait.
+// deletePod deletes this very pod. The wait notices a failure.
 func (r *rollout) deletePod(ctx context.Context, pod *corev1.Pod) {
 	_ = r.client.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 }
@@ -317,7 +317,7 @@ func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, known bool, 
 	return newest, true, nil
 }
 
-// listPods lists what Kubernetes runs, with these labels, of the pod of this name.
+// listPods lists the running pods of the pod of this name, with these labels.
 func listPods(ctx context.Context, client kubernetes.Interface, name string, with labels.Set) ([]corev1.Pod, error) {
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: with.String()})
 	if err != nil {
@@ -355,7 +355,7 @@ func (r *rollout) noteRan(ctx context.Context) error {
 	return nil
 }
 
-// obstacles says what keeps the newest pods from running.
+// obstacles are the obstacles of the newest pods.
 func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle, error) {
 	noted, err := r.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
 	if err != nil {
@@ -378,7 +378,7 @@ func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle,
 	return found, nil
 }
 
-// obstaclesOfJob says what keeps, or kept, the pods of one Job from their end.
+// obstaclesOfJob are the obstacles, present or past, of one Job's pods.
 func (r *rollout) obstaclesOfJob(ctx context.Context, name string) ([]obstacle, error) {
 	pods, err := listPods(ctx, r.client, r.spec.name, labels.Set{labelPod: r.spec.id, batchv1.JobNameLabel: name})
 	if err != nil {
@@ -396,7 +396,7 @@ func timeOf(event corev1.Event) time.Time {
 	return event.CreationTimestamp.Time
 }
 
-// obstaclesOfDeployment says why no pods are made.
+// obstaclesOfDeployment are the reasons why no pods are made.
 func obstaclesOfDeployment(deployment *appsv1.Deployment) []obstacle {
 	for _, condition := range deployment.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
@@ -410,7 +410,7 @@ func obstaclesOfDeployment(deployment *appsv1.Deployment) []obstacle {
 	return nil
 }
 
-// obstaclesOf says what keeps a pod from running; warnings are events, the newest last.
+// obstaclesOf are the obstacles of a pod; warnings are events, the newest last.
 func obstaclesOf(pod *corev1.Pod, warnings []corev1.Event) (found []obstacle) {
 	warned := func(reason, has string) string {
 		for _, event := range slices.Backward(warnings) {
@@ -495,7 +495,7 @@ func obstaclesOf(pod *corev1.Pod, warnings []corev1.Event) (found []obstacle) {
 	return found
 }
 
-// shares says which other container of the pod names a port that this one names: the second to listen on it fails.
+// shares is the other container of the pod with the same port: the second to listen on it fails.
 func shares(pod *corev1.Pod, name string) string {
 	ports := func(container corev1.Container) map[string]bool {
 		named := map[string]bool{}
@@ -519,7 +519,7 @@ func shares(pod *corev1.Pod, name string) string {
 	return ""
 }
 
-// lastOf reads the last lines of the log that says more about an obstacle.
+// lastOf reads the last lines of the log about an obstacle.
 func (r *rollout) lastOf(ctx context.Context, one obstacle) (string, error) {
 	known, err := knownOf(ctx, r.client, r.spec.id)
 	if err != nil {
@@ -529,7 +529,7 @@ func (r *rollout) lastOf(ctx context.Context, one obstacle) (string, error) {
 	return known.Hide(text), err
 }
 
-// knownOf are the secrets of a pod, which what its containers wrote must not tell.
+// knownOf are the secrets of a pod, which are masked in its containers' output.
 func knownOf(ctx context.Context, client kubernetes.Interface, pod string) (*secret.Known, error) {
 	secrets, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: pod}.String()})
 	if err != nil {
@@ -548,7 +548,7 @@ func knownOf(ctx context.Context, client kubernetes.Interface, pod string) (*sec
 	return known, nil
 }
 
-// foreignSecrets are those that a pod's containers have variables from, and that others made. One that is not there has nothing to tell.
+// foreignSecrets are the Secrets of a pod's variables that others made. A missing one has no secret.
 func foreignSecrets(ctx context.Context, client kubernetes.Interface, pod string) (found []corev1.Secret, err error) {
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: pod}.String()})
 	if err != nil {

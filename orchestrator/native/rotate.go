@@ -16,7 +16,7 @@ const (
 	argumentRestartPods      = "restartPods"
 )
 
-// rotate is the action that exchanges authorities or keys of the cluster: those that the argument names, or all of them.
+// rotate is the action that exchanges authorities or keys of the cluster: the ones that the argument names, or all of them.
 func (c clusterClass) rotate(all []pki.Part, argument string) func(ctx context.Context, call muranopl.Call, known *facts) error {
 	return func(ctx context.Context, call muranopl.Call, known *facts) error {
 		order := nodes.Rotation{Run: c.clusters.runtime.TaskID(), Parts: all}

@@ -13,11 +13,11 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// The shapes of what runs in a cluster.
+// The shapes of a cluster's objects.
 type (
 	// Running are workloads and pods.
 	Running = kube.Running
-	// Workload is what makes pods.
+	// Workload makes pods.
 	Workload = kube.Workload
 	// Pod is a pod with its containers.
 	Pod = kube.Pod
@@ -27,7 +27,7 @@ type (
 	WorkloadRef = kube.WorkloadRef
 	// WorkloadDetails are a workload and its events.
 	WorkloadDetails = kube.WorkloadDetails
-	// PodLog says which lines of which container's log are read.
+	// PodLog chooses a container and the lines of its log.
 	PodLog = kube.Log
 	// LogLine is a line of a log.
 	LogLine = kube.LogLine
@@ -40,15 +40,15 @@ func (n *NoAnswer) Error() string { return "The cluster does not answer: " + n.E
 
 func (n *NoAnswer) Unwrap() error { return n.Err }
 
-// Clusters reads and changes what runs in clusters, outside of tasks. It does so with Burano's own access, and nothing but what its methods
-// say: who may is the caller's business. Errors are a fault of kind NotFound for a cluster that was never up and for what is not there, one of
-// kind Conflict for a change that is refused, and NoAnswer.
+// Clusters reads and changes the objects of clusters, outside of tasks. It uses Burano's own access, and only for its methods: the caller checks the
+// user's rights. Errors are a fault of kind NotFound for a cluster that never was up and for a missing object, one of kind Conflict for a refused change,
+// and NoAnswer.
 type Clusters struct {
 	Secrets Secrets
 	Config  Config
 }
 
-// Running lists what runs in a namespace of the cluster that an object of the environment is; "" stands for all namespaces.
+// Running lists the workloads and pods in a namespace of the cluster that an object of the environment is; "" stands for all namespaces.
 func (c Clusters) Running(ctx context.Context, environmentID, objectID, namespace string) (found Running, err error) {
 	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
 		found, err = kube.ReadRunning(ctx, config, namespace)
@@ -108,7 +108,7 @@ func (c Clusters) FollowLog(ctx context.Context, environmentID, objectID string,
 	})
 }
 
-// ask calls do with an access to a cluster's API server, for as long as the patience lasts; 0 stands for the context's.
+// ask calls do with access to a cluster's API server, for as long as the patience lasts; 0 stands for the context's.
 func (c Clusters) ask(ctx context.Context, environmentID, objectID string, patience time.Duration, do func(context.Context, *rest.Config) error) error {
 	_, cluster, err := openCluster(ctx, c.Secrets, environmentID, objectID, nodes.Config{Logger: c.Config.Logger, Connected: c.Config.Connected, Patience: statusReach})
 	if err != nil {
@@ -145,7 +145,7 @@ func (c Clusters) answer(ctx context.Context, err error) error {
 	case errors.As(err, &status) && (apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)):
 		return fault.New(fault.Invalid, "Kubernetes refuses: %w", err) // such as the log of a container that has not begun
 	case errors.As(err, &status) && (apierrors.IsForbidden(err) || apierrors.IsConflict(err)):
-		return fault.New(fault.Conflict, "Kubernetes refuses: %w", err) // such as what an admission webhook does not let through
+		return fault.New(fault.Conflict, "Kubernetes refuses: %w", err) // such as an object that an admission webhook refuses
 	}
 	return &NoAnswer{err}
 }

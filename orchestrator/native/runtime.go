@@ -11,10 +11,10 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// propertyRuntime of a cluster and of a standalone host says what runs containers on servers that are made from now on: those that are there keep theirs.
+// propertyRuntime of a cluster and of a standalone host is the container runtime of new servers; existing servers keep theirs.
 const propertyRuntime = "containerRuntime"
 
-// runtimeOf reads what runs the containers of a cluster or a standalone host. The error says what is wrong with it or with the registries that it is to reach.
+// runtimeOf reads the container runtime of a cluster or a standalone host. The error describes a problem with it or with its registries.
 func runtimeOf(object *muranopl.Object) (kube.Runtime, error) {
 	runtime, err := kube.ParseRuntime(object.Text(propertyRuntime))
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *clusters) checkRuntime(ctx context.Context, cluster *muranopl.Object) (
 	return problems, err
 }
 
-// noDocker says that an image lacks what containerRuntime asks for.
+// noDocker is the error for an image without the wanted containerRuntime.
 func noDocker(image, server, id string) error {
 	return fmt.Errorf("image %s of %s does not say that it has Docker, which containerRuntime asks for: build a node image with it (burano image build --with docker) and upload it, "+
 		"or, where this one has it, say so (openstack image set --property %s=VERSION %s)", image, server, openstack.DockerProperty, id)

@@ -23,16 +23,16 @@ type pool struct {
 	role        nodes.Role
 	fewest      int
 	what        string
-	most, least string // what is reported at the limits
-	beside      int    // of so many the count tells that are not in the list
+	most, least string // the reports at the limits
+	beside      int    // nodes that count but are not in the list
 }
 
-// Those of a cluster, at whose limits Murano's words are reported, and that of a group.
+// The ones of a cluster, at whose limits Murano's words are reported, and the one of a group.
 var (
 	minions  = pool{"minionNodes", "nodeCount", nodes.Minion, 1, "node", "The maximum number of nodes has been reached", "At least one node must be in cluster", 0}
 	gateways = pool{"gatewayNodes", "gatewayCount", nodes.Gateway, 1, "gateway", "The maximum number of gateway nodes has been reached", "No gateway nodes that can be removed", 0}
 	grouped  = pool{"nodes", "count", nodes.Minion, 0, "node of the group", "The maximum number of nodes has been reached", "The group has no nodes that can be removed", 0}
-	// masters are those beside the first one.
+	// masters are the ones beside the first.
 	masters = pool{list: "masterNodes", count: "masterCount", role: nodes.Master, what: "master", beside: 1}
 )
 
@@ -64,7 +64,7 @@ func (l nodeList) active() []*muranopl.Object { return l.all()[:l.size()] }
 
 func (l nodeList) idle() []*muranopl.Object { return l.all()[l.size():] }
 
-// limit is how many may run, and what says so.
+// limit is how many may run, and the source of that limit.
 func (l nodeList) limit() (most int, said string) {
 	if l.list == grouped.list {
 		most = l.of.Int(propertyMaximum)
@@ -112,7 +112,7 @@ func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, 
 	return c.resize(ctx, call, resizing{l, l.all(), target})
 }
 
-// scaleDown is the action that removes nodes: the last ones, or the one that is named.
+// scaleDown is the action that removes nodes: the last ones, or the named one.
 func (c clusterClass) scaleDown(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		c.clusters.allowLoss(call)
@@ -151,7 +151,7 @@ func (c clusterClass) reduce(ctx context.Context, call muranopl.Call, l nodeList
 	return c.resize(ctx, call, resizing{l, list, target})
 }
 
-// resizing is what a list of nodes is to be: its nodes, of which so many run.
+// resizing is the wanted state of a list of nodes: its nodes, of which so many run.
 type resizing struct {
 	nodeList
 	order []*muranopl.Object
@@ -165,8 +165,8 @@ func (r resizing) set() error {
 	return r.of.Set(r.nodeList.count, int64(r.count))
 }
 
-// resize deploys the cluster with other nodes of these lists. When that fails the model is left as it was, so that the same action goes
-// on where it was, and a deployment of the environment brings the former nodes back.
+// resize deploys the cluster with other nodes of these lists. When that fails, the model does not change, so that the same action continues where it was,
+// and a deployment of the environment brings the former nodes back.
 func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
 	defer c.clusters.close()
 	var former []resizing
@@ -189,7 +189,7 @@ func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ..
 	return err
 }
 
-// redeploy deploys the cluster, and what names its gateways when these are others.
+// redeploy deploys the cluster, and the objects that name its gateways when these are others.
 func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
 	if _, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGat
 	return c.retell(ctx, call)
 }
 
-// retell deploys the applications of a cluster again, which tell by which gateways they can be reached. Routes of gateways of their own only say so.
+// retell deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
 func (c clusterClass) retell(ctx context.Context, call muranopl.Call) error {
 	if alone(call.Object) {
 		return c.clusters.retellRoutes(ctx, call.Object)

@@ -11,9 +11,9 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// What users set of nodes is kept with the nodes' instances, so that whichever server a node has, it has it too.
+// Users' settings of nodes are stored with the nodes' instances, so that every server of a node gets them.
 
-// Attributes of instances: what is set of the node, and its reboot that has begun.
+// Attributes of instances: the node's settings, and its reboot that has begun.
 const (
 	attributeSettings = "nodeSettings"
 	attributeReboot   = "nodeReboot"
