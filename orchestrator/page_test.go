@@ -17,8 +17,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// BenchmarkPages tells the processor time of pages of 50 of the 2,000 deployments of a project, each of 100 applications, sealed, over SQLite,
-// and of the whole list.
+// BenchmarkPages measures the processor time of pages of 50 of the 2,000 deployments of a project, each of 100 applications, sealed, over SQLite, and of
+// the whole list.
 func BenchmarkPages(b *testing.B) {
 	const deployments, applications = 2000, 100
 	folder := b.TempDir()

@@ -31,8 +31,7 @@ func lookUp(value any, path []string) (any, bool) {
 	return value, true
 }
 
-// namesNoElement tells that a path ends, before it leads anywhere, at a list that has no element of the name; Murano answers with nothing
-// then, and says that all else is not found.
+// namesNoElement is true if a path ends early at a list that has no element of the name; Murano then returns nothing, and "not found" in all other cases.
 func namesNoElement(value any, path []string) bool {
 	for i, name := range path {
 		if list, ok := value.([]any); ok && indexOf(list, name) < 0 {
@@ -95,7 +94,7 @@ func replaceAt(objects map[string]any, path []string, replacement any) error {
 	return fault.New(fault.Invalid, "What is at %q has no %q that could be replaced", join(path[:len(path)-1]), last)
 }
 
-// removeAt removes what is at path.
+// removeAt removes the value at path.
 func removeAt(objects map[string]any, path []string) error {
 	parent, found := lookUp(objects, path[:len(path)-1])
 	last := path[len(path)-1]

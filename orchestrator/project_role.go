@@ -14,14 +14,14 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// DefaultProjectRoles are the roles that a project gives the service user where nothing is said.
+// DefaultProjectRoles are the roles that a project gives the service user without a setting.
 var DefaultProjectRoles = []string{"member"}
 
 // ServiceUser is Burano's own user in Keystone, which projects give roles to (openstack.Service).
 type ServiceUser interface {
 	ServiceUser() openstack.Named
-	// LetIn gives the service user roles in a project by the caller's token, and returns a trust through which it works there with them alone. former
-	// is the trust of an earlier time, "" for none. A fault of kind Forbidden says that Keystone does not let the caller.
+	// LetIn gives the service user roles in a project by the caller's token, and returns a trust through which it works there with them alone. former is
+	// the former trust, "" for none. A fault of kind Forbidden means that Keystone does not allow it to the caller.
 	LetIn(ctx context.Context, caller identity.Caller, projectID string, roles []string, former string) (trustID string, err error)
 	// LetOut takes the roles back by the caller's token.
 	LetOut(ctx context.Context, caller identity.Caller, projectID string, roles []string) error
@@ -39,7 +39,7 @@ type ProjectRoles struct {
 	log    *slog.Logger
 }
 
-// NewProjectRoles makes ProjectRoles; roles are those that projects give, nil stands for DefaultProjectRoles.
+// NewProjectRoles makes ProjectRoles; roles are the roles that projects give, nil stands for DefaultProjectRoles.
 func NewProjectRoles(rows *store.Store, sealer *secret.Sealer, cloud ServiceUser, roles []string, log *slog.Logger) *ProjectRoles {
 	if roles == nil {
 		roles = DefaultProjectRoles
@@ -53,12 +53,12 @@ type ProjectRole struct {
 	User      openstack.Named // Burano's, which has the roles
 	Enabled   bool
 	Roles     []string // that it has, and which it is to have where it is not enabled
-	By        string   // name of who enabled it
+	By        string   // name of the user who enabled it
 	Since     time.Time
 	Problem   string // why tasks fail though it is enabled; "" for nothing
 }
 
-// Show tells how Burano works in a project, and asks Keystone whether it still can.
+// Show returns how Burano works in a project, and asks Keystone whether it still can.
 func (p *ProjectRoles) Show(ctx context.Context, caller identity.Caller, projectID string) (ProjectRole, error) {
 	shown := ProjectRole{ProjectID: projectID, User: p.cloud.ServiceUser(), Roles: p.roles}
 	if err := ofOwnProject(caller, projectID); err != nil {
@@ -111,8 +111,8 @@ func (p *ProjectRoles) Enable(ctx context.Context, caller identity.Caller, proje
 	return p.Show(ctx, caller, projectID)
 }
 
-// Disable has no task begin with the project's role any more, and then the caller take it from the service user. A fault of kind Forbidden says
-// that Keystone does not let the caller do the latter.
+// Disable lets no task begin with the project's role any more, and then the caller removes it from the service user. A fault of kind Forbidden means that
+// Keystone does not allow the latter to the caller.
 func (p *ProjectRoles) Disable(ctx context.Context, caller identity.Caller, projectID string) error {
 	if err := ofOwnProject(caller, projectID); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// scribbler is an engine that changes what it is given to check.
+// scribbler is an engine that changes the model that it checks.
 type scribbler struct{ orchestrator.Engine }
 
 func (scribbler) Check(_ context.Context, _ string, _ map[string][]string, objects map[string]any) (map[string]any, map[string][]string, []muranopl.Problem) {

@@ -5,7 +5,7 @@ import "github.com/burano/burano/internal/fault"
 const (
 	// MaxDepth is how deep lists and objects may be nested in a model. JSON that is nested much deeper can be written and not be read.
 	MaxDepth = 100
-	// DefaultValues is how many values a model may have, names of members among them, when the configuration does not say.
+	// DefaultValues is how many values a model may have, names of members among them, without a setting.
 	DefaultValues = 200_000
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// RequestStatistics is what one API server last said of its requests since it was started.
+// RequestStatistics is one API server's last report of its requests since it was started.
 type RequestStatistics struct {
-	ID               int64 // set when it is kept, as Created and Updated are
+	ID               int64 // set when it is stored, as Created and Updated are
 	Host             string
 	Requests, Errors int64
 	Seconds          float64 // on the average of all requests
@@ -37,7 +37,7 @@ func (s *Service) SaveRequestStatistics(ctx context.Context, statistics RequestS
 		CPUs: int64(statistics.CPUs), CPUPercent: statistics.CPUPercent})
 }
 
-// RequestStatistics lists what the API servers said, by their ids. Who is no admin sees of the projects only the own one.
+// RequestStatistics lists the API servers' reports, by their ids. A user who is no admin sees only the own one of the projects.
 func (s *Service) RequestStatistics(ctx context.Context, caller identity.Caller) ([]RequestStatistics, error) {
 	rows, err := s.store.RequestStatistics(ctx)
 	list := make([]RequestStatistics, len(rows))
@@ -54,7 +54,7 @@ func (s *Service) RequestStatistics(ctx context.Context, caller identity.Caller)
 	return list, err
 }
 
-// InstanceStatistics says how long an application or a server of an environment is there, or was.
+// InstanceStatistics is how long an application or a server of an environment is there, or was.
 type InstanceStatistics struct {
 	InstanceID string
 	Type       int64 // 100 is an application, 200 a server
@@ -65,7 +65,7 @@ type InstanceStatistics struct {
 	Active     bool
 }
 
-// InstanceStatistics lists what classes had counted in an environment, oldest first; with an instanceID only that.
+// InstanceStatistics lists the counts of classes in an environment, oldest first; with an instanceID only that one's.
 func (s *Service) InstanceStatistics(ctx context.Context, caller identity.Caller, environmentID, instanceID string) ([]InstanceStatistics, error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ type TypeStatistics struct {
 	Count    int
 }
 
-// TypeStatistics sums up what classes had counted in an environment, by types.
+// TypeStatistics sums up the counts of classes in an environment, by types.
 func (s *Service) TypeStatistics(ctx context.Context, caller identity.Caller, environmentID string) ([]TypeStatistics, error) {
 	rows, err := s.InstanceStatistics(ctx, caller, environmentID, "")
 	sums := map[int64]TypeStatistics{}

@@ -40,7 +40,7 @@ func (n nodeSettings) of(ctx context.Context, instance *muranopl.Object) (settin
 	return settings, n.read(ctx, instance, attributeSettings, &settings)
 }
 
-// whole are the settings of a node with those of its group, of which its own come first.
+// whole are the settings of a node with its group's, of which its own come first.
 func (n nodeSettings) whole(ctx context.Context, instance *muranopl.Object) (kube.Settings, error) {
 	own, err := n.of(ctx, instance)
 	return wholeSettings(instance, own), err
@@ -140,7 +140,7 @@ func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, known *
 	return one, err
 }
 
-// minion is namedNode for what only nodes have that Kubernetes knows.
+// minion is namedNode for operations on nodes that Kubernetes knows.
 func (c clusterClass) minion(ctx context.Context, call muranopl.Call, known *facts) (*namedNode, error) {
 	one, err := c.namedNode(ctx, call, known)
 	if err == nil && one.Role != nodes.Minion {
@@ -149,7 +149,7 @@ func (c clusterClass) minion(ctx context.Context, call muranopl.Call, known *fac
 	return one, err
 }
 
-// set keeps what is set of a node from now on, and returns the cluster that knows it.
+// set stores a node's new settings, and returns the cluster with them.
 func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Settings) (*nodes.Cluster, error) {
 	if err := settings.Check(); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
@@ -169,13 +169,13 @@ func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Set
 	return c.bringKnown(ctx, one, 0)
 }
 
-// bringKnown returns the cluster as it stands, whose pods have so many seconds to leave a node; 0 for as long as the server says.
+// bringKnown returns the cluster of the last deployment, whose pods have so many seconds to leave a node; 0 for the server's setting.
 func (c clusterClass) bringKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
 	c.clusters.recall(one.cluster, one.known)
 	return c.clusters.bringPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
 
-// apply has Kubernetes take what is set of a node.
+// apply writes a node's settings to Kubernetes.
 func (c clusterClass) apply(ctx context.Context, one *namedNode, settings kube.Settings, opened bool) error {
 	live, err := c.set(ctx, one, settings)
 	if err != nil {
@@ -258,7 +258,7 @@ func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known 
 	return nil
 }
 
-// uncordonNode is the action that has a node take pods again, whoever has cordoned it.
+// uncordonNode is the action that makes a node take pods again, whoever has cordoned it.
 func (c clusterClass) uncordonNode(ctx context.Context, call muranopl.Call, known *facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// Kubernetes' rules for versions that work together (https://kubernetes.io/releases/version-skew-policy/): the API servers of a cluster go up
-// one minor version at a time and never down, and a kubelet is not newer than any of them, and at most three minor versions older.
+// Kubernetes' rules for versions that work together (https://kubernetes.io/releases/version-skew-policy/): the API servers of a cluster go up one minor
+// version at a time and never down, and a kubelet is not newer than any of them, and at most three minor versions older.
 
 // propertyVersions are the minor versions of Kubernetes that a cluster's class knows.
 const propertyVersions = "kubernetesVersions"
@@ -35,7 +35,7 @@ func (n nodeVersion) then() *version.Version {
 	return n.now
 }
 
-// parseKubernetes reads what programs and images say, such as v1.36.3; nil of anything else.
+// parseKubernetes reads the form of programs and images, such as v1.36.3; nil of any other text.
 func parseKubernetes(text string) *version.Version {
 	parsed, err := version.ParseGeneric(text)
 	if err != nil {
@@ -53,7 +53,7 @@ func above(a, b *version.Version) int {
 	return (int(a.Major())-int(b.Major()))*far + int(a.Minor()) - int(b.Minor())
 }
 
-// skewed says which of the rules it breaks that nodes get other versions, the masters first.
+// skewed returns the rules that the nodes' new versions break, the masters first.
 func skewed(list []nodeVersion) (broken []string) {
 	var lowest, api *version.Version // of the API servers: now, and then
 	for _, node := range list {
@@ -99,7 +99,7 @@ func skewed(list []nodeVersion) (broken []string) {
 	return broken
 }
 
-// unknownTo says that a cluster's class does not know a version; "" when it does.
+// unknownTo is the problem that a cluster's class does not know a version; "" when it does.
 func unknownTo(cluster *muranopl.Object, v *version.Version) string {
 	known := cluster.Texts(propertyVersions)
 	if len(known) == 0 || slices.Contains(known, minorText(v)) {
@@ -108,8 +108,8 @@ func unknownTo(cluster *muranopl.Object, v *version.Version) string {
 	return fmt.Sprintf("this Burano knows Kubernetes %s, and not %s: upgrade Burano first, or use another image", strings.Join(known, " and "), minorText(v))
 }
 
-// raises finds out, once in a task, whether changed images give nodes of a cluster other versions of Kubernetes: then its masters get theirs
-// first, and what the rules forbid is returned. Images that do not say what they hold are not looked at.
+// raises finds out, once in a task, whether changed images give nodes of a cluster other versions of Kubernetes: then its masters get theirs first. It
+// returns the broken rules. Images without a declared version are skipped.
 func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images map[string]string) (broken []string, err error) {
 	c.skewing.Lock()
 	defer c.skewing.Unlock()
@@ -164,8 +164,7 @@ func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images 
 	return checked.broken, nil
 }
 
-// imageVersions are the versions of Kubernetes that images hold, of those that say it, by the names by which they are asked for. That one is
-// not there is found out elsewhere.
+// imageVersions are the declared versions of Kubernetes of images, by the names in the request. A missing image is reported elsewhere.
 func imageVersions(ctx context.Context, project *openstack.Project, images []string) map[string]*version.Version {
 	slices.Sort(images)
 	found := map[string]*version.Version{}
@@ -179,8 +178,8 @@ func imageVersions(ctx context.Context, project *openstack.Project, images []str
 	return found
 }
 
-// admit refuses nodes that join a cluster, before they have servers, where their images hold a Kubernetes that does not fit what the masters
-// have. What these have is what the images of their servers say.
+// admit refuses nodes that join a cluster, before they have servers, if their images have a Kubernetes that does not fit the masters'. The images of the
+// masters' servers declare that version.
 func (c *clusters) admit(ctx context.Context, cluster *muranopl.Object, joining []activeNode) error {
 	if len(joining) == 0 {
 		return nil
@@ -250,20 +249,20 @@ func (c *clusters) newcomers(ctx context.Context, cluster *muranopl.Object) (lis
 	return list, nil
 }
 
-// skewCheck is what raises has found out.
+// skewCheck is the result of raises.
 type skewCheck struct {
 	raised bool
 	broken []string
 }
 
-// raised tells whether the masters of a cluster get a newer Kubernetes, and so go first.
+// raised is true if the masters of a cluster get a newer Kubernetes, and so go first.
 func (c *clusters) raised(cluster *muranopl.Object) bool {
 	c.skewing.Lock()
 	defer c.skewing.Unlock()
 	return c.skew[cluster.ID()].raised
 }
 
-// heed refuses changes of images for which the rules of versions are broken.
+// heed refuses changes of images that break the rules of versions.
 func (c *clusters) heed(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error) {
 	images := map[*muranopl.Object]map[string]string{} // by cluster and instance
 	of := map[string]*muranopl.Object{}                // clusters, by resource

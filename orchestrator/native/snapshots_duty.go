@@ -14,7 +14,7 @@ import (
 
 const (
 	dutySnapshots = "snapshots"
-	// How often a cluster is snapshotted, and how many of these are kept, where its properties do not say so.
+	// How often a cluster is snapshotted, and how many of these are kept, without a value in its properties.
 	defaultSnapshotHours = 24
 	defaultSnapshotsKept = 7
 	// snapshotPause is how often it is looked whether a snapshot is due; overdue is how many intervals late one may be before that is a finding.
@@ -22,7 +22,7 @@ const (
 	overdue       = 2
 )
 
-// scheduled is the duty that takes snapshots of clusters, as often as their properties say. It needs no cloud.
+// scheduled is the duty that takes snapshots of clusters, as often as their properties ask. It needs no cloud.
 type scheduled struct {
 	KeptConfig
 	now  func() time.Time

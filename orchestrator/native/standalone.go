@@ -80,7 +80,7 @@ func (s standaloneClass) include(ctx context.Context, interpreter *muranopl.Inte
 	return s.hosting.include(host, name, func(before int) error { return s.bringUp(ctx, interpreter, host, before) })
 }
 
-// dropContainer ends a container. What its server is to let in no more is told to it when the host is deployed.
+// dropContainer ends a container. The rules of its server change when the host is deployed.
 func (s standaloneClass) dropContainer(ctx context.Context, call muranopl.Call) (any, error) {
 	name, _ := call.Args[argumentContainer].(string)
 	host := call.Object
@@ -181,7 +181,7 @@ func (s standaloneClass) restartContainers(ctx context.Context, call muranopl.Ca
 	})
 }
 
-// logs is the action that returns what containers wrote last: a list of {pod, container, text}.
+// logs is the action that returns the last lines of containers: a list of {pod, container, text}.
 func (s standaloneClass) logs(ctx context.Context, call muranopl.Call) (any, error) {
 	lines, _ := call.Args["lines"].(int64)
 	previous, _ := call.Args["previous"].(bool)
@@ -209,7 +209,7 @@ func (s standaloneClass) logs(ctx context.Context, call muranopl.Call) (any, err
 	return result, nil
 }
 
-// hiddenIn are what containers write that nobody is to read.
+// hiddenIn are the secrets in containers' output.
 func hiddenIn(all []hosted) *secret.Known {
 	known := &secret.Known{}
 	for _, one := range all {
@@ -222,7 +222,8 @@ func hiddenIn(all []hosted) *secret.Known {
 	return known
 }
 
-// leave ends a container of a server. One that does not answer keeps nobody from removing an application: its container ends when the host is deployed next.
+// leave ends a container of a server. A server that does not answer does not prevent the removal of an application: its container ends at the host's next
+// deployment.
 func (s standaloneClass) leave(ctx context.Context, host, instance *muranopl.Object, name string) error {
 	if instance.Text("openstackId") == "" {
 		return nil
@@ -264,7 +265,7 @@ func (s standaloneClass) leave(ctx context.Context, host, instance *muranopl.Obj
 	return err
 }
 
-// isAmong tells whether a pod is one of these.
+// isAmong is true if a pod is one of these.
 func isAmong(pods []corev1.Pod) func(corev1.Pod) bool {
 	return func(pod corev1.Pod) bool {
 		return slices.ContainsFunc(pods, func(one corev1.Pod) bool { return one.UID == pod.UID })
@@ -290,7 +291,7 @@ func (p portConflict) Error() string {
 	return fmt.Sprintf("Port %d is already used %s", p.port, p.where)
 }
 
-// ExceptionNames are those of Murano's exception.
+// ExceptionNames are the names of Murano's exception.
 func (portConflict) ExceptionNames() []string {
 	return []string{"com.mirantis.docker.PortConflictException"}
 }
@@ -337,8 +338,8 @@ func gatewayOf(network netip.Prefix) netip.Addr {
 	return kube.Standalone{Containers: network}.Gateway()
 }
 
-// bringUp brings the host to what the model says, once per task, and once more for applications that could not say what their container is
-// before their own deploy had begun: before is how often it was.
+// bringUp applies the model to the host, once per task, and once more for applications that could not describe their container before their own deploy had
+// begun: before is the number of former runs.
 func (s standaloneClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object, before int) error {
 	return s.once.do(fmt.Sprintf("host %s %d", host.ID(), before), func() error {
 		instance := host.Object("instance")
@@ -447,7 +448,7 @@ func (s standaloneClass) images(ctx context.Context, host *muranopl.Object, name
 	return wanted, nil
 }
 
-// rulesOf are what the server lets in, as makeServer takes it.
+// rulesOf are the server's rules, in the form for makeServer.
 func rulesOf(all []hosted) []any {
 	rules := []any{}
 	for _, one := range all {
@@ -577,7 +578,7 @@ func (p port) endpoint(application, scope, address string) map[string]any {
 		"applicationName": application}
 }
 
-// wait waits until these pods run, and those of before have ended.
+// wait waits until these pods run, and the former ones have ended.
 func (s standaloneClass) wait(ctx context.Context, host *muranopl.Object, all []hosted, pods []*corev1.Pod) error {
 	server, err := s.server(ctx, host, host.Object("instance"))
 	if err != nil {
@@ -625,7 +626,7 @@ func (s standaloneClass) wait(ctx context.Context, host *muranopl.Object, all []
 	return &failedRollout{pod: host.Text("name"), obstacles: obstacles, err: err}
 }
 
-// lacking says what keeps pods from running, and how many do not run, or run and are not wanted.
+// lacking are the obstacles of pods, and the number of pods that do not run, or run and are not wanted.
 func lacking(wanted []*corev1.Pod, found, running []corev1.Pod) (obstacles []obstacle, missing int) {
 	isReady := func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
@@ -649,7 +650,7 @@ func lacking(wanted []*corev1.Pod, found, running []corev1.Pod) (obstacles []obs
 	return obstacles, missing + len(former)
 }
 
-// putOff tells whether the kubelet waits until it tries a container again.
+// putOff is true if the kubelet waits before it tries a container again.
 func putOff(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
 		return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(status corev1.ContainerStatus) bool {
@@ -658,7 +659,7 @@ func putOff(pods []corev1.Pod) bool {
 	})
 }
 
-// noteEndpoints writes to the host and to each application where it can be reached, and reports what is public.
+// noteEndpoints writes the addresses of the host and of each application to their objects, and reports the public ones.
 func (s standaloneClass) noteEndpoints(ctx context.Context, host *muranopl.Object, network netip.Prefix, all []hosted) error {
 	instance := host.Object("instance")
 	fixed, floating := fixedOf(instance), instance.Text("floatingIpAddress")

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// statusPatience is how long nodes, etcd and Kubernetes may take to say how they are; statusReach, how long a node may take
-	// until its sshd answers.
+	// statusPatience is how long nodes, etcd and Kubernetes may take to report their state; statusReach, how long a node may take until its sshd answers.
 	statusPatience = 10 * time.Second
 	statusReach    = 5 * time.Second
 )
@@ -25,9 +24,9 @@ type (
 	ClusterStatus struct {
 		Name string `json:"name"`
 		API  string `json:"api"` // URL at which users reach the API server
-		// VirtualAddress is the one that the gateways share; nil for none.
+		// VirtualAddress is the gateways' shared address; nil for none.
 		VirtualAddress *VirtualStatus `json:"virtual_address"`
-		// Registry is what the cluster's own registry is called in names of images; "" for none.
+		// Registry is the cluster's own registry in names of images; "" for none.
 		Registry string         `json:"registry"`
 		Healthy  bool           `json:"healthy"`
 		Problems []string       `json:"problems"`
@@ -40,9 +39,9 @@ type (
 		Rotation *RotationStatus `json:"rotation"`
 		// Upgrade is one that has begun and not ended; nil for none.
 		Upgrade *Upgrade `json:"upgrade"`
-		// Groups are those of minions, without the list of the cluster's own.
+		// Groups are the groups of minions, without the list of the cluster's own.
 		Groups []GroupStatus `json:"groups"`
-		// GatewayScaling is by what the cluster has as many gateways as its connections need; nil where it does not follow them.
+		// GatewayScaling are the limits by which the number of gateways follows connections; nil where it does not.
 		GatewayScaling *GatewayScaling `json:"gateway_scaling"`
 	}
 	// VirtualStatus is an address that gateways share.
@@ -80,15 +79,15 @@ type (
 		Reachable bool       `json:"reachable"`        // over SSH
 		Ready     *bool      `json:"ready"`            // takes pods; null where there is no kubelet, or it is not known
 		Version   string     `json:"version"`          // of the kubelet
-		// State is what users have made of it: "" for nothing, cordoned (takes no new pods) or locked (takes none, and is left alone).
+		// State is the users' choice: "" for none, cordoned (takes no new pods) or locked (takes none, and is left alone).
 		State string `json:"state"`
-		// Labels and Taints are those that Kubernetes has, whoever has set them; where it does not answer, those of Set, which
-		// are set through Burano and stay with the node.
+		// Labels and Taints are the ones in Kubernetes, whoever has set them. Where it does not answer, they are Set's, which are set through Burano and
+		// stay with the node.
 		Labels map[string]string `json:"labels"`
 		Taints []kube.Taint      `json:"taints"`
 		Set    NodeSet           `json:"set"`
 	}
-	// NodeSet is what users have set of a node through Burano.
+	// NodeSet are the users' settings of a node through Burano.
 	NodeSet struct {
 		Labels map[string]string `json:"labels"`
 		Taints []kube.Taint      `json:"taints"`
@@ -109,7 +108,7 @@ type (
 		Name    string    `json:"name"`
 		Expires time.Time `json:"expires"`
 	}
-	// RouteStatus is a port of the gateways and who answers behind it.
+	// RouteStatus is a port of the gateways with its servers.
 	RouteStatus struct {
 		Namespace   string          `json:"namespace"`
 		Service     string          `json:"service"`

@@ -18,7 +18,7 @@ const (
 // networkResources are the resources of the environment's own network, as io.murano.resources.NeutronNetwork calls them.
 var networkResources = []string{ownNetwork, "subnet", "router", "uplink"}
 
-// isGroup tells whether a resource is a security group of servers, as io.murano.system.NeutronSecurityGroupManager calls them.
+// isGroup is true if a resource is a security group of servers, by the names of io.murano.system.NeutronSecurityGroupManager.
 func isGroup(resource string) bool {
 	return resource == "servers" || strings.HasPrefix(resource, "group-")
 }
@@ -51,7 +51,7 @@ func withoutIdleGroups(template map[string]any) map[string]any {
 	return made
 }
 
-// whole makes whole numbers of those that JSON gives, as code has them.
+// whole makes integers of whole numbers in JSON, as code has them.
 func whole(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -76,7 +76,7 @@ func whole(value any) any {
 	return value
 }
 
-// versioned copies a template, and gives it the version that Burano's own have when it says none.
+// versioned copies a template, and adds the version of Burano's own if it has none.
 func versioned(template map[string]any) map[string]any {
 	made := map[string]any{keyVersion: oldestVersion}
 	maps.Copy(made, template)

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// trafficAge is how old a sample may be that is given to somebody else: however many look, a gateway is asked once in that time.
+	// trafficAge is how old a sample for another reader may be: with any number of readers, a gateway is asked once in that time.
 	trafficAge = time.Second
 	// trafficPatience is how long a gateway may take to answer.
 	trafficPatience = 5 * time.Second
-	// trafficIdle is how long the connections to gateways are kept when nobody asks any more.
+	// trafficIdle is how long the connections to gateways are kept without a reader.
 	trafficIdle = 30 * time.Second
 )
 
 type (
-	// Traffic is what the gateways of a cluster count at a moment.
+	// Traffic has the counts of a cluster's gateways at one moment.
 	Traffic struct {
 		Sampled  time.Time        `json:"sampled"`
 		Gateways []GatewayTraffic `json:"gateways"`
 	}
-	// GatewayTraffic is what one gateway counts.
+	// GatewayTraffic has the counts of one gateway.
 	GatewayTraffic struct {
 		Name      string             `json:"name"`
 		Problem   string             `json:"problem"`   // why it does not answer, "" when it does
@@ -38,7 +38,7 @@ type (
 	}
 )
 
-// Meters sample what the gateways of clusters count, for those who look: nothing is asked and no connection is kept when nobody does.
+// Meters sample the counts of clusters' gateways for readers: without a reader there are no requests and no connections.
 type Meters struct {
 	// known lists the nodes of a cluster, and open makes the cluster of them.
 	known func(ctx context.Context, environmentID, objectID string) ([]nodes.Node, error)
@@ -69,15 +69,14 @@ func NewMeters(secrets Secrets, config Config) *Meters {
 	}
 }
 
-// Traffic samples the gateways of the cluster that this object of the environment is, or gives the sample of somebody who has just asked.
-// A gateway that does not answer is described as such, and waited for only the first time. A cluster that was never up is a fault of
-// kind NotFound.
+// Traffic samples the gateways of the cluster that this object of the environment is, or returns a recent sample of another reader. A gateway that does
+// not answer is described as such, and waited for only the first time. A cluster that was never up is a fault of kind NotFound.
 func (m *Meters) Traffic(ctx context.Context, environmentID, objectID string) (Traffic, error) {
 	one := m.use([2]string{environmentID, objectID})
 	shared := one.asking.DoChan("", func() (any, error) {
 		var sample Traffic
 		err := panics.Run(func() (err error) {
-			// Others wait for it too: it goes on when the one who asked first leaves.
+			// Others wait for it too: it goes on when the first reader leaves.
 			sample, err = one.sample(context.WithoutCancel(ctx))
 			return err
 		})
@@ -107,7 +106,7 @@ func (m *Meters) use(key [2]string) *meter {
 	return one
 }
 
-// leave ends a meter that nobody has used for a while.
+// leave ends a meter that was not used for a while.
 func (m *Meters) leave(one *meter) {
 	m.mu.Lock()
 	unused := time.Since(one.used) >= trafficIdle
@@ -153,7 +152,7 @@ type gatewayMeter struct {
 	node    nodes.Node
 	answer  GatewayTraffic
 	asked   time.Time
-	pending chan struct{} // closed when the answer under way is there; nil when none is
+	pending chan struct{} // closed when the present answer is there; nil when there is none
 }
 
 // sample asks all gateways, unless that was done just now. It is called by one at a time.
@@ -188,7 +187,7 @@ func (m *meter) sample(ctx context.Context) (Traffic, error) {
 	return m.last, nil
 }
 
-// sameServer tells whether a node is reached as before.
+// sameServer is true if a node is reached as before.
 func sameServer(a, b nodes.Node) bool {
 	return a.Name == b.Name && a.Role == b.Role && a.Address == b.Address && a.Access == b.Access && a.Server == b.Server && a.Launched == b.Launched && a.Leaving == b.Leaving
 }
@@ -207,7 +206,7 @@ func (m *meter) follow(ctx context.Context) error {
 		return err
 	}
 	if m.cluster != nil {
-		_ = m.cluster.Close() // what still asks through it fails, and nobody waits for that
+		_ = m.cluster.Close() // pending requests through it fail, and nothing waits for them
 	}
 	m.nodes, m.cluster, m.gateways = list, cluster, nil
 	for _, node := range list {

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/nodes"
 )
 
-// countedGateways are gateways in memory: what real ones answer is tried in nodes and test/e2e.
+// countedGateways are gateways in memory: the answers of real ones are tested in nodes and test/e2e.
 type countedGateways struct {
 	asked  atomic.Int64
 	opened atomic.Int64

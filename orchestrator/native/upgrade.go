@@ -14,9 +14,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// An upgrade gives the nodes of a cluster servers of another image, one node after another. A node's image changes in the model when its turn
-// comes, so that the model says at each moment what there is: deployments and repairs in the middle of an upgrade make nothing newer than
-// it may be. What is known of an upgrade is kept before anything is done for it.
+// An upgrade gives the nodes of a cluster servers of another image, one node after another. A node's image changes in the model when its turn comes, so
+// that the model is true at each moment: deployments and repairs in the middle of an upgrade make nothing newer than allowed. The state of an upgrade is
+// stored before each of its changes.
 
 const (
 	methodUpgrade      = "upgrade"
@@ -112,7 +112,7 @@ func (c clusterClass) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 	return taken.ID, nil
 }
 
-// goOn does what is left of an upgrade. One that has failed is as one that was paused.
+// goOn does the rest of an upgrade. A failed one is like a paused one.
 func (c clusterClass) goOn(ctx context.Context, call muranopl.Call, known *Upgrade) error {
 	err := c.takeTurns(ctx, call, known)
 	if err == nil || known.State != upgradeRuns || ctx.Err() != nil { // whose context has ended may be taken over, and goes on then
@@ -128,7 +128,7 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 	if err := c.show(ctx, call.Interpreter, object, known); err != nil {
 		return err
 	}
-	// The cluster as the model says it is, with what was begun.
+	// The cluster of the model, with the changes that were begun.
 	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (u *Upgrade) join(active []activeNode) {
 	}
 }
 
-// show has the model say which image each node of an upgrade has by now, or is about to get.
+// show writes the present or next image of each node of an upgrade to the model.
 func (c clusterClass) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, known *Upgrade) error {
 	back := known.State == upgradeBacks
 	for _, one := range activeNodes(object) {
@@ -229,8 +229,8 @@ func (c clusterClass) show(ctx context.Context, interpreter *muranopl.Interprete
 	return c.hold(ctx, object, true)
 }
 
-// hold keeps with a cluster's further masters and its groups which images their nodes have: while an upgrade is under way it is not what the first
-// master and the groups say. held is false when the upgrade has ended.
+// hold stores the images of a cluster's further masters and of its groups' nodes: during an upgrade they differ from the images of the first master and
+// the groups. held is false when the upgrade has ended.
 func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bool) error {
 	for _, group := range object.Objects(propertyGroups) {
 		if err := c.clusters.groups.hold(ctx, group, held); err != nil {
@@ -240,7 +240,7 @@ func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bo
 	return c.clusters.masters.hold(ctx, object, held)
 }
 
-// recordImages gives the image to what an upgrade's nodes do not show: nodes that do not run, and groups.
+// recordImages gives the image to objects without a running node of the upgrade: stopped nodes, and groups.
 func (c clusterClass) recordImages(object *muranopl.Object, known *Upgrade) {
 	give := func(to *muranopl.Object) {
 		if err := to.Initialise("image", known.Image); err != nil {

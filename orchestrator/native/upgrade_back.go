@@ -9,8 +9,8 @@ import (
 	"github.com/burano/burano/nodes"
 )
 
-// upgradeBack is the action that gives the nodes that an upgrade has changed their former images back, as long as Kubernetes allows it: before
-// the last API server of the former version is gone, or where the minor version is the same.
+// upgradeBack is the action that gives the nodes that an upgrade has changed their former images back, as long as Kubernetes allows it: before the last
+// API server of the former version is gone, or where the minor version is the same.
 func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
 	c.clusters.allowLoss(call)
@@ -54,7 +54,7 @@ func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 	return nil, c.goOn(ctx, call, known)
 }
 
-// mayGoBack tells why an upgrade cannot go back.
+// mayGoBack returns the reason why an upgrade cannot go back.
 func (c clusterClass) mayGoBack(ctx context.Context, object *muranopl.Object, known *Upgrade) error {
 	from, to := parseKubernetes(known.From), parseKubernetes(known.Kubernetes)
 	if from == nil || to == nil || above(to, from) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// UpgradePlan says what an upgrade would do.
+// UpgradePlan has the steps and effects of an upgrade.
 type UpgradePlan struct {
 	Image      string        `json:"image"` // id
 	ImageName  string        `json:"image_name"`
@@ -24,8 +24,8 @@ type UpgradePlan struct {
 	Kubernetes string        `json:"kubernetes"` // to which it would go
 	Nodes      []PlannedNode `json:"nodes"`      // that would get other servers, in that order
 	Seconds    int           `json:"seconds"`    // about how long it would take
-	Measured   bool          `json:"measured"`   // whether that is by what nodes took before, and not assumed
-	// Means says what it costs, in a sentence.
+	Measured   bool          `json:"measured"`   // whether that is measured from former nodes, and not assumed
+	// Means is the cost, in a sentence.
 	Means    string        `json:"means"`
 	Problems []PlanProblem `json:"problems"`
 
@@ -41,7 +41,7 @@ type PlannedNode struct {
 	Seconds    int        `json:"seconds"`
 }
 
-// PlanProblem is what stands in the way. What is grave cannot be passed over.
+// PlanProblem is an obstacle. A grave one cannot be passed over.
 type PlanProblem struct {
 	Text  string `json:"text"`
 	Grave bool   `json:"grave"`
@@ -67,7 +67,7 @@ func (p *UpgradePlan) refusal(force bool) error {
 	return fault.New(fault.Conflict, "The cluster is not upgraded to image %s, and nothing was changed: %s. %s", p.ImageName, strings.Join(texts, "; "), remedy)
 }
 
-// lines say a plan to people.
+// lines are a plan as text for people.
 func (p *UpgradePlan) lines() []string {
 	about := fmt.Sprintf("about %s", (time.Duration(p.Seconds) * time.Second).Round(time.Second))
 	if !p.Measured {
@@ -76,7 +76,7 @@ func (p *UpgradePlan) lines() []string {
 	return []string{fmt.Sprintf("Upgrade from Kubernetes %s to %s (image %s): %s, %s", cmp.Or(p.From, "(not known)"), cmp.Or(p.Kubernetes, "(not known)"), p.ImageName, p.Means, about)}
 }
 
-// planUpgrade finds out what an upgrade to an image would do, and what stands in its way.
+// planUpgrade finds the steps of an upgrade to an image, and its obstacles.
 func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {
 	plan := &UpgradePlan{Image: image.ID, ImageName: image.Name, Kubernetes: image.Kubernetes, Nodes: []PlannedNode{}, Problems: []PlanProblem{}}
 	problem := func(grave bool, format string, args ...any) {

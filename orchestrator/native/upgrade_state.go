@@ -30,7 +30,7 @@ type (
 		Snapshot   string    `json:"snapshot"`
 		// Nodes are in the order of their turns.
 		Nodes []UpgradeNode `json:"nodes"`
-		// Turned says that nodes in the middle of it were turned back.
+		// Turned is true if nodes in the middle of it were turned back.
 		Turned bool `json:"turned,omitempty"`
 		// Task works on it, or did last.
 		Task string `json:"task"`
@@ -91,7 +91,7 @@ func PauseUpgrade(ctx context.Context, secrets Secrets, environmentID, objectID 
 	return keep.Store(ctx, upgradePauseName, []byte(known.Task))
 }
 
-// halts tells whether an upgrade is to pause, and notes that it does.
+// halts returns whether an upgrade must pause, and records the pause.
 func (c *clusters) halts(ctx context.Context, object *muranopl.Object) (bool, error) {
 	known, err := c.upgradeOf(ctx, object)
 	if err != nil || known == nil || known.Task != c.runtime.TaskID() || known.State == upgradeBacks {

@@ -129,10 +129,10 @@ func space(cluster keeper.Cluster, status nodes.Status) []keeper.Finding {
 	return nil
 }
 
-// nearly is how many percent of a disk that are free, beside those that must be, are spoken of.
+// nearly is the percentage of a disk, beside the part that must be free, below which free room is reported.
 const nearly = 5
 
-// shortages are findings about nodes that run out of something, for which pods are ended without anybody having asked for it.
+// shortages are findings about nodes that run out of a resource, so that pods are ended without a request.
 func shortages(cluster keeper.Cluster, status nodes.Status) (findings []keeper.Finding) {
 	add := func(kind, subject string, severity keeper.Severity, text string) {
 		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Subject: subject, Severity: severity, Text: text,
@@ -174,7 +174,7 @@ func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Ca
 	}
 }
 
-// renewCertificates is the action that gives nodes new certificates in place of those that end soon.
+// renewCertificates is the action that gives nodes new certificates in place of the ones that end soon.
 func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call, known *facts) error {
 	return c.rejoin(ctx, call.Object, known)
 }

@@ -30,7 +30,7 @@ func virtualOf(cluster *muranopl.Object) (virtual nodes.VirtualAddress) {
 	return virtual
 }
 
-// prepareVirtual puts the shared address of a cluster into the template, and returns what the ports of its gateways may use beside their own.
+// prepareVirtual puts the shared address of a cluster into the template, and returns the further addresses that the ports of its gateways may use.
 func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {
 	shared := cluster.Object(propertyVirtual)
 	if shared == nil {
@@ -43,8 +43,8 @@ func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Int
 	return []any{reference}, err
 }
 
-// keepVirtual brings the port of a node that else stays in the template as it is to the shared address: a gateway that stays may use it, and
-// what the template has no more is taken away.
+// keepVirtual adapts the port of a node that else stays in the template as it is to the shared address: a gateway that stays may use it, and addresses
+// that the template no longer has are removed.
 func (c *clusters) keepVirtual(ctx context.Context, node member, virtual []any) error {
 	own := c.stacks.own()
 	template, err := c.stacks.template(ctx, own)
@@ -87,7 +87,7 @@ func (c *clusters) keepVirtual(ctx context.Context, node member, virtual []any) 
 	return nil
 }
 
-// referredPort is the port whose address a template refers to; "" for an address that is said.
+// referredPort is the port whose address a template refers to; "" for a literal address.
 func referredPort(address any) string {
 	reference, _ := address.(map[string]any)
 	path, _ := reference["get_attr"].([]any)
@@ -97,7 +97,7 @@ func referredPort(address any) string {
 	return fmt.Sprint(path[0])
 }
 
-// checkVirtual finds out what keeps the gateways of a cluster from sharing an address.
+// checkVirtual finds the obstacles to a shared address of a cluster's gateways.
 func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	shared := cluster.Object(propertyVirtual)
 	if shared == nil {

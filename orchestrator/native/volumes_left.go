@@ -17,13 +17,13 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// propertyKeepVolumes says that a cluster's volumes in Cinder, and its shares in Manila, stay when it is destroyed.
+// propertyKeepVolumes is true if a cluster's volumes in Cinder, and its shares in Manila, stay when it is destroyed.
 const propertyKeepVolumes = "keepVolumes"
 
 // releasePatience is how long Nova may take to give back the volumes of servers that it has deleted.
 const releasePatience = 2 * time.Minute
 
-// leaveVolumes has it be decided what becomes of the volumes that a cluster has in Cinder, and of its shares in Manila, once its servers are gone.
+// leaveVolumes plans the end of a cluster's volumes in Cinder, and of its shares in Manila, for when its servers are gone.
 func (c *clusters) leaveVolumes(ctx context.Context, object *muranopl.Object) error {
 	ends := map[kube.Storage]func(context.Context, *muranopl.Object) error{kube.Cinder: c.endVolumes, kube.Manila: c.endShares}
 	for backend := range ends {
@@ -55,7 +55,7 @@ func (c *clusters) leaveVolumes(ctx context.Context, object *muranopl.Object) er
 	return nil
 }
 
-// afterServers does what had to wait until the servers of an environment that is deleted are gone.
+// afterServers does the work that had to wait until the servers of a deleted environment are gone.
 func (c *clusters) afterServers(ctx context.Context) error {
 	c.mutex.Lock()
 	list := c.last
@@ -67,8 +67,8 @@ func (c *clusters) afterServers(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// endVolumes deletes the volumes of a cluster that is destroyed, with their snapshots, where keepVolumes says so, but for those of classes that keep theirs, and names those that
-// stay. Cinder deletes no volume that has snapshots, so one that stays, also because it is not the cluster's, keeps its volume.
+// endVolumes deletes the volumes of a destroyed cluster, with their snapshots, if keepVolumes allows it, except the ones of classes that keep theirs. It
+// names the remaining ones. Cinder deletes no volume that has snapshots, so a remaining snapshot, also a foreign one, keeps its volume.
 func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 	keep := object.Bool(propertyKeepVolumes)
 	var kept []string
 	deleted := 0
-	for _, volume := range slices.Backward(all) { // the youngest first: back-ends keep what they made others of
+	for _, volume := range slices.Backward(all) { // the youngest first: back-ends keep the sources of others
 		of := slices.DeleteFunc(slices.Clone(snapshots), func(one openstack.Snapshot) bool { return one.Volume != volume.ID })
 		stays := func(one openstack.Snapshot) bool {
 			return retained(one.Metadata) || one.Metadata[volumes.ClusterMetadata] != volume.Metadata[volumes.ClusterMetadata]
@@ -124,7 +124,7 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 	return nil
 }
 
-// retained tells whether something in Cinder is kept whatever becomes of its cluster.
+// retained is true if an object in Cinder is kept whatever becomes of its cluster.
 func retained(metadata map[string]string) bool { return metadata[volumes.RetainMetadata] != "" }
 
 func deleteSnapshot(ctx context.Context, storage *openstack.BlockStorage, id string) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// answer answers what a cluster asks for its volumes of Cinder and shares of Manila, with the task's own project, until ctx ends. The keeper does not begin to while a task runs, and what the task
-// deploys may wait for volumes. Where the keeper of some server does so already, that one goes on.
+// answer answers a cluster's requests for its volumes of Cinder and shares of Manila, with the task's own project, until ctx ends. The keeper does not
+// begin to while a task runs, and the task's deployments may wait for volumes. Where the keeper of some server does so already, that one goes on.
 func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *nodes.Cluster, list []nodes.Node) {
 	servers, addresses := map[string]string{}, map[string]string{}
 	for _, node := range list {

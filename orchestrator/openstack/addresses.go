@@ -12,7 +12,7 @@ const serverSuffix = "-server"
 // ServerResource is the name of a server's resource.
 func ServerResource(id string) string { return id + serverSuffix }
 
-// Addresses is what a stack says about one of its servers.
+// Addresses are the addresses of one of a stack's servers, from its outputs.
 type Addresses struct {
 	ServerID string
 	Fixed    netip.Addr
@@ -20,13 +20,13 @@ type Addresses struct {
 	Floating netip.Addr // not valid when the server has none
 }
 
-// Addresses reads what the stack says about the server with this id.
+// Addresses reads the addresses of the server with this id from the stack's outputs.
 func (s Stack) Addresses(id string) (Addresses, bool) {
 	server, _ := s.Outputs[id+serverSuffix].(string)
 	found := Addresses{ServerID: server, Floating: s.Floating(id)}
 	fixed, _ := s.Outputs[id+"-address"].(string)
 	found.Fixed, _ = netip.ParseAddr(fixed)
-	// Where there are several, Neutron says them in an order of its own.
+	// Neutron lists several of them in an order of its own.
 	all, _ := s.Outputs[id+"-addresses"].([]any)
 	for _, one := range all {
 		entry, _ := one.(map[string]any)
@@ -45,7 +45,7 @@ func (s Stack) Addresses(id string) (Addresses, bool) {
 	return found, true
 }
 
-// Floating reads what the stack says about the floating address of the object with this id; it is not valid when there is none.
+// Floating reads the floating address of the object with this id from the stack's outputs; it is not valid when there is none.
 func (s Stack) Floating(id string) netip.Addr {
 	floating, _ := s.Outputs[id+"-floating"].(string)
 	address, _ := netip.ParseAddr(strings.TrimSpace(floating))

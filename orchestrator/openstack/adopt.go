@@ -9,8 +9,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 )
 
-// Adoption is a stack that OpenStack Murano has made for an environment, and what it is known by there. Heat knows resources by their names: a
-// resource keeps the one that it was made under for as long as it is there.
+// Adoption is a stack that OpenStack Murano has made for an environment, with its names there. Heat knows resources by their names: a resource keeps its
+// first name for as long as it is there.
 type Adoption struct {
 	Stack   string            `json:"stack"`   // Murano's name of it
 	Servers map[string]string `json:"servers"` // the names of instances, by the ids of their objects
@@ -18,15 +18,15 @@ type Adoption struct {
 	Region  string            `json:"region"`  // the id of the region, by which Murano calls the security group of all servers
 }
 
-// Adopting returns the project in which the stacks of these names are what Murano has made, until there are ones that Burano has made. What the
-// project says about them, and is given, is in Burano's names. A stack of a package in HOT keeps its name and those of its resources.
+// Adopting returns the project in which the stacks of these names are Murano's, until Burano has made some. All names that the project returns and gets
+// are Burano's. A stack of a package in HOT keeps its name and its resources' names.
 func (p *Project) Adopting(from map[string]Adoption) *Project {
 	adopting := *p
 	adopting.adopted = from
 	return &adopting
 }
 
-// Adopts tells whether the stack of this name is, or was, Murano's.
+// Adopts is true if the stack of this name is, or was, Murano's.
 func (p *Project) Adopts(name string) bool { return p.adopted[name].Stack != "" }
 
 // adoptedStacks are Heat's, with one of Murano's under another name.
@@ -55,7 +55,7 @@ func (a adoptedStacks) List(ctx context.Context, name string) ([]stacks.ListedSt
 	return append(own, found...), err
 }
 
-// real is what a stack is called in Heat.
+// real is a stack's name in Heat.
 func (a adoptedStacks) real(ctx context.Context, name, id string) (real string, adopted bool, err error) {
 	if name != a.name || name == a.from.Stack {
 		return name, false, nil
@@ -128,7 +128,7 @@ func (a adoptedStacks) Resources(ctx context.Context, name, id string) ([]stackr
 	return list, nil
 }
 
-// Update implements Stacks. What a resource of Murano's is to have as it has it stays in Murano's spelling.
+// Update implements Stacks. Unchanged values of Murano's resources stay in Murano's spelling.
 func (a adoptedStacks) Update(ctx context.Context, name, id string, content Content) error {
 	real, adopted, err := a.real(ctx, name, id)
 	if err != nil || !adopted {
@@ -156,7 +156,7 @@ func (a adoptedStacks) Update(ctx context.Context, name, id string, content Cont
 			was, had := before.properties(theirs)[property]
 			switch {
 			case !had:
-			case ours == "": // means nothing to Heat
+			case ours == "": // it has no meaning in Heat
 				after.properties(theirs)[property] = was
 			case equal(was, after.properties(theirs)[ours]):
 				after.properties(theirs)[property] = was
@@ -194,7 +194,7 @@ func (a adoptedStacks) MarkHealth(ctx context.Context, name, id, resource, reaso
 	return a.Stacks.MarkHealth(ctx, real, id, resource, reason)
 }
 
-// spellings are what Murano's templates call properties, with what Burano's call them; "" are those that mean nothing.
+// spellings are the names of properties in Murano's templates, with Burano's names; "" are names without a meaning.
 var spellings = map[string]string{"router_id": "router", "replacement_policy": ""}
 
 // spelled gives a template's properties the names that Burano has for them.
@@ -214,7 +214,7 @@ func spelled(template map[string]any) map[string]any {
 	return template
 }
 
-// names are what Murano calls the resources that the template has, by Burano's names for them.
+// names are Murano's names of the template's resources, by Burano's names.
 func (a Adoption) names(template map[string]any) map[string]string {
 	names := map[string]string{}
 	d := definition{template: template}

@@ -13,10 +13,10 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/orchestration/v1/stacks"
 )
 
-// Heat tells nobody the values of hidden parameters, but it compares them. So where a server was made with one, Heat is asked what an
-// update would do, without doing it (https://docs.openstack.org/api-ref/orchestration/v1/, "Preview stack update").
+// Heat does not return the values of hidden parameters, but it compares them. So for a server with such a value, Heat is asked for a preview of an update
+// (https://docs.openstack.org/api-ref/orchestration/v1/, "Preview stack update").
 
-// updatePreview is what Heat would do, by the names of resources; of those in stacks of a stack, too.
+// updatePreview is Heat's preview, by the names of resources; of resources in stacks of a stack, too.
 type updatePreview struct {
 	Updated  []previewed `json:"updated"`
 	Replaced []previewed `json:"replaced"`
@@ -27,8 +27,8 @@ type previewed struct {
 	Type string `json:"resource_type"`
 }
 
-// previewUpdate asks what an update would do; patch says that parameters which content does not give stay as they are. It is nil where Heat
-// refuses the question: it refuses the update, too, and says why.
+// previewUpdate asks for a preview of an update; with patch, parameters that are missing in content stay as they are. It is nil where Heat refuses the
+// request: it refuses the update, too, with the reason.
 func (p *Project) previewUpdate(ctx context.Context, existing *stacks.RetrievedStack, content Content, patch bool) (*updatePreview, error) {
 	var answer struct {
 		Changes updatePreview `json:"resource_changes"`
@@ -56,11 +56,11 @@ func (p *Project) previewUpdate(ctx context.Context, existing *stacks.RetrievedS
 	return &answer.Changes, nil
 }
 
-// concealed lists the changes of servers whose former properties Heat does not tell: unknown has them by resource, for a server or for what
+// concealed lists the changes of servers whose former properties Heat does not return: unknown has them by resource, for a server or for a resource that
 // makes servers in a stack of its own.
 //
-// A preview takes whatever refers to another resource for changed. So references are sent as what they stand for, and what Heat would
-// replace without any change, because of the references that are left, it cannot tell.
+// A preview takes every reference to another resource for a change. So references are sent as their values. Heat cannot answer for resources that it would
+// replace without any change, because of the remaining references.
 func (p *Project) concealed(ctx context.Context, existing *stacks.RetrievedStack, former, content Content, unknown map[string][]string, resources []stackresources.Resource) ([]*ServerChange, error) {
 	ids := map[string]string{}
 	for _, resource := range resources {
@@ -84,7 +84,7 @@ func (p *Project) concealed(ctx context.Context, existing *stacks.RetrievedStack
 	for _, resource := range resources {
 		properties := unknown[resource.Name]
 		costly, anyway := preview.Replaced, unchanged.Replaced
-		// Which property Heat would update it does not say: one that may be done without a loss counts like the others.
+		// Heat does not return which property it would update: one that may be updated without a loss counts like the others.
 		if slices.ContainsFunc(properties, func(property string) bool { return EffectOf(serverType, property) != Replaced }) {
 			costly, anyway = slices.Concat(costly, preview.Updated), slices.Concat(anyway, unchanged.Updated)
 		}

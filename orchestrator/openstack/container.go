@@ -19,8 +19,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// objectReader is who the service user is to Swift, in the words of a container's access lists
-// (https://docs.openstack.org/swift/latest/overview_acl.html).
+// objectReader is the service user's name in a container's access lists of Swift (https://docs.openstack.org/swift/latest/overview_acl.html).
 func (s *Service) objectReader() string { return cmp.Or(s.project, "*") + ":" + s.userID }
 
 // ShareContainer makes a container of this name in the project's object store, unless it is there, and lets the service user read and write
@@ -94,8 +93,8 @@ func (s *Service) Object(ctx context.Context, address, name string) (content []b
 	return content, true, nil
 }
 
-// DeleteObject removes an object of a container that ShareContainer has made. One that is not there is no error, nor is a container that
-// its project has taken away, or shares no more: what is left in it is the project's own.
+// DeleteObject removes an object of a container that ShareContainer has made. A missing object is no error. Neither is a container that its project has
+// removed, or shares no more: its contents are the project's own.
 func (s *Service) DeleteObject(ctx context.Context, address, name string) error {
 	client, container := s.container(address)
 	err := objects.Delete(WithOutages(ctx, Outages{Patience: callerPatience}), client, container, name, nil).Err

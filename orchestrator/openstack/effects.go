@@ -2,14 +2,14 @@ package openstack
 
 import "slices"
 
-// Effect is what Heat does with a resource when the template gives one of its properties another value.
+// Effect is Heat's reaction when the template gives a property of a resource another value.
 type Effect string
 
 // The effects. All but the first two cost a server something.
 const (
 	// InPlace changes the property and nothing else.
 	InPlace Effect = "in place"
-	// Replugged attaches a server's new interfaces and detaches those that it is not to have any more.
+	// Replugged attaches a server's new interfaces and detaches the ones that it must not have any more.
 	Replugged Effect = "interfaces"
 	// Readdressed gives a port other addresses than its server knows.
 	Readdressed Effect = "other addresses"
@@ -21,12 +21,11 @@ const (
 	Replaced Effect = "replace"
 )
 
-// effects is what Heat does by type of resource and property; what is not listed replaces. The version is Zed (2022.2); a later one knows
-// more properties, which are then taken to replace. test/cloud holds the table against a real Heat and against the local one, and
-// docs/openstack-test.md shows it.
+// effects are Heat's reactions by type of resource and property; a property that is not listed replaces. The version is Zed (2022.2); a later one has more
+// properties, which are then taken to replace. test/cloud checks the table against a real Heat and against the local one, and docs/openstack-test.md shows
+// it.
 //
-// A server's image, flavor and user data have policies (image_update_policy, …) with which they may replace instead, or, for user data, be
-// ignored.
+// A server's image, flavor and user data have policies (image_update_policy, …) with which they may replace instead, or, for user data, be ignored.
 var effects = map[string]map[Effect][]string{
 	serverType: {
 		InPlace: {"admin_pass", "deployment_swift_data", "flavor_update_policy", "image_update_policy", "metadata", "name", "software_config_transport",
@@ -86,7 +85,7 @@ var effects = map[string]map[Effect][]string{
 	},
 }
 
-// EffectOf says what Heat does when a property of a resource of this type gets another value. What it does not know replaces.
+// EffectOf is Heat's reaction when a property of a resource of this type gets another value. An unknown property replaces.
 func EffectOf(kind, property string) Effect {
 	for effect, properties := range effects[kind] {
 		if slices.Contains(properties, property) {
@@ -96,7 +95,7 @@ func EffectOf(kind, property string) Effect {
 	return Replaced
 }
 
-// Effects lists, by type of resource, what is known of its properties.
+// Effects are the known reactions of properties, by type of resource.
 func Effects() map[string]map[string]Effect {
 	all := make(map[string]map[string]Effect, len(effects))
 	for kind, byEffect := range effects {

@@ -16,12 +16,12 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// lastQuestion is what the cloud gets to say why something was not ready in time.
+// lastQuestion is how long the cloud may take to explain why a resource was not ready in time.
 const lastQuestion = 10 * time.Second
 
-// awaitIdle waits until the oldest of our stacks of that name is the only one and nothing is in progress in it, and returns it; nil
-// when there is none. The others are deleted, and those that are being deleted already. When ctx ends first, the error names what
-// was not ready, and what Nova says of the servers among it.
+// awaitIdle waits until the oldest of our stacks of that name is the only one and nothing is in progress in it, and returns it; nil when there is none.
+// The others are deleted, and so are stacks whose deletion has begun. When ctx ends first, the error names the resources that were not ready, and Nova's
+// messages about their servers.
 func (p *Project) awaitIdle(ctx context.Context, name string, content Content) (*stacks.RetrievedStack, error) {
 	var stack *stacks.RetrievedStack
 	err := poll(ctx, func() (bool, error) {
@@ -40,7 +40,7 @@ func (p *Project) awaitIdle(ctx context.Context, name string, content Content) (
 		}
 		now, err := p.stack(ctx, found[kept])
 		if err != nil {
-			return false, err // what was seen of it last is still known
+			return false, err // its last known state stays
 		}
 		stack = now
 		return stack != nil && !strings.HasSuffix(stack.Status, "_IN_PROGRESS"), nil
@@ -56,7 +56,7 @@ func (p *Project) awaitIdle(ctx context.Context, name string, content Content) (
 	return nil, fmt.Errorf("%w: stack %s is still in %s", context.Cause(ctx), name, stack.Status)
 }
 
-// late tells whether time was over, and not that somebody ended the context.
+// late is true if time was over, and the context was not ended otherwise.
 func late(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
@@ -83,7 +83,7 @@ func (p *Project) unready(ctx context.Context, stack *stacks.RetrievedStack, con
 	return waiting
 }
 
-// failure says why a stack failed, or returns nil when it did not.
+// failure returns why a stack failed, or nil when it did not.
 func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, content Content) error {
 	if !strings.HasSuffix(stack.Status, "_FAILED") {
 		return nil
@@ -113,8 +113,8 @@ func (p *Project) failure(ctx context.Context, stack *stacks.RetrievedStack, con
 	return fmt.Errorf("stack %s is in %s: %s", stack.Name, stack.Status, strings.Join(reasons, "; "))
 }
 
-// explain turns Heat's refusal of a template into a fault that repeats Heat's own words, and wraps every other error. Heat
-// calls servers by the names of their resources; what a person calls them is added.
+// explain turns Heat's refusal of a template into a fault that repeats Heat's own words, and wraps every other error. Heat calls servers by the names of
+// their resources; their names for people are added.
 func explain(ctx context.Context, err error, doing string, content Content) error {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if _, passing := passes(ctx, err); !passing && errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {

@@ -14,7 +14,7 @@ import (
 // GroupRoom is how many server groups more a project may have, and how many servers Nova lets into one of them.
 type GroupRoom struct{ Groups, Members int }
 
-// GroupRoom asks Nova for it. A Nova that does not tell sets no limit.
+// GroupRoom asks Nova for it. A Nova without an answer sets no limit.
 func (p *Project) GroupRoom(ctx context.Context) (GroupRoom, error) {
 	unlimited := GroupRoom{Groups: math.MaxInt, Members: math.MaxInt}
 	found, err := limits.Get(ctx, p.compute, limits.GetOpts{}).Extract()

@@ -17,7 +17,7 @@ import (
 // idForm is that of ids in OpenStack: UUIDs, with or without hyphens, flavors of any name, numbers.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$`)
 
-// identified returns a fault (NotFound) for what cannot be the id of anything.
+// identified returns a fault (NotFound) for a text that cannot be an id.
 func identified(kind string, ids ...string) error {
 	for _, id := range ids {
 		if !idForm.MatchString(id) {
@@ -48,7 +48,7 @@ func (t soundTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	return t.next.RoundTrip(request)
 }
 
-// sound reports whether a path leads to the same place by whatever proxies it passes, which may take dot segments and "%2F" for what they stand for.
+// sound reports whether a path leads to the same place through any proxies, which may resolve dot segments and "%2F".
 func sound(address *url.URL) bool {
 	path, err := url.PathUnescape(address.EscapedPath())
 	if err != nil || address.Fragment != "" || strings.ContainsFunc(path, func(c rune) bool { return c < ' ' || c == 0x7f }) {

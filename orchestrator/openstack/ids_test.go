@@ -32,7 +32,7 @@ func TestAPathOfTheCloudWithADotSegmentIsNotAskedFor(t *testing.T) {
 	require.Empty(t, sent.sent, "and it is not tried again")
 }
 
-// The controllers of a cluster's volumes say which volume they mean.
+// The controllers of a cluster's volumes send the id of the volume.
 func TestWhatIsNoIDOfAVolumeOrShareIsNotAskedFor(t *testing.T) {
 	sent := newService(answers(http.StatusOK))
 	client := &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{HTTPClient: http.Client{Transport: sent}}, Endpoint: "http://c/v3/"}

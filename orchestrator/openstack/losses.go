@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Kept is a server or a volume of an environment's stack, as the last deployment left it.
+// Kept is a server or a volume of an environment's stack after the last deployment.
 type Kept struct {
 	Resource string // its name in the template: the id of its object, "-", and more
 	Kind     string // server or volume
 	Wanted   bool   // false: the next deployment's template no longer has it, so that Heat deletes it
 }
 
-// IsOf tells whether a resource is of the object with this id: its name begins with the id, and "_" and a number when it is of a later
-// server of a node, and "-".
+// IsOf is true if a resource is of the object with this id: its name begins with the id, and "_" and a number when it is of a later server of a node, and
+// "-".
 func IsOf(resource, id string) bool {
 	rest, ok := strings.CutPrefix(resource, id)
 	return ok && laterServer.MatchString(rest)
@@ -21,7 +21,7 @@ func IsOf(resource, id string) bool {
 
 var laterServer = regexp.MustCompile(`^(_[0-9]+)?-`)
 
-// kinds are the types of resources that hold what cannot be made again.
+// kinds are the types of resources whose data cannot be made again.
 var kinds = map[string]string{serverType: "server", "OS::Cinder::Volume": "volume"}
 
 // Keeping lists the servers and volumes of a template, all of them wanted, in no order.

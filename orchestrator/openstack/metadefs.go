@@ -34,7 +34,7 @@ func (p *Project) MetadataObjects(ctx context.Context, namespace string) ([]any,
 	return list, err
 }
 
-// metadefs reads what is at a path of Glance's API, nothing when nothing is there.
+// metadefs reads a path of Glance's API; the result is empty for a missing one.
 func (p *Project) metadefs(ctx context.Context, path string) (page map[string]any, err error) {
 	client, err := openstack.NewImageV2(p.provider, p.endpoint)
 	if err != nil {

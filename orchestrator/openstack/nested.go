@@ -8,16 +8,16 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// Servers may also be made by stacks in a stack: by groups, and by resources whose type is a file. What a definition gives those servers is
-// compared by the same rules.
+// Servers may also be made by stacks in a stack: by groups, and by resources whose type is a file. The properties of these servers are compared by the
+// same rules.
 
 // deepest is how far templates are followed into each other; Heat's own limit is 5 (max_nested_stack_depth).
 const deepest = 5
 
-// groups names by type of group the property that says what it makes.
+// groups names by type of group the property with its members' definition.
 var groups = map[string]string{"OS::Heat::ResourceGroup": "resource_def", "OS::Heat::AutoScalingGroup": "resource"}
 
-// kind is the type of a resource, or what the environment maps that to: another type, or a file
+// kind is the type of a resource, or its mapping in the environment: another type, or a file
 // (https://docs.openstack.org/heat/zed/template_guide/environment.html).
 func (d definition) kind(resource string) string {
 	kind := text(d.resource(resource)["type"])
@@ -31,7 +31,7 @@ func (d definition) kind(resource string) string {
 	return kind
 }
 
-// mapped is what a type stands for: in one resource, or in all; a mapping may end in *.
+// mapped is the mapping of a type: in one resource, or in all; a mapping may end in *.
 func (d definition) mapped(resource, kind string) string {
 	byResource, _ := d.registry["resources"].(map[string]any)
 	own, _ := byResource[resource].(map[string]any)
@@ -50,7 +50,7 @@ func (d definition) mapped(resource, kind string) string {
 	return ""
 }
 
-// extended tells whether there may be types that are not Heat's own.
+// extended is true if there may be types that are not Heat's own.
 func (d definition) extended() bool {
 	resources, _ := d.template["resources"].(map[string]any)
 	return len(d.files) > 0 || len(d.registry) > 0 || slices.ContainsFunc(slices.Collect(maps.Keys(resources)), func(name string) bool {
@@ -59,7 +59,7 @@ func (d definition) extended() bool {
 	})
 }
 
-// inside is what a resource makes in a stack of its own; false when it makes none, or none that is known.
+// inside is the definition of a resource's own stack; false when it makes none, or none that is known.
 func (d definition) inside(resource string) (definition, bool) {
 	kind := d.kind(resource)
 	if made, ok := d.value(resource, groups[kind]).(map[string]any); ok {
@@ -79,8 +79,8 @@ func (d definition) inside(resource string) (definition, bool) {
 	return within, true
 }
 
-// changesInside lists the changes of servers that a resource makes in a stack of its own, which cost what runs on them, and the properties
-// of such servers of which Heat does not tell what they were. When the resource gets another type, that stack goes as a whole.
+// changesInside lists the costly changes of servers in a resource's own stack, and the properties of such servers whose former values Heat does not
+// return. When the resource gets another type, that stack goes as a whole.
 func (d definition) changesInside(next definition, resource string, depth int) (changes []*ServerChange, concealed []string) {
 	was, before := d.inside(resource)
 	if !before || depth > deepest {
@@ -100,10 +100,10 @@ func (d definition) changesInside(next definition, resource string, depth int) (
 		case otherType:
 			changes = append(changes, &ServerChange{Server: name, Property: "type", From: text(d.resource(resource)["type"]), To: text(next.resource(resource)["type"])})
 		case is.resource(name) == nil:
-			// what is not wanted any more goes
+			// unwanted resources go
 		default:
 			differing, more := was.differences(is, name, false)
-			for _, property := range was.spelledOtherwise(is, name) { // what is inside cannot be kept as it was
+			for _, property := range was.spelledOtherwise(is, name) { // the values inside cannot be kept
 				_, had := was.properties(name)[property]
 				if _, has := is.properties(name)[property]; had != has && !slices.Contains(differing, property) {
 					differing = append(differing, property)

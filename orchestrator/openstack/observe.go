@@ -26,7 +26,7 @@ type Call struct {
 type observedTransport struct {
 	next  http.RoundTripper
 	named func(*url.URL) string
-	done  func(Call) // nil for nobody
+	done  func(Call) // nil for none
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -47,20 +47,20 @@ func (t observedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return answer, err
 }
 
-// addresses knows which service answers where, from what was looked up in service catalogs. It is safe for concurrent use.
+// addresses knows the addresses of services, from look-ups in service catalogs. It is safe for concurrent use.
 type addresses struct {
 	mutex    sync.RWMutex
 	services map[string]string // by the beginning of the address
 }
 
-// note makes a client's look-ups known, and remembers what was found: for each one gophercloud asks the service anew which versions it has, and the catalog stays that of the client's
-// first token in any case.
+// note makes a client's look-ups known, and caches their results. For each look-up gophercloud asks the service again for its versions, and the catalog
+// stays the one of the client's first token in any case.
 func (a *addresses) note(provider *gophercloud.ProviderClient) {
 	locate := provider.EndpointLocator
 	if locate == nil {
 		return
 	}
-	var found sync.Map // addresses by what was asked for
+	var found sync.Map // addresses by look-up
 	provider.EndpointLocator = func(options gophercloud.EndpointOpts) (string, error) {
 		asked := fmt.Sprint(options)
 		if address, known := found.Load(asked); known {

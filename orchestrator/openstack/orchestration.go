@@ -15,21 +15,20 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// Stacks makes the stacks of a project: Heat does, or what takes its place (orchestrator/direct). Errors are gophercloud's, where Heat would give
-// a status.
+// Stacks makes the stacks of a project: Heat does, or its replacement (orchestrator/direct). Errors are gophercloud's, where Heat would give a status.
 type Stacks interface {
-	// List lists all stacks of a name, also those that are not Burano's.
+	// List lists all stacks of a name, also foreign ones.
 	List(ctx context.Context, name string) ([]stacks.ListedStack, error)
 	Get(ctx context.Context, name, id string) (*stacks.RetrievedStack, error)
 	Template(ctx context.Context, name, id string) (map[string]any, error)
-	// Extensions are the files that are kept of a stack, and what its environment maps types to.
+	// Extensions are the stored files of a stack, and its environment's mappings of types.
 	Extensions(ctx context.Context, name, id string) (files map[string]string, registry map[string]any, err error)
 	Resources(ctx context.Context, name, id string) ([]stackresources.Resource, error)
 	// Create, Update and Delete begin a change and return. Create may answer 409, or give no id, where there is a stack of that name.
 	Create(ctx context.Context, name string, content Content) (id string, err error)
 	Update(ctx context.Context, name, id string, content Content) error
 	Delete(ctx context.Context, name, id string) error
-	// MarkHealth says that a resource is to be replaced by the next update, and why; "" says that it is well.
+	// MarkHealth marks a resource to be replaced by the next update, with the reason; "" marks it healthy.
 	MarkHealth(ctx context.Context, name, id, resource, reason string) error
 }
 
@@ -40,23 +39,23 @@ type Clients struct {
 	ProjectID, Region       string
 }
 
-// Orchestration says who makes stacks.
+// Orchestration is the maker of stacks.
 type Orchestration string
 
-// What it may be. A stack that one has made stays with that one.
+// The makers. A stack stays with its first maker.
 const (
 	Auto   Orchestration = "auto" // Heat where the service catalog has one, else Burano itself
 	Heat   Orchestration = "heat"
 	Direct Orchestration = "direct" // Burano itself, by Nova, Neutron and Cinder
 )
 
-// orchestration is who makes the stacks of a service's projects. The zero value is Heat.
+// orchestration is the maker of stacks in a service's projects. The zero value is Heat.
 type orchestration struct {
 	wanted Orchestration
 	direct func(Clients) Stacks
 }
 
-// without tells whether a catalog without Heat will do.
+// without is true if a catalog without Heat will do.
 func (o orchestration) without() bool { return o.direct != nil && o.wanted != Heat }
 
 // Orchestrations are all that it may be.
@@ -68,7 +67,7 @@ func (s *Service) Orchestrate(wanted Orchestration, direct func(Clients) Stacks)
 	s.orchestration = orchestration{wanted, direct}
 }
 
-// isMissing tells whether a service is not in the catalog.
+// isMissing is true if a service is not in the catalog.
 func isMissing(err error) bool {
 	var missing *gophercloud.ErrEndpointNotFound
 	return errors.As(err, &missing)
@@ -107,7 +106,7 @@ func (m *makers) forget(name string) {
 	delete(m.chosen, name)
 }
 
-// withoutHeat is who makes stacks without Heat; nil where nobody does.
+// withoutHeat is the maker of stacks without Heat; nil where there is none.
 func (p *Project) withoutHeat() (Stacks, error) {
 	m := p.makers
 	m.mutex.Lock()
@@ -123,7 +122,7 @@ func (p *Project) withoutHeat() (Stacks, error) {
 	return m.direct, nil
 }
 
-// taker is who can go on with a stack of Heat's; false where nobody can.
+// taker can continue with a stack of Heat's; false where there is none.
 func (p *Project) taker() (Taker, bool) {
 	direct, err := p.withoutHeat()
 	if err != nil {
@@ -133,13 +132,13 @@ func (p *Project) taker() (Taker, bool) {
 	return taker, able
 }
 
-// isHeats tells whether it is Heat who makes stacks.
+// isHeats is true if Heat makes the stacks.
 func (p *Project) isHeats(by Stacks) bool {
 	_, adopted := by.(adoptedStacks)
 	return adopted || by == p.byHeat()
 }
 
-// stacks is who makes the stack of this name: who has made it already, or has taken it over, and else who is set.
+// stacks is the maker of the stack of this name: its present maker, or else the configured one.
 func (p *Project) stacks(ctx context.Context, name string) (Stacks, error) {
 	heat, m := p.byHeatOf(name), p.makers
 	direct, err := p.withoutHeat()
@@ -176,8 +175,8 @@ func (p *Project) stacks(ctx context.Context, name string) (Stacks, error) {
 	return chosen, nil
 }
 
-// StackMaker is who makes the stack of this name. former is who has made it, as far as it was noted: where that was Heat and the service catalog has
-// none any more, the error, of kind Conflict, says that nothing can be done with the stack.
+// StackMaker is the maker of the stack of this name. former is the recorded maker, if known. If that was Heat and the service catalog has none any more,
+// the error, of kind Conflict, explains that the stack cannot be changed.
 func (p *Project) StackMaker(ctx context.Context, name string, former Orchestration) (Orchestration, error) {
 	by, err := p.stacks(ctx, name)
 	switch {

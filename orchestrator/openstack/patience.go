@@ -9,10 +9,10 @@ import (
 // DefaultOutagePatience is how long a service of the cloud may be away before a task that needs it fails.
 const DefaultOutagePatience = 30 * time.Minute
 
-// callerPatience is for calls on behalf of somebody who waits for an answer.
+// callerPatience is for calls on behalf of a user who waits for an answer.
 const callerPatience = 5 * time.Second
 
-// Outages says how calls under a context bear that a service of the cloud cannot be reached, or answers that it cannot work (429 and 5xx).
+// Outages decides how calls under a context react when a service of the cloud cannot be reached, or answers that it cannot work (429 and 5xx).
 type Outages struct {
 	// Patience is how long one call is tried again.
 	Patience time.Duration
@@ -34,8 +34,8 @@ func outagesOf(ctx context.Context) Outages {
 	return Outages{Patience: callerPatience}
 }
 
-// Limit returns a context that ends after this much time in which no call under it was waiting for the end of an outage, which has a
-// patience of its own. cause is what it ends with.
+// Limit returns a context that ends after this much time in which no call under it was waiting for the end of an outage, which has a patience of its own.
+// cause is the error at its end.
 func Limit(ctx context.Context, patience time.Duration, cause error) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(ctx)
 	l := &limit{Context: inner, deadline: time.Now().Add(patience)}
@@ -52,7 +52,7 @@ type overdue struct{ error }
 
 func (o *overdue) Unwrap() error { return o.error }
 
-// Is says that it is the same to whoever asks whether a deadline has passed.
+// Is makes the error the same as a passed deadline.
 func (o *overdue) Is(target error) bool { return target == context.DeadlineExceeded }
 
 type limitKey struct{}
@@ -69,7 +69,7 @@ type limit struct {
 	since    time.Time // of the first hold
 }
 
-// Value finds the limit itself, beside what its context holds.
+// Value finds the limit itself, beside the values of its context.
 func (l *limit) Value(key any) any {
 	if key == (limitKey{}) {
 		return l

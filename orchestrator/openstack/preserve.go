@@ -16,12 +16,12 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// A stack is updated only where no server that is there is rebuilt, resized or replaced: what runs on it would be gone. This file says
-// which changes would do that, and refuses them.
+// A stack is updated only where no existing server is rebuilt, resized or replaced, because its data would be lost. This file finds the changes that would
+// do that, and refuses them.
 
 const serverType = "OS::Nova::Server"
 
-// losses says what a change of a server's property would cost; it replaces the server where nothing is said.
+// losses are the costs of changes of a server's properties; a property without an entry replaces the server.
 var losses = map[string]string{
 	"flavor":   "Heat would shut it down and resize it, and everything that runs on it would stop",
 	"image":    "Heat would rebuild it, and everything on its disk would be lost",
@@ -35,16 +35,16 @@ const propertyID = "id"
 
 const replacement = "Heat would delete it and make another one, and everything on its disk would be lost"
 
-// ServerChange is a fault: a stack's new definition that Heat could only give a server by destroying what runs on it.
+// ServerChange is a fault: Heat could only apply a stack's new definition to a server by destroying its data.
 type ServerChange struct {
 	Resource string // in the stack
 	Server   string // its name
 	ServerID string
 	Property string // as Heat calls it
 	From, To string
-	// Definition is what Heat has of the resource; nil in a nested stack.
+	// Definition is Heat's definition of the resource; nil in a nested stack.
 	Definition map[string]any
-	// Why is what a cluster has against a change that is else made by replacing its node.
+	// Why is the cluster's reason against a change that is else made by replacing its node.
 	Why string
 }
 
@@ -93,7 +93,7 @@ func Refused(changes []*ServerChange) error {
 	return errors.Join(errs...)
 }
 
-// CheckStack tells what of a definition ApplyStack would refuse, without changing anything: an error with ServerChanges.
+// CheckStack returns the refusal that ApplyStack would return for a definition, without changing anything: an error with ServerChanges.
 func (p *Project) CheckStack(ctx context.Context, name string, content Content) error {
 	found, err := p.named(ctx, name)
 	if err != nil || len(found) == 0 {
@@ -107,7 +107,7 @@ func (p *Project) CheckStack(ctx context.Context, name string, content Content) 
 	return err
 }
 
-// healths is what Heat is to be told about servers before an update: whether they are healthy, and why not. It replaces those that are not.
+// healths are the marks of servers for Heat before an update: healthy, or the reason why not. Heat replaces unhealthy ones.
 type healths map[string]string
 
 const (
@@ -116,8 +116,8 @@ const (
 	checkFail = "CHECK_FAILED"
 )
 
-// preserve compares a stack with what it is to be made of, which it returns with what servers that are there keep. Servers that are gone
-// or in ERROR may change; everything else that Heat would rebuild, resize or replace is an error with ServerChanges.
+// preserve compares a stack with its wanted content, which it returns with the kept values of existing servers. Servers that are gone or in ERROR may
+// change; every other server that Heat would rebuild, resize or replace is an error with ServerChanges.
 func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack, content Content) (Content, healths, error) {
 	template, err := p.template(ctx, existing)
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 	}
 	states := healths{}
 	var problems []*ServerChange
-	unknown := map[string][]string{} // by server, the properties of which Heat does not tell what they were
+	unknown := map[string][]string{} // by server, the properties whose former values Heat does not return
 	for _, resource := range resources {
 		if successor := now.successor(next, resource.Name, content.Nodes); successor != "" && resource.PhysicalID != "" {
 			server, err := p.found(ctx, resource.PhysicalID)
@@ -156,7 +156,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 			}
 		}
 		if resource.PhysicalID == "" || resource.Status == "CREATE_FAILED" || now.resource(resource.Name) == nil || next.resource(resource.Name) == nil {
-			continue // what was never made is made; what is not wanted any more goes
+			continue // a missing resource is made; an unwanted one goes
 		}
 		node := slices.Contains(content.Nodes, resource.Name)
 		differing, concealed := now.differences(next, resource.Name, node)
@@ -190,7 +190,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 				next.keepGroup(now, resource.Name)
 			}
 		}
-		// After a failed update the template may say more than was done.
+		// After a failed update the template may be ahead of the resources.
 		recorded := existing.Status == "UPDATE_FAILED"
 		if len(differing) == 0 && len(concealed) == 0 && !recorded && resource.Status != checkFail {
 			continue
@@ -216,7 +216,7 @@ func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack,
 			same := slices.Contains(has, choice)
 			i := slices.Index(differing, property)
 			switch {
-			case i >= 0 && same: // the name of what it has, or its id
+			case i >= 0 && same: // the name of its value, or its id
 				differing = slices.Delete(differing, i, i+1)
 				next.keep(now, resource.Name, property)
 			case i < 0 && recorded && named && !same && len(has) > 1:
@@ -251,8 +251,8 @@ func (d definition) successor(next definition, resource string, nodes []string) 
 	return ""
 }
 
-// spelledOtherwise lists the properties that next gives a resource in another spelling, which means the same to us and may be another value
-// to Heat, which would then replace the resource: to Heat a text that is null is an empty one, and not the same as none.
+// spelledOtherwise lists the properties that next gives a resource in another spelling. To us it means the same, but Heat may see another value and
+// replace the resource: to Heat a text that is null is an empty one, and not the same as none.
 func (d definition) spelledOtherwise(next definition, resource string) (names []string) {
 	before, after, kind := d.properties(resource), next.properties(resource), d.kind(resource)
 	all := maps.Clone(before)
@@ -295,7 +295,7 @@ func (d definition) keepGroup(was definition, resource string) {
 	}
 }
 
-// markHealth tells Heat which servers it is to replace, and which not.
+// markHealth marks for Heat which servers it must replace, and which not.
 func (p *Project) markHealth(ctx context.Context, existing *stacks.RetrievedStack, states healths) error {
 	of, err := p.stacks(ctx, existing.Name)
 	if err != nil {
@@ -309,7 +309,7 @@ func (p *Project) markHealth(ctx context.Context, existing *stacks.RetrievedStac
 	return nil
 }
 
-// extensions are the files that Heat keeps of a stack, and what its environment maps types to.
+// extensions are Heat's stored files of a stack, and its environment's mappings of types.
 func (p *Project) extensions(ctx context.Context, existing *stacks.RetrievedStack) (files map[string]string, registry map[string]any, err error) {
 	of, err := p.stacks(ctx, existing.Name)
 	if err != nil {
@@ -321,22 +321,22 @@ func (p *Project) extensions(ctx context.Context, existing *stacks.RetrievedStac
 	return files, registry, nil
 }
 
-// registry is what a content's environment maps types to.
+// registry are the mappings of types in a content's environment.
 func (c Content) registry() map[string]any {
 	var environment struct {
 		Registry map[string]any `yaml:"resource_registry"`
 	}
-	_ = door.YAML([]byte(c.Environment), &environment, door.Bounds{}) // Heat says what is wrong with it
+	_ = door.YAML([]byte(c.Environment), &environment, door.Bounds{}) // Heat reports the mistake
 	return environment.Registry
 }
 
-// inputs are a content's parameters, those of its environment too.
+// inputs are a content's parameters, its environment's too.
 func (c Content) inputs() map[string]string {
 	var environment struct {
 		Parameters map[string]any `yaml:"parameters"`
 		Defaults   map[string]any `yaml:"parameter_defaults"`
 	}
-	_ = door.YAML([]byte(c.Environment), &environment, door.Bounds{}) // Heat says what is wrong with it
+	_ = door.YAML([]byte(c.Environment), &environment, door.Bounds{}) // Heat reports the mistake
 	declared, _ := c.Template["parameters"].(map[string]any)
 	inputs := map[string]string{}
 	for _, level := range []map[string]any{environment.Defaults, environment.Parameters, c.Parameters} {
@@ -355,15 +355,15 @@ func (c Content) inputs() map[string]string {
 	return inputs
 }
 
-// definition is what a stack is made of, at one time.
+// definition is the content of a stack at one time.
 type definition struct {
 	template   map[string]any
 	parameters map[string]string
 	files      map[string]string
-	registry   map[string]any // what types stand for: other types, or files
+	registry   map[string]any // the mappings of types: other types, or files
 }
 
-// resource is what the template says of a resource; nil when nothing.
+// resource is a resource's definition in the template; nil for none.
 func (d definition) resource(name string) map[string]any {
 	resources, _ := d.template["resources"].(map[string]any)
 	one, _ := resources[name].(map[string]any)
@@ -415,7 +415,7 @@ func (d definition) parameter(name string) any {
 	return one["default"]
 }
 
-// shown is a property for people. What Nova says of a server that is there counts more than a template that may not have been reached.
+// shown is a property for people. Nova's value of an existing server counts more than the template, which may not have been applied.
 func (d definition) shown(resource, property string, server foundServer) string {
 	switch {
 	case property == "type":
@@ -434,8 +434,8 @@ func (d definition) shown(resource, property string, server foundServer) string 
 	return text(value)
 }
 
-// differences lists the properties of a resource that next gives it otherwise and that cost it what runs on it. Of a node its name is one
-// of them. Of the concealed ones Heat does not tell what they were.
+// differences lists the properties of a resource that next changes at the cost of its data. Of a node its name is one of them. Of the concealed ones Heat
+// does not return the former value.
 func (d definition) differences(next definition, resource string, node bool) (differing, concealed []string) {
 	return d.compare(next, resource, node, map[string]bool{})
 }
@@ -476,14 +476,14 @@ func (d definition) compare(next definition, resource string, node bool, seen ma
 	return differing, concealed
 }
 
-// anyZone tells whether a server may stand anywhere: where the cloud has no zone of that name none is asked for.
+// anyZone is true if a server may be in any zone: where the cloud has no zone of that name, the request has none.
 func anyZone(zone any) bool { return isEmpty(zone) || zone == AnyZone }
 
-// keyPairType is of what a server holds by its name: what was put into the server stays there.
+// keyPairType is a resource that a server uses by its name: the key in the server does not change.
 const keyPairType = "OS::Nova::KeyPair"
 
-// extends tells whether a list keeps what a server is known by: all that it had, or of its networks the first. More may come, and
-// further networks may go: Heat attaches and detaches interfaces while the server runs.
+// extends is true if a list keeps the values that a server depends on: all former ones, or of its networks the first. New ones may come, and further
+// networks may go: Heat attaches and detaches interfaces while the server runs.
 func (d definition) extends(next definition, was, is any, first bool, seen map[string]bool) bool {
 	had, _ := was.([]any)
 	has, _ := is.([]any)
@@ -502,7 +502,7 @@ func (d definition) extends(next definition, was, is any, first bool, seen map[s
 	return true
 }
 
-// moved tells whether a property leads to a resource that will be another one.
+// moved is true if a property leads to a resource that will be another one.
 func (d definition) moved(next definition, value any, seen map[string]bool) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -529,7 +529,7 @@ func (d definition) moved(next definition, value any, seen map[string]bool) bool
 	return false
 }
 
-// hidden tells whether a value holds a parameter that Heat keeps to itself.
+// hidden is true if a value has a hidden parameter.
 func hidden(value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -546,8 +546,8 @@ func hidden(value any) bool {
 	return false
 }
 
-// equal compares what values mean, for Heat too, to which 1 and "1" are the same, and true and "True"; for us nothing and what is empty are
-// (see spelledOtherwise).
+// equal compares the meaning of values. To Heat, 1 and "1" are the same, and so are true and "True"; to us, none and empty are the same (see
+// spelledOtherwise).
 func equal(a, b any) bool {
 	if isEmpty(a) || isEmpty(b) {
 		return isEmpty(a) && isEmpty(b)

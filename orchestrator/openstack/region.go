@@ -18,17 +18,17 @@ import (
 // RegionChoice is a region of the cloud.
 type RegionChoice struct {
 	Name string `json:"name"`
-	Home bool   `json:"home"` // environments stand in it that name none
+	Home bool   `json:"home"` // environments without a region are in it
 }
 
-// home is the region that a service works in when nobody names another.
+// home is the region of a service without another choice.
 type home struct {
 	name     string // "" for the only one of a catalog that has no names of regions
 	endpoint gophercloud.EndpointOpts
 }
 
-// in returns where the services of a region are found; "" stands for the home. The fault says which regions there are. withoutHeat says that
-// one without Heat will do.
+// in returns the addresses of the services of a region; "" stands for the home. The fault lists the regions. withoutHeat is true if a region without Heat
+// will do.
 func (h home) in(catalog *tokens.ServiceCatalog, region string, withoutHeat bool) (gophercloud.EndpointOpts, error) {
 	endpoint := h.endpoint
 	if region == "" || region == h.name {
@@ -53,7 +53,7 @@ func needed(withoutHeat bool) string {
 	return "Heat, Nova and Neutron"
 }
 
-// regionsOf are the regions of a catalog in which environments can stand, by their names.
+// regionsOf are the regions of a catalog in which environments can be, by their names.
 func regionsOf(catalog *tokens.ServiceCatalog, availability gophercloud.Availability, withoutHeat bool) []string {
 	services := []string{"compute", "network"}
 	if !withoutHeat {
@@ -85,7 +85,7 @@ func regionsOf(catalog *tokens.ServiceCatalog, availability gophercloud.Availabi
 	return names
 }
 
-// Regions lists the regions of the cloud in which the caller's environments can stand, by their names; none where the catalog names none.
+// Regions lists the regions of the cloud in which the caller's environments can be, by their names; none where the catalog names none.
 func (s *Service) Regions(ctx context.Context, caller identity.Caller) ([]RegionChoice, error) {
 	_, catalog, err := s.inCatalogOf(ctx, caller)
 	if err != nil {
@@ -98,10 +98,10 @@ func (s *Service) Regions(ctx context.Context, caller identity.Caller) ([]Region
 	return list, nil
 }
 
-// regionMark stands between the name of a stack and that of its region where that is not Burano's own. Names of stacks have none.
+// regionMark separates the name of a stack from its region's where that is not Burano's own. Names of stacks have none.
 const regionMark = "@"
 
-// noted is what is noted of a change of a stack (Noting, Changing).
+// noted is the recorded name of a stack in a change (Noting, Changing).
 func (p *Project) noted(stack string) string {
 	if p.region == p.home.name {
 		return stack
@@ -115,8 +115,7 @@ type regions struct {
 	known map[string]*Project
 }
 
-// In returns the project's part in another region of the cloud; "" is the one that Burano was started for. A fault of kind Invalid says
-// which regions there are.
+// In returns the project's part in another region of the cloud; "" is the region that Burano was started for. A fault of kind Invalid lists the regions.
 func (p *Project) In(ctx context.Context, region string) (*Project, error) {
 	if region == "" {
 		region = p.home.name
@@ -149,7 +148,7 @@ func (p *Project) Region() string { return p.region }
 // regionName is how people call an endpoint's region.
 func regionName(endpoint tokens.Endpoint) string { return cmp.Or(endpoint.Region, endpoint.RegionID) }
 
-// ofNoted takes apart what noted has put together.
+// ofNoted splits noted's result.
 func ofNoted(text string) (stack, region string) {
 	stack, region, _ = strings.Cut(text, regionMark)
 	return stack, region

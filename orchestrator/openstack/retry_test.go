@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/internal/requestid"
 )
 
-// service answers requests one after another as its steps say, the last one again and again, and keeps when it was asked.
+// service answers requests one after another by its steps, the last one again and again, and records their times.
 type service struct {
 	steps []func() (*http.Response, error)
 	asked []time.Duration

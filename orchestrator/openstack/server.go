@@ -13,8 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 )
 
-// What Nova says of a server, as far as it is looked at here:
-// https://docs.openstack.org/api-guide/compute/server_concepts.html.
+// The states of a server in Nova that are used here: https://docs.openstack.org/api-guide/compute/server_concepts.html.
 const (
 	Active = "ACTIVE"
 	Shut   = "SHUTOFF"
@@ -24,10 +23,10 @@ const (
 	Offloaded = "SHELVED_OFFLOADED" // and it is on no host any more
 )
 
-// ServerState is what Nova says of a server.
+// ServerState is a server's state in Nova.
 type ServerState struct {
 	Status string // ACTIVE, BUILD, SHUTOFF, ERROR, …; Gone when it is not there
-	Task   string // what Nova is doing with it, "" for nothing
+	Task   string // Nova's present work on it, "" for none
 	Fault  string // why it is in ERROR
 	// Launched is when it was set up last: also a rebuild changes it. Empty before the first time.
 	Launched string
@@ -48,18 +47,18 @@ func (s ServerState) String() string {
 	return text
 }
 
-// Down says that the server does not run, that Nova is doing nothing about it, and that it did not fail: somebody has switched it off
-// or deleted it, from inside or outside.
+// Down is true if the server does not run, Nova does no work on it, and it did not fail: it was switched off or deleted, from inside or outside.
 func (s ServerState) Down() bool {
 	return s.Status == Gone || s.Status == Shut && s.Task == ""
 }
 
-// Off says that the server certainly runs nowhere, and that Nova is doing nothing about it: beside one that is Down, one that is shelved, whose disk is an image by now or soon.
+// Off is true if the server certainly runs nowhere, and Nova does no work on it: beside a server that is Down, a shelved one, whose disk is an image by
+// now or soon.
 func (s ServerState) Off() bool {
 	return s.Down() || (s.Status == Shelved || s.Status == Offloaded) && s.Task == ""
 }
 
-// foundServer is what Nova says a server was made of. Names are "" where they are not known.
+// foundServer has a server's properties in Nova. Names are "" where they are not known.
 type foundServer struct {
 	ServerState
 	name            string
@@ -67,10 +66,10 @@ type foundServer struct {
 	imageID, flavor string
 }
 
-// there tells whether something may run on the server, or lie on its disk.
+// there is true if the server may run, or have data on its disk.
 func (s foundServer) there() bool { return s.Status != Gone && s.Status != "ERROR" }
 
-// choices are the words, by Heat's names of properties, that mean what the server has.
+// choices are the possible spellings of the server's values, by Heat's names of properties.
 func (s foundServer) choices() map[string][]string {
 	words := map[string][]string{}
 	for property, pair := range map[string][2]string{"flavor": {s.flavorID, s.flavor}, "image": {s.imageID, s.image}} {
@@ -83,7 +82,7 @@ func (s foundServer) choices() map[string][]string {
 	return words
 }
 
-// found asks Nova and Glance what a server is.
+// found asks Nova and Glance for a server's properties.
 func (p *Project) found(ctx context.Context, id string) (foundServer, error) {
 	state, server, err := p.server(ctx, id)
 	if err != nil || state.Status == Gone {
@@ -156,7 +155,7 @@ func (p *Project) Console(ctx context.Context, id string, lines int) (string, er
 	return text, nil
 }
 
-// RebootServer has a server that runs begin anew, in order or, hard, by its power switch, and waits until Nova says that it runs.
+// RebootServer restarts a running server, in order or, hard, by its power switch, and waits until Nova reports that it runs.
 func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error {
 	if err := identified("server", id); err != nil {
 		return err
@@ -168,7 +167,7 @@ func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error 
 	err := Patiently(ctx, "compute", func(ctx context.Context) error {
 		return servers.Reboot(ctx, p.compute, id, servers.RebootOpts{Type: method}).ExtractErr()
 	})
-	// A conflict means that it is on its way already, or does something else that is waited for.
+	// A conflict means that the reboot has begun, or that other work is waited for.
 	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 		return fmt.Errorf("reboot server %s: %w", id, err)
 	}

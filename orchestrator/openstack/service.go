@@ -1,5 +1,4 @@
-// Package openstack is Burano's way to an OpenStack cloud: it tells who a token belongs to, keeps trusts, and holds one Heat
-// stack per environment.
+// Package openstack is Burano's client of an OpenStack cloud: it checks tokens, keeps trusts, and holds one Heat stack per environment.
 package openstack
 
 import (
@@ -36,10 +35,9 @@ type Service struct {
 	implied       implied
 }
 
-// NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and
-// once for each trust, which Keystone grants to neither tokens nor application credentials (those are bound to a project). trusted says
-// which certificates the cloud's services may show; nil stands for those that the machine trusts. observe is called for every call; it may be
-// left out.
+// NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and once for each trust,
+// which Keystone grants to neither tokens nor application credentials (those are bound to a project). trusted are the accepted authorities of the cloud's
+// services; nil stands for the machine's. observe is called for every call; it may be left out.
 func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts, trusted *tls.Config, observe ...func(Call)) (*Service, error) {
 	if options.Password == "" {
 		return nil, fault.New(fault.Invalid, "the service user has no password: give one in clouds.yaml or OS_PASSWORD, because Keystone lets nobody act "+
@@ -97,8 +95,8 @@ func regionOf(catalog *tokens.ServiceCatalog) string {
 // ProjectID is the service user's project, "" when its token has none.
 func (s *Service) ProjectID() string { return s.project }
 
-// Validate asks Keystone whose token this is; the caller of a token that belongs to no project has no ProjectID. A token that Keystone
-// does not accept is a fault of kind Unauthorized; every other error says that Keystone could not be asked.
+// Validate asks Keystone for the owner of a token; the caller of a token without a project has no ProjectID. A token that Keystone does not accept is a
+// fault of kind Unauthorized; every other error means that Keystone could not be asked.
 func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, error) {
 	refused := fault.New(fault.Unauthorized, "Keystone does not know this token, or its time is over: get a new one")
 	if token == "" {
@@ -149,13 +147,13 @@ func (t *keystoneTime) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Region is the region whose services are used: the one that was named, else the one where the service catalog has a Heat, or a Nova; "" for none.
+// Region is the region of the used services: the configured one, else the one where the service catalog has a Heat, or a Nova; "" for none.
 func (s *Service) Region() string { return s.home.name }
 
 // Token is the service user's own token; another one each time that it was renewed.
 func (s *Service) Token() string { return s.identity.Token() }
 
-// Answers tells whether Keystone answers and takes the service user's own token, which is renewed when it has ended.
+// Answers returns an error unless Keystone answers and accepts the service user's own token, which is renewed when it has ended.
 func (s *Service) Answers(ctx context.Context) error {
 	if err := tokens.Get(ctx, s.identity, s.Token()).Err; err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		// 404: the token had ended, and was renewed for this question.
@@ -167,8 +165,8 @@ func (s *Service) Answers(ctx context.Context) error {
 // mostHeaders is how many bytes the headers of an answer may have: Keystone's have a token in them.
 const mostHeaders = 256 << 10
 
-// newTransport is how all calls are sent: those that may be made again are, each try asks first whether this process may still act, and
-// is told of.
+// newTransport sends all calls: it repeats calls that may be made again. Before each attempt it checks that this process may still act, and it reports
+// each attempt.
 func newTransport(trusted *tls.Config, known *addresses, observe []func(Call)) http.RoundTripper {
 	wire := http.DefaultTransport.(*http.Transport).Clone()
 	wire.TLSClientConfig = trusted
@@ -191,7 +189,7 @@ func authenticate(ctx context.Context, options gophercloud.AuthOptions, transpor
 	return provider, openstack.Authenticate(ctx, provider, options)
 }
 
-// as returns an identity client that carries somebody else's token.
+// as returns an identity client that carries another user's token.
 func (s *Service) as(token string) *gophercloud.ServiceClient {
 	provider := &gophercloud.ProviderClient{IdentityBase: s.identity.IdentityBase, IdentityEndpoint: s.identity.IdentityEndpoint, HTTPClient: s.identity.HTTPClient}
 	provider.UseTokenLock()

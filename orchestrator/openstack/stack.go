@@ -23,7 +23,7 @@ import (
 // polling is how Heat's state is asked for, since it offers nothing to wait on: soon after a change, then once a second.
 var polling = wait.Policy{First: 100 * time.Millisecond, Most: time.Second, Growth: 1.5}
 
-// Stack is what is known of a Heat stack after it was applied.
+// Stack has the known data of a Heat stack after it was applied.
 type Stack struct {
 	ID      string
 	Outputs map[string]any
@@ -35,16 +35,16 @@ type Content struct {
 	Parameters  map[string]any
 	Files       map[string]string // by the names under which the template asks for them
 	Environment string            // in YAML, "" for none
-	// Nodes are resources: servers that Burano writes the user data of. Those that are there keep theirs, and their names.
+	// Nodes are resources: servers whose user data Burano writes. Existing ones keep theirs, and their names.
 	Nodes []string
 }
 
-// resource is what the template says of a resource; nil when nothing.
+// resource is a resource's definition in the template; nil for none.
 func (c Content) resource(name string) map[string]any {
 	return definition{template: c.Template}.resource(name)
 }
 
-// nameOf is what a person calls a resource: a server has a name of its own.
+// nameOf is a resource's name for people: a server has a name of its own.
 func (c Content) nameOf(resource string) string {
 	one := c.resource(resource)
 	properties, _ := one["properties"].(map[string]any)
@@ -54,7 +54,7 @@ func (c Content) nameOf(resource string) string {
 	return resource
 }
 
-// plain makes of a value what reading it from JSON gives.
+// plain gives a value the types that JSON's decoding gives.
 func plain(value map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -66,19 +66,19 @@ func plain(value map[string]any) (map[string]any, error) {
 }
 
 const (
-	// OwnTag is on every stack that Burano makes. A stack without it is somebody else's, whatever its name.
+	// OwnTag is on every stack that Burano makes. A stack without it is foreign, whatever its name.
 	OwnTag = "burano"
 	// tagPatience is for Heat, which stores a new stack's tags a moment after the stack.
 	tagPatience = 3 * time.Second
 )
 
-// ApplyStack makes the stack what the template says, and waits for it: a stack of that name is taken over and updated, otherwise
-// one is created. A stack that matches already is left alone. The error of a stack that failed names the resources that did, with
-// the cloud's reasons; the stack is kept as it is, so that applying it again goes on from there. When ctx ends first, the error
-// says what was not ready. What would destroy a server that is there is refused with ServerChanges, before anything is changed.
+// ApplyStack applies the template to the stack, and waits for it: a stack of that name is taken over and updated, otherwise one is created. A stack that
+// matches already is left alone. The error of a failed stack names the failed resources, with the cloud's reasons; the stack is kept as it is, so that
+// applying it again continues from there. When ctx ends first, the error names the resources that were not ready. A change that would destroy an existing
+// server is refused with ServerChanges, before anything is changed.
 //
-// Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds, so several who
-// create one within the same second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
+// Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds. So several creators within the same
+// second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
 func (p *Project) ApplyStack(ctx context.Context, name string, content Content) (Stack, error) {
 	made, err := p.applyStack(ctx, name, content)
 	if errors.Is(err, errTakenOver) {
@@ -120,9 +120,8 @@ func (p *Project) applyStack(ctx context.Context, name string, content Content) 
 	return p.update(ctx, existing, content)
 }
 
-// adoptOrCreate returns the stack of that name once nothing is in progress in it. It is made when there is none, and after an outage only
-// when there still is none. made says that it is what this call has created, and not what an earlier one whose answer was lost has, or
-// another creator, who may have known another template.
+// adoptOrCreate returns the stack of that name once nothing is in progress in it. It is made when there is none, and after an outage only when there still
+// is none. made is true if this call has created it, and not an earlier call whose answer was lost, or another creator, who may have had another template.
 func (p *Project) adoptOrCreate(ctx context.Context, name string, content Content) (existing *stacks.RetrievedStack, made bool, err error) {
 	if existing, err = p.awaitIdle(ctx, name, content); err != nil || existing != nil {
 		return existing, false, err
@@ -163,8 +162,8 @@ func (p *Project) adoptOrCreate(ctx context.Context, name string, content Conten
 	return existing, existing.ID == created, nil
 }
 
-// update has Heat make the stack what content says, and waits for it. An update whose answer was lost, or that Heat refuses because it is
-// at work, is asked for again once nothing is in progress: Heat then changes nothing where nothing is left to be changed.
+// update makes Heat apply content to the stack, and waits for it. An update whose answer was lost, or that Heat refuses because it is at work, is sent
+// again once nothing is in progress: Heat then changes nothing where nothing is left to be changed.
 func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, content Content) (Stack, error) {
 	name := existing.Name
 	of, err := p.stacks(ctx, name)
@@ -204,7 +203,7 @@ func (p *Project) update(ctx context.Context, existing *stacks.RetrievedStack, c
 	return p.result(ctx, ended, content)
 }
 
-// result is what a stack in which nothing is in progress tells, or why it failed.
+// result is the result of a stack in which nothing is in progress, or the reason why it failed.
 func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, content Content) (Stack, error) {
 	if err := p.failure(ctx, ended, content); err != nil {
 		return Stack{}, err
@@ -212,8 +211,8 @@ func (p *Project) result(ctx context.Context, ended *stacks.RetrievedStack, cont
 	return stackOf(ended), nil
 }
 
-// awaitTag waits until there is a stack of ours with that name, after Heat has said for the refused-th time that there is one. When there
-// is none at all, Heat was wrong and may be asked again.
+// awaitTag waits until there is a stack of ours with that name, after Heat has answered for the refused-th time that there is one. When there is none at
+// all, Heat was wrong and may be asked again.
 func (p *Project) awaitTag(ctx context.Context, name string, refused int) error {
 	foreign := fault.New(fault.Conflict, "create stack %s: the project has a stack of that name without the tag %q, so Burano has not made it. Look at what it is: "+
 		"when it belongs here, as one that Murano has made does, hand it over by `openstack stack update --existing --tags %s %s`; when nothing of it is needed, delete it",
@@ -240,7 +239,7 @@ func deleted(name string) error {
 	return fmt.Errorf("stack %s was deleted while it was waited for", name)
 }
 
-// ReplaceServers makes new servers, under the same names and with the same ports, in place of those with these ids in the template.
+// ReplaceServers makes new servers, under the same names and with the same ports, in place of the servers with these ids in the template.
 func (p *Project) ReplaceServers(ctx context.Context, name string, content Content, reasons map[string]string) (Stack, error) {
 	made, err := p.replaceServers(ctx, name, content, reasons)
 	if errors.Is(err, errTakenOver) {
@@ -343,7 +342,7 @@ func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack,
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(one stacks.ListedStack) bool { return !isOurs(one) })
-	// Heat tells whole seconds; those of the same one are told apart in a way that is the same for everybody.
+	// Heat's times are whole seconds; stacks of the same second are ordered in a way that is the same for all processes.
 	slices.SortFunc(found, func(a, b stacks.ListedStack) int {
 		return cmp.Or(a.CreationTime.Compare(b.CreationTime), strings.Compare(a.ID, b.ID))
 	})
@@ -384,8 +383,8 @@ func (p *Project) stack(ctx context.Context, one stacks.ListedStack) (*stacks.Re
 	return current, nil
 }
 
-// isMadeOf tells whether the stack is complete and was made of just this. Of parameters Heat tells texts, and of hidden ones nothing: a stack that has
-// any is updated again, in which Heat changes nothing where nothing differs.
+// isMadeOf is true if the stack is complete and was made of exactly this. Heat returns parameters as texts, and no hidden ones: a stack that has any is
+// updated again, in which Heat changes nothing where nothing differs.
 func (p *Project) isMadeOf(ctx context.Context, stack *stacks.RetrievedStack, content Content) (bool, error) {
 	if !strings.HasSuffix(stack.Status, "_COMPLETE") || len(content.Parameters) > 0 || len(content.Files) > 0 || content.Environment != "" {
 		return false, nil
@@ -410,7 +409,7 @@ func (p *Project) template(ctx context.Context, stack *stacks.RetrievedStack) (m
 	return template, nil
 }
 
-// resources lists what a stack is made of.
+// resources lists the resources of a stack.
 func (p *Project) resources(ctx context.Context, name, id string) ([]stackresources.Resource, error) {
 	of, err := p.stacks(ctx, name)
 	if err != nil {
@@ -423,11 +422,11 @@ func (p *Project) resources(ctx context.Context, name, id string) ([]stackresour
 	return resources, nil
 }
 
-// hiddenParameter is what Heat shows for a parameter that the template hides.
+// hiddenParameter is Heat's text in place of a hidden parameter.
 const hiddenParameter = "******"
 
-// FindStack returns the stack of ours with that name and what it was made of, once nothing is in progress in it; nil when there is none.
-// Of the content only the template and the parameters are known, these as texts, and not those that the template hides.
+// FindStack returns the stack of ours with that name and its content, once nothing is in progress in it; nil when there is none. The content has only the
+// template and the parameters, these as texts, and no hidden ones.
 func (p *Project) FindStack(ctx context.Context, name string) (*Stack, Content, error) {
 	existing, err := p.awaitIdle(ctx, name, Content{})
 	if err != nil || existing == nil {
@@ -446,7 +445,7 @@ func (p *Project) FindStack(ctx context.Context, name string) (*Stack, Content, 
 	return &found, content, nil
 }
 
-// hides tells whether the template keeps a parameter's value to itself.
+// hides is true if the template hides a parameter's value.
 func (c Content) hides(parameter string) bool {
 	declared, _ := c.Template["parameters"].(map[string]any)
 	one, _ := declared[parameter].(map[string]any)
@@ -463,7 +462,7 @@ func stackOf(retrieved *stacks.RetrievedStack) Stack {
 	return stack
 }
 
-// poll asks until done says so, it fails, or ctx ends.
+// poll asks until done returns true or an error, or ctx ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	return polling.Until(ctx, func(context.Context) error {
 		ok, err := done()

@@ -15,8 +15,8 @@ import (
 
 // Taker makes stacks without Heat and can go on with one of Heat's.
 type Taker interface {
-	// TakeOver goes on with a stack that Heat has made: what stands for its resources is the new stack's from then on. It touches nothing in the cloud,
-	// and does all or nothing. A fault of kind Invalid says what of the stack only Heat can do.
+	// TakeOver continues with a stack that Heat has made: its physical resources are the new stack's from then on. It changes nothing in the cloud, and
+	// does all or nothing. A fault of kind Invalid names the part of the stack that only Heat supports.
 	TakeOver(ctx context.Context, former Former) error
 }
 
@@ -32,15 +32,15 @@ type Former struct {
 type FormerResource struct {
 	Name, Type string
 	PhysicalID string // "" when there is nothing
-	Status     string // as Heat says it, such as CREATE_COMPLETE
+	Status     string // in Heat's words, such as CREATE_COMPLETE
 	Attributes map[string]any
 }
 
-// errTakenOver says that another one makes a stack from now on: what was to be done with it begins again.
+// errTakenOver is the error when another maker makes a stack from now on: the operation begins again.
 var errTakenOver = errors.New("the stack was taken over")
 
-// takeOver has Burano itself go on with a stack that Heat refuses to change for good. Heat's own stack stays as it is until the stack is deleted: Heat
-// deletes no stack without what is in it.
+// takeOver makes Burano itself continue with a stack that Heat refuses to change for good. Heat's own stack stays as it is until the stack is deleted:
+// Heat deletes no stack without its resources.
 func (p *Project) takeOver(ctx context.Context, existing *stacks.RetrievedStack, wanted Content) error {
 	name := existing.Name
 	of, err := p.stacks(ctx, name)
@@ -60,7 +60,7 @@ func (p *Project) takeOver(ctx context.Context, existing *stacks.RetrievedStack,
 		case strings.HasPrefix(parameter, "OS::"):
 		case value != hiddenParameter && !former.Content.hides(parameter):
 			former.Content.Parameters[parameter] = value
-		default: // Heat tells nobody; it is taken for unchanged
+		default: // Heat does not return it; it counts as unchanged
 			if given, there := wanted.Parameters[parameter]; there {
 				former.Content.Parameters[parameter] = given
 			}
@@ -114,7 +114,7 @@ func (p *Project) heatsName(name string, existing *stacks.RetrievedStack) string
 	return name
 }
 
-// lostFor returns what comes of a change that Heat refuses for good: the stack is taken over, or the error says why it is not.
+// lostFor handles a change that Heat refuses for good: the stack is taken over, or the error is the reason why not.
 func (p *Project) lostFor(ctx context.Context, existing *stacks.RetrievedStack, content Content, refused error) error {
 	if p.lost == nil || !gophercloud.ResponseCodeIs(refused, http.StatusInternalServerError) {
 		return refused

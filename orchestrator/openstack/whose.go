@@ -10,7 +10,7 @@ import (
 // Named is a user or a project of Keystone, with the name of its domain.
 type Named struct{ ID, Name, Domain string }
 
-// Whose says for whom the project's services are asked, and in which project, as the token tells it.
+// Whose returns the user and the project of the project's requests, from the token.
 func (p *Project) Whose() (user, project Named, err error) {
 	token, ok := p.provider.GetAuthResult().(tokens.CreateResult)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package registration has a cloud's Keystone know Burano: the service user with its roles, the service and its endpoints. It looks first and makes
-// what is missing, so that it may be run again, also after it was cut off.
+// Package registration registers Burano in a cloud's Keystone: the service user with its roles, the service and its endpoints. It looks first and makes
+// only missing parts, so that it may be run again, also after an interruption.
 package registration
 
 import (
@@ -25,10 +25,10 @@ import (
 // ServiceType is how clients find Burano in the service catalog, as they found Murano.
 const ServiceType = "application-catalog"
 
-// Roles are those of the service user in its project.
+// Roles are the service user's roles in its project.
 func Roles() []string { return []string{"admin", "service"} }
 
-// Wanted is what Keystone is to have.
+// Wanted is the wanted registration.
 type Wanted struct {
 	DomainID      string // of user and project
 	Project, User string
@@ -37,21 +37,21 @@ type Wanted struct {
 
 	URL, Region  string // of the endpoints; no URL: no service and no endpoints
 	ReplaceURL   bool   // change endpoints that are there and lead elsewhere, such as Murano's
-	OnlyLook     bool   // say what would be done
+	OnlyLook     bool   // only report the changes
 	TakesSignIns func(ctx context.Context, userID, password string) (bool, error)
 }
 
-// Done is what was done about one thing.
+// Done is the change of one part.
 type Done string
 
-// What it may be. The first is nothing.
+// The changes. The first is none.
 const (
 	IsThere Done = "is there"
 	Made    Done = "made"
 	Changed Done = "changed"
 )
 
-// Step says what was done about what; of a look only, what would be.
+// Step is a part and its change; with OnlyLook, the change that would be made.
 type Step struct {
 	What string `json:"what" yaml:"what"`
 	Done Done   `json:"done" yaml:"done"`
@@ -64,7 +64,7 @@ type work struct {
 	steps    []Step
 }
 
-// Register makes what is missing, with an administrator's client of Keystone. The steps that were done are returned with an error, too.
+// Register makes the missing parts, with an administrator's client of Keystone. The finished steps are returned with an error, too.
 func Register(ctx context.Context, keystone *gophercloud.ServiceClient, wanted Wanted) ([]Step, error) {
 	w := &work{Wanted: wanted, keystone: keystone}
 	err := w.register(ctx)
@@ -99,7 +99,7 @@ func (w *work) register(ctx context.Context) error {
 	return w.service(ctx)
 }
 
-// idOf is the id of what was made.
+// idOf is the id of a new object.
 func idOf[T any](made *T, err error, id func(*T) string) (string, error) {
 	if err != nil {
 		return "", err
@@ -258,7 +258,7 @@ func (w *work) endpoint(ctx context.Context, service string, kind gophercloud.Av
 	return nil
 }
 
-// SignsIn tells whether Keystone takes a user's password, by a token without a scope.
+// SignsIn is true if Keystone accepts a user's password, by a token without a scope.
 func SignsIn(ctx context.Context, provider *gophercloud.ProviderClient, userID, password string) (bool, error) {
 	asked, err := openstack.NewClient(provider.IdentityEndpoint)
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 	"github.com/burano/burano/internal/sensitive"
 )
 
-// Mark stands where a secret was.
+// Mark replaces a secret.
 const Mark = sensitive.Mark
 
 // MinLength is how long, in bytes, a value must be to be found in texts: a shorter one may well be a word that a text has for another
 // reason.
 const MinLength = 8
 
-// Mask returns a copy of a model in which the texts that stand under names of secrets are masked.
+// Mask returns a copy of a model in which texts under names of secrets are masked.
 func Mask(model map[string]any) map[string]any {
 	masked, _ := sensitive.Texts("", model, func(string) string { return Mark }).(map[string]any)
 	return masked
 }
 
-// Masked is a value as it is shown where its class calls it a secret: of what is there, only that.
+// Masked replaces a value that its class calls a secret: it shows only whether there is one.
 func Masked(value any) any {
 	if value == nil || value == "" {
 		return value
@@ -37,14 +37,14 @@ func Masked(value any) any {
 	return Mark
 }
 
-// Known are the secrets that a text must not tell. The zero Known knows none. It is safe for concurrent use.
+// Known are the secrets to mask in a text. The zero Known has none. It is safe for concurrent use.
 type Known struct {
 	mutex  sync.RWMutex
 	values map[string]bool
 	forms  map[string][]string // how all of them may be written, by their first MinLength bytes; the longest of each first
 }
 
-// Note makes known what Mask would mask in a value that stands under a name. Values are as JSON decodes them; of others nothing is known.
+// Note adds the texts that Mask would mask in a value under a name. Values have JSON's types; others add none.
 func (k *Known) Note(name string, value any) {
 	sensitive.Texts(name, value, func(text string) string { k.Add(text); return text })
 }
@@ -67,8 +67,8 @@ func (k *Known) AddAll(value any) {
 	}
 }
 
-// AddStored makes known what is secret in a value that Burano itself keeps sealed: a private key in PEM, bytes, or a JSON document of
-// both in base64. The rest of such a document, such as public keys and names, is no secret.
+// AddStored adds the secrets in a value that Burano itself keeps sealed: a private key in PEM, bytes, or a JSON document of both in base64. The rest of
+// such a document, such as public keys and names, is no secret.
 func (k *Known) AddStored(value []byte) {
 	var document any
 	if err := json.Unmarshal(value, &document); err != nil {
@@ -176,7 +176,7 @@ func forms(value string) []string {
 // python writes a text as Python does between single quotes.
 var python = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// isEscaped tells whether JSON, Go or Python may write a character otherwise than it is.
+// isEscaped is true if JSON, Go or Python may write a character in another form.
 func isEscaped(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`\"'<>&`, r) }
 
 // HideIn returns a copy of a JSON value in which all texts, keys of maps too, are hidden.

@@ -11,7 +11,7 @@ func NewKey() string {
 	return one.text
 }
 
-// Own seals under one key of its own, which no change of the key file touches: for what lies where Burano does not seal it again.
+// Own seals under one key of its own, which no change of the key file touches: for data that Burano does not seal again.
 type Own struct{ key key }
 
 // Under is an Own of this key.
@@ -30,7 +30,7 @@ func (o Own) Seal(owner string, value []byte) []byte {
 	return o.key.aead.Seal(nonce, nonce, value, []byte(owner))
 }
 
-// Open returns what Seal was given for this owner.
+// Open returns the value that Seal got for this owner.
 func (o Own) Open(owner string, sealed []byte) ([]byte, error) {
 	size := o.key.aead.NonceSize()
 	if len(sealed) < size {

@@ -32,9 +32,9 @@ type key struct {
 	aead cipher.AEAD
 }
 
-// ring is what a key file holds: keys in base64, one on a line, the first of which seals and all of which open. Empty lines and those that
-// begin with # say nothing. A file of one key, as Burano first made it, is a ring of one. A key's id follows from the key, so that copies
-// of a key have one id, and a file cannot give a key another's.
+// ring has the keys of a key file: keys in base64, one on a line. The first key seals and all of them open. Empty lines and lines that begin with # are
+// ignored. A file of one key, as Burano first made it, is a ring of one. A key's id follows from the key, so that copies of a key have one id, and a file
+// cannot give a key another's.
 type ring []key
 
 func newKey(text string) (key, error) {
@@ -78,7 +78,7 @@ func (r ring) ids() []string {
 	return ids
 }
 
-// readRing reads a key file. One that others than its owner may read is refused: whoever has both it and the database has every secret.
+// readRing reads a key file. A file that others than its owner may read is refused: with it and the database, a reader has every secret.
 func readRing(path string) (ring, fs.FileInfo, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -161,7 +161,7 @@ func createRing(path string) error {
 	return syncFolder(path)
 }
 
-// changeRing replaces the key file by what change makes of its keys, whole or not at all. Two changes never mix.
+// changeRing replaces the key file's keys by change's result, whole or not at all. Two changes never mix.
 func changeRing(path string, change func(ring) (ring, error)) error {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -196,11 +196,11 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// ErrNoKey says that a key file has no key of an id.
+// ErrNoKey is the error when a key file has no key of an id.
 var ErrNoKey = errors.New("there is no key of this id in the key file")
 
-// AddKey adds a new key to the key file and returns its id. An active key seals from now on, in servers that run too; one that is not
-// only opens, so that it can be given to all servers of a database before the first of them seals with it.
+// AddKey adds a new key to the key file and returns its id. An active key seals from now on, also in running servers. An inactive one only opens, so that
+// it can be given to all servers of a database before the first of them seals with it.
 func AddKey(path string, active bool) (id string, err error) {
 	one, err := generateKey()
 	if err == nil {
@@ -217,7 +217,7 @@ func AddKey(path string, active bool) (id string, err error) {
 	return one.id, nil
 }
 
-// ActivateKey makes a key of the key file the one that seals.
+// ActivateKey makes a key of the key file the sealing one.
 func ActivateKey(path, id string) error {
 	err := changeRing(path, func(keys ring) (ring, error) {
 		one, ok := keys.find(id)

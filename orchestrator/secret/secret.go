@@ -1,4 +1,4 @@
-// Package secret seals what must not be readable in the database, under keys that lie in a file beside it.
+// Package secret seals data that must not be readable in the database, under keys in a file beside it.
 package secret
 
 import (
@@ -29,8 +29,8 @@ type Sealer struct {
 	file  fs.FileInfo // that keys are from
 }
 
-// Open reads the key file at path, and makes it (mode 0600) when there is none. A key file that others than its owner may
-// read is refused: whoever has both it and the database has every secret.
+// Open reads the key file at path, and makes it (mode 0600) when there is none. A key file that others than its owner may read is refused: with it and the
+// database, a reader has every secret.
 func Open(path string) (*Sealer, error) {
 	s, err := OpenExisting(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func Open(path string) (*Sealer, error) {
 	return s, err
 }
 
-// OpenExisting is Open for who makes no key file.
+// OpenExisting is Open for callers that make no key file.
 func OpenExisting(path string) (*Sealer, error) {
 	s := &Sealer{path: path}
 	var err error
@@ -52,8 +52,8 @@ func OpenExisting(path string) (*Sealer, error) {
 	return s, nil
 }
 
-// Seal returns value in a form that only Open with the same owner opens again. owner says what the value belongs to, for
-// example "environment/4f2a…/secret/etcd-ca"; a sealed value copied to another owner does not open. The answer is printable.
+// Seal returns value in a form that only Open with the same owner opens again. owner names the value's place, for example
+// "environment/4f2a…/secret/etcd-ca"; a sealed value copied to another owner does not open. The result is printable.
 func (s *Sealer) Seal(owner string, value []byte) string {
 	active := s.current()[0]
 	nonce := make([]byte, active.aead.NonceSize())
@@ -61,7 +61,7 @@ func (s *Sealer) Seal(owner string, value []byte) string {
 	return version2 + active.id + ":" + base64.StdEncoding.EncodeToString(active.aead.Seal(nonce, nonce, value, []byte(owner)))
 }
 
-// Open returns what Seal was given for this owner.
+// Open returns the value that Seal got for this owner.
 func (s *Sealer) Open(owner, sealed string) ([]byte, error) {
 	id, raw, err := parse(sealed)
 	if err != nil {
@@ -80,8 +80,7 @@ func (s *Sealer) Open(owner, sealed string) ([]byte, error) {
 	return nil, fmt.Errorf("open the secret of %s: it was sealed with the key %s, another key than those of %s: add the line of that key to the file, from a server's or a backup's", owner, id, s.path)
 }
 
-// KeyOf returns the id of the key that a value was sealed under: "" where the value does not say (version 1). false stands for what is
-// not sealed.
+// KeyOf returns the id of the key that a value was sealed under: "" where the value has none (version 1). ok is false for a value that is not sealed.
 func KeyOf(sealed string) (id string, ok bool) {
 	id, _, err := parse(sealed)
 	return id, err == nil
@@ -116,7 +115,7 @@ func parse(sealed string) (id string, raw []byte, err error) {
 	return id, raw, nil
 }
 
-// open opens a value with its key, or with each in turn when the value does not say which it is. known tells whether there was one to try.
+// open opens a value with its key, or with each in turn when the value names none. known is true if there was one to try.
 func (r ring) open(id, owner string, raw []byte) (value []byte, known bool, err error) {
 	err = ErrNoKey
 	for _, one := range r {
@@ -142,8 +141,8 @@ func (s *Sealer) known() ring {
 	return s.keys
 }
 
-// current returns the keys of the file as it is now. While the file cannot be used, or holds none of the keys that were known, which
-// is not a change of the ring but another ring, what was read before counts. A look at the file costs about a microsecond.
+// current returns the present keys of the file. While the file cannot be used, or has none of the known keys, which is not a change of the ring but
+// another ring, the former keys count. A check of the file costs about a microsecond.
 func (s *Sealer) current() ring {
 	info, err := os.Stat(s.path)
 	s.mutex.RLock()

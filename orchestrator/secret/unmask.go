@@ -31,7 +31,7 @@ func Unmask(model map[string]any, formers ...map[string]any) error {
 	return errors.Join(u.missing...)
 }
 
-// UnmaskNothing is the fault that a value has Mark where nothing was before; name is what it is called.
+// UnmaskNothing is the fault that a value has Mark where there was none before; name is the value's name.
 func UnmaskNothing(name string, value any) error {
 	u := unmasking{}
 	u.value(value, nil, name)
@@ -68,7 +68,7 @@ func idOf(value map[string]any) string {
 	return id
 }
 
-// value returns a value without marks. were are what stood in its place, for each former model; nil where nothing did.
+// value returns a value without marks. were are the former values in its place, for each former model; nil for none.
 func (u *unmasking) value(value any, were []any, path string) any {
 	switch v := value.(type) {
 	case string:
@@ -162,7 +162,7 @@ func marked(text string) bool {
 	return strings.Contains(text, Mark) && slices.ContainsFunc(markedLine.FindAllStringSubmatch(text, -1), func(line []string) bool { return sensitive.Name(line[1]) })
 }
 
-// lines puts back into a text of several lines those of a former one that read the same once their secrets are masked.
+// lines replaces lines of a text by the lines of a former one that read the same once their secrets are masked.
 func lines(text, former string) (whole string, found bool) {
 	had := map[string]string{}
 	for line := range strings.Lines(former) {

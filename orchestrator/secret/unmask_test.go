@@ -35,7 +35,7 @@ func TestAMarkKeepsTheSecretOfItsObjectAndPath(t *testing.T) {
 	users[0], users[1] = users[1], users[0]
 	require.Equal(t, wanted, masked)
 
-	// What another line of a text says may be changed; what has no secret is told, each by its path.
+	// Other lines of a text may change; parts without a secret are reported, each by its path.
 	edited := map[string]any{"services": []any{object("a", map[string]any{"values": "user: root\npassword: *** SANITIZED *** # kept\n", "about": "logs show *** SANITIZED *** there"})}}
 	require.NoError(t, secret.Unmask(edited, deployed()))
 	require.Equal(t, "user: root\npassword: deep # kept\n", edited["services"].([]any)[0].(map[string]any)["values"])

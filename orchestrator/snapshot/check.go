@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/internal/scratch"
 )
 
-// checkLimit is how long the opening of a snapshot may take: whoever takes one before a change must not wait for ever.
+// checkLimit is how long the opening of a snapshot may take: a snapshot before a change must not wait for ever.
 const checkLimit = 10 * time.Minute
 
 // Checker opens snapshots with the burano program, in processes of its own: a damaged file may end one. A process opens one snapshot after
@@ -45,8 +45,8 @@ func NewChecker(program string, budget *scratch.Budget, idle time.Duration) *Che
 	return c
 }
 
-// Check opens the snapshot that is in a file. Its error is what a process has said that has opened no other one: an error of one that has
-// may come from what went before, so it is not believed.
+// Check opens the snapshot in a file. Its error is from a process that has opened no other snapshot: an error of a used process may have an earlier cause,
+// so it is not believed.
 func (c *Checker) Check(ctx context.Context, file string) (Checked, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkLimit, fmt.Errorf("it took longer than %s", checkLimit))
 	defer cancel()
@@ -155,7 +155,7 @@ func (c *Checker) retire(p *process) {
 // process is a run of the program. It answers each name of a file with a line of JSON, and ends when it cannot open one.
 type process struct {
 	command *exec.Cmd
-	folder  string // what it writes is below it
+	folder  string // its files are below it
 	files   io.Writer
 	answers *json.Decoder
 	said    *door.Buffer // the beginning of its standard error, to be read when it is gone
@@ -199,7 +199,7 @@ func (p *process) check(ctx context.Context, file string) (checked Checked, err 
 	return Checked{}, errors.Join(fmt.Errorf("%s (%w)", first, cmp.Or(ended, err)), left)
 }
 
-// kill ends a process that may have ended by itself, and removes what it has left. ended is how it ended, nil when that was without an error.
+// kill ends a process that may have ended by itself, and removes its files. ended is its exit error, nil when there was none.
 func (p *process) kill() (ended, left error) {
 	_ = p.command.Process.Kill() // the only error is that it has ended
 	ended = p.command.Wait()

@@ -56,12 +56,12 @@ type inContainer struct {
 	key           secret.Own
 }
 
-// containerError says that a container could not be used.
+// containerError is the error when a container could not be used.
 type containerError struct{ error }
 
 func (e *containerError) Unwrap() error { return e.error }
 
-// objectName is what a piece is called in its container.
+// objectName is a piece's name in its container.
 func objectName(id string, number int64) string { return fmt.Sprintf("%s/%06d", id, number) }
 
 func (c inContainer) size() int { return objectSize }
@@ -89,7 +89,7 @@ func (c inContainer) get(ctx context.Context, number int64) ([]byte, bool, error
 	return content, true, err
 }
 
-// pieces seals what is written, piece by piece.
+// pieces seals the written data, piece by piece.
 type pieces struct {
 	place  place
 	ctx    context.Context
@@ -120,7 +120,7 @@ func (p *pieces) flush() error {
 	return p.err
 }
 
-// reading opens piece after piece. That all are there the compressed form says: it ends with a sum.
+// reading opens piece after piece. The compressed form shows that all are there: it ends with a sum.
 type reading struct {
 	place  place
 	ctx    context.Context

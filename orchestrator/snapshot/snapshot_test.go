@@ -25,7 +25,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// archive is one over a new database, with an environment e. check sees what the database has of a snapshot.
+// archive is an archive over a new database, with an environment e. check gets the database's file of a snapshot.
 func archive(t *testing.T, limit int64, check func(ctx context.Context, file string) (snapshot.Checked, error)) (*snapshot.Archive, store.Environment) {
 	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestASnapshotByScheduleTakesThePlaceOfTheOldestOnesAndNeverOfARequestedOne(
 	kinds(store.Scheduled, store.Scheduled)
 	_, err := take(store.Requested, 2<<20, 0)
 	require.NoError(t, err)
-	_, err = take(store.BeforeChange, 1<<20, 5) // 1.33 MiB sealed: beyond the quota with what is there, but for the scheduled ones
+	_, err = take(store.BeforeChange, 1<<20, 5) // 1.33 MiB sealed: beyond the quota together with the present ones, without the scheduled ones
 	require.NoError(t, err)
 	_, err = take(store.Requested, 1<<20, 0)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "for a user's nothing is removed")

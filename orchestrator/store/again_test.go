@@ -14,8 +14,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// TestATaskGoesOnWhenPostgreSQLCrashesWithinItsLease has a task write and read all that tasks do, while the database crashes again and again:
-// nothing fails, is lost or is there twice, and the hold is kept.
+// A task writes and reads all kinds of a task's rows while the database crashes again and again. Nothing fails, is lost or is there twice, and the hold is
+// kept.
 func TestATaskGoesOnWhenPostgreSQLCrashesWithinItsLease(t *testing.T) {
 	server := databasetest.Start(t)
 	db, err := database.OpenPostgres(t.Context(), server.URL, 15*time.Second)

@@ -18,14 +18,14 @@ type Applied struct {
 // TableName is where gorm looks.
 func (Applied) TableName() string { return "applied" }
 
-// Applied lists what a project has under a label.
+// Applied lists a project's objects under a label.
 func (s *Store) Applied(ctx context.Context, projectID, label string) ([]Applied, error) {
 	list := []Applied{}
 	err := s.reading(ctx).Where("project_id = ? AND label = ?", projectID, label).Order("kind, name, id").Find(&list).Error
 	return list, wrap(err, "list what is under a label")
 }
 
-// SetApplied replaces what a project has under a label.
+// SetApplied replaces a project's objects under a label.
 func (s *Store) SetApplied(ctx context.Context, projectID, label string, list []Applied) error {
 	return s.transaction(ctx, "write what is under a label", func(tx *gorm.DB) error {
 		if err := tx.Where("project_id = ? AND label = ?", projectID, label).Delete(&Applied{}).Error; err != nil || len(list) == 0 {

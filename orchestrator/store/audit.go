@@ -59,7 +59,7 @@ func (s *Store) AuditEvents(ctx context.Context, filter AuditFilter) ([]AuditEve
 	return events, wrap(query.Find(&events).Error, "list audit events")
 }
 
-// RemoveAuditEvents removes at most so many events that are older, and tells how many it removed.
+// RemoveAuditEvents removes at most so many events that are older, and returns their number.
 func (s *Store) RemoveAuditEvents(ctx context.Context, before Time, atMost int) (removed int64, err error) {
 	old := s.db.Model(&AuditEvent{}).Select("id").Where("created < ?", before).Order("created").Limit(atMost)
 	result := s.rows(ctx).Where("id IN (?)", old).Delete(&AuditEvent{})

@@ -30,8 +30,8 @@ const (
 	deathsKept = 24 * time.Hour
 )
 
-// NoteDeath keeps what ran when a server of this version died; more reports that this is not all. It must be called before that server's leases
-// end or are renewed: a task that ran alone, but not without requests and looks beside it, is not blamed.
+// NoteDeath stores the work that ran when a server of this version died; more is true if the list is not complete. It must be called before that server's
+// leases end or are renewed: a task that ran alone, but not without requests and checks beside it, is not blamed.
 func (s *Store) NoteDeath(ctx context.Context, ran []blackbox.Work, more bool, version string) error {
 	if len(ran) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (s *Store) Suspects(ctx context.Context, version string) (map[string]bool, 
 	return suspects, wrap(err, "list what servers died over")
 }
 
-// refused: beside others, what comes again and again by itself (looks, and pages that show something) is not told from what kills.
+// refused: beside other work, a recurring request (a check, or a page) cannot be distinguished from the cause.
 func (d Death) refused() bool {
 	switch {
 	case d.Kind == blackbox.Look:

@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// ErrRevoked says that the delegation that a task was to work with is there no more, or is not the one that was meant.
+// ErrRevoked is the error when a task's delegation is gone, or was replaced.
 var ErrRevoked = errors.New("the delegation was revoked or replaced")
 
 // Kinds of delegations.
@@ -21,15 +21,15 @@ const (
 	Role                  = "role" // the service user's own in the project (ProjectRole)
 )
 
-// Delegation is what Burano may act with in a project: for a user, or with a role of its own. A task's own is a trust, which ends soon after the task, or
-// refers to that role; an environment's standing one is there until somebody revokes it.
+// Delegation is Burano's right in a project: for a user, or with a role of its own. A task's own is a trust, which ends soon after the task, or refers to
+// that role; an environment's standing one is there until it is revoked.
 type Delegation struct {
 	ID            string
 	EnvironmentID string // that it is for; it may be gone
 	Kind          string
 	Standing      bool
-	Used          bool   // somebody referred to it; else it may be one that is just being made
-	UserID        string // who has made it; "" where a former version has not noted that
+	Used          bool   // it had a reference; else it may be one that is just being made
+	UserID        string // the user who made it; "" where a former version has not recorded that
 	UserName      string
 	Roles         Names
 	Expires       *Time
@@ -60,7 +60,7 @@ type delegationStack struct {
 	Stack        string
 }
 
-// AddDelegation keeps a delegation that was made, before anybody refers to it; its id and time are set here.
+// AddDelegation stores a new delegation, before there is a reference to it; its id and time are set here.
 func (s *Store) AddDelegation(ctx context.Context, delegation *Delegation) error {
 	now, err := s.databaseClock(s.rows(ctx)) // by which another server judges its age
 	if err != nil {
@@ -140,7 +140,7 @@ func (h *Hold) NoteStack(ctx context.Context, stack string) error {
 	})
 }
 
-// ForgetStack takes back what NoteStack noted: Heat has refused the change, and keeps nothing that was made through the task's delegation for it.
+// ForgetStack undoes NoteStack: Heat has refused the change, and keeps nothing that was made through the task's delegation for it.
 func (h *Hold) ForgetStack(ctx context.Context, stack string) error {
 	return h.holding(ctx, "forget a stack that was not changed", func(tx *gorm.DB) error {
 		return tx.Where("delegation_id = ? AND stack = ?", h.task.DelegationID, stack).Delete(&delegationStack{}).Error
@@ -150,8 +150,8 @@ func (h *Hold) ForgetStack(ctx context.Context, stack string) error {
 // afterFailure is how long the delegation of a task is left alone that has failed after it asked Heat for something: that may only begin.
 const afterFailure = Time(30 * time.Second / time.Microsecond)
 
-// release has the delegations of an environment looked at, one of whose tasks has ended: Heat may have given up what it kept of others. A join token
-// is spent by the task with which its machine has joined.
+// release makes the sweep check the delegations of an environment with an ended task: Heat may have given up its trusts of others. A join token is spent
+// by the task with which its machine has joined.
 func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
 	now, err := s.databaseClock(tx)
 	if err != nil {
@@ -171,8 +171,8 @@ func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
 	return due().Where("id = ? AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id)", task.DelegationID).Update("next_try", now+afterFailure).Error
 }
 
-// orphaned selects delegations that nobody refers to. Each condition is one that a database answers by an index: with an OR of two it would read all tasks that
-// have not ended, for each delegation.
+// orphaned selects delegations without a reference. A database can answer each condition by an index: with an OR of two it would read all tasks that have
+// not ended, for each delegation.
 func (s *Store) orphaned(query *gorm.DB) *gorm.DB {
 	return query.Where("standing = ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.delegation_id = delegations.id AND tasks.finished IS NULL)", false).
 		// The id of a former version's is its environment's.
@@ -180,8 +180,8 @@ func (s *Store) orphaned(query *gorm.DB) *gorm.DB {
 		Where("NOT EXISTS (SELECT 1 FROM join_tokens WHERE join_tokens.delegation_id = delegations.id AND join_tokens.spent IS NULL AND join_tokens.expires > ?)", s.clock())
 }
 
-// OrphanedDelegations returns, those first that were due first, delegations that nobody refers to any more and that are due by now, and with
-// failed those that could not be revoked before. One that was never referred to is orphaned at this age.
+// OrphanedDelegations returns, the longest due first, delegations without a reference that are due by now, and with failed also ones that could not be
+// revoked before. One that never had a reference is orphaned at this age.
 func (s *Store) OrphanedDelegations(ctx context.Context, limit int, age time.Duration, failed bool) ([]Delegation, error) {
 	now, err := s.databaseClock(s.rows(ctx))
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Store) TrustsOfStack(ctx context.Context, environmentID, stack string) 
 	return rows, wrap(err, "list the trusts of a stack")
 }
 
-// NewerRole reports whether a later task of the environment has asked Heat for something with the project's role, too: what Heat keeps is told by the newest.
+// NewerRole reports whether a later task of the environment has also sent Heat a request with the project's role: the newest row shows Heat's trusts.
 func (s *Store) NewerRole(ctx context.Context, row Delegation) (bool, error) {
 	var newer int64
 	err := s.rows(ctx).Model(&Delegation{}).Where("environment_id = ? AND kind = ? AND (created > ? OR created = ? AND id > ?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id)",
@@ -236,7 +236,7 @@ func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Du
 // ForgetDelegation removes a delegation that is good for nothing any more.
 func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
 	return s.transaction(ctx, "forget a delegation", func(tx *gorm.DB) error {
-		// A former version's has its environment's id; the environment is locked before what belongs to it.
+		// A former version's has its environment's id; the environment is locked before its rows.
 		if err := tx.Model(&Environment{}).Where("id = ?", id).Update("trust", "").Error; err != nil {
 			return err
 		}
@@ -244,8 +244,8 @@ func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
 	})
 }
 
-// AdoptTrusts makes delegations of the trusts that a former version keeps with environments, and of those that it left to be deleted. A
-// server of that version may still be at work on the same database.
+// AdoptTrusts makes delegations of the trusts that a former version keeps with environments, and of the ones that it left to be deleted. A server of that
+// version may still be at work on the same database.
 func (s *Store) AdoptTrusts(ctx context.Context) error {
 	const columns = "INSERT INTO delegations (id, environment_id, kind, standing, used, user_id, user_name, roles, expires, sealed, tries, next_try, created) "
 	var former int64
@@ -257,7 +257,7 @@ func (s *Store) AdoptTrusts(ctx context.Context) error {
 			"NOT EXISTS (SELECT 1 FROM delegations WHERE delegations.id = environments.id)", false, true).Error; err != nil {
 			return err
 		}
-		// One that is just being made is in both tables for a moment: what is to be revoked is taken at an age only.
+		// A new one is in both tables for a moment: only trusts of some age are taken to be revoked.
 		now, err := s.databaseClock(tx)
 		if err != nil {
 			return err

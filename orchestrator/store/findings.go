@@ -20,20 +20,20 @@ type Finding struct {
 	Text          string
 	Mends         string
 	Opened        Time
-	Closed        *Time  // nil while it stands
+	Closed        *Time  // nil while it is open
 	Tries         int64  // repairs that were started
 	NextTry       Time   // by the database's clock: none is started before
 	TaskID        string // of the last repair; "" for none
-	Repairable    bool   `gorm:"-"` // its duty has just said how it is repaired
+	Repairable    bool   `gorm:"-"` // its duty has just returned its repair
 	Routine       bool   `gorm:"-"` // its repair is everyday work: one that was closed is over, and found again it is another one
 }
 
-// Same tells whether two findings of an environment are about the same thing.
+// Same is true if two findings of an environment are about the same problem.
 func (f Finding) Same(other Finding) bool {
 	return f.Duty == other.Duty && f.ObjectID == other.ObjectID && f.Kind == other.Kind && f.Subject == other.Subject
 }
 
-// keepFindings opens, changes and closes findings. Nothing is written of what is as it was.
+// keepFindings opens, changes and closes findings. Unchanged ones are not written.
 func (s *Store) keepFindings(tx *gorm.DB, environmentID string, looked Looked) (standing []Finding, err error) {
 	now := s.clock()
 	var former []Finding
@@ -96,11 +96,11 @@ func (s *Store) ForgetFindings(ctx context.Context, age time.Duration) error {
 	return wrap(s.rows(ctx).Where("closed < ?", s.clock()-Time(age.Microseconds())).Delete(&Finding{}).Error, "forget closed findings")
 }
 
-// FindingsOf says which findings are wanted.
+// FindingsOf selects findings.
 type FindingsOf struct {
 	EnvironmentID string
 	ProjectID     string // of all its environments, where there is no EnvironmentID
-	Closed        bool   // those too that were closed and are still kept
+	Closed        bool   // also closed ones that are still kept
 }
 
 // Findings returns a part of the findings of an environment or a project, the worst first. An error is a *SortError or ErrMarker where the page
@@ -126,7 +126,7 @@ func (s *Store) Findings(ctx context.Context, of FindingsOf, page Page) ([]Findi
 	return found, wrap(query.Find(&found).Error, "list findings")
 }
 
-// FindingCounts counts the findings that stand, by duty and severity, of all environments.
+// FindingCounts counts the open findings, by duty and severity, of all environments.
 func (s *Store) FindingCounts(ctx context.Context) (counts []FindingCount, err error) {
 	err = s.reading(ctx).Model(&Finding{}).Select("duty, severity, COUNT(*) AS number").Where("closed IS NULL").Group("duty, severity").Scan(&counts).Error
 	return counts, wrap(err, "count findings")

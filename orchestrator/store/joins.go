@@ -15,8 +15,8 @@ type JoinToken struct {
 	EnvironmentID string
 	ClusterID     string // the object's
 	Hash          string // of its secret
-	DelegationID  string // what joining works with
-	UserID        string // who has made it
+	DelegationID  string // the delegation for the join
+	UserID        string // the user who made it
 	UserName      string
 	Created       Time
 	Expires       Time
@@ -31,11 +31,11 @@ type Machine struct {
 	Address string // its own
 	Port    int64  // of its sshd
 	Login   string // the user that Burano logs in as
-	HostKey string // its public host key; what a machine is known by
+	HostKey string // its public host key, which identifies a machine
 }
 
 const (
-	// joinTokensKept is how long tokens are kept after their end, for machines that still ask what came of it.
+	// joinTokensKept is how long tokens are kept after their end, for machines that still ask for the result.
 	joinTokensKept = 24 * time.Hour
 	// mostJoinTokens is how many of an environment can be redeemed at a time: each may have a trust in Keystone.
 	mostJoinTokens = 100
@@ -46,8 +46,8 @@ func (s *Store) redeemable(query *gorm.DB) *gorm.DB {
 	return query.Where("spent IS NULL AND expires > ?", s.clock())
 }
 
-// AddJoinToken keeps a token; its id and time of making are set here. Those that have ended long ago go on this occasion. A fault of kind Conflict
-// says that the environment has too many.
+// AddJoinToken stores a token; its id and time of making are set here. Tokens that have ended long ago are deleted on this occasion. A fault of kind
+// Conflict means that the environment has too many.
 func (s *Store) AddJoinToken(ctx context.Context, token *JoinToken) error {
 	token.ID, token.Created = NewID(), s.clock()
 	return s.transaction(ctx, "keep a join token", func(tx *gorm.DB) error {
@@ -82,7 +82,7 @@ func (s *Store) JoinTokens(ctx context.Context, environmentID, clusterID string)
 	return tokens, wrap(err, "list join tokens")
 }
 
-// RemoveJoinToken removes a token of a cluster, or returns ErrNotFound. What a machine has begun with it goes on.
+// RemoveJoinToken removes a token of a cluster, or returns ErrNotFound. A join that has begun with it goes on.
 func (s *Store) RemoveJoinToken(ctx context.Context, environmentID, clusterID, id string) error {
 	removed := s.rows(ctx).Where("id = ? AND environment_id = ? AND cluster_id = ?", id, environmentID, clusterID).Delete(&JoinToken{})
 	if removed.Error == nil && removed.RowsAffected == 0 {

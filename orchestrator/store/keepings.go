@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/catalog/yaql"
 )
 
-// What native code keeps while it runs and after: steps, attributes, secrets. It is written through a Hold.
+// Rows of native code, during and after a task: steps, attributes, secrets. They are written through a Hold.
 
 // Steps returns the task's steps in the order of their start.
 func (s *Store) Steps(ctx context.Context, taskID string) ([]Step, error) {
@@ -46,7 +46,7 @@ type secretRow struct {
 	Value         string // sealed
 }
 
-// TableName is gorm's way to be told the table.
+// TableName names the table for gorm.
 func (secretRow) TableName() string { return "secrets" }
 
 // Secret returns the sealed secret of that name; false when there is none.

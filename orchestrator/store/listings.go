@@ -19,11 +19,11 @@ const (
 	// at most, of each.
 	maxShown      = 4096
 	maxShownBytes = 16 << 20
-	// sessionBytes is what a session without its model takes.
+	// sessionBytes is the size of a session without its model.
 	sessionBytes = 512
 )
 
-// listing is what Environments returned, not to be changed.
+// listing is the result of Environments, not to be changed.
 type listing struct {
 	environments []Environment
 	sessions     map[string][]Session
@@ -37,8 +37,8 @@ func (l listing) count() int64 {
 	return int64(count)
 }
 
-// environmentBytes is what an environment takes. One with a trust of a former version is too large to be remembered: `burano db reseal` may
-// seal it again, in another process.
+// environmentBytes is the size of an environment. One with a trust of a former version counts as too large to be cached: `burano db reseal` may seal it
+// again, in another process.
 func environmentBytes(row Environment) int64 {
 	if row.Trust != "" {
 		return maxShownBytes
@@ -46,7 +46,7 @@ func environmentBytes(row Environment) int64 {
 	return row.Model.bytes()
 }
 
-// remembered is what is answered from memory until an environment or a session is written; where nothing is remembered all is nil.
+// remembered is a cache of answers until an environment or a session is written; without a cache all is nil.
 type remembered struct {
 	listings     *lists.Cache[listing]     // by projects
 	environments *lists.Cache[Environment] // by ids
@@ -54,8 +54,7 @@ type remembered struct {
 	drafts       *lists.Cache[[]Session]   // by environments
 }
 
-// Alone says that no other process uses the database: then what was asked for before of environments and sessions is answered from memory
-// until something of them is written.
+// Alone declares that no other process uses the database: then answers about environments and sessions are cached until one of them is written.
 func Alone() Option {
 	return func(s *Store) {
 		s.remembered = remembered{
@@ -80,10 +79,10 @@ func (r remembered) writing() (done func()) {
 // writesKey is the key, in the context of a transaction, of its writes.
 type writesKey struct{}
 
-// writes are what a transaction does to what is remembered.
+// writes are a transaction's effects on the cache.
 type writes struct{ done func() } // nil: nothing yet
 
-// watch forgets what is remembered before each statement that writes something of it, until the statement, or its transaction, has ended.
+// watch drops the cache before each statement that writes one of its tables, until the statement, or its transaction, has ended.
 func (s *Store) watch(db *gorm.DB) error {
 	of := fmt.Sprintf("burano:remembered %p", s)
 	before := func(tx *gorm.DB) {
@@ -109,7 +108,7 @@ func (s *Store) watch(db *gorm.DB) error {
 		callbacks.Raw().Before("*").Register(of, before), callbacks.Raw().After("*").Register(of+" ended", after))
 }
 
-// remembering makes a transaction, which do runs, forget what it writes of what is remembered.
+// remembering makes do's transaction drop the cached rows that it writes.
 func (s *Store) remembering(ctx context.Context, do func(ctx context.Context) error) error {
 	if s.remembered.listings == nil {
 		return do(ctx)

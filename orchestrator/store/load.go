@@ -7,12 +7,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// Load is what all servers over the database have to do.
+// Load is the waiting work of all servers over the database.
 type Load struct {
 	Waiting int64         // tasks that no server runs
 	Oldest  time.Duration // for which the one of them has waited that waits longest
 	Running int64         // tasks that servers run
-	Overdue int64         // of these, those whose lease has run out: their server is gone or cannot reach the database
+	Overdue int64         // of these, the ones whose lease has run out: their server is gone or cannot reach the database
 	// Orphaned are delegations that no task, no environment and, as far as is known, no Heat needs any more, and that Keystone still has.
 	Orphaned int64
 }
@@ -36,7 +36,7 @@ func (s *Store) Load(ctx context.Context) (Load, error) {
 		if row.Oldest != 0 {
 			load.Oldest = max(0, now.Time().Sub(Time(row.Oldest).Time()))
 		}
-		// What Heat needs is looked at again much later, and was no failure.
+		// Delegations that Heat needs are checked again much later, and were no failure.
 		return s.orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, now).Count(&load.Orphaned).Error
 	})
 	return load, wrap(err, "look at what there is to do")

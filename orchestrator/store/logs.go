@@ -9,11 +9,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// LogLimits bound the log of one task. Errors may take a tenth more than other lines, so that the log of a task that says much tells why it
-// failed all the same.
+// LogLimits bound the log of one task. Errors may take a tenth more than other lines, so that the log of a task with many lines still has the reason of
+// its failure.
 type LogLimits struct{ Lines, Bytes int64 }
 
-// DefaultLogLimits are those of a store that was told none.
+// DefaultLogLimits are the limits of a store without a setting.
 var DefaultLogLimits = LogLimits{Lines: 10000, Bytes: 16 << 20}
 
 // maxLine is how many bytes the text and the details of a line may have, each.
@@ -22,7 +22,7 @@ const maxLine = 256 << 10
 // LimitLogs gives the logs of tasks other limits.
 func LimitLogs(limits LogLimits) Option { return func(s *Store) { s.logs = limits } }
 
-// taskLog is what a hold knows of its task's log.
+// taskLog is a hold's state of its task's log.
 type taskLog struct {
 	mutex sync.Mutex
 	fill  *fill // nil: not counted yet
@@ -35,7 +35,7 @@ type fill struct {
 	told         bool // that lines are left out
 }
 
-// exclude tells whether a line of that size is to be left out.
+// exclude is true if a line of that size must be left out.
 func (l LogLimits) exclude(fill fill, level string, size int64) bool {
 	lines, bytes := l.Lines, l.Bytes
 	if level == "error" {
@@ -57,7 +57,7 @@ func (g *gone) add(level string) {
 	}
 }
 
-// note adds them to what the task's row says.
+// note adds them to the task's row.
 func (g gone) note(tx *gorm.DB, taskID string) error {
 	if g == (gone{}) {
 		return nil
@@ -69,7 +69,7 @@ func (g gone) note(tx *gorm.DB, taskID string) error {
 // leftTogether is how many lines that are left out are written down together, since that writes the task's row.
 const leftTogether = 1000
 
-// AddReport adds a line to the task's log, or leaves it out when the log is full, which the log's last line says then; its task, id, number
+// AddReport adds a line to the task's log. When the log is full, it leaves the line out, and the log's last line counts it. The line's task, id, number
 // and time are set here.
 func (h *Hold) AddReport(ctx context.Context, report Report) error {
 	report.Text = shortened(report.Text)
@@ -120,12 +120,12 @@ func (h *Hold) AddReport(ctx context.Context, report Report) error {
 	return err
 }
 
-// decides tells whether a line of that level would be the first one that is left out, on which the task's state depends.
+// decides is true if a line of that level would be the first one that is left out, on which the task's state depends.
 func (g gone) decides(level string) bool {
 	return level == "error" && g.errors == 0 || level == "warning" && g.warnings == 0
 }
 
-// noteLeft writes down what was left out, when the hold ends.
+// noteLeft stores the number of lines that were left out, when the hold ends.
 func (h *Hold) noteLeft(tx *gorm.DB) error {
 	h.log.mutex.Lock()
 	defer h.log.mutex.Unlock()

@@ -2,18 +2,18 @@ package store
 
 import "maps"
 
-// TrustOwner is what an environment's trust is sealed for (secret.Sealer).
+// TrustOwner is the owner (secret.Sealer) of an environment's sealed trust.
 func TrustOwner(environmentID string) string { return "environment/" + environmentID + "/trust" }
 
-// SecretOwner is what a secret that Burano keeps for an environment is sealed for.
+// SecretOwner is the owner of a sealed secret that Burano keeps for an environment.
 func SecretOwner(environmentID, name string) string {
 	return "environment/" + environmentID + "/secret/" + name
 }
 
-// SignInOwner is what the tokens of a sign-in are sealed for.
+// SignInOwner is the owner of the sealed tokens of a sign-in.
 func SignInOwner(id string) string { return "sign-in/" + id }
 
-// ProofOwner is what the proof of a key is sealed for.
+// ProofOwner is the owner of the sealed proof of a key.
 const ProofOwner = "proof of the key"
 
 // ForClasses turns the API's form of an object model into that of the classes: the applications under their property's name, the

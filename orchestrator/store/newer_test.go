@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// A newer Burano of the same generation has added what such versions may: this one reads and writes all the same.
+// A newer Burano of the same generation has made the additions that such versions may make: this one reads and writes all the same.
 func TestAServerWorksOverADatabaseThatANewerOneHasBroughtUpToDate(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		files := fstest.MapFS{"0998_more.sql": {Data: []byte(`-- +goose Up

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// keyActions is where the header of an object that was deployed lists what can be done with it.
+// keyActions is where the header of a deployed object lists its actions.
 const keyActions = "_actions"
 
 // withActions gives the objects of a model the actions that they had in a former one: a deployment that came to nothing takes no action away. The model

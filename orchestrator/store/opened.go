@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// maxModels is how many opened models are kept, and how many bytes they take together at most.
+	// maxModels and maxModelBytes bound the cache of opened models: their number, and their bytes together.
 	maxModels     = 4096
 	maxModelBytes = 32 << 20
-	// What a value, an entry of a map and an empty map take in memory, about.
+	// The approximate sizes in memory of a value, an entry of a map and an empty map.
 	valueBytes, entryBytes, mapBytes = 16, 48, 64
 )
 
-// models are those that were opened last, by the texts that they were opened from: what another server has written has another text, so
-// that none of them is ever old.
+// models are the last opened models, by their sealed texts: another server's change has another text, so that none of them is ever old.
 type models struct{ cache *lists.Cache[Model] }
 
 func newModels() *models { return &models{lists.New(maxModels, maxModelBytes, Model.bytes)} }
@@ -35,7 +34,7 @@ func (s *Store) peeking(ctx context.Context) context.Context {
 	return context.WithValue(ctx, modelsKey{}, s.models)
 }
 
-// bytes is what the model takes in memory, about.
+// bytes is the model's approximate size in memory.
 func (m Model) bytes() int64 { return valueSize(m.Objects) + valueSize(m.ObjectsCopy) + mapBytes }
 
 func valueSize(value any) int64 {

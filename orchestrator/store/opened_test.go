@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// TestATaskOpensNoModelThatWasOpenedAlready submits a draft whose models somebody looks at, and writes what its task writes.
+// The test submits a draft whose models were read before, and writes the rows of a task.
 func TestATaskOpensNoModelThatWasOpenedAlready(t *testing.T) {
 	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestATaskOpensNoModelThatWasOpenedAlready(t *testing.T) {
 	require.Nil(t, seen.Model.ObjectsCopy)
 }
 
-// TestAModelThatIsLookedAtAgainIsOpenedOnce counts what is opened, over PostgreSQL too, where another server changes the model in between.
+// The test counts opened models, over PostgreSQL too, where another server changes the model in between.
 func TestAModelThatIsLookedAtAgainIsOpenedOnce(t *testing.T) {
 	looks := func(t *testing.T, s, other *store.Store, sealer *plainSealer) {
 		e := store.Environment{ID: "e", ProjectID: "p", Name: "e", Model: store.Model{Objects: large(100)}}

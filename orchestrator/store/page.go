@@ -10,11 +10,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// Page says which part of a list is wanted, and in which order. The zero Page is all of it in the list's own order.
+// Page selects a part of a list, and its order. The zero Page is all of it in the list's own order.
 type Page struct {
 	Limit  int    // how many; 0 is all
 	Marker string // the id of the last one of the page before; "" for the first page
-	Sort   []Sort // what counts first comes first; nil is the list's own order
+	Sort   []Sort // the most important first; nil is the list's own order
 }
 
 // Sort is one thing that a list is sorted by.
@@ -23,10 +23,10 @@ type Sort struct {
 	Descending bool
 }
 
-// ErrMarker says that the list has nothing with the id of the marker.
+// ErrMarker is the error when the list has no row with the id of the marker.
 var ErrMarker = errors.New("the marker is not in the list")
 
-// SortError says that a list cannot be sorted by a key.
+// SortError is the error when a list cannot be sorted by a key.
 type SortError struct {
 	Key   string
 	Known []string
@@ -38,7 +38,7 @@ func (e *SortError) Error() string {
 
 // list is a list that is given in pages.
 type list struct {
-	keys map[string]string // what it can be sorted by, as SQL that is never NULL; "id" is the last of every order
+	keys map[string]string // its sort keys, as SQL that is never NULL; "id" is the last of every order
 	own  []Sort            // its own order
 }
 
@@ -77,7 +77,7 @@ func (l list) page(page Page, rows func() *gorm.DB) (*gorm.DB, error) {
 	return query.Order(strings.Join(orders, ", ")), nil
 }
 
-// after is the condition of what comes after the marker: more in the first column, or as much in that and more in the second, and so on.
+// after is the condition of rows after the marker: more in the first column, or as much in that and more in the second, and so on.
 func (l list) after(marker string, order []Sort, columns []string, rows func() *gorm.DB) (condition string, values []any, err error) {
 	place := make([]any, len(columns))
 	places := make([]any, len(columns))

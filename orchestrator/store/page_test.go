@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// plainSealer seals so that everybody can read it, and counts what is opened.
+// plainSealer seals in a readable form, and counts opened values.
 type plainSealer struct{ opened atomic.Int64 } // bytes
 
 func (*plainSealer) Seal(owner string, value []byte) string { return owner + "|" + string(value) }

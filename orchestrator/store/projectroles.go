@@ -8,19 +8,19 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// ProjectRole says that Burano's service user works in a project with roles of its own. Its row outlives the role: Heat may keep stacks for the
-// service user.
+// ProjectRole is a project in which Burano's service user works with roles of its own. Its row outlives the role: Heat may keep stacks for the service
+// user.
 type ProjectRole struct {
 	ProjectID string `gorm:"primaryKey"`
 	Sealed    string // for ProjectRoleOwner: the id of the trust that narrows the service user's rights to these roles in this project
 	Roles     Names
-	UserID    string // who enabled it last
+	UserID    string // the user who enabled it last
 	UserName  string
 	Enabled   Time
 	Disabled  *Time // nil while it is enabled
 }
 
-// ProjectRoleOwner is what the trust of a project's role is sealed for.
+// ProjectRoleOwner is the owner of the sealed trust of a project's role.
 func ProjectRoleOwner(projectID string) string { return "project-role/" + projectID }
 
 // ProjectRole returns how Burano works in a project with a role of its own, also where that has ended; ErrNotFound where it never did.
@@ -41,7 +41,7 @@ func (s *Store) DisableProjectRole(ctx context.Context, projectID string) error 
 	return wrap(s.rows(ctx).Model(&ProjectRole{}).Where("project_id = ? AND disabled IS NULL", projectID).Update("disabled", s.clock()).Error, "disable a project's role")
 }
 
-// roleDelegation adds what a task of an environment works with whose project lets Burano work with a role of its own; "" where it does not.
+// roleDelegation adds the delegation of a task whose project lets Burano work with a role of its own; "" where it does not.
 func (s *Store) roleDelegation(tx *gorm.DB, environment Environment) (id string, err error) {
 	var role ProjectRole
 	err = tx.Where("project_id = ? AND disabled IS NULL", environment.ProjectID).Take(&role).Error

@@ -16,7 +16,7 @@ const (
 	QuotaTemplates    = "templates"
 )
 
-// Quotas are how much a project may have of what is kept here, unless an administrator says otherwise; without them it is unlimited.
+// Quotas are a project's limits without an administrator's setting; without them it is unlimited.
 func Quotas(limits quota.Limits) Option { return func(s *Store) { s.quotas.Defaults = limits } }
 
 func quotas() quota.Table {
@@ -37,7 +37,7 @@ func quotas() quota.Table {
 		QuotaSnapshotBytes: snapshots}}
 }
 
-// Quotas tells what a project may have and has.
+// Quotas returns a project's limits and usage.
 func (s *Store) Quotas(ctx context.Context, projectID string) (map[string]quota.Usage, error) {
 	return s.quotas.Usage(s.reading(ctx), projectID)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays holds the quotas of all that is kept here, on both databases.
+// The test checks the quotas of all kinds of rows, on both databases.
 func TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays(t *testing.T) {
 	const most, tries = 5, 20
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
@@ -65,7 +65,7 @@ func TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays(t *testing.T) {
 		err = s.CreateEnvironment(t.Context(), environment("busy", 99))
 		require.EqualError(t, err, "Quota exceeded for environments: requested 1, but already used 5 of 5 in project busy. Delete some, or ask an administrator for more.")
 
-		// What an action or a deletion works with is no draft; another project has its own; a raised quota lets more in.
+		// The model of an action or a deletion is no draft; another project has its own quota; a raised quota lets more in.
 		_, err = s.SubmitDeletion(t.Context(), environments[0].ID, "me", store.Submission{Text: "Action None is scheduled"})
 		require.NoError(t, err)
 		require.NoError(t, s.CreateEnvironment(t.Context(), environment("calm", 1)))

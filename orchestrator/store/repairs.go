@@ -18,16 +18,16 @@ type Repair struct {
 	Pause time.Duration
 	// Most is how many repairs all servers run at a time.
 	Most int
-	// AfterFailure says that it may be started where the newest task of a user's failed.
+	// AfterFailure is true if it may be started where a user's newest task failed.
 	AfterFailure bool
-	// Cloud says that it needs the project's role, or the environment's standing delegation.
+	// Cloud is true if it needs the project's role, or the environment's standing delegation.
 	Cloud  bool
 	Action Action
 	Text   string // of the first report
 }
 
-// SubmitRepair makes the task of a repair. ErrBusy when it is not to be started now, because of what has happened since the look or because
-// there are enough; ErrRevoked without the delegation that it needs.
+// SubmitRepair makes the task of a repair. The error is ErrBusy when it must not be started now, because of events since the check or because there are
+// enough; ErrRevoked without the delegation that it needs.
 func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 	var task Task
 	environmentID := repair.Finding.EnvironmentID
@@ -91,7 +91,7 @@ func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 	return task, err
 }
 
-// mended writes what a repair has made of the model. Nobody else has changed that meanwhile: it is changed by tasks only.
+// mended writes a repair's changes of the model. There was no other change meanwhile: only tasks change it.
 func (s *Store) mended(tx *gorm.DB, task Task, outcome Outcome) error {
 	if outcome.Objects == nil {
 		return nil

@@ -41,7 +41,7 @@ func (f former) Seal(owner string, value []byte) string {
 	return "v1:" + base64.StdEncoding.EncodeToString(f.aead.Seal(nonce, nonce, value, []byte(owner)))
 }
 
-// fillEverySealedColumn writes a value into each column that is sealed, and returns what reads them all.
+// fillEverySealedColumn writes a value into each column that is sealed, and returns a function that reads them all.
 func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer store.Sealer, name string) (read func(*testing.T, *store.Store, store.Sealer)) {
 	objects := map[string]any{"?": map[string]any{"id": "e"}, "name": name, "services": []any{}}
 	e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: name, Model: store.Model{Objects: objects}}
@@ -214,7 +214,7 @@ func TestWhatIsWrittenWhileValuesAreSealedAgainStays(t *testing.T) {
 		for _, session := range sessions {
 			group.Go(func() error {
 				for i := range edits {
-					// Each edit adds to what the ones before it have written.
+					// Each edit adds to the former ones.
 					err := s.EditSession(t.Context(), session.ID, func(m *store.Model) error {
 						written, _ := m.Objects["written"].([]any)
 						m.Objects["written"] = append(written, int64(i))

@@ -15,13 +15,13 @@ import (
 	"github.com/burano/burano/internal/database"
 )
 
-// Sealer makes values unreadable for whoever has the database only (secret.Sealer). owner says what a value belongs to.
+// Sealer makes values unreadable for a reader of the database only (secret.Sealer). owner names the value's place.
 type Sealer interface {
 	Seal(owner string, value []byte) string
 	Open(owner, sealed string) ([]byte, error)
 }
 
-// sealedMark begins the text of a column that was sealed; no JSON begins so. What was written without a Sealer is read as it is.
+// sealedMark begins the text of a column that was sealed; no JSON begins so. A text that was written without a Sealer is read as it is.
 const sealedMark = "sealed:"
 
 // sealedColumn is the gorm serializer of columns that can hold users' secrets: models, arguments, results, attributes. They are sealed
@@ -45,7 +45,7 @@ func columnOwner(field *schema.Field) string { return columnName(field.Schema.Ta
 
 func columnName(table, column string) string { return "column/" + table + "/" + column }
 
-// opened returns what a column holds, in clear.
+// opened returns a column's value, in clear.
 func opened(sealer Sealer, owner, stored string) (string, error) {
 	sealed, ok := strings.CutPrefix(stored, sealedMark)
 	if !ok {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// sharing is the channel by which the servers over one PostgreSQL tell each other which tasks they have changed.
+	// sharing is the channel by which the servers over one PostgreSQL announce their changes of tasks to each other.
 	sharing = "burano_tasks"
-	// waiting is told there when a server has given a task back, which another may take. All else that is told has a slash in it.
+	// waiting is sent there when a server has given a task back, which another may take. All other messages have a slash.
 	waiting = "waiting"
-	// maxShared is how many changes wait to be told; those beyond are found when others look by themselves.
+	// maxShared is how many changes wait to be sent; others find further ones by their own reading.
 	maxShared = 256
 )
 
-// changed wakes those who watch the task, here and in other processes; called after the change is durable.
+// changed wakes the watchers of the task, here and in other processes; called after the change is durable.
 func (s *Store) changed(taskID string) {
 	s.watchers.changed(taskID)
 	select {
@@ -28,7 +28,7 @@ func (s *Store) changed(taskID string) {
 	}
 }
 
-// tellWaiting tells all servers, once the transaction is durable, that a task waits for one of them.
+// tellWaiting announces to all servers, once the transaction is durable, that a task waits for one of them.
 func tellWaiting(tx *gorm.DB) error {
 	if tx.Name() != database.Postgres {
 		return nil
@@ -36,8 +36,8 @@ func tellWaiting(tx *gorm.DB) error {
 	return tx.Exec("SELECT pg_notify(?, ?)", sharing, waiting).Error
 }
 
-// Share tells other servers which tasks this one changes, and wakes those who watch here when others tell, until ctx ends; given is called when
-// one has given a task back. Nothing depends on it but how soon a change is seen. It does nothing over SQLite.
+// Share announces this server's changes of tasks to others, and wakes the watchers here at the others' announcements, until ctx ends; given is called when
+// one has given a task back. Only the delay until a change is seen depends on it. It does nothing over SQLite.
 func (s *Store) Share(ctx context.Context, given func()) error {
 	if s.db.Name() != database.Postgres {
 		return nil

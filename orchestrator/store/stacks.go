@@ -8,15 +8,15 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Stack is a stack that was made without Heat. Who changes one holds it; whoever does not hold it any more can write nothing of it (ErrFenced).
+// Stack is a stack that was made without Heat. A process that changes one holds it; without the hold it can write nothing of it (ErrFenced).
 type Stack struct {
 	ID        string
 	ProjectID string
 	Region    string
 	Name      string
 	Action    string // CREATE, UPDATE or DELETE, the last one that was begun
-	Status    string // of it: IN_PROGRESS, COMPLETE or FAILED; one in progress that nobody holds was interrupted
-	Body      string `gorm:"serializer:sealed"` // what it is made of
+	Status    string // of it: IN_PROGRESS, COMPLETE or FAILED; one in progress without a holder was interrupted
+	Body      string `gorm:"serializer:sealed"` // its content
 	Created   Time
 	Holder    string
 	HeldUntil Time
@@ -27,10 +27,10 @@ type Stack struct {
 type StackResource struct {
 	ID      string
 	StackID string
-	Body    string `gorm:"serializer:sealed"` // what it was made of, and what stands for it
+	Body    string `gorm:"serializer:sealed"` // its content, and its physical ids
 }
 
-// AddStack adds a stack, which nobody holds; ErrDuplicate says that the project has one of that name in that region.
+// AddStack adds a stack without a holder; ErrDuplicate means that the project has one of that name in that region.
 func (s *Store) AddStack(ctx context.Context, stack *Stack) error {
 	stack.Created = s.clock()
 	return wrap(s.rows(ctx).Create(stack).Error, "add a stack")
@@ -77,7 +77,7 @@ func (s *Store) withHeld(ctx context.Context, found []Stack, err error, what str
 	return found, wrap(err, what)
 }
 
-// HoldStack holds a stack for a term, or goes on holding it. ErrBusy says that somebody else does, ErrNotFound that it is gone.
+// HoldStack holds a stack for a term, or goes on holding it. ErrBusy means that it has another holder, ErrNotFound that it is gone.
 func (s *Store) HoldStack(ctx context.Context, id, holder string, term time.Duration) error {
 	busy := false
 	err := s.transaction(ctx, "hold a stack", func(tx *gorm.DB) error {
@@ -110,7 +110,7 @@ func (s *Store) ReleaseStacks(ctx context.Context) error {
 	return wrap(s.rows(ctx).Model(&Stack{}).Where("holder <> ''").Updates(map[string]any{"holder": "", "held_until": 0}).Error, "give back the stacks of a former process")
 }
 
-// ChangeStack writes what is done with a stack, and its body.
+// ChangeStack writes a stack's present action, and its body.
 func (s *Store) ChangeStack(ctx context.Context, holder string, stack Stack) error {
 	return s.asHolder(ctx, stack.ID, holder, "write a stack", func(tx *gorm.DB) error {
 		return tx.Model(&Stack{}).Where("id = ?", stack.ID).Select("action", "status", "body").Updates(&stack).Error

@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// RequestStatistics is what one API server last said of its requests.
+// RequestStatistics is one API server's last report of its requests.
 type RequestStatistics struct {
 	ID          int64
 	Host        string
@@ -48,19 +48,19 @@ func (s *Store) SaveRequestStatistics(ctx context.Context, row RequestStatistics
 	})
 }
 
-// RequestStatistics lists what the API servers last said, by their ids.
+// RequestStatistics lists the API servers' last reports, by their ids.
 func (s *Store) RequestStatistics(ctx context.Context) ([]RequestStatistics, error) {
 	var rows []RequestStatistics
 	return rows, wrap(s.reading(ctx).Order("id").Find(&rows).Error, "list statistics of requests")
 }
 
-// The types of what is counted.
+// The types of counted objects.
 const (
 	ApplicationInstance = 100
 	ServerInstance      = 200
 )
 
-// InstanceStatistics says since when an application or a server of an environment is there, and until when it was.
+// InstanceStatistics is since when an application or a server of an environment is there, and until when it was.
 type InstanceStatistics struct {
 	EnvironmentID string
 	InstanceID    string
@@ -95,7 +95,7 @@ func (h *Hold) UntrackInstance(ctx context.Context, instanceID string) error {
 	})
 }
 
-// InstanceStatistics lists what was counted in the environment, oldest first.
+// InstanceStatistics lists the counted objects of the environment, oldest first.
 func (s *Store) InstanceStatistics(ctx context.Context, environmentID string) ([]InstanceStatistics, error) {
 	var rows []InstanceStatistics
 	err := s.reading(ctx).Where("environment_id = ?", environmentID).Order("created, instance_id").Find(&rows).Error

@@ -7,10 +7,10 @@ import (
 	"gorm.io/gorm"
 )
 
-// Counts are the numbers of a task's reports by level, of those too that are not there any more.
+// Counts are the numbers of a task's reports by level, also of deleted ones.
 type Counts struct{ Errors, Warnings int64 }
 
-// TaskState is what lists and followers show of a task: what is read without its model.
+// TaskState is a task for lists and followers, which is read without its model.
 type TaskState struct {
 	ID            string
 	EnvironmentID string

@@ -44,14 +44,14 @@ type Template struct {
 	Updated         Time
 }
 
-// Visible says which templates are listed.
+// Visible selects templates for a list.
 type Visible int
 
-// What can be listed of templates.
+// The selections of templates.
 const (
-	OwnOrPublic Visible = iota // those of the project, and the public ones of all projects
+	OwnOrPublic Visible = iota // the project's, and the public ones of all projects
 	AllPublic                  // the public ones of all projects
-	OwnPrivate                 // those of the project that are not public
+	OwnPrivate                 // the project's that are not public
 )
 
 // CreateTemplate adds the template and sets its times. It returns ErrDuplicate when the project has one of that name.
@@ -79,8 +79,8 @@ var templatePages = list{
 	own:  []Sort{{Key: "created"}},
 }
 
-// Templates lists templates without their applications, oldest first where the page does not say otherwise. An error is a *SortError or
-// ErrMarker where the page is wrong.
+// Templates lists templates without their applications, oldest first unless the page sorts them. An error is a *SortError or ErrMarker where the page is
+// wrong.
 func (s *Store) Templates(ctx context.Context, projectID string, visible Visible, page Page) ([]Template, error) {
 	query, err := templatePages.page(page, func() *gorm.DB {
 		query := s.reading(ctx).Model(&Template{})

@@ -20,11 +20,12 @@ const (
 	togetherLimit = 10 * time.Second
 )
 
-// together has small writes that come at the same time share a transaction. SQLite has one writer, and what such a write costs is its end: it is durable when the disk says so.
+// together makes small simultaneous writes share a transaction. SQLite has one writer, and the cost of such a write is its end: it is durable when the
+// disk reports it.
 type together struct {
 	mutex   sync.Mutex
 	waiting []*write
-	busy    bool // somebody is writing, and looks again
+	busy    bool // a goroutine is writing, and looks again
 }
 
 // write is one that waits for its end.
@@ -37,8 +38,8 @@ type write struct {
 	ended chan struct{}
 }
 
-// write is transaction for what many do at the same time, in which the hold (nil: none) cannot be lost. Where one of them fails, none of the others does for that: each is then run
-// by itself.
+// write is transaction for simultaneous small writes, in which the hold (nil: none) cannot be lost. A failure of one of them fails no other: each is then
+// run by itself.
 func (s *Store) write(ctx context.Context, what string, hold *Hold, do func(tx *gorm.DB) error) error {
 	if s.db.Name() == database.Postgres {
 		return s.transaction(ctx, what, hold.held(do))
@@ -59,10 +60,10 @@ func (s *Store) write(ctx context.Context, what string, hold *Hold, do func(tx *
 	return w.err
 }
 
-// writeAll writes until nobody waits.
+// writeAll writes until none waits.
 func (s *Store) writeAll() {
 	for {
-		runtime.Gosched() // who is about to write, and waits for a processor, comes along
+		runtime.Gosched() // a goroutine that is about to write, and waits for a processor, joins
 		s.gathered.mutex.Lock()
 		batch := s.gathered.waiting[:min(len(s.gathered.waiting), mostTogether)]
 		s.gathered.waiting = s.gathered.waiting[len(batch):]
@@ -80,7 +81,7 @@ func (s *Store) writeBatch(batch []*write) {
 	if len(batch) > 1 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(batch[0].ctx), togetherLimit)
 		err = s.transaction(ctx, "write", func(tx *gorm.DB) error {
-			held := map[*Hold]bool{} // there is one writer: who holds a task at its first write does so at the others
+			held := map[*Hold]bool{} // there is one writer: a holder of a task at its first write is one at the others
 			for _, w := range batch {
 				do := w.do
 				if !held[w.hold] {

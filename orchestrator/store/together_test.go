@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// writesThatComeTogether has two tasks write at the same time, of which one was taken over: what it writes is refused, and of the other nothing is lost.
+// Two tasks write at the same time, and one of them was taken over: its writes are refused, and the other's are complete.
 func writesThatComeTogether(t *testing.T, s *store.Store) {
 	lost := environment(t, s, "lost")
 	deploy(t, s, lost)

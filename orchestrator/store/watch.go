@@ -2,7 +2,7 @@ package store
 
 import "sync"
 
-// watchers wakes those who follow a task in this process. It holds no events: who is woken reads the rows.
+// watchers wakes the followers of a task in this process. It holds no events: a woken follower reads the rows.
 type watchers struct {
 	mutex sync.Mutex
 	tasks map[string]map[chan struct{}]bool

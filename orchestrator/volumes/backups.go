@@ -40,10 +40,10 @@ const (
 // The kinds of backups.
 const (
 	KindBackup   = "backup"   // one of Cinder, apart from its volume
-	KindSnapshot = "snapshot" // as good as its volume's disks, and in the way of its volume's deletion
+	KindSnapshot = "snapshot" // no safer than its volume's disks, and an obstacle to its volume's deletion
 )
 
-// BackupCloud is what is asked for (openstack.BlockStorage says what each call does).
+// BackupCloud is the cloud's part (see each call in openstack.BlockStorage).
 type BackupCloud interface {
 	Backups(ctx context.Context, metadata map[string]string) ([]openstack.Backup, error)
 	Backup(ctx context.Context, id string) (openstack.Backup, error)
@@ -96,7 +96,7 @@ func backupOf(kind, id, name, status, volume string, gib int, made time.Time, me
 			Mode: metadata[backupMode], FileSystem: metadata[backupFileSystem], Zone: metadata[backupZone], MountOptions: listed(backupMount), Volume: volume}}
 }
 
-// Backups are a project's backups of claims, the newest first; those of one cluster unless its ClusterID is "".
+// Backups are a project's backups of claims, the newest first; the ones of one cluster unless its ClusterID is "".
 func Backups(ctx context.Context, cloud BackupCloud, cluster string) (list []Backup, err error) {
 	tag := map[string]string{}
 	if cluster != "" {
@@ -118,20 +118,20 @@ func Backups(ctx context.Context, cloud BackupCloud, cluster string) (list []Bac
 	for _, one := range snapshots {
 		list = append(list, backupOf(KindSnapshot, one.ID, one.Name, one.Status, one.Volume, one.GiB, one.Made, one.Metadata))
 	}
-	list = slices.DeleteFunc(list, func(one Backup) bool { return one.Why == "" }) // made by somebody else, or a VolumeSnapshot's
+	list = slices.DeleteFunc(list, func(one Backup) bool { return one.Why == "" }) // of another maker, or a VolumeSnapshot's
 	slices.SortFunc(list, func(a, b Backup) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(a.ID, b.ID)) })
 	return list, nil
 }
 
-// Order is what backups are made for.
+// Order is the reason for backups.
 type Order struct {
 	Cluster, ClusterName string // Cluster is its ClusterID
 	Why, Reason          string // Why is Requested or Scheduled, Reason for people
 	Run                  string // one order has one: made again, it finds the backups that it has made
 }
 
-// BackUp has the cloud begin with a backup of a claim, unless the order has it begin with one already: list are all those of the cluster. Where the cloud makes no backups, and has
-// made none of the cluster's claims yet, it is a snapshot.
+// BackUp makes the cloud begin a backup of a claim, unless the order has begun one already: list are all backups of the cluster. Where the cloud makes no
+// backups, and has made none of the cluster's claims yet, it is a snapshot.
 func BackUp(ctx context.Context, cloud BackupCloud, order Order, claim Claim, list []Backup) (Backup, error) {
 	wanted := openstack.NewSnapshot{Name: "burano-" + order.Run + "-" + claim.Volume, Volume: claim.Volume, Description: strings.TrimSpace(fmt.Sprintf("Claim %s of cluster %s. %s", claim, order.ClusterName, order.Reason)),
 		Metadata: map[string]string{ClusterMetadata: order.Cluster, backupClusterName: order.ClusterName, backupMetadata: order.Why, RetainMetadata: "true", backupNamespace: claim.Namespace, backupClaim: claim.Name,
@@ -217,7 +217,7 @@ func Due(claims []Claim, list []Backup, every time.Duration, now time.Time) []Cl
 	})
 }
 
-// Surplus are the scheduled backups that go where of each claim so many are kept, and those that Cinder could not make. list has the newest first.
+// Surplus are the scheduled backups beyond the number that is kept of each claim, and the ones that Cinder could not make. list has the newest first.
 func Surplus(list []Backup, kept int) (surplus []Backup) {
 	there := map[string]int{}
 	for _, one := range list {

@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/internal/panics"
 )
 
-// Those who ask are a tenant's machines, which may ask anything, in any number.
+// The clients are a tenant's machines, which may send any requests, in any number.
 const (
 	mostAsked   = 64 << 10 // bytes of a call; the specification bounds each of its texts to 128 bytes, and of maps to 4 KiB
 	mostHeaders = 16 << 10 // bytes
@@ -25,7 +25,7 @@ const (
 	callBurst   = 200
 )
 
-// Bounds are the options of a server of one cluster: bounds on what is asked, and on how much, and a panic that ends the call and not the program.
+// Bounds are the options of a server of one cluster: bounds on the requests, and on their number, and a panic that ends the call and not the program.
 func Bounds(logger *slog.Logger) []grpc.ServerOption {
 	calls := rate.NewLimiter(callRate, callBurst)
 	return []grpc.ServerOption{

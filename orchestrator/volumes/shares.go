@@ -19,17 +19,18 @@ import (
 // SharesDriver is the name of the CSI driver of shares.
 const SharesDriver = "manila.burano.io"
 
-// sharesService is what the Controller service of shares is called in gRPC (images/modules/storage/storage-controllers/manila.go): it is served over the connection of that of
-// Cinder's volumes, which has the name that the specification gives it.
+// sharesService is the name of the shares' Controller service in gRPC (images/modules/storage/storage-controllers/manila.go). It is served over the
+// connection of Cinder's volumes, whose service has the name in the specification.
 const sharesService = "io.burano.manila.v1.Controller"
 
-// ParameterNetwork is the parameter of a storage class of Manila that says in which share network its shares are, by name or id.
+// ParameterNetwork is the parameter of a storage class of Manila with the share network of its shares, by name or id.
 const ParameterNetwork = "shareNetwork"
 
-// noteOfNode and a node's name are the metadata of a share that say at which address it has access. So what a node had is taken back also when nobody knows the node any more.
+// noteOfNode and a node's name are the metadata of a share with the address that has access. So a node's access is removed also when the node is no longer
+// known.
 const noteOfNode = "burano_node_"
 
-// Shares is what is asked for (openstack.SharedFileSystems says what each call does). Its refusals are faults.
+// Shares is the cloud's part (see each call in openstack.SharedFileSystems). Its refusals are faults.
 type Shares interface {
 	Tagged(ctx context.Context, name string, metadata map[string]string) ([]openstack.Share, error)
 	Share(ctx context.Context, id string) (openstack.Share, error)
@@ -64,7 +65,7 @@ func serveShares(at *grpc.Server, cluster Cluster) {
 	at.RegisterService(&description, &sharing{Cluster: cluster, turns: newTurns("share")})
 }
 
-// suitsShare refuses what a share cannot be.
+// suitsShare refuses capabilities that a share does not have.
 func suitsShare(capabilities []*csi.VolumeCapability) error {
 	if len(capabilities) == 0 {
 		return status.Error(codes.InvalidArgument, "say what the share is to be capable of")
@@ -94,7 +95,7 @@ func (d *sharing) own(ctx context.Context, shares Shares, id string) (openstack.
 	return share, nil
 }
 
-// CreateVolume makes a share, or finds the one that an earlier call has made: its name says for which claim it is.
+// CreateVolume makes a share, or finds the one of an earlier call: its name identifies the claim.
 func (d *sharing) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if r.Name == "" {
 		return nil, status.Error(codes.InvalidArgument, "say what the share is called")
@@ -139,7 +140,7 @@ func (d *sharing) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 		d.Logger.InfoContext(ctx, "a share is made", "cluster", d.Name, "share", share.ID, "name", r.Name, "gib", size)
 	}
 	share, err = d.until(ctx, shares, share.ID, func(now openstack.Share) bool { return now.Status == openstack.ShareAvailable })
-	if share.Status == openstack.ShareError { // nobody has ever had it
+	if share.Status == openstack.ShareError { // it was never used
 		why := strings.TrimSuffix(shares.Why(ctx, share.ID), ".")
 		if failed := shares.Delete(ctx, share.ID); failed != nil {
 			return nil, told(failed)
@@ -158,7 +159,7 @@ func (d *sharing) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: share.ID, CapacityBytes: int64(share.GiB) * gib}}, nil
 }
 
-// until waits for what Manila says of a share. One that went to an error is returned with an error.
+// until waits for a state of a share in Manila. A share in an error state is returned with an error.
 func (d *sharing) until(ctx context.Context, shares Shares, id string, done func(openstack.Share) bool) (openstack.Share, error) {
 	var last openstack.Share
 	err := looks.Until(ctx, func(ctx context.Context) error {
@@ -178,7 +179,7 @@ func (d *sharing) until(ctx context.Context, shares Shares, id string, done func
 	return last, told(err)
 }
 
-// DeleteVolume deletes a share of the cluster to which none of its nodes has access, and what an interrupted call may have made under the same name.
+// DeleteVolume deletes a share of the cluster to which none of its nodes has access, and shares of an interrupted call under the same name.
 func (d *sharing) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	if r.VolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which share")
@@ -209,7 +210,7 @@ func (d *sharing) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) 
 		return nil, told(err)
 	}
 	others := slices.DeleteFunc(twins, func(other openstack.Share) bool { return other.ID == share.ID })
-	for _, one := range append(others, share) { // the one that is known goes last
+	for _, one := range append(others, share) { // the known one goes last
 		if one.Status != openstack.ShareDeleting {
 			if err := shares.Delete(ctx, one.ID); err != nil {
 				return nil, told(err)
@@ -224,7 +225,7 @@ func (d *sharing) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) 
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// ControllerPublishVolume gives a node access to a share, and says in PublishContext where it is mounted from (export).
+// ControllerPublishVolume gives a node access to a share, and returns the mount source in PublishContext (export).
 func (d *sharing) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	if r.VolumeId == "" || r.NodeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which share, and to which node")
@@ -375,7 +376,7 @@ func (d *sharing) deny(ctx context.Context, shares Shares, share openstack.Share
 	return told(err)
 }
 
-// TakeBack takes back what access the nodes of a cluster have to a share that outlives them.
+// TakeBack removes the access of a cluster's nodes to a share that outlives them.
 func TakeBack(ctx context.Context, shares Shares, share openstack.Share) error {
 	list, err := shares.Allowed(ctx, share.ID)
 	if err != nil {

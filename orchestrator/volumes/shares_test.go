@@ -27,7 +27,7 @@ import (
 type fakeShares struct {
 	mutex  sync.Mutex
 	shares map[string]openstack.Share
-	next   map[string]func(*openstack.Share) // what a look brings about; a share without a status is gone then
+	next   map[string]func(*openstack.Share) // the effects of a look; a share without a status is gone then
 	access map[string][]openstack.Access     // by share
 	made   int
 	fails  func(call string) error // before anything is done
@@ -161,7 +161,7 @@ func (f *fakeShares) Forget(_ context.Context, id, key string) error {
 
 func (f *fakeShares) Why(context.Context, string) string { return f.why }
 
-// addresses are those that have access to a share.
+// addresses are the addresses with access to a share.
 func (f *fakeShares) addresses(id string) (list []string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -243,7 +243,7 @@ func TestAShareIsMadeGivenToNodesTakenBackGrownAndDeleted(t *testing.T) {
 	require.EqualValues(t, 5*gib, grown.CapacityBytes)
 	require.False(t, grown.NodeExpansionRequired)
 
-	// The place of node b is taken by another server, and node a is gone for good: what they had is taken back.
+	// Another server takes the place of node b, and node a is gone for good: their access is removed.
 	nodes["b"] = "10.1.0.3"
 	_, err = publish("b")
 	require.NoError(t, err)

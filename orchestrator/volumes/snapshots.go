@@ -15,14 +15,14 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// What a VolumeSnapshot is called.
+// The names of a VolumeSnapshot.
 const (
 	snapshotName      = "csi.storage.k8s.io/volumesnapshot/name"
 	snapshotNamespace = "csi.storage.k8s.io/volumesnapshot/namespace"
 )
 
-// CreateSnapshot has Cinder make a snapshot of a volume, also of one that a server has, or finds the one that an earlier call has had it make: its name says for which VolumeSnapshot it
-// is. It does not wait until the snapshot is complete; whoever asks again is told.
+// CreateSnapshot makes Cinder take a snapshot of a volume, also of an attached one, or finds the one of an earlier call: its name identifies the
+// VolumeSnapshot. It does not wait until the snapshot is complete; a later call returns that.
 func (d *driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	if r.Name == "" || r.SourceVolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say what the snapshot is called, and of which volume it is")
@@ -84,7 +84,7 @@ func (d *driver) ownSnapshot(ctx context.Context, cloud Cloud, id string) (opens
 	return snapshot, nil
 }
 
-// DeleteSnapshot deletes a snapshot of the cluster, and what an interrupted call may have made under the same name.
+// DeleteSnapshot deletes a snapshot of the cluster, and snapshots of an interrupted call under the same name.
 func (d *driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	if r.SnapshotId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which snapshot")
@@ -106,7 +106,7 @@ func (d *driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 		return nil, told(err)
 	}
 	others := slices.DeleteFunc(twins, func(other openstack.Snapshot) bool { return other.ID == snapshot.ID })
-	for _, one := range append(others, snapshot) { // the one that is known goes last
+	for _, one := range append(others, snapshot) { // the known one goes last
 		if one.Status == openstack.VolumeDeleting {
 			continue
 		}
@@ -142,7 +142,7 @@ func SnapshotGone(ctx context.Context, cloud interface {
 	return err
 }
 
-// ListSnapshots lists the snapshots of the cluster: one, those of one volume, or all. The answer is never in parts.
+// ListSnapshots lists the snapshots of the cluster: one, one volume's, or all. The answer is never in parts.
 func (d *driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	if r.StartingToken != "" {
 		return nil, status.Error(codes.Aborted, "the list is not in parts: leave starting_token out")
@@ -164,7 +164,7 @@ func (d *driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	return answer, nil
 }
 
-// source finds what a volume is to have on it from the beginning, and sees to it that the volume is large enough for that. zones are those of its class.
+// source finds the source of a new volume's data, and makes the volume large enough for it. zones are its class's.
 func (d *driver) source(ctx context.Context, cloud Cloud, from *csi.VolumeContentSource, wanted *openstack.NewVolume, zones string, limit int64) error {
 	what, size := "", 0
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// fakeSnapshots are those of a fakeCloud, by their ids.
+// fakeSnapshots are the snapshots of a fakeCloud, by their ids.
 type fakeSnapshots map[string]openstack.Snapshot
 
 func (f *fakeCloud) TaggedSnapshots(_ context.Context, name string, metadata map[string]string) (list []openstack.Snapshot, err error) {
@@ -202,7 +202,8 @@ func TestSnapshotsOfOthersAreLeftAlone(t *testing.T) {
 	require.Equal(t, openstack.VolumeAvailable, cloud.fakeSnapshots["theirs"].Status)
 }
 
-// Back-ends that make volumes of snapshots without copying keep these as long as there are such volumes: Cinder's answer to a deletion does not say so.
+// Back-ends that make volumes of snapshots without copying keep the snapshots as long as there are such volumes: Cinder's answer to a deletion does not
+// show that.
 func TestASnapshotThatTheBackEndKeepsIsNotTakenForDeleted(t *testing.T) {
 	cloud := newFakeCloud()
 	cloud.fakeSnapshots["snapshot-1"] = openstack.Snapshot{ID: "snapshot-1", Status: openstack.VolumeAvailable}

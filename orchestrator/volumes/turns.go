@@ -31,7 +31,7 @@ func (t *turns) take(volume string) (done func(), err error) {
 	}, nil
 }
 
-// begin takes the turn of a volume, and reaches what knows it. After an error there is no turn to give back.
+// begin takes the turn of a volume, and reaches its cloud. After an error there is no turn to give back.
 func begin[C any](ctx context.Context, turns *turns, volume string, reach func(context.Context) (C, error)) (cloud C, done func(), err error) {
 	if done, err = turns.take(volume); err != nil {
 		return cloud, nil, err

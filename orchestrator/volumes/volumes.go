@@ -1,6 +1,6 @@
-// Package volumes answers what the controllers of a cluster ask of the cloud for the volumes of its claims: it is the CSI driver's Controller service
-// (https://github.com/container-storage-interface/spec), over Cinder and Nova, and over Manila. The controllers run on the cluster's masters, and have no credential of the cloud. So what they may
-// ask for is narrow: volumes and shares that were made for this cluster, and its own servers.
+// Package volumes answers a cluster's requests to the cloud for the volumes of its claims. It is the CSI driver's Controller service
+// (https://github.com/container-storage-interface/spec), over Cinder and Nova, and over Manila. The controllers run on the cluster's masters, and have no
+// credential of the cloud. So their requests are narrow: volumes and shares that were made for this cluster, and its own servers.
 package volumes
 
 import (
@@ -27,7 +27,7 @@ const Driver = "cinder.burano.io"
 // Zone is the key of the zone of a volume, and the label of nodes with theirs.
 const Zone = "cinder.burano.io/zone"
 
-// The parameters of a storage class, and what a claim is called.
+// The parameters of a storage class, and the names of a claim.
 const (
 	ParameterType  = "type"  // of Cinder
 	ParameterZone  = "zone"  // of Cinder
@@ -37,10 +37,10 @@ const (
 	claimNamespace = "csi.storage.k8s.io/pvc/namespace"
 )
 
-// ClusterMetadata is the metadata of a volume that says for which cluster it was made, by its ClusterID.
+// ClusterMetadata is the metadata of a volume with the ClusterID of its cluster.
 const ClusterMetadata = "burano_cluster"
 
-// ClusterID tells a cluster from all others of a project: objects of two environments may have the same id.
+// ClusterID identifies a cluster in a project: objects of two environments may have the same id.
 func ClusterID(environment, object string) string { return environment + "/" + object }
 
 // RetainMetadata is the metadata, with any value, of a volume whose class keeps it when its claim, or its cluster, is deleted.
@@ -49,10 +49,10 @@ const RetainMetadata = "burano_retain"
 // gib is the unit of Cinder's sizes.
 const gib = 1 << 30
 
-// looks are those at something that Cinder or Nova is doing.
+// looks is how often the state of Cinder's or Nova's work is read.
 var looks = wait.Policy{First: 200 * time.Millisecond, Most: 2 * time.Second, Growth: 1.5}
 
-// Cloud is what is asked for (openstack.BlockStorage says what each call does). Its refusals are faults.
+// Cloud is the cloud's part (see each call in openstack.BlockStorage). Its refusals are faults.
 type Cloud interface {
 	Tagged(ctx context.Context, name string, metadata map[string]string) ([]openstack.Volume, error)
 	Volume(ctx context.Context, id string) (openstack.Volume, error)
@@ -70,13 +70,13 @@ type Cloud interface {
 // Cluster is whose volumes they are.
 type Cluster struct {
 	ID, Name string // ID is its ClusterID
-	// Cloud reaches the cluster's project. Its faults are told to those who wait for a volume.
+	// Cloud reaches the cluster's project. Its faults are shown to users who wait for a volume.
 	Cloud func(ctx context.Context) (Cloud, error)
 	// Shares reaches the project's shares.
 	Shares func(ctx context.Context) (Shares, error)
 	// Servers are the ids in Nova of the nodes' servers, by the names of the nodes; "" for a machine that is none of the cloud's.
 	Servers func(ctx context.Context) (map[string]string, error)
-	// Addresses are those of the nodes, by their names, from which they reach shares.
+	// Addresses are the nodes' addresses, by their names, from which they reach shares.
 	Addresses func(ctx context.Context) (map[string]string, error)
 	Logger    *slog.Logger
 }
@@ -149,7 +149,7 @@ func (d *driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.Validate
 	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: r.VolumeCapabilities}}, nil
 }
 
-// suits refuses what a volume of Cinder cannot be here.
+// suits refuses capabilities that a volume of Cinder does not have here.
 func suits(capabilities []*csi.VolumeCapability) error {
 	for _, one := range capabilities {
 		switch one.GetAccessMode().GetMode() {
@@ -187,7 +187,7 @@ func (d *driver) foreign(kind, id string) error {
 	return status.Errorf(codes.PermissionDenied, "%s %s was not made for cluster %s (its metadata has no %s=%s), and is left alone", kind, id, d.Name, ClusterMetadata, d.ID)
 }
 
-// CreateVolume makes a volume, or finds the one that an earlier call has made: its name says for which claim it is.
+// CreateVolume makes a volume, or finds the one of an earlier call: its name identifies the claim.
 func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if r.Name == "" || len(r.VolumeCapabilities) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "say what the volume is called, and what it is to be capable of")
@@ -229,7 +229,7 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	volume, err = d.until(ctx, cloud, volume.ID, func(now openstack.Volume) bool {
 		return now.Status == openstack.VolumeAvailable || now.Status == openstack.VolumeInUse
 	})
-	if volume.Status == openstack.VolumeError { // nobody has ever had it
+	if volume.Status == openstack.VolumeError { // it was never used
 		if failed := cloud.Delete(ctx, volume.ID); failed != nil {
 			return nil, told(failed)
 		}
@@ -259,7 +259,7 @@ func (d *driver) metadata(parameters map[string]string) map[string]string {
 
 func (d *driver) tag() map[string]string { return map[string]string{ClusterMetadata: d.ID} }
 
-// sizeOf is the size in GiB of what is asked for, 1 at least.
+// sizeOf is the requested size in GiB, 1 at least.
 func sizeOf(asked *csi.CapacityRange) (int, error) {
 	size := max(1, (asked.GetRequiredBytes()+gib-1)/gib)
 	if limit := asked.GetLimitBytes(); limit > 0 && size*gib > limit {
@@ -268,7 +268,7 @@ func sizeOf(asked *csi.CapacityRange) (int, error) {
 	return int(size), nil
 }
 
-// until waits for what Cinder says of a volume. One that went to an error is returned with an error.
+// until waits for a state of a volume in Cinder. A volume in an error state is returned with an error.
 func (d *driver) until(ctx context.Context, cloud Cloud, id string, done func(openstack.Volume) bool) (openstack.Volume, error) {
 	var last openstack.Volume
 	err := looks.Until(ctx, func(ctx context.Context) error {
@@ -285,7 +285,7 @@ func (d *driver) until(ctx context.Context, cloud Cloud, id string, done func(op
 	return last, told(err)
 }
 
-// stillThere has whoever waits for something in Cinder go on waiting, unless it went to an error.
+// stillThere is the error with which a wait for Cinder goes on, unless the object is in an error state.
 func stillThere(kind, id, now string) error {
 	if strings.HasPrefix(now, openstack.VolumeError) {
 		return fault.New(fault.Conflict, "%s %s is in status %s: look at it in Cinder, and have the cloud's operator reset it", kind, id, now)
@@ -293,7 +293,7 @@ func stillThere(kind, id, now string) error {
 	return wait.Again(fmt.Errorf("%s %s is in status %s", kind, id, now))
 }
 
-// DeleteVolume deletes a volume of the cluster that no server has, and what an interrupted call may have made under the same name.
+// DeleteVolume deletes a volume of the cluster without a server, and volumes of an interrupted call under the same name.
 func (d *driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	if r.VolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which volume")
@@ -315,7 +315,7 @@ func (d *driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 		return nil, told(err)
 	}
 	others := slices.DeleteFunc(twins, func(other openstack.Volume) bool { return other.ID == volume.ID })
-	for _, one := range append(others, volume) { // the one that is known goes last
+	for _, one := range append(others, volume) { // the known one goes last
 		if len(one.Servers) > 0 {
 			return nil, status.Errorf(codes.FailedPrecondition, "volume %s is attached to server %s still: it is deleted when it is not", one.ID, strings.Join(one.Servers, ", "))
 		}
@@ -396,7 +396,7 @@ func (d *driver) ControllerPublishVolume(ctx context.Context, r *csi.ControllerP
 		}
 		if err != nil {
 			now, failed := cloud.Volume(ctx, volume.ID)
-			if failed == nil && now.Status == openstack.VolumeAvailable { // an attachment that Nova has, and Cinder has not, is in the way of one that both have
+			if failed == nil && now.Status == openstack.VolumeAvailable { // an attachment that only Nova has prevents one that both have
 				failed = cloud.Detach(ctx, volume.ID, server)
 			}
 			if failed != nil || !slices.Contains(now.Servers, server) && now.Status != "attaching" && now.Status != "reserved" {
@@ -429,8 +429,8 @@ func describe(servers map[string]string, ids []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ControllerUnpublishVolume detaches a volume from the server of a node. Where the cluster has no such node any more, it is detached from what is none of the cluster's
-// nodes either: that node's former server.
+// ControllerUnpublishVolume detaches a volume from the server of a node. Where the cluster has no such node any more, it is detached from a server that is
+// not of the cluster's nodes either: that node's former server.
 func (d *driver) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	if r.VolumeId == "" {
 		return nil, status.Error(codes.InvalidArgument, "say which volume")
@@ -514,11 +514,11 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerEx
 			return nil, err
 		}
 	}
-	fileSystem := r.VolumeCapability.GetBlock() == nil // controllers that know no block devices do not say
+	fileSystem := r.VolumeCapability.GetBlock() == nil // controllers without block devices do not send it
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: int64(volume.GiB) * gib, NodeExpansionRequired: fileSystem}, nil
 }
 
-// told is an error as gRPC has it. What is no fault may pass, and what was asked for may be done.
+// told is an error in gRPC's form. An error that is no fault may pass, and the request may be done.
 func told(err error) error {
 	if err == nil {
 		return nil

@@ -27,11 +27,11 @@ import (
 type fakeCloud struct {
 	mutex   sync.Mutex
 	volumes map[string]openstack.Volume
-	next    map[string]func(*openstack.Volume) // what a look brings about; a volume without a status is gone then
-	copied  map[string]string                  // what volumes were made of, by their ids
+	next    map[string]func(*openstack.Volume) // the effects of a look; a volume without a status is gone then
+	copied  map[string]string                  // the sources of volumes, by their ids
 	fakeSnapshots
 	made  int
-	hangs bool                    // looks bring nothing about
+	hangs bool                    // looks have no effect
 	fails func(call string) error // before anything is done
 	after func(call string) error // when it is done
 }
@@ -192,7 +192,7 @@ func TestAVolumeIsMadeAttachedMovedGrownAndDeleted(t *testing.T) {
 	require.NoError(t, detach("b"), "and so is this")
 }
 
-// What a call has asked for may be there though nobody heard the answer.
+// The result of a call may be there although its answer was lost.
 func TestACallThatIsMadeAgainFindsWhatTheFirstOneMade(t *testing.T) {
 	for _, call := range []string{"create", "attach", "grow", "detach", "delete"} {
 		t.Run(call, func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestADetachmentThatHangsIsToldAndGoesOnWhenItIsDone(t *testing.T) {
 		defer cloud.mutex.Unlock()
 		cloud.hangs = now
 	}, 0
-	cloud.fails = func(call string) error { // Nova says so of what is under way
+	cloud.fails = func(call string) error { // Nova's answer about work that is under way
 		if call != "detach" {
 			return nil
 		}
