@@ -63,6 +63,16 @@ func (e *edits) preview(t *testing.T) string {
 	return output
 }
 
+// removed are the lines of the preview that remove something.
+func (e *edits) removed(t *testing.T) (lines []string) {
+	for line := range strings.Lines(e.preview(t)) {
+		if strings.HasPrefix(line, "-") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 func (e *edits) deploy(t *testing.T, flags ...string) string {
 	t.Helper()
 	return e.lab.run(t, e.lab.as("burano-demo"), "burano", append([]string{"deploy", e.file, "--follow"}, flags...)...)
