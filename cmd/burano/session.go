@@ -53,7 +53,7 @@ func previewTable(p client.Preview) func(*tabwriter.Writer) {
 			}
 		}
 		for _, one := range p.Problems {
-			fmt.Fprintf(table, "! %s\t%s\t%s\t\n", one.Path, one.Class, one.Message)
+			fmt.Fprintf(table, "! %s: %s\n", cmp.Or(one.Path, one.Class, "the environment"), one.Message) // one cell: a sentence would widen the columns of all rows
 		}
 	}
 }

@@ -120,9 +120,7 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 	spec.foreseeClaims(use, foreseen)
 	spec.adopted = use.adopted
 	storage, err := spec.checkStorage(ctx, in.client, containers, there)
-	for _, text := range storage.stay {
-		foreseen.Notes = append(foreseen.Notes, text)
-	}
+	foreseen.Notes = append(foreseen.Notes, storage.stay...)
 	if err != nil {
 		refuse(err)
 		return

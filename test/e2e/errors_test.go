@@ -70,7 +70,7 @@ applications:
 `), 0o600))
 		output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--follow")
 		require.Error(t, err, output)
-		for _, part := range []string{"services[0]: there is no class org.example.Nowhere", "services[1].kubernetesCluster", "services[1].replicas", "answered 400"} {
+		for _, part := range []string{"services[0]: there is no class org.example.Nowhere", "services[1].kubernetesCluster", "services[1].replicas", "3 things are wrong with it"} {
 			require.Contains(t, output, part, "our own client has the draft checked before")
 		}
 		require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "environment", "list"), "wrong")
