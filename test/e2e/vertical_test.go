@@ -176,7 +176,7 @@ func clusterTells(t *testing.T, l *lab, c *cluster, demo *user, environment map[
 	require.NoError(t, err)
 	status = demo.must(t, http.MethodGet, path, nil)
 	require.Equal(t, false, status["healthy"])
-	require.Equal(t, []any{"etcd member " + gateway + ": it does not answer"}, status["problems"])
+	require.Equal(t, []any{"etcd member " + gateway + ": it does not answer", "node " + gateway + ": etcd does not run (dead): journalctl -u etcd on the node says why"}, status["problems"])
 	_, err = c.on(gateway, "systemctl", "start", "etcd")
 	require.NoError(t, err)
 	l.eventually(t, 30*time.Second, "all is well again", func() error {

@@ -1,0 +1,228 @@
+package house
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Bounds inside of a package. testdata/sizes.txt lists what is above them; these only shrink.
+const (
+	mostMethods = 30  // of a type
+	mostLines   = 100 // of a function, from its first line to its last
+	mostFiles   = 25  // of a package, without tests
+)
+
+// exceptions is the file of the sizes that are above the bounds: a line has kind, name, size, and may have a reason.
+const exceptions = "testdata/sizes.txt"
+
+// TestSizesInsideOfPackagesShrink holds the bounds. Where a size is above its bound and not listed, larger than listed, or smaller, it fails: in the last
+// case the list wants the new size, so that nothing grows back. -update writes the smaller sizes.
+func TestSizesInsideOfPackagesShrink(t *testing.T) {
+	sizes := sizesInside(t, "../..")
+	listed := readExceptions(t)
+	for name, size := range sizes {
+		known, is := listed[name]
+		bound := map[string]int{"methods": mostMethods, "lines": mostLines, "files": mostFiles}[kindOf(name)]
+		switch {
+		case size <= bound && is && !*update:
+			t.Errorf("%s has %d, within the bound of %d: remove it from %s", name, size, bound, exceptions)
+		case size <= bound:
+			delete(listed, name)
+		case !is:
+			t.Errorf("%s has %d, at most %d are allowed: divide it by its ideas", name, size, bound)
+		case size > known.size:
+			t.Errorf("%s has %d, it had %d: what is above the bound of %d only shrinks", name, size, known.size, bound)
+		case size < known.size && !*update:
+			t.Errorf("%s has %d, %s lists %d: write the smaller size (-update)", name, size, exceptions, known.size)
+		default:
+			known.size = size
+			listed[name] = known
+		}
+	}
+	for name := range listed {
+		if _, there := sizes[name]; !there {
+			if !*update {
+				t.Errorf("%s lists %s, which is not there", exceptions, name)
+			}
+			delete(listed, name)
+		}
+	}
+	if *update && !t.Failed() {
+		writeExceptions(t, listed)
+	}
+}
+
+type exception struct {
+	size   int
+	reason string
+}
+
+func kindOf(name string) string { kind, _, _ := strings.Cut(name, " "); return kind }
+
+func readExceptions(t *testing.T) map[string]exception {
+	t.Helper()
+	file, err := os.Open(exceptions)
+	require.NoError(t, err)
+	defer file.Close()
+	listed := map[string]exception{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if text := lines.Text(); text != "" && text[0] != '#' {
+			parts := strings.SplitN(text, " ", 4)
+			require.GreaterOrEqual(t, len(parts), 3, text)
+			size, err := strconv.Atoi(parts[2])
+			require.NoError(t, err, text)
+			listed[parts[0]+" "+parts[1]] = exception{size, strings.Join(parts[3:], "")}
+		}
+	}
+	return listed
+}
+
+func writeExceptions(t *testing.T, listed map[string]exception) {
+	t.Helper()
+	text, err := os.ReadFile(exceptions)
+	require.NoError(t, err)
+	head, _, _ := strings.Cut(string(text), "\n\n")
+	var lines []string
+	for name, one := range listed {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %d %s", name, one.size, one.reason)))
+	}
+	slices.Sort(lines)
+	require.NoError(t, os.WriteFile(exceptions, []byte(head+"\n\n"+strings.Join(lines, "\n")+"\n"), 0o644))
+}
+
+// sizesInside counts, by "KIND NAME": methods of each type, lines of each function, files of each package of the product.
+func sizesInside(t *testing.T, root string) map[string]int {
+	t.Helper()
+	sizes := map[string]int{}
+	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if file != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"build", "node_modules", "dist", "test", "testdata", "modules"}, name)) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		sizes["files "+filepath.ToSlash(folder)]++
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, declared := range parsed.Decls {
+			function, is := declared.(*ast.FuncDecl)
+			if !is || function.Body == nil {
+				continue
+			}
+			owner := receiver(function)
+			if owner != "" {
+				sizes["methods "+path.Join(filepath.ToSlash(folder), owner)]++
+			}
+			place := path.Join(filepath.ToSlash(folder), strings.TrimPrefix(owner+"."+function.Name.Name, "."))
+			sizes["lines "+place] = max(sizes["lines "+place], files.Position(function.End()).Line-files.Position(function.Pos()).Line+1)
+		}
+		return nil
+	}))
+	require.NotEmpty(t, sizes)
+	return sizes
+}
+
+// receiver is the name of a method's type, "" of a function.
+func receiver(function *ast.FuncDecl) string {
+	if function.Recv == nil || len(function.Recv.List) == 0 {
+		return ""
+	}
+	of := function.Recv.List[0].Type
+	for {
+		switch one := of.(type) {
+		case *ast.StarExpr:
+			of = one.X
+		case *ast.IndexExpr:
+			of = one.X
+		case *ast.IndexListExpr:
+			of = one.X
+		case *ast.Ident:
+			return one.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// roomsMayImport says which rooms of a storey import which others of it, directly. A room that is not named imports none.
+var roomsMayImport = map[string][]string{
+	"nodes":                          {"nodes/access", "nodes/etcd", "nodes/kube", "nodes/network", "nodes/pki", "nodes/plan", "nodes/ssh", "nodes/systemd"},
+	"nodes/access":                   {"nodes/ssh"},
+	"nodes/claimdata":                {"nodes/ssh"},
+	"nodes/claimdata/claimdatatest":  {"nodes/ssh"},
+	"nodes/etcd":                     {"nodes/pki", "nodes/ssh", "nodes/systemd"},
+	"nodes/etcd/restore":             {"nodes/etcd"},
+	"nodes/kube":                     {"nodes/autoscale", "nodes/network", "nodes/pki", "nodes/ssh", "nodes/systemd"},
+	"nodes/network":                  {"nodes/pki", "nodes/ssh", "nodes/systemd"},
+	"nodes/systemd":                  {"nodes/ssh"},
+	"orchestrator":                   {"orchestrator/backup", "orchestrator/engine", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/store"},
+	"orchestrator/attachments":       {"orchestrator/openstack", "orchestrator/volumes"},
+	"orchestrator/backup":            {"orchestrator/snapshot", "orchestrator/store"},
+	"orchestrator/direct":            {"orchestrator/openstack", "orchestrator/store"},
+	"orchestrator/doctor":            {"orchestrator/openstack"},
+	"orchestrator/engine":            {"orchestrator/lease", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/store"},
+	"orchestrator/engine/enginetest": {"orchestrator/engine", "orchestrator/openstack"},
+	"orchestrator/execution":         {"orchestrator/execution/body"},
+	"orchestrator/keeper":            {"orchestrator/lease", "orchestrator/openstack", "orchestrator/store"},
+	"orchestrator/murano":            {"orchestrator/engine", "orchestrator/openstack", "orchestrator/store"},
+	"orchestrator/native":            {"orchestrator/attachments", "orchestrator/backup", "orchestrator/engine", "orchestrator/execution", "orchestrator/keeper", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/snapshot", "orchestrator/store", "orchestrator/volumes"},
+	"orchestrator/preview":           {"orchestrator/openstack", "orchestrator/secret"},
+	"orchestrator/snapshot":          {"orchestrator/secret", "orchestrator/store"},
+	"orchestrator/volumes":           {"orchestrator/openstack"},
+}
+
+// TestRoomsOfAStoreyImportWhatTheyMay holds roomsMayImport both ways: an import that nobody makes any more leaves the list.
+func TestRoomsOfAStoreyImportWhatTheyMay(t *testing.T) {
+	used := map[string]bool{}
+	for _, one := range packages(t) {
+		room := strings.TrimPrefix(one.ImportPath, module+"/")
+		storey, _, _ := strings.Cut(room, "/")
+		if !slices.Contains([]string{"orchestrator", "nodes", "cmd"}, storey) {
+			continue
+		}
+		for _, imported := range one.Imports {
+			other, ours := strings.CutPrefix(imported, module+"/")
+			if !ours || other != storey && !strings.HasPrefix(other, storey+"/") {
+				continue
+			}
+			if !slices.Contains(roomsMayImport[room], other) {
+				t.Errorf("%s imports %s, which roomsMayImport does not allow", room, other)
+			}
+			used[room+" "+other] = true
+		}
+	}
+	for room, others := range roomsMayImport {
+		require.True(t, slices.IsSortedFunc(others, cmp.Compare[string]), room)
+		for _, other := range others {
+			require.True(t, used[room+" "+other], "%s does not import %s any more: take it off roomsMayImport", room, other)
+		}
+	}
+}
