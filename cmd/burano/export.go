@@ -160,7 +160,7 @@ func (p placing) place(ctx context.Context, api *client.Client, file client.Envi
 	if len(missing) > 0 {
 		return fmt.Errorf("environment %s: the catalog does not have the packages %s: import them first (burano package import)", file.Name, strings.Join(missing, ", "))
 	}
-	existing, err := api.Environment(ctx, file.Name)
+	_, err = api.Environment(ctx, file.Name)
 	isNew := client.IsStatus(err, http.StatusNotFound)
 	if err != nil && !isNew {
 		return err
@@ -172,12 +172,7 @@ func (p placing) place(ctx context.Context, api *client.Client, file client.Envi
 	if p.dryRun {
 		return printPreview(ctx, api, file, p.allowDestroy, out)
 	}
-	id := existing.ID
-	if isNew {
-		id, err = api.DeployNew(ctx, file)
-	} else {
-		err = api.DeployInto(ctx, existing.ID, file, p.allowDestroy...)
-	}
+	id, err := api.Deploy(ctx, file, p.allowDestroy...)
 	if err != nil {
 		return err
 	}
