@@ -172,8 +172,8 @@ scenario('the book is read from its contents on, chapter by chapter, and a link 
   await page.getByRole('heading', { level: 1, name: 'The web dashboard' }).waitFor();
   await neighbours.getByRole('link', { name: '← A first cluster' }).waitFor();
   await page.getByRole('button', { name: 'In this chapter' }).click();
-  await page.getByRole('list', { name: 'In this chapter' }).getByRole('link', { name: 'What it needs' }).click();
-  await page.waitForURL(/\/help\/dashboard#what-it-needs$/);
+  await page.getByRole('list', { name: 'In this chapter' }).getByRole('link', { name: 'Requirements' }).click();
+  await page.waitForURL(/\/help\/dashboard#requirements$/);
 
   await page.goto('help/actions#volumes-for-pods');
   await page.waitForURL(/\/help\/volumes#volumes-for-pods$/);
