@@ -11,6 +11,8 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -22,6 +24,11 @@ func (scribbler) Check(_ context.Context, _ string, _ map[string][]string, objec
 		application.(map[string]any)["name"] = "scribbled over"
 	}
 	return objects, nil, []muranopl.Problem{{Wanted: "something else"}}
+}
+
+func (c scribbler) Plan(ctx context.Context, environment store.Environment, objects map[string]any, _ func(context.Context) (*openstack.Project, error), _ bool) (preview.Plan, error) {
+	_, _, problems := c.Check(ctx, "", nil, objects)
+	return preview.Plan{Problems: problems}, nil
 }
 
 // TestWhatIsSharedIsNotChanged: models that many look at stay as they are stored, whatever is tried with them.

@@ -88,11 +88,14 @@ func (e *Engine) Plan(ctx context.Context, environment store.Environment, object
 	}
 	if e.Rehearsal != nil && project != nil {
 		told, err := e.rehearse(ctx, environment, objects, project, looks)
-		if err != nil {
+		if err != nil && (!looks || ctx.Err() != nil || fault.KindOf(err) != 0) {
 			return preview.Plan{}, err
 		}
 		if told.Model != nil {
 			after, foreseen = told.Model, told
+		}
+		if err != nil { // an outage of the cloud delays a deployment: its task asks again, and refuses the same things
+			foreseen.Means = append(foreseen.Means, fmt.Sprintf("servers, volumes and clusters were not looked at: %s; the deployment looks again before its first change", err))
 		}
 	}
 	return preview.Of(before, store.ForAPI(after), foreseen), nil

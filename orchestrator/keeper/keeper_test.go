@@ -359,6 +359,7 @@ func TestNothingIsRepairedWhereAUsersTaskFailedOrTheDelegationLacks(t *testing.T
 		require.NoError(t, err)
 		hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 		require.NoError(t, err)
+		require.NoError(t, hold.Begin(t.Context()))
 		_, err = hold.Finish(t.Context(), store.Outcome{Failed: true})
 		require.NoError(t, err)
 		require.ErrorIs(t, repair(func(*store.Repair) {}), store.ErrBusy)
