@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -75,7 +76,8 @@ func (w world) write(entry line) error {
 	if err != nil {
 		return err
 	}
-	_, err = log.Write(append(text, '\n'))
+	// In front, too: a server that is killed in the middle of a write leaves half a line.
+	_, err = log.Write(slices.Concat([]byte("\n"), text, []byte("\n")))
 	return errors.Join(err, log.Close())
 }
 
@@ -90,8 +92,8 @@ func (w world) log() ([]line, error) {
 	scanner := bufio.NewScanner(file)
 	for scanner.Scan() {
 		var one line
-		if err := json.Unmarshal(scanner.Bytes(), &one); err != nil {
-			return nil, fmt.Errorf("line %d of the world's log: %w", len(lines)+1, err)
+		if len(scanner.Bytes()) == 0 || json.Unmarshal(scanner.Bytes(), &one) != nil {
+			continue // half a line is an event that was not logged
 		}
 		lines = append(lines, one)
 	}

@@ -3,6 +3,7 @@ package hostile
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,9 +11,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/burano/burano/internal/wait"
 )
 
 // upload uploads a package of these files for the hostile project at the next entrance.
@@ -31,12 +35,22 @@ func (l *lab) upload(t *testing.T, files map[string]string) (status int, answer 
 	}
 	require.NoError(t, archive.Close())
 	require.NoError(t, form.Close())
-	response, err := l.entrance().send(t.Context(), l.hostile, http.MethodPost, "/v1/catalog/packages", &body, "Content-Type", form.FormDataContentType())
-	require.NoError(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, string(text)
+	content := body.Bytes()
+	// The requests of the attack before may still have the project's places.
+	require.NoError(t, wait.Every(100*time.Millisecond).For(time.Minute).Until(t.Context(), func(context.Context) error {
+		response, err := l.entrance().send(t.Context(), l.hostile, http.MethodPost, "/v1/catalog/packages", bytes.NewReader(content), "Content-Type", form.FormDataContentType())
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err == nil && response.StatusCode == http.StatusTooManyRequests {
+			err = wait.Again(fmt.Errorf("%s", text))
+		}
+		status, answer = response.StatusCode, string(text)
+		return err
+	}))
+	return status, answer
 }
 
 // use asks for the form of a package, whose upload was answered so, and for a preview of an application of it, and deletes it.
