@@ -211,5 +211,5 @@ outputs:
 	require.False(t, ok, out)
 	require.Contains(t, out, "was made with flavor m1.tiny and cannot have m1.small")
 	require.Equal(t, made["member-0"], demo.made(t)["member-0"])
-	s.burano(t, "environment", "delete", "group")
+	s.burano(t, "environment", "delete", "--yes", "group")
 }

@@ -70,14 +70,14 @@ func TestAnEnvironmentComesBackFromItsBackup(t *testing.T) {
 	for name, namespace := range map[string]string{"idle": "default", "used": "others", "spare": "others"} {
 		again.fill(t, namespace, name, "[[ $(</data/deep/link) == *of?"+name+" && $(stat -c %a /data/marker) == 640 ]]", true)
 	}
-	burano("environment", "delete", "shop-again")
+	burano("environment", "delete", "--yes", "shop-again")
 
 	log = burano("backup", "drill", "shop")
 	require.Contains(t, log, "it answered")
 	t.Log(log)
 	require.NotContains(t, burano("environment", "list"), "-drill-")
 	require.Contains(t, burano("backup", "drills", "shop"), "answered")
-	burano("environment", "delete", "shop")
+	burano("environment", "delete", "--yes", "shop")
 	burano("backup", "delete", list[0].ID)
 	asBefore(t, demo, found)
 }

@@ -51,6 +51,6 @@ func TestAClusterOfTheFormerVersionGoesOn(t *testing.T) {
 	require.Len(t, l.clusterOf(t, e.demo, environment).servers, len(e.servers)+1)
 	s.act(t, "edits-cluster", "scaleNodesDown", map[string]any{"count": 1})
 	e.keeps(t)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "edits")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "edits")
 	asBefore(t, e.demo, found)
 }

@@ -74,7 +74,7 @@ func TestAnyHistoryOfEditsKeepsItsMarkers(t *testing.T) {
 			return
 		}
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "history")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "history")
 	asBefore(t, h.demo, found)
 }
 

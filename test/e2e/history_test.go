@@ -186,6 +186,6 @@ func TestAnEnvironmentHasAPast(t *testing.T) {
 	for _, secret := range []string{"the-first-one", "the-second-one"} {
 		require.NotContains(t, said.String(), secret)
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "past", "twin")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "past", "twin")
 	asBefore(t, demo, found)
 }

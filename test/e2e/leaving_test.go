@@ -105,7 +105,7 @@ func (v *left) isUp(t *testing.T, minions, gateways []string) {
 
 func (v *left) delete(t *testing.T) {
 	t.Helper()
-	require.Contains(t, v.lab.run(t, v.lab.as("burano-demo"), "burano", "environment", "delete", "scaling"), "is deleted")
+	require.Contains(t, v.lab.run(t, v.lab.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling"), "is deleted")
 	asBefore(t, v.user, v.found)
 }
 

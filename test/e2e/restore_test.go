@@ -106,7 +106,7 @@ func TestADeletedEnvironmentComesBack(t *testing.T) {
 	}
 	require.Len(t, kept, 2)
 	taken, former := snapshot(), environment["id"].(string)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "back")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "back")
 	require.Len(t, volumesOf(t, demo), 2, "volumes stay")
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "create", "back")
@@ -126,7 +126,7 @@ func TestADeletedEnvironmentComesBack(t *testing.T) {
 	edited("once")
 
 	taken, former = snapshot(), environment["id"].(string)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "back")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "back")
 	_, err = l.try(l.as("burano-demo"), "burano", "environment", "show", "back")
 	require.Error(t, err)
 	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "environment", "list", "--deleted"), former)
@@ -134,7 +134,7 @@ func TestADeletedEnvironmentComesBack(t *testing.T) {
 	output, err := l.try(l.as("burano-demo"), "burano", "environment", "undelete", former)
 	require.Error(t, err)
 	require.Contains(t, output, "--name NAME")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "back")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "back")
 	l.run(t, l.as("burano-demo"), "burano", "environment", "undelete", former)
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delegation", "set", "back")
 	log = l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
@@ -146,7 +146,7 @@ func TestADeletedEnvironmentComesBack(t *testing.T) {
 	works()
 	model = strings.Replace(model, "keepVolumes: true", "keepVolumes: false", 1)
 	edited("twice")
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "back")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "back")
 	for _, one := range volumesOf(t, demo) {
 		require.NoError(t, volumes.Delete(t.Context(), demo.service(t, openstack.NewBlockStorageV3), one.ID, nil).ExtractErr())
 	}
@@ -252,6 +252,6 @@ func TestAttachmentsAreAsKubernetesRecordsThem(t *testing.T) {
 	runs("murano-kube-2", 3*time.Minute)
 
 	s.finds(t)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "scaling")
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
 }
