@@ -145,6 +145,7 @@ func seenDeployment(task store.TaskState) Deployment {
 	if task.Action.Method != "" {
 		action := task.Action
 		action.Args = secret.Mask(action.Args)
+		action.Allowed, action.Plan = nil, "" // Murano's have neither
 		seen.Action = &action
 	}
 	return seen

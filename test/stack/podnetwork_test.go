@@ -176,7 +176,8 @@ func TestASnapshotIsRestoredIntoAClusterWithItsAddressesOnly(t *testing.T) {
 			require.Empty(t, w.asked, name)
 			continue
 		}
-		require.ErrorContains(t, err, errRecorded, name)
+		require.Error(t, err, name) // here is no cloud to restore it on
+		require.NotContains(t, err.Error(), "have their addresses from", name)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestAPreviewOfAnEnvironmentThatIsNotThereStoresNothing(t *testing.T) {
 func TestADeletionSaysWhatItWouldCost(t *testing.T) {
 	s := newServer(t)
 	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
-	require.Equal(t, map[string]any{"means": []any{}, "goes": []any{}, "stays": []any{}, "consents": []any{}, "busy": nil, "undelete_seconds": 0.0}, s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 200), "it has no cluster")
+	require.Equal(t, map[string]any{"means": []any{}, "goes": []any{}, "stays": []any{}, "consents": []any{}, "busy": nil, "undelete_seconds": 3600.0}, s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 200), "it has no cluster")
 	s.call("other", "", "GET", "/burano/v1/environments/"+id+"/deletion", nil, 403)
 	s.call("demo", "", "GET", "/burano/v1/environments/gone/deletion", nil, 404)
 }

@@ -48,9 +48,10 @@ done
 rm -rf -- "${folder%/*}"
 (umask 077 && mkdir -p "$folder")
 read -r size free < <(df -B1 --output=size,avail "$folder" | tail -1)
-# The kubelet evicts pods where less than a tenth is free.
-if [ "$need" -gt $((free - size / 7)) ]; then
-	echo "the volumes have $need bytes, and their copies need as much of the $free that are free in $folder, of which a seventh of the disk stays free" >&2
+# The kubelet evicts pods where less than a tenth is free, and a large disk that has been fuller before needs no seventh for that.
+reserve=$((size / 7 < free / 2 ? size / 7 : free / 2))
+if [ "$need" -gt $((free - reserve)) ]; then
+	echo "the volumes have $need bytes, and their copies need as much of the $free that are free in $folder, of which $reserve stay free" >&2
 	exit 1
 fi
 
