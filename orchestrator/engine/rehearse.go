@@ -95,7 +95,7 @@ func (e *Engine) Plan(ctx context.Context, environment store.Environment, object
 			after, foreseen = told.Model, told
 		}
 		if err != nil { // an outage of the cloud delays a deployment: its task asks again, and refuses the same things
-			foreseen.Means = append(foreseen.Means, fmt.Sprintf("servers, volumes and clusters were not looked at: %s; the deployment looks again before its first change", err))
+			foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("servers, volumes and clusters were not looked at: %s; the deployment looks again before its first change", err))
 		}
 	}
 	return preview.Of(before, store.ForAPI(after), foreseen), nil

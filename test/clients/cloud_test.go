@@ -290,7 +290,7 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	s.importServers(t)
 	out := s.burano(t, "deploy", s.farm("farm", [2]string{"one", "flavor: m1.tiny, image: tiny, assignFloatingIp: true"}, [2]string{"two"}), "--follow")
 	require.Equal(t, 1, strings.Count(out, "Making servers"), out)
-	require.Contains(t, out, "with 2 servers")
+	require.Contains(t, out, "2 new in stack")
 	require.Equal(t, []string{"one", "two"}, demo.holds(t)["servers"])
 	application := func() map[string]any { return s.model(t, "farm")["services"].([]any)[0].(map[string]any) }
 	instances := application()["servers"].([]any)
@@ -316,7 +316,7 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	// A third one in a network of its own; the first one keeps no floating IP.
 	out = s.burano(t, "deploy", s.farm("farm", [2]string{"one"}, [2]string{"two"}, [2]string{"three", "flavor: m1.tiny, image: tiny, networks: {useEnvironmentNetwork: true, " +
 		"useFlatNetwork: false, primaryNetwork: null, customNetworks: [{'?': {type: io.murano.resources.NeutronNetwork}, name: private, autoUplink: false}]}"}), "--follow")
-	require.Contains(t, out, "with 3 servers")
+	require.Contains(t, out, "which then has 3")
 	holds := demo.holds(t)
 	require.Equal(t, []string{"one", "three", "two"}, holds["servers"])
 	require.Contains(t, holds["networks"], "private")
@@ -611,7 +611,7 @@ func failuresAreSaidAndHealed(t *testing.T, s *server, demo cloudUser) {
 			}
 			out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", s.farm("broken", [2]string{"one"}, [2]string{"two", try.second}), "--follow")
 			require.False(t, ok, out)
-			for _, word := range append(try.says, "io.burano.test.Farm.deploy", "Deployment finished with errors") {
+			for _, word := range try.says {
 				require.Contains(t, out, word)
 			}
 			reset()

@@ -60,7 +60,6 @@ func TestAnEnvironmentStandsInTwoRegions(t *testing.T) {
 		s.write(map[string]string{"astray.yaml": "name: astray\n" + strings.Split(farmsIn("", ""), "  - '?': {type: io.burano.test.Farm, id: far}")[0]})
 		s.burano(t, "deploy", "astray.yaml", "--follow")
 		require.Equal(t, []string{"one"}, near.holds(t)["servers"], "what had never been made is given up without its region")
-		s.delete(t, "lost")
 		s.delete(t, "astray")
 		require.Equal(t, nearBefore, near.holds(t))
 	})
