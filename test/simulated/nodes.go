@@ -446,7 +446,7 @@ func (n *node) script(env map[string]string, body string) (string, error) {
 				say("file %s %s", sum, path)
 			}
 		}
-	case "place-files.sh", "services.sh", "journal.sh":
+	case "place-files.sh", "services.sh", "journal.sh", "stopped-units.sh":
 	case "start.sh":
 		for line := range strings.Lines(env["UNITS"]) {
 			unit, fingerprint, _ := strings.Cut(strings.TrimSpace(line), " ")
