@@ -200,7 +200,8 @@ func (s *ownStack) drifted(ctx context.Context, project *openstack.Project, list
 				foreseen.Means = append(foreseen.Means, offServer(server.name()))
 			}
 		case statusError:
-			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: server.instance.ID(), Text: inError(server.name(), states[i]).Error()})
+			// Heat replaces a server that never came up. Of a node the deployment itself refuses to go on.
+			foreseen.Notes = append(foreseen.Notes, inError(server.name(), states[i]).Error())
 		}
 	}
 }

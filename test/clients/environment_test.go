@@ -86,7 +86,7 @@ Methods:
 	refused("services[0].name", "deploy", "wrong.yaml")
 	require.NotContains(t, burano("environment", "list"), "one", "what could not be deployed leaves nothing")
 	require.Regexp(t, `Deployment finished\ndeployment [0-9a-f]{32}: success\n$`, burano("deploy", "good.yaml", "--follow"))
-	require.Equal(t, "nothing would be added, changed or removed\n", code(0, "deploy", "good.yaml", "--dry-run"))
+	require.Contains(t, code(0, "deploy", "good.yaml", "--dry-run"), "nothing would be added, changed or removed\n")
 	require.Contains(t, code(0, "apply", "-f", "good.yaml", "--dry-run"), "1 as described")
 	code(2, "apply", "-f", "more.yaml", "--dry-run")
 	preview := burano("deploy", "more.yaml", "--dry-run")
