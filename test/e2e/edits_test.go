@@ -94,11 +94,16 @@ func (e *edits) deployed(t *testing.T) {
 
 // inPod runs a script in the newest pod of the application.
 func (e *edits) inPod(t *testing.T, script string) (string, error) {
-	names := strings.Fields(e.cluster.kubectl(t, "", "get", "pods", "-l", "id="+e.pod, "--field-selector", "status.phase=Running", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
+	return e.cluster.inNewestPod(t, e.pod, script)
+}
+
+// inNewestPod runs a script in the newest pod that runs of a KubernetesPod, by its name.
+func (c *cluster) inNewestPod(t *testing.T, pod, script string) (string, error) {
+	names := strings.Fields(c.kubectl(t, "", "get", "pods", "-l", "id="+pod, "--field-selector", "status.phase=Running", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
 	if len(names) == 0 {
-		return "", fmt.Errorf("no pod of %s runs", e.pod)
+		return "", fmt.Errorf("no pod of %s runs", pod)
 	}
-	return e.cluster.tryKubectl("", "exec", names[len(names)-1], "--", "/usr/bin/bash", "-c", script)
+	return c.tryKubectl("", "exec", names[len(names)-1], "--", "/usr/bin/bash", "-c", script)
 }
 
 // mark writes the marker.

@@ -152,21 +152,12 @@ func (h *history) mount(app *historyApp) {
 	app.volumes = append(app.volumes, &historyVolume{path: h.name("/data"), marker: h.name("precious")})
 }
 
-// inPod runs a script in the pod of an application that runs.
-func (h *history) inPod(t *testing.T, app *historyApp, script string) (string, error) {
-	names := strings.Fields(h.cluster.kubectl(t, "", "get", "pods", "-l", "id="+app.name, "--field-selector", "status.phase=Running", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
-	if len(names) == 0 {
-		return "", fmt.Errorf("no pod of %s runs", app.name)
-	}
-	return h.cluster.tryKubectl("", "exec", names[len(names)-1], "--", "/usr/bin/bash", "-c", script)
-}
-
 // mark writes the markers that are not there yet.
 func (h *history) mark(t *testing.T) {
 	t.Helper()
 	for _, app := range h.apps {
 		for _, one := range app.volumes {
-			output, err := h.inPod(t, app, fmt.Sprintf("test -e %[1]s/marker || echo %[2]s > %[1]s/marker; sync", one.path, one.marker))
+			output, err := h.cluster.inNewestPod(t, app.name, fmt.Sprintf("test -e %[1]s/marker || echo %[2]s > %[1]s/marker; sync", one.path, one.marker))
 			require.NoError(t, err, output)
 		}
 	}
@@ -177,7 +168,7 @@ func (h *history) keeps(t *testing.T) {
 	for _, app := range h.apps {
 		for _, one := range app.volumes {
 			h.lab.eventually(t, time.Minute, fmt.Sprintf("%s has its marker in %s", app.id, one.path), func() error {
-				output, err := h.inPod(t, app, "cat "+one.path+"/marker")
+				output, err := h.cluster.inNewestPod(t, app.name, "cat "+one.path+"/marker")
 				if err == nil && strings.TrimSpace(output) != one.marker {
 					err = fmt.Errorf("%q instead of %s", output, one.marker)
 				}
