@@ -92,8 +92,15 @@ func (w world) log() ([]line, error) {
 	scanner := bufio.NewScanner(file)
 	for scanner.Scan() {
 		var one line
-		if len(scanner.Bytes()) == 0 || json.Unmarshal(scanner.Bytes(), &one) != nil {
-			continue // half a line is an event that was not logged
+		if len(scanner.Bytes()) == 0 {
+			continue
+		}
+		err := json.Unmarshal(scanner.Bytes(), &one)
+		if half := (*json.SyntaxError)(nil); errors.As(err, &half) && half.Offset == int64(len(scanner.Bytes())) {
+			continue // it ends too early: an event that was not logged
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d of the world's log: %w", len(lines)+1, err)
 		}
 		lines = append(lines, one)
 	}

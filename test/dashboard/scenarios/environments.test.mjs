@@ -66,7 +66,7 @@ scenario('the dialog that deletes says what becomes of volumes and shares, in th
   const [first, second] = [fresh('with volumes'), fresh('with volumes')];
   const sentence = (id) => `cluster kube (${id}) is destroyed, with everything that is in it; its volumes in Cinder and shares in Manila stay (keepVolumes), and are yours to delete`;
   const ids = [await environment(request, first), await environment(request, second)];
-  assert.deepEqual((await call(request, 'GET', `/burano/v1/environments/${ids[0]}/deletion`)).means, []);
+  assert.deepEqual(await call(request, 'GET', `/burano/v1/environments/${ids[0]}/deletion`), { means: [], goes: [], stays: [], consents: [], busy: null, undelete_seconds: 7 * 24 * 3600 });
   await page.route('**/deletion', (route) => route.fulfill({ json: { means: [sentence(new URL(route.request().url()).pathname.split('/').at(-2))] } }));
   const dialog = page.getByRole('dialog');
   await page.goto(`environments/${ids[0]}`);
