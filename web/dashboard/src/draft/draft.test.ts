@@ -4,9 +4,9 @@ import { countChanges, draftOf, othersThan, recall, remember, type OpenDraft } f
 
 describe('a draft', () => {
   const open: OpenDraft[] = [
-    { id: 's', user_id: 'u', user_name: 'me', own: true, outdated: false, version: 1, created: '', updated: '' },
-    { id: 'old', user_id: 'u', user_name: 'me', own: true, outdated: true, version: 0, created: '', updated: '' },
-    { id: null, user_id: 'v', user_name: 'Carla', own: false, outdated: false, version: 1, created: '', updated: '' },
+    { id: 's', user_id: 'u', user_name: 'me', own: true, outdated: false, rejected: false, version: 1, created: '', updated: '' },
+    { id: 'old', user_id: 'u', user_name: 'me', own: true, outdated: true, rejected: false, version: 0, created: '', updated: '' },
+    { id: null, user_id: 'v', user_name: 'Carla', own: false, outdated: false, rejected: false, version: 1, created: '', updated: '' },
   ];
   it('is what the server says of its session', () => {
     expect(draftOf('s', open)).toEqual({ session: 's', state: 'opened' });
