@@ -302,7 +302,7 @@ type backupsDuty struct {
 
 func newBackupsDuty(config KeptConfig) backupsDuty {
 	b := backupsDuty{KeptConfig: config, now: time.Now}
-	b.look = b.ask
+	b.look = b.claims
 	return b
 }
 
@@ -352,8 +352,8 @@ func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) 
 	return result, nil
 }
 
-// ask asks a cluster for its claims, and the cloud for their backups.
-func (b backupsDuty) ask(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
+// claims asks a cluster for its claims, and the cloud for their backups.
+func (b backupsDuty) claims(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {
 		return nil, nil, err
@@ -362,16 +362,11 @@ func (b backupsDuty) ask(ctx context.Context, environment *keeper.Environment, c
 	if err != nil {
 		return nil, nil, err
 	}
-	_, live, err := openCluster(ctx, b.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: b.Logger, Connected: b.Connected, Patience: statusReach})
-	if err != nil {
-		return nil, nil, err
-	}
-	defer live.Close()
-	api, err := live.Kubernetes(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	claims, err := claimsOf(ctx, api)
+	var claims []volumes.Claim
+	err = b.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
+		claims, err = claimsOf(ctx, api)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/keeper"
 )
@@ -39,6 +41,26 @@ type KeptConfig struct {
 	Interval time.Duration
 	// FirstExpiry is told when the first certificate of a cluster ends. May be nil.
 	FirstExpiry func(environmentID, clusterID string, end time.Time)
+}
+
+// open is a cluster of an environment as it was deployed last, which fails soon where no node answers. The caller closes it.
+func (c KeptConfig) open(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (*nodes.Cluster, error) {
+	_, live, err := openCluster(ctx, c.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: statusReach})
+	return live, err
+}
+
+// ask calls do with the API server of such a cluster.
+func (c KeptConfig) ask(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, do func(api *rest.Config) error) error {
+	live, err := c.open(ctx, environment, cluster)
+	if err != nil {
+		return err
+	}
+	defer live.Close()
+	api, err := live.Kubernetes(ctx)
+	if err != nil {
+		return err
+	}
+	return do(api)
 }
 
 // Duties are what is looked after in clusters and servers.

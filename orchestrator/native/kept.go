@@ -27,7 +27,7 @@ type kept struct {
 
 func newKept(config KeptConfig) kept {
 	return kept{config, func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, off []string) ([]string, error) {
-		_, live, err := openCluster(ctx, config.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
+		live, err := config.open(ctx, environment, cluster)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -71,16 +70,11 @@ func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Env
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	_, live, err := openCluster(ctx, s.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: s.Logger, Connected: s.Connected, Patience: statusReach})
-	if err != nil {
-		return nil, err
-	}
-	defer live.Close()
-	config, err := live.Kubernetes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return withoutKnownShares(ctx, config, all)
+	err = s.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
+		all, err = withoutKnownShares(ctx, api, all)
+		return err
+	})
+	return all, err
 }
 
 // withoutKnownShares leaves out the shares that a cluster knows, those of classes that keep theirs, and those that are so young that they may be about to become known.

@@ -33,17 +33,12 @@ type claimsDuty struct {
 }
 
 func newClaimsDuty(config KeptConfig) claimsDuty {
-	return claimsDuty{config, func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]corev1.PersistentVolumeClaim, error) {
-		_, live, err := openCluster(ctx, config.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
-		if err != nil {
-			return nil, err
-		}
-		defer live.Close()
-		api, err := live.Kubernetes(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return kube.UnusedClaims(ctx, api, namespace)
+	return claimsDuty{config, func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (unused []corev1.PersistentVolumeClaim, err error) {
+		err = config.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
+			unused, err = kube.UnusedClaims(ctx, api, namespace)
+			return err
+		})
+		return unused, err
 	}}
 }
 

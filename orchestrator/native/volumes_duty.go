@@ -160,16 +160,11 @@ func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environme
 	if found, err = taggedVolumes(ctx, storage, tag); err != nil || len(found.volumes)+len(found.snapshots) == 0 {
 		return found, err
 	}
-	_, live, err := openCluster(ctx, s.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: s.Logger, Connected: s.Connected, Patience: statusReach})
-	if err != nil {
-		return found, err
-	}
-	defer live.Close()
-	config, err := live.Kubernetes(ctx)
-	if err != nil {
-		return found, err
-	}
-	return found.withoutKnown(ctx, config)
+	err = s.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
+		found, err = found.withoutKnown(ctx, api)
+		return err
+	})
+	return found, err
 }
 
 // taggedVolumes are the volumes and snapshots in Cinder with a mark.
@@ -211,7 +206,7 @@ func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environmen
 	if does {
 		return nil
 	}
-	_, live, err := openCluster(ctx, s.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: s.Logger, Connected: s.Connected, Patience: statusReach})
+	live, err := s.open(ctx, environment, cluster)
 	if err != nil {
 		return err
 	}
