@@ -60,6 +60,7 @@ func (c *Cluster) deployAlone(ctx context.Context) error {
 		return err
 	}
 	d.lookAtLeaving(ctx)
+	d.lead = d.present()[0]
 	published, err := c.published(ctx)
 	if err != nil {
 		return err
@@ -88,39 +89,32 @@ func (c *Cluster) designAlone(ctx context.Context) (design, error) {
 
 // planAlone draws the graph. Gateways wait for each other only where they share an address.
 func (d *deployment) planAlone(published publications) *plan.Plan {
-	p := &plan.Plan{}
-	last := map[string][]string{}
-	addStep := func(step plan.Step, node Node, run func(context.Context, Node, plan.Progress) error) string {
-		id := d.cluster.addStep(p, step, node, d.cluster.config.StepPatience, func(ctx context.Context, done plan.Progress) error { return run(ctx, node, done) })
-		last[node.Name] = append(last[node.Name], id)
-		return id
-	}
-	add := func(node Node, name string, run func(context.Context, Node) error, after ...string) string {
-		return addStep(plan.Step{Name: name, After: after}, node, func(ctx context.Context, node Node, _ plan.Progress) error { return run(ctx, node) })
-	}
+	return d.draw(arrivalSteps{d}, fileSteps{d}, aloneSteps{etcdSteps{d}, published}, addressSteps{d}, serviceSteps{d})
+}
+
+// aloneSteps make gateways serve publications from stores of their own.
+type aloneSteps struct {
+	etcdSteps
+	published publications
+}
+
+func (d aloneSteps) steps() []step {
 	nodes := d.present()
-	for _, node := range nodes {
-		files := add(node, stepFiles, d.install, add(node, stepConnect, d.connect))
-		binary := add(node, stepBinary, d.copyBinary, files)
-		store := add(node, stepEtcdStore, d.etcdStore, files)
-		forwarder := add(node, stepForwarder, d.units(true, "etcd-forwarder"), store)
+	return []step{
+		{name: stepEtcdStore, on: nodes, after: here(stepFiles), run: d.etcdStore},
+		{name: stepForwarder, on: nodes, after: here(stepEtcdStore), run: d.units(true, "etcd-forwarder")},
 		// A gateway that is new serves all at once.
-		routes := add(node, stepPublished, func(ctx context.Context, node Node) error {
-			_, err := d.cluster.writeRoutes(ctx, node, published)
+		{name: stepPublished, on: nodes, after: here(stepEtcdStore), run: func(ctx context.Context, node Node) error {
+			_, err := d.cluster.writeRoutes(ctx, node, d.published)
 			return err
-		}, store)
-		gateway := add(node, stepGateway, d.units(true, "burano-gateway"), binary, forwarder, routes)
-		add(node, stepCertificates, func(ctx context.Context, node Node) error { return d.cluster.serve(ctx, node, published) }, gateway)
+		}},
+		{name: stepGateway, on: nodes, after: here(stepBinary, stepForwarder, stepPublished), run: d.units(true, "burano-gateway")},
+		{name: stepCertificates, on: nodes, after: here(stepGateway), run: func(ctx context.Context, node Node) error { return d.cluster.serve(ctx, node, d.published) }},
 	}
-	d.planVirtualAddress(nodes, nodes[0], add, addStep)
-	for _, node := range nodes {
-		add(node, stepServices, d.services, last[node.Name]...)
-	}
-	return p
 }
 
 // etcdStore runs the member of a gateway, a new one where there are no data, and has it know its users.
-func (d *deployment) etcdStore(ctx context.Context, node Node) error {
+func (d aloneSteps) etcdStore(ctx context.Context, node Node) error {
 	found, err := d.etcdData(ctx, node)
 	if err != nil {
 		return err
@@ -140,7 +134,7 @@ func (d *deployment) etcdStore(ctx context.Context, node Node) error {
 }
 
 // withStore gives a client of the store of a gateway alone to do.
-func (c *Cluster) withStore(ctx context.Context, node Node, do func(client *clientv3.Client) error) error {
+func (c *store) withStore(ctx context.Context, node Node, do func(client *clientv3.Client) error) error {
 	authorities, err := c.authorities(ctx)
 	if err != nil {
 		return err
@@ -154,7 +148,7 @@ func (c *Cluster) withStore(ctx context.Context, node Node, do func(client *clie
 }
 
 // removeAlone removes some of the gateways alone: they end the connections that they carry, and the others share no address with them.
-func (c *Cluster) removeAlone(ctx context.Context, leaving []Node) error {
+func (c removal) removeAlone(ctx context.Context, leaving []Node) error {
 	var names []string
 	for _, node := range leaving {
 		names = append(names, node.Name)
@@ -222,7 +216,7 @@ func (a *asking) stores(ctx context.Context) error {
 }
 
 // serve gives a gateway alone the certificates of the published services, and waits until it serves them all.
-func (c *Cluster) serve(ctx context.Context, node Node, published publications) error {
+func (c *gateways) serve(ctx context.Context, node Node, published publications) error {
 	wanted, err := c.writeRoutes(ctx, node, published)
 	if err != nil {
 		return err
@@ -234,7 +228,7 @@ func (c *Cluster) serve(ctx context.Context, node Node, published publications) 
 }
 
 // defragmentAlone is Defragment of gateways alone.
-func (c *Cluster) defragmentAlone(ctx context.Context) error {
+func (c *store) defragmentAlone(ctx context.Context) error {
 	for _, node := range c.config.gateways() {
 		err := c.config.Step(ctx, node.Name, "etcd defragmentation", func(ctx context.Context) error {
 			return c.withStore(ctx, node, func(client *clientv3.Client) error { return etcd.Defragment(ctx, client) })

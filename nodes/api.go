@@ -23,7 +23,7 @@ const (
 )
 
 // dialAPI connects to the API server of a master.
-func (c *Cluster) dialAPI(ctx context.Context, master Node) (net.Conn, error) {
+func (c *kubernetesAPI) dialAPI(ctx context.Context, master Node) (net.Conn, error) {
 	client, err := c.connect(ctx, master)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (c *Cluster) dialAPI(ctx context.Context, master Node) (net.Conn, error) {
 }
 
 // dialReadyAPI connects to the API server of a master that is ready; when none is, to the first that listens.
-func (c *Cluster) dialReadyAPI(ctx context.Context, trusted []byte) (net.Conn, error) {
+func (c *kubernetesAPI) dialReadyAPI(ctx context.Context, trusted []byte) (net.Conn, error) {
 	masters := c.masters()
 	if len(masters) == 1 {
 		return c.dialAPI(ctx, masters[0])
@@ -87,7 +87,7 @@ func (c *Cluster) dialReadyAPI(ctx context.Context, trusted []byte) (net.Conn, e
 }
 
 // saysReady asks the API server of a master whether it is ready; this needs no rights.
-func (c *Cluster) saysReady(ctx context.Context, master Node, trusted []byte) error {
+func (c *kubernetesAPI) saysReady(ctx context.Context, master Node, trusted []byte) error {
 	if _, err := c.connect(ctx, master); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func HasStorage(ctx context.Context, vault Vault, of ...kube.Storage) (bool, err
 
 // VolumeLine connects to the controllers of a cluster with volumes of Cinder or shares of Manila. The caller answers CSI calls (gRPC) on the connection
 // until it ends. The error is ErrVolumesHeld if another server does already.
-func (c *Cluster) VolumeLine(ctx context.Context) (net.Conn, error) {
+func (c *kubernetesAPI) VolumeLine(ctx context.Context) (net.Conn, error) {
 	var failures []error
 	for _, master := range c.masters() {
 		conn, err := c.volumeLine(ctx, master)
@@ -53,7 +53,7 @@ func (c *Cluster) VolumeLine(ctx context.Context) (net.Conn, error) {
 	return nil, fmt.Errorf("the controllers of volumes (%s) answer on no master: %w", kube.StorageUnit, errors.Join(failures...))
 }
 
-func (c *Cluster) volumeLine(ctx context.Context, master Node) (net.Conn, error) {
+func (c *kubernetesAPI) volumeLine(ctx context.Context, master Node) (net.Conn, error) {
 	client, err := c.connect(ctx, master)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func greeted(conn net.Conn) error {
 }
 
 // OutOfService tells Kubernetes which nodes' servers are certainly off (kube.OutOfService). It returns the names of the marked nodes.
-func (c *Cluster) OutOfService(ctx context.Context, off []string) (marked []string, err error) {
+func (c *kubernetesAPI) OutOfService(ctx context.Context, off []string) (marked []string, err error) {
 	config, err := c.Kubernetes(ctx)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *Cluster) OutOfService(ctx context.Context, off []string) (marked []stri
 
 // awaitDetached waits until the volumes of a node without pods are detached from its server. Then the server may be deleted, and the volumes are attached
 // elsewhere at once. Volumes that stay attached are reported; the deletion of the server detaches them as well.
-func (c *Cluster) awaitDetached(ctx context.Context, api *rest.Config, node Node) error {
+func (c *kubernetesAPI) awaitDetached(ctx context.Context, api *rest.Config, node Node) error {
 	if c.config.Server(ctx, node.Name).Down { // no kubelet is there to unmount them
 		return nil
 	}

@@ -178,6 +178,18 @@ type Config struct {
 
 // Cluster is a Kubernetes cluster on servers, or gateways alone. Its methods may be called at the same time.
 type Cluster struct {
+	*servers
+	*store
+	*kubernetesAPI
+	*gateways
+	*podImages
+
+	deploying sync.Mutex // one Deploy at a time
+	shrinking bool       // members of nodes that are not in config are still there
+}
+
+// servers are the nodes as servers, to which Burano connects over SSH.
+type servers struct {
 	config Config
 	driver network.Driver
 	now    func() time.Time
@@ -187,16 +199,35 @@ type Cluster struct {
 		name string
 	}
 
-	deploying  sync.Mutex // one Deploy at a time
-	publishing sync.Mutex // one Publish at a time
-	shrinking  bool       // members of nodes that are not in config are still there
-
 	connections *access.Connections
 
+	vaultLock sync.Mutex // makes "load, or make and store" one thing
+}
+
+// store is the cluster's etcd.
+type store struct{ *servers }
+
+// kubernetesAPI is the cluster's Kubernetes, through the API servers of its masters.
+type kubernetesAPI struct{ *servers }
+
+// gateways serve publications.
+type gateways struct {
+	*store
+	publishing sync.Mutex // one Publish at a time
+}
+
+// podImages are container images that Burano copies to minions.
+type podImages struct {
+	*servers
 	imaging sync.Mutex    // one HaveImages at a time
 	copying chan struct{} // has an entry for each node that is getting an archive
+}
 
-	vaultLock sync.Mutex // makes "load, or make and store" one thing
+func clusterOf(config Config, driver network.Driver) *Cluster {
+	servers := &servers{config: config, driver: driver, now: time.Now, connections: access.New(config.accessConfig())}
+	store := &store{servers}
+	return &Cluster{servers: servers, store: store, kubernetesAPI: &kubernetesAPI{servers}, gateways: &gateways{store: store},
+		podImages: &podImages{servers: servers, copying: make(chan struct{}, copiesAtOnce)}}
 }
 
 var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -267,7 +298,7 @@ func NewCluster(config Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{config: config, driver: driver, now: time.Now, connections: access.New(config.accessConfig()), copying: make(chan struct{}, copiesAtOnce)}, nil
+	return clusterOf(config, driver), nil
 }
 
 func (c Config) driver() (network.Driver, error) {
@@ -291,10 +322,10 @@ func (c Config) registers() bool { return c.Datastore == network.InKubernetes }
 func (c Config) podless(node Node) bool { return c.registers() && node.Role != Minion }
 
 // master is the one through which the cluster is worked with.
-func (c *Cluster) master() Node { return c.masters()[0] }
+func (c *servers) master() Node { return c.masters()[0] }
 
 // masters are those that stay, the one first through which the cluster is worked with.
-func (c *Cluster) masters() []Node {
+func (c *servers) masters() []Node {
 	c.leading.Lock()
 	defer c.leading.Unlock()
 	list := c.config.masters()
@@ -305,14 +336,14 @@ func (c *Cluster) masters() []Node {
 }
 
 // lead has the cluster be worked with through another master.
-func (c *Cluster) lead(master Node) {
+func (c *servers) lead(master Node) {
 	c.leading.Lock()
 	defer c.leading.Unlock()
 	c.leading.name = master.Name
 }
 
 // SameMaster says whether a master of the cluster runs on the server that was this master's in a list of its nodes.
-func (c *Cluster) SameMaster(list []Node) bool {
+func (c *servers) SameMaster(list []Node) bool {
 	return slices.ContainsFunc(c.masters(), func(master Node) bool {
 		return slices.ContainsFunc(list, func(n Node) bool {
 			return n.Role == Master && n.Name == master.Name && n.Server == master.Server && n.Launched == master.Launched
@@ -347,7 +378,7 @@ func (c Config) staying() []Node {
 	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Leaving })
 }
 
-func (c *Cluster) node(name string) (Node, error) {
+func (c *servers) node(name string) (Node, error) {
 	i := slices.IndexFunc(c.config.Nodes, func(n Node) bool { return n.Name == name })
 	if i < 0 {
 		return Node{}, fmt.Errorf("cluster %s has no node %s", c.config.Name, name)
@@ -356,11 +387,11 @@ func (c *Cluster) node(name string) (Node, error) {
 }
 
 // Run runs a bash script on a node and returns its standard output. A script that fails gives an *ssh.ExitError with its last lines.
-func (c *Cluster) Run(ctx context.Context, node, script string) (string, error) {
+func (c *servers) Run(ctx context.Context, node, script string) (string, error) {
 	return c.script(ctx, node, ssh.Script{Name: "command", Body: script})
 }
 
-func (c *Cluster) script(ctx context.Context, name string, script ssh.Script) (string, error) {
+func (c *servers) script(ctx context.Context, name string, script ssh.Script) (string, error) {
 	node, err := c.node(name)
 	if err != nil {
 		return "", err
@@ -373,7 +404,7 @@ func (c *Cluster) script(ctx context.Context, name string, script ssh.Script) (s
 }
 
 // Stream runs a command on a node, whose output is taken as it comes (ssh.Client.Stream).
-func (c *Cluster) Stream(ctx context.Context, name string, job ssh.Job) error {
+func (c *servers) Stream(ctx context.Context, name string, job ssh.Job) error {
 	node, err := c.node(name)
 	if err != nil {
 		return err
@@ -386,7 +417,7 @@ func (c *Cluster) Stream(ctx context.Context, name string, job ssh.Job) error {
 }
 
 // without are those of these nodes that answer and fail a test (an expression of bash) for what the image that they were made from may lack.
-func (c *Cluster) without(ctx context.Context, all []Node, what, test string) (lacking []string) {
+func (c *servers) without(ctx context.Context, all []Node, what, test string) (lacking []string) {
 	for _, node := range all {
 		out, err := c.script(ctx, node.Name, ssh.Script{Name: "look for " + what, Body: test + " && echo there || echo none"})
 		if err != nil {
@@ -402,7 +433,7 @@ func (c *Cluster) without(ctx context.Context, all []Node, what, test string) (l
 
 // Kubernetes returns the access of Burano itself to the API server, dialled through SSH to a master whose API server is ready.
 // Its certificate is of the group burano:admins and good for a day; ask again rather than keep it.
-func (c *Cluster) Kubernetes(ctx context.Context) (*rest.Config, error) {
+func (c *kubernetesAPI) Kubernetes(ctx context.Context) (*rest.Config, error) {
 	return c.kubernetes(ctx, ownUser, kube.AdminsGroup)
 }
 
@@ -410,12 +441,12 @@ func (c *Cluster) Kubernetes(ctx context.Context) (*rest.Config, error) {
 const ownUser = "burano:server"
 
 // bootstrap returns an access that works before any rights are given. Its certificate is never written anywhere.
-func (c *Cluster) bootstrap(ctx context.Context) (*rest.Config, error) {
+func (c *kubernetesAPI) bootstrap(ctx context.Context) (*rest.Config, error) {
 	return c.kubernetes(ctx, "burano:bootstrap", "system:masters")
 }
 
 // bootstrapOn is bootstrap with the API server of one master.
-func (c *Cluster) bootstrapOn(ctx context.Context, master Node) (*rest.Config, error) {
+func (c *kubernetesAPI) bootstrapOn(ctx context.Context, master Node) (*rest.Config, error) {
 	config, err := c.bootstrap(ctx)
 	if err == nil {
 		config.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialAPI(ctx, master) }
@@ -423,7 +454,7 @@ func (c *Cluster) bootstrapOn(ctx context.Context, master Node) (*rest.Config, e
 	return config, err
 }
 
-func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Config, error) {
+func (c *kubernetesAPI) kubernetes(ctx context.Context, user, group string) (*rest.Config, error) {
 	if c.config.Alone() {
 		return nil, errAlone
 	}
@@ -434,7 +465,7 @@ func (c *Cluster) kubernetes(ctx context.Context, user, group string) (*rest.Con
 	return c.kubernetesBy(authorities, user, group)
 }
 
-func (c *Cluster) kubernetesBy(authorities *pki.Cluster, user, group string) (*rest.Config, error) {
+func (c *kubernetesAPI) kubernetesBy(authorities *pki.Cluster, user, group string) (*rest.Config, error) {
 	pair, err := authorities.Kubernetes.Issue(pki.Request{CommonName: user, Organization: []string{group}, Usage: pki.Client, Lifetime: userLifetime}, c.now())
 	if err != nil {
 		return nil, err
@@ -476,7 +507,7 @@ func Admin(lifetime time.Duration) Person {
 }
 
 // Credential issues a certificate to a person, and tells when it ends.
-func (c *Cluster) Credential(ctx context.Context, person Person) (pair pki.Pair, ends time.Time, err error) {
+func (c *kubernetesAPI) Credential(ctx context.Context, person Person) (pair pki.Pair, ends time.Time, err error) {
 	if person.Lifetime <= 0 || person.Lifetime > userLifetime {
 		person.Lifetime = userLifetime
 	}
@@ -491,7 +522,7 @@ func (c *Cluster) Credential(ctx context.Context, person Person) (pair pki.Pair,
 
 // Kubeconfig writes the access of a person. server is the URL they will use, or empty for the master's access address. Where there are several masters, each
 // gateway has a context of its own, called as it is, for when another one is away.
-func (c *Cluster) Kubeconfig(ctx context.Context, server string, person Person) ([]byte, error) {
+func (c *kubernetesAPI) Kubeconfig(ctx context.Context, server string, person Person) ([]byte, error) {
 	if c.config.Alone() {
 		return nil, errAlone
 	}
@@ -522,11 +553,11 @@ func (c *Cluster) Kubeconfig(ctx context.Context, server string, person Person) 
 	return pki.UserKubeconfig(c.config.Name, server, kube.APIServerName(c.config.Name), person.Namespace, authorities.Kubernetes.Trusted(), user, ways...)
 }
 
-func (c *Cluster) authorities(ctx context.Context) (*pki.Cluster, error) {
+func (c *servers) authorities(ctx context.Context) (*pki.Cluster, error) {
 	c.vaultLock.Lock()
 	defer c.vaultLock.Unlock()
 	return pki.Open(ctx, c.config.Vault, c.now())
 }
 
 // Close ends the connections to the nodes.
-func (c *Cluster) Close() error { return c.connections.Close() }
+func (c *servers) Close() error { return c.connections.Close() }

@@ -15,7 +15,7 @@ import (
 
 // UserData returns the #cloud-config of a node's server: our public key, and a host key that serves the first connection.
 // The bytes are the same each time. Only the node's name is needed.
-func (c *Cluster) UserData(ctx context.Context, node string) ([]byte, error) {
+func (c *servers) UserData(ctx context.Context, node string) ([]byte, error) {
 	if _, err := c.node(node); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (c *Cluster) UserData(ctx context.Context, node string) ([]byte, error) {
 }
 
 // connect returns the connection to a node and makes it at first use; then the node gets a host key of its own.
-func (c *Cluster) connect(ctx context.Context, node Node) (*ssh.Client, error) {
+func (c *servers) connect(ctx context.Context, node Node) (*ssh.Client, error) {
 	return c.connections.Connect(ctx, node.server())
 }
 

@@ -14,7 +14,7 @@ var endContainersScript string
 
 // EndContainers ends containers of pods on a node, by their ids in what runs them, each as it would be at a pod's end: it is asked to
 // go and killed after half a minute. Its kubelet starts it again.
-func (c *Cluster) EndContainers(ctx context.Context, node string, ids []string) error {
+func (c *servers) EndContainers(ctx context.Context, node string, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (c *Cluster) EndContainers(ctx context.Context, node string, ids []string) 
 const mostWritten = 128 << 10
 
 // RunInContainer runs a command in a container of a pod on a node, by its id in what runs it, as the container's own user, and returns what it wrote.
-func (c *Cluster) RunInContainer(ctx context.Context, node, id string, command []string) (string, error) {
+func (c *servers) RunInContainer(ctx context.Context, node, id string, command []string) (string, error) {
 	said := &door.Buffer{Limit: mostWritten, What: "what the command writes"}
 	err := c.Stream(ctx, node, ssh.Job{Name: "run a command in a container", Script: runtimeScript + `container_run "$@"`, Args: append([]string{id}, command...), Stdout: said})
 	return said.String(), err

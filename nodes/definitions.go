@@ -80,7 +80,7 @@ func withinBounds(text []byte) error {
 }
 
 // readDefinitions returns the objects of a file of a node's image; nil where it has none.
-func (d *deployment) readDefinitions(ctx context.Context, node Node, what, file string) ([]runtime.Object, error) {
+func (d controlSteps) readDefinitions(ctx context.Context, node Node, what, file string) ([]runtime.Object, error) {
 	said, err := d.script(ctx, node, "look for "+what, "if [ -e "+file+" ]; then sha256sum "+file+"; fi", nil)
 	if err != nil || strings.TrimSpace(said) == "" {
 		return nil, err

@@ -42,7 +42,7 @@ func (d *deployment) etcdClient(ctx context.Context) (*clientv3.Client, error) {
 }
 
 // etcdAs connects a user to the masters' members through SSH: to the voters of the last deployment.
-func (c *Cluster) etcdAs(ctx context.Context, authorities *pki.Cluster, user string) (*clientv3.Client, error) {
+func (c *store) etcdAs(ctx context.Context, authorities *pki.Cluster, user string) (*clientv3.Client, error) {
 	masters, err := c.voters(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (c *Cluster) etcdAs(ctx context.Context, authorities *pki.Cluster, user str
 }
 
 // voters are the masters whose members voted at the end of the last deployment.
-func (c *Cluster) voters(ctx context.Context) ([]Node, error) {
+func (c *store) voters(ctx context.Context) ([]Node, error) {
 	masters := c.masters()
 	if len(masters) == 1 {
 		return masters, nil
@@ -69,12 +69,12 @@ func (c *Cluster) voters(ctx context.Context) ([]Node, error) {
 
 // etcdAt connects a user to the members of some nodes. The client can dial any member of the cluster, each through the SSH connection to its node. An
 // address that is no node of the cluster (any more) is dialled from the first node.
-func (c *Cluster) etcdAt(ctx context.Context, authorities *pki.Cluster, user string, members ...Node) (*clientv3.Client, error) {
+func (c *store) etcdAt(ctx context.Context, authorities *pki.Cluster, user string, members ...Node) (*clientv3.Client, error) {
 	return c.etcdBy(ctx, authorities, user, members, c.dialFrom)
 }
 
 // dialFrom connects to an address through the SSH connection to a node.
-func (c *Cluster) dialFrom(ctx context.Context, node Node, address string) (net.Conn, error) {
+func (c *servers) dialFrom(ctx context.Context, node Node, address string) (net.Conn, error) {
 	connection, err := c.connect(ctx, node)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (c *Cluster) dialFrom(ctx context.Context, node Node, address string) (net.
 }
 
 // etcdBy is etcdAt with another dialler, which also gets the node to dial through.
-func (c *Cluster) etcdBy(ctx context.Context, authorities *pki.Cluster, user string, members []Node, dial func(ctx context.Context, node Node, address string) (net.Conn, error)) (*clientv3.Client, error) {
+func (c *store) etcdBy(ctx context.Context, authorities *pki.Cluster, user string, members []Node, dial func(ctx context.Context, node Node, address string) (net.Conn, error)) (*clientv3.Client, error) {
 	request := etcd.ClientRequest(user)
 	request.Lifetime = userLifetime
 	pair, err := authorities.Etcd.Issue(request, c.now())

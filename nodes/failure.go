@@ -27,7 +27,7 @@ var diagnoseScript string
 // middle: a node that reboots comes back, and every step recognises finished work. A node that did not come back within Patience, or does not run, is not
 // waited for again. The error gets the failure's traces on the node's disks, the cloud's state of its server, and the console of a node that cannot be
 // reached.
-func (c *Cluster) persist(ctx context.Context, node Node, name string, limit time.Duration, run func(context.Context) error) error {
+func (c *servers) persist(ctx context.Context, node Node, name string, limit time.Duration, run func(context.Context) error) error {
 	for try := 1; ; try++ {
 		concerned := []Node{node}
 		if !c.config.Alone() {
@@ -76,7 +76,7 @@ type connectionTo struct {
 }
 
 // connectionsTo notes the connections that there are to nodes.
-func (c *Cluster) connectionsTo(nodes ...Node) []connectionTo {
+func (c *servers) connectionsTo(nodes ...Node) []connectionTo {
 	var all []connectionTo
 	for i, node := range nodes {
 		if slices.ContainsFunc(nodes[:i], func(other Node) bool { return other.Name == node.Name }) {
@@ -115,7 +115,7 @@ func closed(channel <-chan struct{}) bool {
 }
 
 // diagnose looks for the cause of a step's failure: whether a connection that it used was lost since before, and other problems of the node.
-func (c *Cluster) diagnose(ctx context.Context, node Node, before []connectionTo, failure error) (lost bool, found string) {
+func (c *servers) diagnose(ctx context.Context, node Node, before []connectionTo, failure error) (lost bool, found string) {
 	look, cancel := context.WithTimeout(ctx, diagnosis)
 	defer cancel()
 	var notes []string

@@ -2,11 +2,15 @@ package nodes
 
 import (
 	"context"
+	_ "embed"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/nodes/etcd"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/plan"
 )
 
 // serving is where clients reach a gateway: at the address that all share, where they do.
@@ -23,8 +27,34 @@ func (c Config) serving(n Node) route.Gateway {
 	return route.Gateway{Name: n.Name, Address: address}
 }
 
+//go:embed scripts/admit.sh
+var admitScript string
+
+// gatewaySteps make Services listeners of gateways, and masters the minions' way to registries where a cluster has no other.
+type gatewaySteps struct{ *deployment }
+
+func (d gatewaySteps) steps() []step {
+	lead, masters, gateways := d.leads(), d.with(Master), d.with(Gateway)
+	program := d.design.binary != ""
+	admits := program && len(d.cluster.config.Further) > 0
+	way := program && d.cluster.config.Proxy.ThroughMasters()
+	return []step{
+		{name: stepPublisher, on: masters, skipIf: !program, after: needs(at(lead, stepAccess), here(stepForwarder, stepAPIServes, stepBinary)), run: d.units(false, "burano-publish")},
+		{name: stepWay, on: masters, skipIf: !way, after: here(stepBinary), run: d.units(false, kube.WayUnit)},
+		{name: stepWay, on: masters, skipIf: way || !program || !d.again, after: here(stepFiles), run: d.endWay},
+		// The daemon writes HAProxy's configuration and starts it.
+		{name: stepGateway, on: gateways, skipIf: !program, after: here(stepBinary, stepForwarder), run: d.units(admits, "burano-gateway")},
+		{name: stepGateway, on: gateways, skipIf: program, after: here(stepFiles), run: d.units(true, "haproxy")},
+		{name: stepAdmit, on: gateways, skipIf: !admits, after: here(stepGateway), run: d.admit},
+		{name: stepGatewayAddresses, on: lead, after: here(stepEtcdUsers), soft: []soft{{name: stepGateway, nodes: gateways, limit: joinGrace}},
+			runKnowing: func(ctx context.Context, node Node, done plan.Progress) error {
+				return d.listGateways(ctx, node, through(done, gateways, stepGateway))
+			}},
+	}
+}
+
 // listGateways gives the publisher the addresses of gateways: the ones that serve now, and the ones of the cluster that have served.
-func (d *deployment) listGateways(ctx context.Context, node Node, serve []Node) error {
+func (d gatewaySteps) listGateways(ctx context.Context, node Node, serve []Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -64,9 +94,29 @@ func (d *deployment) listGateways(ctx context.Context, node Node, serve []Node) 
 	})
 }
 
+// endWay ends a master's proxy for minions, where there is one.
+func (d gatewaySteps) endWay(ctx context.Context, master Node) error {
+	out, err := d.script(ctx, master, "end "+kube.WayUnit, endUnitScript, map[string]string{"UNIT": kube.WayUnit})
+	if err == nil && strings.TrimSpace(out) == "ended" {
+		d.report(ctx, master, "minions reach no registries through it any more")
+	}
+	return err
+}
+
+// admit lets packets from the other networks into a gateway now. Its daemon, which has just got the networks, does so only when it has read etcd, and a
+// pod's answers from there before that would be dropped.
+func (d gatewaySteps) admit(ctx context.Context, node Node) error {
+	lines := make([]string, len(d.cluster.config.Further))
+	for i, network := range d.cluster.config.Further {
+		lines[i] = network.Masked().String()
+	}
+	_, err := d.script(ctx, node, "let other networks in", admitScript, map[string]string{"NETWORKS": strings.Join(lines, "\n")})
+	return err
+}
+
 // unlist takes a gateway that leaves out of the addresses of Services, before it takes no more connections. When that fails now, the
 // deployment of the others does it.
-func (c *Cluster) unlist(ctx context.Context, node Node) {
+func (c *store) unlist(ctx context.Context, node Node) {
 	err := func() error {
 		authorities, err := c.authorities(ctx)
 		if err != nil {

@@ -100,7 +100,7 @@ const helmLook = 30 * time.Second
 var ErrNoHelm = errors.New("the image of the cluster's master is older than Helm releases: upgrade the cluster to a newer image (action upgrade), and deploy again")
 
 // Helm does something with a release, on the first master that answers. A release that did not come up is no error here, but one of the answer.
-func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, error) {
+func (c *kubernetesAPI) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, error) {
 	api, err := c.Kubernetes(ctx)
 	if err != nil {
 		return HelmAnswer{}, err
@@ -154,7 +154,7 @@ func (c *Cluster) Helm(ctx context.Context, request HelmRequest) (HelmAnswer, er
 }
 
 // firstMaster connects to the first master that answers.
-func (c *Cluster) firstMaster(ctx context.Context) (*ssh.Client, error) {
+func (c *kubernetesAPI) firstMaster(ctx context.Context) (*ssh.Client, error) {
 	masters := c.masters()
 	if len(masters) == 1 {
 		return c.connect(ctx, masters[0])

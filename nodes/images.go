@@ -78,7 +78,7 @@ func ImagesFor(ctx context.Context, vault Vault, holder string) ([]ContainerImag
 
 // HaveImages copies container images to all minions for a holder, in place of the holder's former ones. Nodes that do not answer are passed over: they get
 // them with the next deployment. Images without a holder stay on the nodes until their kubelets need the room.
-func (c *Cluster) HaveImages(ctx context.Context, holder string, images []ContainerImage) error {
+func (c *podImages) HaveImages(ctx context.Context, holder string, images []ContainerImage) error {
 	c.imaging.Lock() // two calls that copy the same image to a node would disturb each other
 	defer c.imaging.Unlock()
 	c.vaultLock.Lock()
@@ -145,7 +145,7 @@ func noteImages(ctx context.Context, vault Vault, holder string, images []Contai
 }
 
 // bringImages makes a node have these images, and no other copied ones.
-func (c *Cluster) bringImages(ctx context.Context, node Node, images []ContainerImage) error {
+func (c *podImages) bringImages(ctx context.Context, node Node, images []ContainerImage) error {
 	reach, cancel := context.WithTimeout(ctx, lockedReach)
 	client, err := c.connect(reach, node)
 	cancel()
@@ -188,7 +188,7 @@ func bringImages(ctx context.Context, client *ssh.Client, images []ContainerImag
 }
 
 // copyImage copies an archive to a node, for only a few nodes at a time: a hundred nodes at once would fill a server's network.
-func (c *Cluster) copyImage(ctx context.Context, client *ssh.Client, image ContainerImage, file string) error {
+func (c *podImages) copyImage(ctx context.Context, client *ssh.Client, image ContainerImage, file string) error {
 	if c.config.Image == nil {
 		return fmt.Errorf("nobody has the container image %s", image.Name)
 	}
@@ -203,18 +203,4 @@ func (c *Cluster) copyImage(ctx context.Context, client *ssh.Client, image Conta
 		return err
 	}
 	return client.Copy(ctx, local, file)
-}
-
-// podImages is the step that gives a node the images of pods before its kubelet runs. A node without them is better than no node: missing images are
-// reported, and the next deployment tries again.
-func (d *deployment) podImages(ctx context.Context, node Node) error {
-	bounded, cancel := context.WithTimeout(ctx, d.cluster.config.StepPatience*3/4)
-	defer cancel()
-	if err := d.cluster.bringImages(bounded, node, d.images); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		d.report(ctx, node, fmt.Sprintf("container images of pods are missing, which do not start here until the next deployment brings them: %v", err))
-	}
-	return nil
 }

@@ -30,7 +30,7 @@ const (
 
 // AwaitInside waits until pods on each minion reach the API server and, in a cluster with a DNS, resolve names. The check runs on the minion, and gets the
 // same answers as a pod. The errors, by node, describe the checks that still fail at the end of the patience.
-func (c *Cluster) AwaitInside(ctx context.Context) map[string]error {
+func (c *gateways) AwaitInside(ctx context.Context) map[string]error {
 	var minions []Node
 	for _, node := range c.config.staying() {
 		if node.Role == Minion && !node.Settings.Locked {
@@ -41,7 +41,7 @@ func (c *Cluster) AwaitInside(ctx context.Context) map[string]error {
 }
 
 // AwaitServing waits until each gateway has pods that answer behind each of these ports. The errors have the form of AwaitInside.
-func (c *Cluster) AwaitServing(ctx context.Context, ports ...uint16) map[string]error {
+func (c *gateways) AwaitServing(ctx context.Context, ports ...uint16) map[string]error {
 	if len(ports) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (c *Cluster) AwaitServing(ctx context.Context, ports ...uint16) map[string]
 }
 
 // awaitEach asks nodes until each has answered without an error.
-func (c *Cluster) awaitEach(ctx context.Context, asked []Node, ask func(context.Context, Node) error) map[string]error {
+func (c *gateways) awaitEach(ctx context.Context, asked []Node, ask func(context.Context, Node) error) map[string]error {
 	missing := map[string]error{}
 	var mutex sync.Mutex
 	var all sync.WaitGroup
@@ -97,7 +97,7 @@ func (c *Cluster) awaitEach(ctx context.Context, asked []Node, ask func(context.
 }
 
 // findsInside makes the checks of a pod on a minion: the node's own connections to addresses of Services take the same route as its pods'.
-func (c *Cluster) findsInside(ctx context.Context, node Node) error {
+func (c *gateways) findsInside(ctx context.Context, node Node) error {
 	client, err := c.connect(ctx, node)
 	if err != nil {
 		return err

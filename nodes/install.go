@@ -131,8 +131,19 @@ type installed struct {
 	facts facts
 }
 
+// fileSteps give nodes their files, and start nothing.
+type fileSteps struct{ *deployment }
+
+func (d fileSteps) steps() []step {
+	return []step{
+		{name: stepFiles, on: d.present(), after: needs(here(stepConnect), ifPlanned(here(stepMachine))), run: d.install},
+		// after the files, because other steps wait for the files
+		{name: stepBinary, on: d.with(Master, Gateway), skipIf: d.design.binary == "", after: here(stepFiles), run: d.copyBinary},
+	}
+}
+
 // install writes the files that a node does not have as they should be, and starts nothing.
-func (d *deployment) install(ctx context.Context, node Node) error {
+func (d fileSteps) install(ctx context.Context, node Node) error {
 	pairs, err := d.design.pairs(ctx, d.cluster, node)
 	if err != nil {
 		return err
@@ -205,7 +216,7 @@ type sketch struct {
 }
 
 // paths are the paths of all possible files of a node.
-func (d *deployment) paths(node Node, pairs map[string]pki.Pair) ([]string, error) {
+func (d fileSteps) paths(node Node, pairs map[string]pki.Pair) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	kind := sketch{role: node.Role, voter: slices.Contains(d.design.voters, node.Name)}
@@ -240,18 +251,8 @@ func (d *deployment) paths(node Node, pairs map[string]pki.Pair) ([]string, erro
 	return paths, nil
 }
 
-// apiForwarder starts the node's forwarder to the API servers, or gives it another list of them, and then makes the node's programs use it. Existing
-// connections stay.
-func (d *deployment) apiForwarder(ctx context.Context, node Node) error {
-	d.mu.Lock()
-	hosts := d.installed[node.Name].hosts
-	d.mu.Unlock()
-	_, err := d.startAnd(ctx, node, ssh.Script{Name: "find the API", Body: placeFilesScript, Env: map[string]string{"HOSTS": hosts}}, kube.ForwarderUnit)
-	return err
-}
-
 // copyBinary puts our own program on a node, if another one or none is there.
-func (d *deployment) copyBinary(ctx context.Context, node Node) error {
+func (d fileSteps) copyBinary(ctx context.Context, node Node) error {
 	out, err := d.script(ctx, node, "look at the burano program", factsScript, map[string]string{"ADDRESS": node.Address.String(), "PATHS": remoteBinary})
 	if err != nil {
 		return err
@@ -326,9 +327,7 @@ func (d *deployment) startAnd(ctx context.Context, node Node, then ssh.Script, n
 
 // starting is the script that starts units.
 func (d *deployment) starting(node Node, block bool, names []string) (ssh.Script, error) {
-	d.mu.Lock()
-	layout := d.installed[node.Name].layout
-	d.mu.Unlock()
+	layout := d.found(node).layout
 	var lines []string
 	for _, name := range names {
 		unit, there := layout.units[name]
@@ -368,19 +367,4 @@ func otherRuntime(r kube.Runtime) kube.Runtime {
 		return kube.Containerd
 	}
 	return kube.Docker
-}
-
-// runtime starts the container runtime, and loads the images that came with the node image.
-func (d *deployment) runtime(ctx context.Context, node Node) error {
-	d.mu.Lock()
-	units := d.installed[node.Name].runtime
-	d.mu.Unlock()
-	out, err := d.startAnd(ctx, node, ssh.Script{Name: "import container images", Body: runtimeScript + imagesScript}, units...)
-	if err != nil {
-		return err
-	}
-	if names := strings.ReplaceAll(strings.TrimSpace(out), "imported ", ""); names != "" {
-		d.report(ctx, node, "container images imported: "+strings.ReplaceAll(names, "\n", ", "))
-	}
-	return nil
 }

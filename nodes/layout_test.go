@@ -122,9 +122,9 @@ func TestNodesThatAreAlikeHaveTheirFilesAtTheSamePaths(t *testing.T) {
 		d, pairs := aDesign(t, list, pods)
 		d.voters = []string{list[0].Name, list[1].Name, list[2].Name, list[3].Name, list[7].Name}
 		d.cluster.Metrics, d.elect = true, true
-		together := &deployment{design: d, cluster: &Cluster{config: d.cluster}}
+		together := fileSteps{&deployment{design: d, cluster: &Cluster{servers: &servers{config: d.cluster}}}}
 		for _, node := range list {
-			alone := &deployment{design: d, cluster: &Cluster{config: d.cluster}}
+			alone := fileSteps{&deployment{design: d, cluster: &Cluster{servers: &servers{config: d.cluster}}}}
 			own, err := alone.paths(node, pairs)
 			require.NoError(t, err)
 			shared, err := together.paths(node, pairs)

@@ -12,7 +12,7 @@ const leadStagger = 2 * time.Second
 
 // chooseLead chooses the master that the others join: of several the first one that answers and has its part of the store. Where none has, it is the
 // first of all, as in a new cluster.
-func (d *deployment) chooseLead(ctx context.Context) {
+func (d etcdSteps) chooseLead(ctx context.Context) {
 	masters := d.cluster.config.masters()
 	d.lead = masters[0]
 	if len(masters) > 1 && d.again {
@@ -24,7 +24,7 @@ func (d *deployment) chooseLead(ctx context.Context) {
 	}
 }
 
-func (d *deployment) firstWithData(ctx context.Context, masters []Node) Node {
+func (d etcdSteps) firstWithData(ctx context.Context, masters []Node) Node {
 	asking, cancel := context.WithTimeout(ctx, lockedReach)
 	defer cancel()
 	found := make(chan Node, len(masters))

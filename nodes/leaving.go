@@ -8,20 +8,6 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// forgetDead has the network forget nodes that leave and are gone: a new one may have the address of one of them.
-func (d *deployment) forgetDead(ctx context.Context, _ Node) error {
-	config, err := d.bootstrap(ctx)
-	if err != nil {
-		return err
-	}
-	for _, node := range d.dead {
-		if err := d.cluster.forgetNetwork(ctx, config, node); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // lookAtLeaving finds out whether the leaving nodes still work. A node that does not answer is not waited for: it may be the reason why another node takes
 // its place.
 func (d *deployment) lookAtLeaving(ctx context.Context) {

@@ -58,7 +58,7 @@ func (n Node) sshPort() uint16 {
 }
 
 // SSHKey is the line of authorized_keys by which a machine lets this cluster's Burano in.
-func (c *Cluster) SSHKey(ctx context.Context) (string, error) { return c.connections.Public(ctx) }
+func (c *servers) SSHKey(ctx context.Context) (string, error) { return c.connections.Public(ctx) }
 
 // OwnerOf is how a machine notes the cluster whose node it is.
 func OwnerOf(ctx context.Context, keys *access.Keys, cluster string) (string, error) {
@@ -90,8 +90,19 @@ func LookAtThisMachine(ctx context.Context, owner string, address netip.Addr) (p
 	return nil, nil
 }
 
+// arrivalSteps reach the nodes.
+type arrivalSteps struct{ *deployment }
+
+func (d arrivalSteps) steps() []step {
+	machines := only(d.present(), func(node Node) bool { return node.Machine != nil })
+	return []step{
+		{name: stepConnect, on: d.present(), run: d.connect},
+		{name: stepMachine, on: machines, after: here(stepConnect), run: d.takeMachine},
+	}
+}
+
 // takeMachine makes sure that a machine has the parts of a node and no other owner. It records the owner, and writes the script that removes the node.
-func (d *deployment) takeMachine(ctx context.Context, node Node) error {
+func (d arrivalSteps) takeMachine(ctx context.Context, node Node) error {
 	owner, err := OwnerOf(ctx, &d.cluster.connections.Keys, d.cluster.config.Name)
 	if err != nil {
 		return err
@@ -117,7 +128,7 @@ func (d *deployment) takeMachine(ctx context.Context, node Node) error {
 }
 
 // suits is true if a kubelet of that version may serve this cluster's API server.
-func (d *deployment) suits(ctx context.Context, kubelet string) error {
+func (d arrivalSteps) suits(ctx context.Context, kubelet string) error {
 	said, err := d.script(ctx, d.lead, "ask for the version of Kubernetes", kubernetesVersionScript, nil)
 	if err != nil {
 		return err
@@ -142,7 +153,7 @@ func skewOf(kubelet, api string) error {
 }
 
 // leaveMachine takes the node from a machine. One that does not answer is not waited for.
-func (c *Cluster) leaveMachine(ctx context.Context, node Node) {
+func (c *servers) leaveMachine(ctx context.Context, node Node) {
 	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()
 	if _, err := c.script(ctx, node.Name, ssh.Script{Name: "leave the machine", Body: leaveScript}); err != nil {
@@ -154,7 +165,7 @@ func (c *Cluster) leaveMachine(ctx context.Context, node Node) {
 }
 
 // LeaveMachines takes the nodes from all machines, for a cluster that ends. Their servers may be gone already.
-func (c *Cluster) LeaveMachines(ctx context.Context) {
+func (c *servers) LeaveMachines(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, node := range c.config.Nodes {
 		if node.Machine != nil {

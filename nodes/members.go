@@ -18,7 +18,7 @@ import (
 // etcdLearners removes dead members and adds all new ones that can be reached as learners, before the first of them is
 // promoted. A learner that is added but not there yet must at least refuse connections: an address that does not answer at
 // all holds the next member up. So a node that cannot be reached is not added; it joins by itself when it comes.
-func (d *deployment) etcdLearners(ctx context.Context, reached []Node) error {
+func (d etcdSteps) etcdLearners(ctx context.Context, reached []Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (d *deployment) etcdLearners(ctx context.Context, reached []Node) error {
 }
 
 // removeAllDeadMembers removes the dead members: etcd takes no new one beside them.
-func (d *deployment) removeAllDeadMembers(ctx context.Context, client *clientv3.Client, nodes []Node) error {
+func (d etcdSteps) removeAllDeadMembers(ctx context.Context, client *clientv3.Client, nodes []Node) error {
 	for _, node := range nodes {
 		if err := d.removeDeadMember(ctx, client, node); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (d *deployment) removeAllDeadMembers(ctx context.Context, client *clientv3.
 
 // removeDeadMembers removes the dead members of nodes that must not vote any more. Living members leave when no forwarder points to them any more, see
 // Remove.
-func (d *deployment) removeDeadMembers(ctx context.Context, client *clientv3.Client) error {
+func (d etcdSteps) removeDeadMembers(ctx context.Context, client *clientv3.Client) error {
 	formerMembers, err := d.formerMembers(ctx, client)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (d *deployment) removeDeadMembers(ctx context.Context, client *clientv3.Cli
 
 // removeDeadMember removes the node's member when its data are gone, and the node's data when their member is: after it the
 // node either has a member with its data or neither.
-func (d *deployment) removeDeadMember(ctx context.Context, client *clientv3.Client, node Node) error {
+func (d etcdSteps) removeDeadMember(ctx context.Context, client *clientv3.Client, node Node) error {
 	found, err := d.etcdData(ctx, node)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (d *deployment) removeDeadMember(ctx context.Context, client *clientv3.Clie
 	return nil
 }
 
-func (d *deployment) dismiss(ctx context.Context, client *clientv3.Client, member *etcdserverpb.Member, why string) error {
+func (d etcdSteps) dismiss(ctx context.Context, client *clientv3.Client, member *etcdserverpb.Member, why string) error {
 	if err := etcd.Remove(ctx, client, member.ID); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (d *deployment) dismiss(ctx context.Context, client *clientv3.Client, membe
 }
 
 // formerMembers are the members of nodes that are not to vote (any more).
-func (d *deployment) formerMembers(ctx context.Context, client *clientv3.Client) (etcd.Membership, error) {
+func (d etcdSteps) formerMembers(ctx context.Context, client *clientv3.Client) (etcd.Membership, error) {
 	members, err := etcd.Members(ctx, client)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (d *deployment) formerMembers(ctx context.Context, client *clientv3.Client)
 
 // etcdJoin starts a node's member, which was added as a learner, and makes it a voter. It does not wait for the unit: after a snapshot a member reports
 // late that it is ready.
-func (d *deployment) etcdJoin(ctx context.Context, node Node) error {
+func (d etcdSteps) etcdJoin(ctx context.Context, node Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (d *deployment) etcdJoin(ctx context.Context, node Node) error {
 	return d.join(ctx, client, node)
 }
 
-func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Node) error {
+func (d etcdSteps) join(ctx context.Context, client *clientv3.Client, node Node) error {
 	if d.again {
 		if err := d.removeDeadMember(ctx, client, node); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (d *deployment) join(ctx context.Context, client *clientv3.Client, node Nod
 }
 
 // etcdRejoin takes in a master without data: it lost them or replaces another one. This goes through members with data whose nodes are reached.
-func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) error {
+func (d etcdSteps) etcdRejoin(ctx context.Context, node Node, reached []Node) error {
 	others := 0
 	for _, other := range d.cluster.config.Nodes {
 		if other.Name != node.Name && slices.Contains(d.record.Members, other.Name) {
@@ -185,7 +185,7 @@ func (d *deployment) etcdRejoin(ctx context.Context, node Node, reached []Node) 
 }
 
 // etcdVoters removes the dead members of nodes that are gone, and notes who votes now.
-func (d *deployment) etcdVoters(ctx context.Context) error {
+func (d etcdSteps) etcdVoters(ctx context.Context, _ Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (d *deployment) etcdVoters(ctx context.Context) error {
 }
 
 // retire removes the members of nodes that must not vote any more: by now masters, or masters alone, vote in their place, and no forwarder points to them.
-func (d *deployment) retire(ctx context.Context, nodes []Node) error {
+func (d etcdSteps) retire(ctx context.Context, nodes []Node) error {
 	client, err := d.etcdClient(ctx)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func (d *deployment) retire(ctx context.Context, nodes []Node) error {
 }
 
 // leave removes members, one after another, and their data from nodes that stay.
-func (d *deployment) leave(ctx context.Context, client *clientv3.Client, which func(*etcdserverpb.Member) bool) error {
+func (d etcdSteps) leave(ctx context.Context, client *clientv3.Client, which func(*etcdserverpb.Member) bool) error {
 	members, err := etcd.Members(ctx, client)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (d *deployment) leave(ctx context.Context, client *clientv3.Client, which f
 }
 
 // forwarder starts a node's forwarder with the present voters: a member that could not join is no endpoint of clients.
-func (d *deployment) forwarder(ctx context.Context, node Node) error {
+func (d etcdSteps) forwarder(ctx context.Context, node Node) error {
 	unit := etcd.Forwarder(d.voters)
 	d.mu.Lock()
 	planned := d.installed[node.Name].units[unit.Name]

@@ -21,6 +21,7 @@ import (
 
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/nodes/plan"
 )
 
 //go:embed scripts/end-unit.sh
@@ -29,9 +30,20 @@ var endUnitScript string
 // metricsPatience is how long metrics-server may take until it answers.
 const metricsPatience = time.Minute
 
+// metricsSteps run metrics-server.
+type metricsSteps struct{ *deployment }
+
+func (d metricsSteps) steps() []step {
+	return []step{{name: stepMetrics, on: d.leads(), skipIf: !d.cluster.config.Metrics && !d.again, after: here(stepAPIReady, stepAccess),
+		soft: []soft{{name: stepAPIServes, nodes: d.besidesLead(), limit: joinGrace}},
+		runKnowing: func(ctx context.Context, node Node, done plan.Progress) error {
+			return d.metrics(ctx, node, through(done, d.with(Master), stepAPIServes))
+		}}}
+}
+
 // metrics makes the masters whose image has metrics-server run it, and the API server ask them; or it ends both. It waits until they answer, but not until
 // they have values, which takes two rounds of the kubelets. A metrics API of another maker stays as it is.
-func (d *deployment) metrics(ctx context.Context, lead Node, serving []Node) error {
+func (d metricsSteps) metrics(ctx context.Context, lead Node, serving []Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
@@ -40,15 +52,7 @@ func (d *deployment) metrics(ctx context.Context, lead Node, serving []Node) err
 	if err != nil {
 		return err
 	}
-	var able []Node
-	for _, node := range serving {
-		d.mu.Lock()
-		found := d.installed[node.Name].facts
-		d.mu.Unlock()
-		if node.Role == Master && found.metrics {
-			able = append(able, node)
-		}
-	}
+	able := only(serving, func(node Node) bool { return d.found(node).facts.metrics })
 	switch wanted := d.cluster.config.Metrics; {
 	case wanted && asked && !ours:
 		d.report(ctx, lead, "the cluster has a metrics-server of its own, which stays")
@@ -65,7 +69,7 @@ func (d *deployment) metrics(ctx context.Context, lead Node, serving []Node) err
 }
 
 // beginMetrics has masters run metrics-server, and then the API server ask them.
-func (d *deployment) beginMetrics(ctx context.Context, lead Node, config *rest.Config, masters []Node) error {
+func (d metricsSteps) beginMetrics(ctx context.Context, lead Node, config *rest.Config, masters []Node) error {
 	if err := d.applyCommon(ctx, lead, config, kube.MetricsRights()); err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ func (d *deployment) beginMetrics(ctx context.Context, lead Node, config *rest.C
 }
 
 // metricsServe waits until a master's metrics-server answers: a kind that no server answers for disturbs every client that asks for all kinds.
-func (d *deployment) metricsServe(ctx context.Context, master Node) error {
+func (d metricsSteps) metricsServe(ctx context.Context, master Node) error {
 	client, err := d.cluster.connect(ctx, master)
 	if err != nil {
 		return err
@@ -109,7 +113,7 @@ func (d *deployment) metricsServe(ctx context.Context, master Node) error {
 }
 
 // endMetrics removes the metrics API unless another maker's server answers it (config is nil then), and ends metrics-server on masters.
-func (d *deployment) endMetrics(ctx context.Context, config *rest.Config, masters []Node) error {
+func (d metricsSteps) endMetrics(ctx context.Context, config *rest.Config, masters []Node) error {
 	if config != nil {
 		for _, ref := range kube.MetricsObjects() {
 			if err := kube.Delete(ctx, config, ref); err != nil {

@@ -68,7 +68,7 @@ const (
 
 // Publish makes gateways alone serve an owner's publication in place of the former one (nil: none any more), and returns when each of them serves it.
 // Publications of other owners stay: a request for their port, or for their path of a host, is refused.
-func (c *Cluster) Publish(ctx context.Context, owner string, wanted *Publication) error {
+func (c *gateways) Publish(ctx context.Context, owner string, wanted *Publication) error {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()
 	all, err := c.published(ctx)
@@ -119,7 +119,7 @@ func Published(ctx context.Context, vault Vault, owner string) (*Publication, er
 	return nil, err
 }
 
-func (c *Cluster) published(ctx context.Context) (publications, error) {
+func (c *gateways) published(ctx context.Context) (publications, error) {
 	return loadPublished(ctx, c.config.Vault)
 }
 
@@ -271,7 +271,7 @@ func (p publications) http() (map[string]string, error) {
 }
 
 // writeRoutes makes the store of a gateway alone hold exactly the published routes, and returns the last changes.
-func (c *Cluster) writeRoutes(ctx context.Context, node Node, published publications) (at route.Applied, err error) {
+func (c *gateways) writeRoutes(ctx context.Context, node Node, published publications) (at route.Applied, err error) {
 	tcp := map[string]string{}
 	for _, one := range published.tcp() {
 		value, err := route.Encode(one)
@@ -298,7 +298,7 @@ func (c *Cluster) writeRoutes(ctx context.Context, node Node, published publicat
 }
 
 // writeCertificates seals the certificates of published services for a gateway alone, once the gateway has published its key.
-func (c *Cluster) writeCertificates(ctx context.Context, node Node, published publications) (revision int64, err error) {
+func (c *gateways) writeCertificates(ctx context.Context, node Node, published publications) (revision int64, err error) {
 	contents := map[string][]byte{}
 	for _, one := range published {
 		if one.TLS == OpensTLS && len(one.Chain) > 0 {
@@ -364,7 +364,7 @@ const (
 )
 
 // awaitServed waits until a gateway serves the published services, up to these changes.
-func (c *Cluster) awaitServed(ctx context.Context, node Node, published publications, wanted route.Applied) error {
+func (c *gateways) awaitServed(ctx context.Context, node Node, published publications, wanted route.Applied) error {
 	client, err := c.connect(ctx, node)
 	if err != nil {
 		return err

@@ -29,9 +29,6 @@ const reachPatience = 30 * time.Second
 //go:embed scripts/reach.sh
 var reachScript string
 
-//go:embed scripts/admit.sh
-var admitScript string
-
 // CutOffError is the error when a joining node does not reach the others, or they do not reach it.
 type CutOffError struct {
 	Node    string
@@ -137,15 +134,4 @@ func (c Config) networksOfNodes() []netip.Prefix {
 		}
 	}
 	return all
-}
-
-// admit lets packets from the other networks into a gateway now. Its daemon, which has just got the networks, does so only when it has read etcd, and a
-// pod's answers from there before that would be dropped.
-func (d *deployment) admit(ctx context.Context, node Node) error {
-	lines := make([]string, len(d.cluster.config.Further))
-	for i, network := range d.cluster.config.Further {
-		lines[i] = network.Masked().String()
-	}
-	_, err := d.script(ctx, node, "let other networks in", admitScript, map[string]string{"NETWORKS": strings.Join(lines, "\n")})
-	return err
 }

@@ -50,9 +50,17 @@ type registryRecord struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
+// registrySteps run the cluster's registry, or end it.
+type registrySteps struct{ *deployment }
+
+func (d registrySteps) steps() []step {
+	return []step{{name: stepRegistry, on: d.leads(), skipIf: d.registry == nil || d.registry.Ended, after: needs(here(stepAPIReady, stepAccess), ifPlanned(here(stepStorage))),
+		soft: []soft{{name: stepNodeReady, nodes: d.with(Minion), limit: d.cluster.config.StepPatience, when: whereConnected}}, run: d.serveRegistry}}
+}
+
 // chooseRegistry finds the registry's settings for nodes, and records them before any node gets them. The record is nil where the cluster never had a
 // registry.
-func (d *deployment) chooseRegistry(ctx context.Context) error {
+func (d registrySteps) chooseRegistry(ctx context.Context) error {
 	vault, wanted := d.cluster.config.Vault, d.cluster.config.Registry != nil
 	record := &registryRecord{}
 	text, found, err := vault.Load(ctx, vaultRegistry)
@@ -84,7 +92,7 @@ func (d *deployment) chooseRegistry(ctx context.Context) error {
 }
 
 // registryUpstream is the registry that the cluster's registry mirrors, in the form of kube.Registries; "" for none.
-func (d *deployment) registryUpstream() (upstream, below string) {
+func (d registrySteps) registryUpstream() (upstream, below string) {
 	config := d.cluster.config
 	mirrors := d.registry.Mirrors
 	if config.Registry.Mirror != nil {
@@ -97,7 +105,7 @@ func (d *deployment) registryUpstream() (upstream, below string) {
 }
 
 // applyRegistry has the cluster have the registry's objects but for its claim.
-func (d *deployment) applyRegistry(ctx context.Context, node Node, config *rest.Config) error {
+func (d registrySteps) applyRegistry(ctx context.Context, node Node, config *rest.Config) error {
 	// Each deployment asks for the same pair, so that the registry is not begun anew where another master leads.
 	pairs, err := d.design.pairs(ctx, d.cluster, d.design.cluster.masters()[0])
 	if err != nil {
@@ -111,7 +119,7 @@ func (d *deployment) applyRegistry(ctx context.Context, node Node, config *rest.
 	return d.apply(ctx, node, config, manifests)
 }
 
-func (d *deployment) saveRegistry(ctx context.Context, ended bool) error {
+func (d registrySteps) saveRegistry(ctx context.Context, ended bool) error {
 	d.registry.Ended = ended
 	text, err := json.Marshal(d.registry)
 	if err == nil {
@@ -176,7 +184,7 @@ func (r *registryRecord) logins() kube.RegistryLogins {
 
 // serveRegistry makes the cluster run its registry, and waits until it serves; or ends it. A registry that served before delays nothing: the deployment
 // may repair its node.
-func (d *deployment) serveRegistry(ctx context.Context, lead Node) error {
+func (d registrySteps) serveRegistry(ctx context.Context, lead Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
@@ -238,7 +246,7 @@ func (d *deployment) serveRegistry(ctx context.Context, lead Node) error {
 }
 
 // registryLost is the node that is gone and had the registry's volume; "" where it is there.
-func (d *deployment) registryLost(ctx context.Context, config *rest.Config, claim string) (node string, err error) {
+func (d registrySteps) registryLost(ctx context.Context, config *rest.Config, claim string) (node string, err error) {
 	volumes, err := kube.Volumes(ctx, config, kube.Local)
 	if err != nil {
 		return "", err

@@ -32,10 +32,11 @@ func (c *Cluster) RotateRegistry(ctx context.Context) error {
 	}
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
-	d, err := c.newDeployment(ctx)
+	made, err := c.newDeployment(ctx)
 	if err != nil {
 		return err
 	}
+	d := registrySteps{made}
 	defer d.etcd.close()
 	record := d.registry
 	if record.Next == nil {
@@ -83,7 +84,7 @@ func (c *Cluster) RotateRegistry(ctx context.Context) error {
 }
 
 // forgetLogins starts the kubelets anew: each remembers for five minutes which logins it has read (k8s.io/kubernetes/pkg/credentialprovider). Containers run on.
-func (d *deployment) forgetLogins(ctx context.Context) error {
+func (d registrySteps) forgetLogins(ctx context.Context) error {
 	c := d.cluster
 	p := &plan.Plan{}
 	for _, node := range c.config.staying() {
@@ -99,7 +100,7 @@ func (d *deployment) forgetLogins(ctx context.Context) error {
 }
 
 // tellRegistry has the registry know its users, and waits until it answers so to a login, as nodes have it.
-func (d *deployment) tellRegistry(ctx context.Context, name string, login registryLogin, answer string) error {
+func (d registrySteps) tellRegistry(ctx context.Context, name string, login registryLogin, answer string) error {
 	c := d.cluster
 	p := &plan.Plan{}
 	c.addStep(p, plan.Step{Name: name}, d.lead, c.config.StepPatience, func(ctx context.Context, _ plan.Progress) error {

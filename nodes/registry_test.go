@@ -13,11 +13,11 @@ import (
 
 func TestTheRegistrysPasswordsAreDrawnOnceAndNotedBeforeAnybodyKnowsThem(t *testing.T) {
 	vault := newVault()
-	choose := func(wanted *kube.Registry) *deployment {
+	choose := func(wanted *kube.Registry) registrySteps {
 		t.Helper()
 		c, err := NewCluster(Config{Name: "demo", Nodes: nodesOf(1, 1, 0), Vault: vault, Registry: wanted})
 		require.NoError(t, err)
-		d := &deployment{cluster: c, design: design{cluster: c.config}}
+		d := registrySteps{&deployment{cluster: c, design: design{cluster: c.config}}}
 		require.NoError(t, d.chooseRegistry(t.Context()))
 		return d
 	}
@@ -58,7 +58,7 @@ func TestARegistryThatAFormerReleaseMadeMirrorsNothingUnlessThatIsSaid(t *testin
 		}
 		c, err := NewCluster(Config{Name: "demo", Nodes: nodesOf(1, 1, 0), Vault: vault, Registry: &kube.Registry{Size: resource.MustParse("1Gi"), Mirror: mirror}})
 		require.NoError(t, err)
-		d := &deployment{cluster: c, design: design{cluster: c.config}}
+		d := registrySteps{&deployment{cluster: c, design: design{cluster: c.config}}}
 		require.NoError(t, d.chooseRegistry(t.Context()))
 		of, _ := d.registryUpstream()
 		return of

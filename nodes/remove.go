@@ -46,6 +46,9 @@ var stopUnitsScript string
 //go:embed scripts/close-gateway.sh
 var closeGatewayScript string
 
+// removal is the way of nodes out of a cluster.
+type removal struct{ *Cluster }
+
 // Remove takes nodes out of the cluster; afterwards their servers may go. Their pods move to other nodes first, as disruption budgets allow and at most
 // for Config.DrainPatience; gateways end the connections that they carry. Then the others are deployed without them, which moves votes of etcd away from
 // them and points every forwarder elsewhere. Only then Kubernetes and the network forget them.
@@ -62,7 +65,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		leaving = append(leaving, node)
 	}
 	if c.config.Alone() {
-		return c.removeAlone(ctx, leaving)
+		return removal{c}.removeAlone(ctx, leaving)
 	}
 	if !slices.ContainsFunc(c.config.masters(), func(node Node) bool { return !slices.Contains(names, node.Name) }) {
 		return fmt.Errorf("%s cannot be removed: cluster %s would have no master", strings.Join(names, ", "), c.config.Name)
@@ -75,8 +78,8 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
 	}
 	started := time.Now()
-	if err := c.evacuate(ctx, api, leaving); err != nil {
-		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, c.stay(ctx, api, leaving, err))
+	if err := (removal{c}).evacuate(ctx, api, leaving); err != nil {
+		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, removal{c}.stay(ctx, api, leaving, err))
 	}
 	config := c.config
 	config.Nodes = slices.DeleteFunc(slices.Clone(config.Nodes), func(node Node) bool { return slices.Contains(names, node.Name) })
@@ -102,10 +105,10 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 		}
 	}
 	left := staying.addStep(p, plan.Step{Name: stepEtcdLeave, After: after}, c.master(), c.config.StepPatience,
-		func(ctx context.Context, _ plan.Progress) error { return c.etcdLeave(ctx, staying) })
+		func(ctx context.Context, _ plan.Progress) error { return removal{c}.etcdLeave(ctx, staying) })
 	for _, node := range leaving {
 		c.addStep(p, plan.Step{Name: stepForget, After: []string{left}}, node, farewellLimit*2,
-			func(ctx context.Context, _ plan.Progress) error { return c.forget(ctx, api, node) })
+			func(ctx context.Context, _ plan.Progress) error { return removal{c}.forget(ctx, api, node) })
 	}
 	if _, err := c.run(ctx, p); err != nil {
 		return fmt.Errorf("remove %s from cluster %s: %w", strings.Join(names, ", "), c.config.Name, err)
@@ -115,7 +118,7 @@ func (c *Cluster) Remove(ctx context.Context, names ...string) error {
 }
 
 // run runs a plan, after it has passed the plan to the listener.
-func (c *Cluster) run(ctx context.Context, p *plan.Plan) ([]plan.Record, error) {
+func (c *servers) run(ctx context.Context, p *plan.Plan) ([]plan.Record, error) {
 	if c.config.Planned != nil {
 		steps, err := p.Steps()
 		if err != nil {
@@ -140,7 +143,7 @@ func (c *Cluster) Vacate(ctx context.Context, name string) error {
 }
 
 // storedElsewhere makes sure that the members of etcd on other nodes are a majority that answers.
-func (c *Cluster) storedElsewhere(ctx context.Context, node Node) error {
+func (c *store) storedElsewhere(ctx context.Context, node Node) error {
 	authorities, err := c.authorities(ctx)
 	if err != nil {
 		return err
@@ -172,7 +175,7 @@ func (c *Cluster) storedElsewhere(ctx context.Context, node Node) error {
 
 // addStep adds a step of a node to a plan, and returns its identity. It is run through Config.Step, each time for at most limit, and again
 // when its node goes away in the middle of it (persist).
-func (c *Cluster) addStep(p *plan.Plan, step plan.Step, node Node, limit time.Duration, run func(context.Context, plan.Progress) error) string {
+func (c *servers) addStep(p *plan.Plan, step plan.Step, node Node, limit time.Duration, run func(context.Context, plan.Progress) error) string {
 	step.Node = node.Name
 	step.Run = func(ctx context.Context, done plan.Progress) error {
 		return c.config.Step(ctx, node.Name, step.Name, func(ctx context.Context) error {
@@ -184,7 +187,7 @@ func (c *Cluster) addStep(p *plan.Plan, step plan.Step, node Node, limit time.Du
 }
 
 // stay has nodes take pods again that could not be emptied, and returns why they could not.
-func (c *Cluster) stay(ctx context.Context, api *rest.Config, list []Node, err error) error {
+func (c removal) stay(ctx context.Context, api *rest.Config, list []Node, err error) error {
 	// The remaining time of a cancelled task is enough for a few calls.
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellLimit)
 	defer cancel()
@@ -207,7 +210,7 @@ func (p *PodsStay) Error() string {
 func (p *PodsStay) Unwrap() error { return p.Err }
 
 // evacuate moves everything needed away from the nodes. No pod moves from one leaving node to another.
-func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node) error {
+func (c removal) evacuate(ctx context.Context, api *rest.Config, leaving []Node) error {
 	volumes, err := HasStorage(ctx, c.config.Vault, kube.Cinder, kube.Manila)
 	if err != nil {
 		return err
@@ -256,7 +259,7 @@ func (c *Cluster) evacuate(ctx context.Context, api *rest.Config, leaving []Node
 
 // etcdLeave removes the members of nodes that must not vote any more, one after the other: members of leaving nodes, and one that stays when the number
 // would be even. By now their successors vote, and no forwarder points to them.
-func (c *Cluster) etcdLeave(ctx context.Context, staying *Cluster) error {
+func (c removal) etcdLeave(ctx context.Context, staying *Cluster) error {
 	d, err := staying.newDeployment(ctx)
 	if err != nil {
 		return err
@@ -267,13 +270,13 @@ func (c *Cluster) etcdLeave(ctx context.Context, staying *Cluster) error {
 		return err
 	}
 	voters := d.design.etcdNodes()
-	return d.leave(ctx, client, func(member *etcdserverpb.Member) bool {
+	return etcdSteps{d}.leave(ctx, client, func(member *etcdserverpb.Member) bool {
 		return !slices.ContainsFunc(voters, func(node etcd.Node) bool { return slices.Contains(member.PeerURLs, node.PeerURL()) })
 	})
 }
 
 // polite runs a script on a node that leaves. When it fails that is only reported: the node may be dead.
-func (c *Cluster) polite(ctx context.Context, node Node, what string, script ssh.Script) {
+func (c *servers) polite(ctx context.Context, node Node, what string, script ssh.Script) {
 	ctx, cancel := context.WithTimeout(ctx, farewellLimit)
 	defer cancel()
 	if _, err := c.script(ctx, node.Name, script); err != nil {
@@ -282,7 +285,7 @@ func (c *Cluster) polite(ctx context.Context, node Node, what string, script ssh
 }
 
 // forgetNetwork deletes the network's data about a node. If the node has a Node object, the object has the data.
-func (c *Cluster) forgetNetwork(ctx context.Context, api *rest.Config, node Node) error {
+func (c *kubernetesAPI) forgetNetwork(ctx context.Context, api *rest.Config, node Node) error {
 	if c.config.registers() {
 		return kube.Disconnect(ctx, api, node.Name)
 	}
@@ -292,14 +295,14 @@ func (c *Cluster) forgetNetwork(ctx context.Context, api *rest.Config, node Node
 }
 
 // stopPolitely stops units of a leaving node, if it has them.
-func (c *Cluster) stopPolitely(ctx context.Context, node Node, units ...string) {
+func (c *servers) stopPolitely(ctx context.Context, node Node, units ...string) {
 	what := "stop " + strings.Join(units, " ")
 	c.polite(ctx, node, what, ssh.Script{Name: what, Body: stopUnitsScript, Env: map[string]string{"UNITS": strings.Join(units, "\n")}})
 }
 
 // forget deletes the data of Kubernetes and the network about a node. Its kubelet and the network's daemon are stopped before, because they would register
 // the node again. If another server gets the node's name, it may begin with the host key of its user-data.
-func (c *Cluster) forget(ctx context.Context, api *rest.Config, node Node) error {
+func (c removal) forget(ctx context.Context, api *rest.Config, node Node) error {
 	units := slices.Clone(c.driver.Units().Daemons)
 	if node.Role == Minion {
 		units = append([]string{"kubelet", "kube-proxy"}, units...)

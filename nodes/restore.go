@@ -52,6 +52,9 @@ type Restoration struct {
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
+// restoreSteps put a snapshot in the place of a cluster's store.
+type restoreSteps struct{ *deployment }
+
 // Restore returns the cluster to the state of a snapshot, whatever is left of it: changes in Kubernetes since then are lost. The master begins a new etcd
 // with the snapshot, and the others join it as they join a new cluster. Its authorities stay; it reads data that were sealed and signed under the keys of
 // the snapshot.
@@ -64,10 +67,11 @@ func (c *Cluster) Restore(ctx context.Context, from Restoration) error {
 	if err := pki.Adopt(ctx, c.config.Vault, from.Keys, c.now()); err != nil {
 		return err
 	}
-	d, err := c.newDeployment(ctx)
+	made, err := c.newDeployment(ctx)
 	if err != nil {
 		return err
 	}
+	d := restoreSteps{made}
 	if err := d.placeSnapshot(ctx, from); err != nil {
 		return fmt.Errorf("restore cluster %s from snapshot %s: %w", c.config.Name, from.Snapshot, err)
 	}
@@ -79,7 +83,7 @@ func (c *Cluster) Restore(ctx context.Context, from Restoration) error {
 }
 
 // Restoring names the snapshot of a restore that was begun, and whose snapshot is not in place yet; "" when there is none.
-func (c *Cluster) Restoring(ctx context.Context) (string, error) {
+func (c *store) Restoring(ctx context.Context) (string, error) {
 	record, err := c.loadRecord(ctx)
 	if err != nil || record.Restoring == nil {
 		return "", err
@@ -89,7 +93,7 @@ func (c *Cluster) Restoring(ctx context.Context) (string, error) {
 
 // placeSnapshot ends all programs that use the store on reachable nodes, and puts the snapshot in place on the master. It happens only once: later writes
 // stay.
-func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error {
+func (d restoreSteps) placeSnapshot(ctx context.Context, from Restoration) error {
 	c, master := d.cluster, d.lead
 	placed := false
 	p := &plan.Plan{}
@@ -111,7 +115,7 @@ func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error 
 		if err := d.saveRecord(ctx); err != nil {
 			return err
 		}
-		return d.copyBinary(ctx, master)
+		return fileSteps{d.deployment}.copyBinary(ctx, master)
 	})
 	place := plan.Step{Name: stepRestore}
 	for _, node := range c.config.Nodes {
@@ -146,13 +150,13 @@ func (d *deployment) placeSnapshot(ctx context.Context, from Restoration) error 
 	return failures(records, err)
 }
 
-func (d *deployment) isRestored(ctx context.Context, node Node, run string) (bool, error) {
+func (d restoreSteps) isRestored(ctx context.Context, node Node, run string) (bool, error) {
 	out, err := d.script(ctx, node, "look for a restore", `[ ! -d "$DATA/member" ] || cat "$JOIN" 2>/dev/null || true`, map[string]string{"DATA": etcd.DataDir, "JOIN": etcd.JoinFile})
 	return etcd.RestoredBy(out, run), err
 }
 
 // halt ends the node's member, and the programs that must restart with another store.
-func (d *deployment) halt(ctx context.Context, node Node) error {
+func (d restoreSteps) halt(ctx context.Context, node Node) error {
 	units := []string{"etcd"}
 	// A kubelet registers its node when it starts, and not again when the store knows nothing of it.
 	restart := append(slices.Clone(d.design.driver.Units().Daemons), "burano-gateway", "kubelet", "kube-proxy", kube.LeaseUnit)
@@ -165,7 +169,7 @@ func (d *deployment) halt(ctx context.Context, node Node) error {
 	return err
 }
 
-func (d *deployment) restore(ctx context.Context, node Node, from Restoration) (err error) {
+func (d restoreSteps) restore(ctx context.Context, node Node, from Restoration) (err error) {
 	client, err := d.cluster.connect(ctx, node)
 	if err != nil {
 		return err
@@ -188,7 +192,7 @@ func (d *deployment) restore(ctx context.Context, node Node, from Restoration) (
 }
 
 // forgetOthers deletes the snapshot's data about nodes that the cluster does not have. Kubernetes has the ones with a kubelet, and the network has all.
-func (d *deployment) forgetOthers(ctx context.Context) error {
+func (d restoreSteps) forgetOthers(ctx context.Context) error {
 	c := d.cluster
 	api, err := c.bootstrap(ctx)
 	if err != nil {
@@ -280,10 +284,11 @@ type Left struct {
 func (c *Cluster) BestLeft(ctx context.Context) (Left, error) {
 	c.deploying.Lock()
 	defer c.deploying.Unlock()
-	d, err := c.newDeployment(ctx)
+	made, err := c.newDeployment(ctx)
 	if err != nil {
 		return Left{}, err
 	}
+	d := restoreSteps{made}
 	defer d.etcd.close()
 	positions := make([]*etcd.Position, len(c.config.Nodes))
 	p := &plan.Plan{}
@@ -333,12 +338,12 @@ func (c *Cluster) BestLeft(ctx context.Context) (Left, error) {
 }
 
 // position is how far the node's member has come; nil where the node has none.
-func (d *deployment) position(ctx context.Context, node Node) (*etcd.Position, error) {
-	found, err := d.etcdData(ctx, node)
+func (d restoreSteps) position(ctx context.Context, node Node) (*etcd.Position, error) {
+	found, err := etcdSteps{d.deployment}.etcdData(ctx, node)
 	if err != nil || !found.there {
 		return nil, err
 	}
-	if err := d.copyBinary(ctx, node); err != nil {
+	if err := (fileSteps{d.deployment}).copyBinary(ctx, node); err != nil {
 		return nil, err
 	}
 	out, err := d.script(ctx, node, "look how far etcd has come", remoteBinary+` etcd position "$DATA"`, map[string]string{"DATA": etcd.DataDir})

@@ -50,6 +50,9 @@ type Rotation struct {
 	KeepPods bool
 }
 
+// rotation exchanges parts of a cluster's trust.
+type rotation struct{ *Cluster }
+
 // Rotate exchanges parts of the cluster's trust without a pause. At each stage the cluster is deployed, one node after another where that matters. First
 // all nodes accept the new parts, too; then all use them; then none accepts the former ones any more. In between, data that Kubernetes has kept under the
 // former parts are renewed. A rotation that is under way is ended first; if it is of these parts, it is this one.
@@ -65,12 +68,12 @@ func (c *Cluster) Rotate(ctx context.Context, order Rotation) error {
 		case known.Rotated == order.Run:
 			return nil
 		case known.Rotation == nil:
-			err = c.beginRotation(ctx, order)
+			err = rotation{c}.begin(ctx, order)
 		case known.Rotation.Run != order.Run && order.within(known.Rotation):
 			c.config.Report(ctx, "", "the rotation that began on "+known.Rotation.Began.UTC().Format(time.DateTime)+" UTC goes on")
 			err = pki.AdoptRotation(ctx, c.config.Vault, order.Run)
 		default:
-			err = c.rotateStage(ctx, order, *known.Rotation)
+			err = rotation{c}.stage(ctx, order, *known.Rotation)
 		}
 		if err != nil {
 			return fmt.Errorf("rotate %s of cluster %s: %w", describeParts(order.Parts), c.config.Name, err)
@@ -100,8 +103,8 @@ func describeParts(parts []pki.Part) string {
 	return strings.Join(names, ", ")
 }
 
-// beginRotation begins with a cluster all of whose nodes are as they should be: one that does not come along would be left behind.
-func (c *Cluster) beginRotation(ctx context.Context, order Rotation) error {
+// begin begins with a cluster all of whose nodes are as they should be: one that does not come along would be left behind.
+func (c rotation) begin(ctx context.Context, order Rotation) error {
 	if err := c.complete(); err != nil {
 		return err
 	}
@@ -132,8 +135,8 @@ func (c *Cluster) complete() error {
 	return nil
 }
 
-// rotateStage has the whole cluster be at the rotation's stage, and then goes on to the next one.
-func (c *Cluster) rotateStage(ctx context.Context, order Rotation, r pki.Rotation) error {
+// stage has the whole cluster be at the rotation's stage, and then goes on to the next one.
+func (c rotation) stage(ctx context.Context, order Rotation, r pki.Rotation) error {
 	if err := c.complete(); err != nil {
 		return err
 	}
@@ -179,7 +182,7 @@ func (c *Cluster) rotateStage(ctx context.Context, order Rotation, r pki.Rotatio
 }
 
 // offerRoot has pods know the new authority of Kubernetes before the API server shows a certificate of it.
-func (c *Cluster) offerRoot(p *plan.Plan, known *pki.Cluster, keepPods bool) {
+func (c rotation) offerRoot(p *plan.Plan, known *pki.Cluster, keepPods bool) {
 	trusted := known.Kubernetes.Trusted()
 	offered := c.addStep(p, plan.Step{Name: stepOfferRoot}, c.master(), c.config.StepPatience, func(ctx context.Context, _ plan.Progress) error {
 		api, err := c.bootstrap(ctx)
@@ -222,7 +225,7 @@ func some(list []string) string {
 
 // rewriteSecrets makes the API server seal all Secrets under the present key, and checks them in etcd: a Secret under another key would be lost with that
 // key.
-func (c *Cluster) rewriteSecrets(ctx context.Context, known *pki.Cluster) error {
+func (c rotation) rewriteSecrets(ctx context.Context, known *pki.Cluster) error {
 	api, err := c.bootstrap(ctx)
 	if err != nil {
 		return err
@@ -248,7 +251,7 @@ func (c *Cluster) rewriteSecrets(ctx context.Context, known *pki.Cluster) error 
 }
 
 // renewTokens has all tokens that pods and Secrets have signed by the key that is used now, and waits until programs have read them.
-func (c *Cluster) renewTokens(p *plan.Plan, known *pki.Cluster) error {
+func (c rotation) renewTokens(p *plan.Plan, known *pki.Cluster) error {
 	var former []string
 	for _, key := range known.AcceptedServiceAccounts()[1:] {
 		id, err := pki.TokenKeyID(key)

@@ -50,15 +50,6 @@ func (d *deployment) present() []Node {
 	})
 }
 
-// applySettings is the step that gives a node its labels, taints and state before its kubelet runs.
-func (d *deployment) applySettings(ctx context.Context, node Node) error {
-	config, err := d.bootstrap(ctx)
-	if err != nil {
-		return err
-	}
-	return kube.ApplySettings(ctx, config, node.Name, node.Settings)
-}
-
 // ApplySettings applies the node's settings in Kubernetes; opened makes it take pods again, whoever has cordoned it.
 func (c *Cluster) ApplySettings(ctx context.Context, name string, opened bool) error {
 	node, err := c.node(name)
@@ -90,9 +81,9 @@ func (c *Cluster) Empty(ctx context.Context, name string, forced bool) error {
 	if err != nil {
 		return err
 	}
-	err = c.evacuate(ctx, config, []Node{node})
+	err = removal{c}.evacuate(ctx, config, []Node{node})
 	if err != nil && !forced {
-		err = c.stay(ctx, config, []Node{node}, err)
+		err = removal{c}.stay(ctx, config, []Node{node}, err)
 	}
 	if err != nil {
 		return fmt.Errorf("empty %s: %w", name, err)
@@ -101,7 +92,7 @@ func (c *Cluster) Empty(ctx context.Context, name string, forced bool) error {
 }
 
 // Missed describes the further loss while a node is away: "" if only the node is missed.
-func (c *Cluster) Missed(ctx context.Context, name string) (string, error) {
+func (c *store) Missed(ctx context.Context, name string) (string, error) {
 	node, err := c.node(name)
 	if err != nil {
 		return "", err
@@ -140,7 +131,7 @@ func (c *Cluster) Missed(ctx context.Context, name string) (string, error) {
 }
 
 // Boot identifies one run of a node's system: on a machine by the kernel's boot id, in a container by its start.
-func (c *Cluster) Boot(ctx context.Context, name string) (string, error) {
+func (c *servers) Boot(ctx context.Context, name string) (string, error) {
 	out, err := c.script(ctx, name, ssh.Script{Name: "tell the run", Body: "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat"})
 	return strings.Join(strings.Fields(out), " "), err
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot writes the state of the cluster's etcd as it is now, with all that was acknowledged before, from a member that answers.
-func (c *Cluster) Snapshot(ctx context.Context, to io.Writer) error {
+func (c *store) Snapshot(ctx context.Context, to io.Writer) error {
 	if c.config.Alone() {
 		return errAlone
 	}
@@ -52,7 +52,7 @@ func (c *Cluster) Snapshot(ctx context.Context, to io.Writer) error {
 }
 
 // members are the nodes that have had a member, the master first through which the cluster is worked with.
-func (c *Cluster) members(record etcdRecord) []Node {
+func (c *store) members(record etcdRecord) []Node {
 	list := []Node{c.master()}
 	for _, name := range record.Members {
 		if node, err := c.node(name); err == nil && node.Name != list[0].Name {
@@ -62,7 +62,7 @@ func (c *Cluster) members(record etcdRecord) []Node {
 	return list
 }
 
-func (c *Cluster) snapshotOf(ctx context.Context, authorities *pki.Cluster, node Node, to io.Writer) (written bool, err error) {
+func (c *store) snapshotOf(ctx context.Context, authorities *pki.Cluster, node Node, to io.Writer) (written bool, err error) {
 	client, err := c.etcdAt(ctx, authorities, etcd.Root, node)
 	if err != nil {
 		return false, err
@@ -88,7 +88,7 @@ const (
 )
 
 // Keys are the keys without which a snapshot of the cluster is useless, and the ranges of its addresses; they go with it, sealed.
-func (c *Cluster) Keys(ctx context.Context) ([]byte, error) {
+func (c *store) Keys(ctx context.Context) ([]byte, error) {
 	keys, err := pki.Keys(ctx, c.config.Vault)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 
 // Defragment gives the room back that is free in the files of the cluster's etcd members, one member after another, and has a store that was
 // full take writes again.
-func (c *Cluster) Defragment(ctx context.Context) error {
+func (c *store) Defragment(ctx context.Context) error {
 	if c.config.Alone() {
 		return c.defragmentAlone(ctx)
 	}

@@ -248,7 +248,7 @@ func (a *asking) dialMember(ctx context.Context, node Node, address string) (net
 }
 
 // Routes are the ports that the gateways publish, as etcd has them now, by gateway port. Those that cannot be read are left out.
-func (c *Cluster) Routes(ctx context.Context) ([]route.Route, error) {
+func (c *store) Routes(ctx context.Context) ([]route.Route, error) {
 	authorities, err := c.authorities(ctx)
 	if err != nil {
 		return nil, err

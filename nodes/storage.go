@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/nodes/plan"
 )
 
 // Pods of a cluster that has storage classes have volumes. A program on masters makes and removes them, and one on minions has pods use them; both come with
@@ -41,7 +42,7 @@ func loadStorage(ctx context.Context, vault Vault) (record storageRecord, err er
 	return record, nil
 }
 
-func (c *Cluster) saveStorage(ctx context.Context, record storageRecord) error {
+func (c *kubernetesAPI) saveStorage(ctx context.Context, record storageRecord) error {
 	text, err := json.Marshal(record)
 	if err == nil {
 		err = c.config.Vault.Store(ctx, vaultStorage, text)
@@ -67,8 +68,23 @@ func (c Config) newerStorage() bool {
 	return slices.ContainsFunc(c.StorageClasses, kube.StorageClass.Newer)
 }
 
+// storageSteps give pods volumes.
+type storageSteps struct{ *deployment }
+
+func (d storageSteps) steps() []step {
+	none, minions := len(d.design.storage) == 0, d.with(Minion)
+	return []step{
+		{name: stepStorageNode, on: minions, skipIf: none, after: here(stepFiles), run: d.storageNode},
+		{name: stepStorage, on: d.leads(), skipIf: none, after: here(stepAPIReady, stepAccess),
+			soft: []soft{{name: stepAPIServes, nodes: d.besidesLead(), limit: joinGrace}, {name: stepStorageNode, nodes: minions, limit: joinGrace}},
+			runKnowing: func(ctx context.Context, node Node, done plan.Progress) error {
+				return d.storage(ctx, node, through(done, d.with(Master), stepAPIServes))
+			}},
+	}
+}
+
 // chooseStorage finds out which back-ends the nodes are to serve, and notes it before any of them does.
-func (d *deployment) chooseStorage(ctx context.Context) error {
+func (d storageSteps) chooseStorage(ctx context.Context) error {
 	record, err := loadStorage(ctx, d.cluster.config.Vault)
 	if err != nil {
 		return err
@@ -148,17 +164,14 @@ func zoneLabel(node Node) string {
 }
 
 // served are the back-ends that a node serves.
-func (d *deployment) served(node Node) []kube.Storage {
-	d.mu.Lock()
-	found := d.installed[node.Name].facts
-	d.mu.Unlock()
-	design := d.design
+func (d storageSteps) served(node Node) []kube.Storage {
+	found, design := d.found(node).facts, d.design
 	design.serves, design.attaches, design.mounts = found.storage, found.cinder, found.manila
 	return design.serving(node)
 }
 
 // storageNode has a minion serve volumes.
-func (d *deployment) storageNode(ctx context.Context, node Node) error {
+func (d storageSteps) storageNode(ctx context.Context, node Node) error {
 	served := d.served(node)
 	for _, backend := range d.design.storage {
 		switch {
@@ -176,7 +189,7 @@ func (d *deployment) storageNode(ctx context.Context, node Node) error {
 }
 
 // storage makes masters serve volumes, and applies the cluster's classes. A back-end without a class ends when its last volume is gone.
-func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) error {
+func (d storageSteps) storage(ctx context.Context, lead Node, serving []Node) error {
 	config, err := d.bootstrap(ctx)
 	if err != nil {
 		return err
@@ -192,7 +205,7 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 	var began []kube.Storage
 	for _, master := range serving {
 		served := d.served(master)
-		if master.Role != Master || len(served) == 0 {
+		if len(served) == 0 {
 			continue
 		}
 		if err := d.start(ctx, master, true, kube.StorageUnit); err != nil {
@@ -210,7 +223,7 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 		d.cluster.config.Storing()
 	}
 	if slices.Contains(wanted, kube.Cinder) { // before its classes, so that the first claim may be of a snapshot; an older image has none of it
-		refused, err := d.definitions(ctx, lead, "VolumeSnapshots", kube.SnapshotsFile, kube.EnsureSnapshots)
+		refused, err := controlSteps{d.deployment}.definitions(ctx, lead, "VolumeSnapshots", kube.SnapshotsFile, kube.EnsureSnapshots)
 		if err := errors.Join(refused, err); err != nil {
 			return err
 		}
@@ -250,7 +263,7 @@ func (d *deployment) storage(ctx context.Context, lead Node, serving []Node) err
 }
 
 // storageClasses has the cluster have its classes.
-func (d *deployment) storageClasses(ctx context.Context, lead Node, config *rest.Config) error {
+func (d storageSteps) storageClasses(ctx context.Context, lead Node, config *rest.Config) error {
 	var changed, left []string
 	err := wait.Every(pollEvery).For(time.Minute).Until(ctx, func(ctx context.Context) (err error) {
 		if changed, left, err = kube.EnsureStorageClasses(ctx, config, d.cluster.config.StorageClasses); err != nil {
@@ -272,7 +285,7 @@ func (d *deployment) storageClasses(ctx context.Context, lead Node, config *rest
 
 // endStorage reduces the record to these back-ends. The next deployment makes nodes serve them alone; where there are none, programs end now. After that
 // it looks for volumes that were being made when the classes went. If there is one, the record does not change, and the next deployment starts it all.
-func (d *deployment) endStorage(ctx context.Context, config *rest.Config, left []kube.Storage) error {
+func (d storageSteps) endStorage(ctx context.Context, config *rest.Config, left []kube.Storage) error {
 	if len(left) == 0 {
 		for _, node := range d.present() {
 			unit := map[Role]string{Master: kube.StorageUnit, Minion: kube.StorageNodeUnit}[node.Role]
@@ -304,7 +317,7 @@ func (d *deployment) endStorage(ctx context.Context, config *rest.Config, left [
 }
 
 // optional is true if a unit may end while a cluster is deployed.
-func (d *deployment) optional(unit string) bool {
+func (d storageSteps) optional(unit string) bool {
 	switch unit {
 	case kube.MetricsUnit: // it runs only where there is no other metrics server
 		return true
@@ -362,7 +375,7 @@ func describeVolumes(volumes []kube.Volume) string {
 }
 
 // VolumesLost are the volumes that would be lost with nodes. Volumes of a server that the cloud does not know any more are lost already.
-func (c *Cluster) VolumesLost(ctx context.Context, names ...string) ([]kube.Volume, error) {
+func (c *kubernetesAPI) VolumesLost(ctx context.Context, names ...string) ([]kube.Volume, error) {
 	record, err := loadStorage(ctx, c.config.Vault)
 	if err != nil || !slices.Contains(record.Backends, kube.Local) {
 		return nil, err
@@ -386,7 +399,7 @@ func (c *Cluster) VolumesLost(ctx context.Context, names ...string) ([]kube.Volu
 }
 
 // keepVolumes refuses to remove nodes with which volumes would be lost, unless the user allowed it.
-func (c *Cluster) keepVolumes(ctx context.Context, leaving []string) error {
+func (c *kubernetesAPI) keepVolumes(ctx context.Context, leaving []string) error {
 	volumes, err := c.VolumesLost(ctx, leaving...)
 	if err != nil || len(volumes) == 0 {
 		return err

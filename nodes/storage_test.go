@@ -29,11 +29,11 @@ func TestABackEndIsServedUntilItIsKnownToHaveNoVolumes(t *testing.T) {
 	d, err = storing(t, vault, kube.StorageClass{Name: "a", Backend: kube.Local, Reclaim: "Delete"})
 	require.NoError(t, err)
 	require.Equal(t, []kube.Storage{kube.Local}, d.design.storage)
-	require.False(t, d.optional(kube.StorageUnit))
+	require.False(t, storageSteps{d}.optional(kube.StorageUnit))
 	d, err = storing(t, vault)
 	require.NoError(t, err)
 	require.Equal(t, []kube.Storage{kube.Local}, d.design.storage, "the class is gone, and there may be volumes")
-	require.True(t, d.optional(kube.StorageUnit))
+	require.True(t, storageSteps{d}.optional(kube.StorageUnit))
 
 	require.NoError(t, d.cluster.saveStorage(t.Context(), storageRecord{}))
 	d, err = storing(t, vault)

@@ -9,7 +9,7 @@ import (
 )
 
 // GatewayTraffic reads the counters of a gateway's HAProxy, over the connection to the node, which is made at first use and kept. It changes nothing.
-func (c *Cluster) GatewayTraffic(ctx context.Context, node Node) ([]traffic.Listener, error) {
+func (c *servers) GatewayTraffic(ctx context.Context, node Node) ([]traffic.Listener, error) {
 	client, err := c.connect(ctx, node)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 var kubernetesVersionScript string
 
 // Versions are the versions of Kubernetes on each node, such as v1.36.3, from its programs; nodes that do not answer are missing.
-func (c *Cluster) Versions(ctx context.Context) map[string]string {
+func (c *servers) Versions(ctx context.Context) map[string]string {
 	found := map[string]string{}
 	var mutex sync.Mutex
 	var all sync.WaitGroup

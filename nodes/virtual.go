@@ -135,53 +135,34 @@ vrrp_instance gateways {
 	}
 }
 
-// planVirtualAddress makes the gateways share the address, or not any more. The present ones know all others before a new one begins, which would else
+// addressSteps make the gateways share the address, or not any more. The present ones know all others before a new one begins, which would else
 // believe that it is alone. A leaving one leaves the address when its successors are there.
-func (d *deployment) planVirtualAddress(nodes []Node, master Node, add func(Node, string, func(context.Context, Node) error, ...string) string,
-	addStep func(plan.Step, Node, func(context.Context, Node, plan.Progress) error) string) {
-	shared := d.cluster.config.Virtual.Address.IsValid()
-	on := func(node Node, name string) string { return plan.ID(node.Name, name) }
-	var know, share []plan.Soft
-	for _, node := range nodes {
-		switch {
-		case node.Role != Gateway:
-		case shared:
-			know = append(know, plan.Soft{ID: add(node, stepVirtualPeers, d.virtualPeers, on(node, stepFiles)), For: joinGrace})
-		case d.again:
-			add(node, stepVirtualAddress, d.endVirtualAddress, on(node, stepFiles))
-		}
-	}
-	if !shared {
-		return
-	}
-	for _, node := range nodes {
-		if node.Role == Gateway {
-			step := plan.Step{Name: stepVirtualAddress, After: []string{on(node, stepGateway)}, Soft: know}
-			share = append(share, plan.Soft{For: joinGrace, ID: addStep(step, node, func(ctx context.Context, node Node, _ plan.Progress) error {
-				return d.virtualAddress(ctx, node)
-			})})
-		}
-	}
-	addStep(plan.Step{Name: stepVirtualHeld, Soft: share}, master, func(ctx context.Context, _ Node, done plan.Progress) error {
-		return d.virtualHeld(ctx, through(done, nodes, stepVirtualAddress))
+type addressSteps struct{ *deployment }
+
+func (d addressSteps) steps() []step {
+	gateways, shared := d.with(Gateway), d.design.binary != "" && d.cluster.config.Virtual.Address.IsValid()
+	ends := d.design.binary != "" && !shared && d.again
+	share := []soft{{name: stepVirtualAddress, nodes: gateways, limit: joinGrace}}
+	leaving := only(d.cluster.config.Nodes, func(node Node) bool {
+		return node.Role == Gateway && node.Leaving && !slices.ContainsFunc(d.dead, func(dead Node) bool { return dead.Name == node.Name })
 	})
-	for _, node := range d.cluster.config.Nodes {
-		gone := slices.ContainsFunc(d.dead, func(dead Node) bool { return dead.Name == node.Name })
-		if node.Role == Gateway && node.Leaving && !gone {
-			addStep(plan.Step{Name: stepVirtualLeave, Soft: share}, node, func(ctx context.Context, node Node, _ plan.Progress) error {
-				d.cluster.stopPolitely(ctx, node, virtualUnit)
-				return nil
-			})
-		}
+	return []step{
+		{name: stepVirtualAddress, on: gateways, skipIf: !ends, after: here(stepFiles), run: d.endVirtualAddress},
+		{name: stepVirtualPeers, on: gateways, skipIf: !shared, after: here(stepFiles), run: d.virtualPeers},
+		{name: stepVirtualAddress, on: gateways, skipIf: !shared, after: here(stepGateway), soft: []soft{{name: stepVirtualPeers, nodes: gateways, limit: joinGrace}}, run: d.virtualAddress},
+		{name: stepVirtualHeld, on: d.leads(), skipIf: !shared, soft: share, runKnowing: func(ctx context.Context, _ Node, done plan.Progress) error {
+			return d.virtualHeld(ctx, through(done, gateways, stepVirtualAddress))
+		}},
+		{name: stepVirtualLeave, on: leaving, skipIf: !shared, soft: share, run: func(ctx context.Context, node Node) error {
+			d.cluster.stopPolitely(ctx, node, virtualUnit)
+			return nil
+		}},
 	}
 }
 
 // virtualPeers gives a gateway that shares the address the list of the others.
-func (d *deployment) virtualPeers(ctx context.Context, node Node) error {
-	d.mu.Lock()
-	found := d.installed[node.Name].facts
-	d.mu.Unlock()
-	if !found.virtual || !found.keepalived {
+func (d addressSteps) virtualPeers(ctx context.Context, node Node) error {
+	if found := d.found(node).facts; !found.virtual || !found.keepalived {
 		return nil
 	}
 	out, err := d.script(ctx, node, "look at the virtual address", "systemctl is-active "+virtualUnit+" || true", nil)
@@ -192,11 +173,8 @@ func (d *deployment) virtualPeers(ctx context.Context, node Node) error {
 }
 
 // virtualAddress has a gateway share the address.
-func (d *deployment) virtualAddress(ctx context.Context, node Node) error {
-	d.mu.Lock()
-	able := d.installed[node.Name].facts.keepalived
-	d.mu.Unlock()
-	if !able {
+func (d addressSteps) virtualAddress(ctx context.Context, node Node) error {
+	if !d.found(node).facts.keepalived {
 		return fmt.Errorf("%s has no keepalived, so that it cannot share the address %s with the other gateways: upgrade the cluster to an image that "+
 			"has it, or leave virtualAddress out", node.Name, d.cluster.config.Virtual.Address)
 	}
@@ -204,7 +182,7 @@ func (d *deployment) virtualAddress(ctx context.Context, node Node) error {
 }
 
 // virtualHeld waits until one of the gateways that share the address has it.
-func (d *deployment) virtualHeld(ctx context.Context, gateways []Node) error {
+func (d addressSteps) virtualHeld(ctx context.Context, gateways []Node) error {
 	address := d.cluster.config.Virtual.Address
 	return wait.Every(pollEvery).For(virtualPatience).Until(ctx, func(ctx context.Context) error {
 		for _, gateway := range gateways {
@@ -218,11 +196,8 @@ func (d *deployment) virtualHeld(ctx context.Context, gateways []Node) error {
 }
 
 // endVirtualAddress has a gateway share no address any more.
-func (d *deployment) endVirtualAddress(ctx context.Context, node Node) error {
-	d.mu.Lock()
-	shares := d.installed[node.Name].facts.virtual
-	d.mu.Unlock()
-	if !shares {
+func (d addressSteps) endVirtualAddress(ctx context.Context, node Node) error {
+	if !d.found(node).facts.virtual {
 		return nil
 	}
 	if _, err := d.script(ctx, node, "end the virtual address", endVirtualScript, map[string]string{"UNIT": virtualUnit, "FILES": virtualConfig + "\n" + virtualCheck}); err != nil {

@@ -20,7 +20,7 @@ type Watcher struct {
 }
 
 // Watcher gives access to the metrics of a deployed cluster, as a user of Kubernetes. Parts of former that stay good for a while are kept.
-func (c *Cluster) Watcher(ctx context.Context, user string, former Watcher) (Watcher, error) {
+func (c *kubernetesAPI) Watcher(ctx context.Context, user string, former Watcher) (Watcher, error) {
 	authorities, err := c.authorities(ctx)
 	if err != nil {
 		return Watcher{}, err
