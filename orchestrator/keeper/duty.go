@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -30,7 +31,7 @@ type Duty interface {
 type Environment struct {
 	ID, ProjectID, Name string
 	// Clusters are the deployed clusters, in the model's form.
-	Clusters []Cluster
+	Clusters []*desired.Cluster
 	// Servers are the servers of its objects in the cloud, nodes of clusters among them.
 	Servers []Server
 	// Found are the duties with open findings that are more than worth knowing, as of the begin of the check.
@@ -65,25 +66,6 @@ type Server struct {
 	Name     string
 	ID       string // in Nova
 	Region   string // "" for the environment's own
-}
-
-// Cluster is a Kubernetes cluster of an environment.
-type Cluster struct {
-	ObjectID string
-	// Properties are the properties of its object in the model, such as "autoRepair", as JSON's values. They are shared, and must not be changed.
-	Properties map[string]any
-}
-
-// Name is the cluster's name.
-func (c Cluster) Name() string {
-	name, _ := c.Properties["name"].(string)
-	return name
-}
-
-// AutoRepair is true if servers and nodes of the cluster may be repaired without a request.
-func (c Cluster) AutoRepair() bool {
-	allowed, _ := c.Properties["autoRepair"].(bool)
-	return allowed
 }
 
 // Result has a duty's findings.

@@ -295,7 +295,7 @@ func TestARepairIsATaskThatLeavesVersionAndDraftsAloneAndIsTriedLessAndLessOften
 		d := &duty{name: "nodes", every: 10 * time.Millisecond}
 		d.becomes(func(_ context.Context, environment *keeper.Environment) (keeper.Result, error) {
 			return keeper.Result{Findings: []keeper.Finding{{Kind: "away", Severity: keeper.Warning, Mends: "it is started", Repair: &keeper.Repair{
-				ObjectID: environment.Clusters[0].ObjectID, Method: "start", Text: "It is away"}}}}, nil
+				ObjectID: environment.Clusters[0].ID, Method: "start", Text: "It is away"}}}}, nil
 		})
 		run(t, keeper.Config{Store: s, Duties: []keeper.Duty{d}, Tries: 3, Pause: 50 * time.Millisecond})
 		var began []time.Time
@@ -376,7 +376,7 @@ func TestEverydayWorkBeginsAtOnceAndIsNeverGivenUp(t *testing.T) {
 		d := &duty{name: "load", every: 10 * time.Millisecond}
 		grow := func(_ context.Context, environment *keeper.Environment) (keeper.Result, error) {
 			return keeper.Result{Findings: []keeper.Finding{{Kind: "group-too-small", Subject: "workers: 3", Severity: keeper.Info, Mends: "it grows", Repair: &keeper.Repair{
-				ObjectID: environment.Clusters[0].ObjectID, Method: "grow", Text: "It is too small", Routine: true}}}}, nil
+				ObjectID: environment.Clusters[0].ID, Method: "grow", Text: "It is too small", Routine: true}}}}, nil
 		}
 		d.becomes(grow)
 		run(t, keeper.Config{Store: s, Duties: []keeper.Duty{d}, Tries: 1, Pause: time.Millisecond, RepairAfter: time.Hour})

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/internal/blackbox"
 	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -121,7 +122,11 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 	}
 	objects(row.Model.ObjectsCopy, func(id string, properties map[string]any) {
 		if slices.Contains(ids, id) {
-			environment.Clusters = append(environment.Clusters, Cluster{ObjectID: id, Properties: properties})
+			cluster, err := desired.ReadStored(id, properties)
+			if err != nil { // the properties of these values count as not set
+				h.Logger.WarnContext(ctx, "the stored model has values that its classes do not allow", "environment", row.ID, "cluster", id, "error", err)
+			}
+			environment.Clusters = append(environment.Clusters, cluster)
 		}
 		_, sized := properties["flavor"] // networks and volumes have ids in the cloud, too
 		if server, _ := properties["openstackId"].(string); server != "" && sized {
@@ -130,7 +135,7 @@ func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environm
 			environment.Servers = append(environment.Servers, Server{ObjectID: id, Name: name, ID: server, Region: region})
 		}
 	})
-	slices.SortFunc(environment.Clusters, func(a, b Cluster) int { return slices.Index(ids, a.ObjectID) - slices.Index(ids, b.ObjectID) })
+	slices.SortFunc(environment.Clusters, func(a, b *desired.Cluster) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
 	return environment, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/attachments"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
@@ -69,18 +70,18 @@ type attachmentsDuty struct {
 	KeptConfig
 	mutex     sync.Mutex
 	last      map[string][]attachments.Difference // by environment and cluster: what was found when it was reached last
-	reconcile func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, project *openstack.Project) ([]attachments.Difference, error)
+	reconcile func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, project *openstack.Project) ([]attachments.Difference, error)
 }
 
 func newAttachmentsDuty(config KeptConfig) *attachmentsDuty {
-	return &attachmentsDuty{KeptConfig: config, last: map[string][]attachments.Difference{}, reconcile: func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, project *openstack.Project) ([]attachments.Difference, error) {
-		known, live, err := openCluster(ctx, config.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach,
+	return &attachmentsDuty{KeptConfig: config, last: map[string][]attachments.Difference{}, reconcile: func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, project *openstack.Project) ([]attachments.Difference, error) {
+		known, live, err := openCluster(ctx, config.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach,
 			Fence: environment.Fence, Alive: environment.Alive})
 		if err != nil {
 			return nil, err
 		}
 		defer live.Close()
-		of, err := attachmentsOf(ctx, environment.ID, cluster.ObjectID, cluster.Name(), known.Nodes, live, project)
+		of, err := attachmentsOf(ctx, environment.ID, cluster.ID, cluster.Name, known.Nodes, live, project)
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +96,7 @@ func (a *attachmentsDuty) Every() time.Duration { return a.Interval }
 // Look repeats what it found last of a cluster that is not reached, which other duties tell.
 func (a *attachmentsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{a.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder)
+		has, err := nodes.HasStorage(ctx, environmentVault{a.Secrets, environment.ID, cluster.ID}, kube.Cinder)
 		if err != nil {
 			return result, err
 		}
@@ -113,10 +114,10 @@ func (a *attachmentsDuty) Look(ctx context.Context, environment *keeper.Environm
 		if ctx.Err() != nil {
 			return result, ctx.Err()
 		}
-		key := environment.ID + "/" + cluster.ObjectID
+		key := environment.ID + "/" + cluster.ID
 		a.mutex.Lock()
 		if err != nil {
-			a.Logger.DebugContext(ctx, "attachments of volumes could not be compared", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
+			a.Logger.DebugContext(ctx, "attachments of volumes could not be compared", "environment", environment.ID, "cluster", cluster.Name, "error", err)
 			found = a.last[key]
 		} else if len(found) > 0 {
 			a.last[key] = found
@@ -125,7 +126,7 @@ func (a *attachmentsDuty) Look(ctx context.Context, environment *keeper.Environm
 		}
 		a.mutex.Unlock()
 		for _, one := range found {
-			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volume-attachment-differs", Subject: one.Volume, Severity: keeper.Warning, Text: one.Text, Mends: one.Mends})
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "volume-attachment-differs", Subject: one.Volume, Severity: keeper.Warning, Text: one.Text, Mends: one.Mends})
 		}
 		if len(found) > 0 {
 			result.Next = a.Interval / hurry

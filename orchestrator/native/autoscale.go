@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/autoscale"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -25,18 +26,10 @@ import (
 const (
 	propertyMinimum = "minimum"        // of a group; null: the number of nodes is decided elsewhere
 	propertyAfter   = "scaleDownAfter" // seconds
-	defaultAfter    = 600
-	defaultMaximum  = 1000
 
 	methodScale     = "scaleByLoad"
 	autoscalingName = "autoscaling" // scalingRecord as JSON
 )
-
-// elastic is true if a group follows its load.
-func elastic(group *muranopl.Object) bool {
-	minimum, _ := group.Get(propertyMinimum)
-	return minimum != nil
-}
 
 // scalingRecord is the stored state of a cluster whose groups follow their load.
 type scalingRecord struct {
@@ -76,36 +69,6 @@ func loadScaling(ctx context.Context, load func(ctx context.Context, name string
 	return record, nil
 }
 
-// modelGroup is a group as a model has it.
-type modelGroup struct {
-	Name    string            `json:"name"`
-	Minimum *int              `json:"minimum"`
-	Maximum int               `json:"maximum"`
-	Count   int               `json:"count"`
-	After   *int              `json:"scaleDownAfter"`
-	Labels  map[string]string `json:"labels"`
-	Taints  []kube.Taint      `json:"taints"`
-	Flavor  string            `json:"flavor"`
-}
-
-// modelGroups are the groups of a cluster in a task.
-func modelGroups(cluster *muranopl.Object) (list []modelGroup) {
-	for _, group := range cluster.Objects(propertyGroups) {
-		settings, after := groupSettings(group), group.Int(propertyAfter)
-		one := modelGroup{Name: group.Text("name"), Maximum: group.Int(propertyMaximum), Count: group.Int(grouped.count), After: &after,
-			Labels: settings.Labels, Taints: settings.Taints, Flavor: group.Text("flavor")}
-		if elastic(group) {
-			minimum := group.Int(propertyMinimum)
-			one.Minimum = &minimum
-		}
-		if one.Flavor == "" {
-			one.Flavor = cluster.Objects(minions.list)[0].Object("instance").Text("flavor")
-		}
-		list = append(list, one)
-	}
-	return list
-}
-
 // groupFact has a group's data for use outside of tasks.
 type groupFact struct {
 	Name    string `json:"name"`
@@ -114,9 +77,9 @@ type groupFact struct {
 	After   int    `json:"scale_down_after"` // seconds
 }
 
-func groupFacts(cluster *muranopl.Object) (list []groupFact) {
-	for _, one := range modelGroups(cluster) {
-		list = append(list, groupFact{one.Name, one.Minimum, one.Maximum, *one.After})
+func groupFacts(cluster *desired.Cluster) (list []groupFact) {
+	for _, one := range cluster.Groups {
+		list = append(list, groupFact{one.Name, one.Minimum, one.Maximum, one.After})
 	}
 	return list
 }
@@ -137,36 +100,8 @@ func groupStatuses(ctx context.Context, from func(ctx context.Context, name stri
 	return list, err
 }
 
-// storedGroups are the groups of a cluster outside of tasks.
-func storedGroups(properties map[string]any) (list []modelGroup, err error) {
-	var cluster struct {
-		Groups  []modelGroup `json:"minionGroups"`
-		Minions []struct {
-			Instance struct {
-				Flavor string `json:"flavor"`
-			} `json:"instance"`
-		} `json:"minionNodes"`
-	}
-	if properties[propertyGroups] == nil {
-		return nil, nil
-	}
-	if err := convert(map[string]any{propertyGroups: properties[propertyGroups], minions.list: properties[minions.list]}, &cluster); err != nil {
-		return nil, fmt.Errorf("read the groups of the cluster: %w", err)
-	}
-	for i := range cluster.Groups {
-		one := &cluster.Groups[i]
-		if one.Maximum == 0 {
-			one.Maximum = defaultMaximum
-		}
-		if one.Flavor == "" && len(cluster.Minions) > 0 {
-			one.Flavor = cluster.Minions[0].Instance.Flavor
-		}
-	}
-	return cluster.Groups, nil
-}
-
 // load asks a cluster for its load, with its groups that follow it. flavor returns the size of a new node that is not known yet.
-func load(ctx context.Context, client kubernetes.Interface, list []modelGroup, known facts, record scalingRecord,
+func load(ctx context.Context, client kubernetes.Interface, list []desired.Group, known facts, record scalingRecord,
 	flavor func(ctx context.Context, name string) (*openstack.FlavorChoice, error)) (state autoscale.State, err error) {
 	if state, err = kube.Load(ctx, client); err != nil {
 		return state, err
@@ -174,18 +109,14 @@ func load(ctx context.Context, client kubernetes.Interface, list []modelGroup, k
 	state.Now = time.Now()
 	wanted := slices.ContainsFunc(state.Pods, func(pod corev1.Pod) bool { return autoscale.NeedsRoom(&pod) })
 	for _, one := range list {
-		if one.Minimum == nil {
+		if !one.Elastic() {
 			continue
 		}
-		after := defaultAfter
-		if one.After != nil {
-			after = *one.After
-		}
-		group := autoscale.Group{Name: one.Name, Minimum: *one.Minimum, Maximum: one.Maximum, Count: one.Count, After: time.Duration(after) * time.Second,
+		group := autoscale.Group{Name: one.Name, Minimum: *one.Minimum, Maximum: one.Maximum, Count: one.Count, After: seconds(int64(one.After)),
 			Labels: map[string]string{}}
-		maps.Copy(group.Labels, one.Labels)
+		maps.Copy(group.Labels, one.Settings.Labels)
 		group.Labels[labelGroup] = one.Name
-		for _, taint := range one.Taints {
+		for _, taint := range one.Settings.Taints {
 			group.Taints = append(group.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)})
 		}
 		for _, node := range known.Nodes {
@@ -218,8 +149,8 @@ func load(ctx context.Context, client kubernetes.Interface, list []modelGroup, k
 // scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
 func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
-	list := modelGroups(call.Object)
-	if !slices.ContainsFunc(list, func(one modelGroup) bool { return one.Minimum != nil }) {
+	list := desiredOf(call.Object).Groups
+	if !slices.ContainsFunc(list, desired.Group.Elastic) {
 		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with setGroupLimits", call.Object.Text("name"))
 	}
 	keep := vault{c.clusters.runtime, call.Object.ID()}
@@ -256,7 +187,7 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 }
 
 // decide decides on the sizes of the groups.
-func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []modelGroup, record *scalingRecord) error {
+func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scalingRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
 		return err
@@ -283,7 +214,7 @@ func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []mod
 		decision := autoscale.Decide(state)
 		record.Task, record.Changes = c.clusters.runtime.TaskID(), decision.Changes
 		for _, change := range decision.Changes {
-			at := slices.IndexFunc(list, func(one modelGroup) bool { return one.Name == change.Group })
+			at := slices.IndexFunc(list, func(one desired.Group) bool { return one.Name == change.Group })
 			kept := scaledGroup{Flavor: list[at].Flavor, Last: &ScalingDecision{At: state.Now.UTC(), From: change.From, To: change.Count, Text: change.Reason, Task: record.Task}}
 			for _, group := range state.Groups {
 				if group.Name == change.Group && len(group.Nodes) > 0 {
@@ -359,17 +290,18 @@ func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (a
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLimits(l.of); err != nil {
+	group := desired.ReadGroup(l.of)
+	if err := group.CheckLimits(); err != nil {
 		undo()
 		return nil, fault.New(fault.Invalid, "%s", err)
 	}
-	count := l.of.Int(grouped.count)
-	if elastic(l.of) {
-		count = between(l.of, count)
+	count := group.Count
+	if group.Elastic() {
+		count = group.Between(count)
 	}
-	if most := l.of.Int(propertyMaximum); count > most {
+	if count > group.Maximum {
 		undo()
-		return nil, fault.New(fault.Invalid, "group %s has %d nodes, more than the maximum of %d: have it have fewer first, or give it a minimum too", l.of.Text("name"), count, most)
+		return nil, fault.New(fault.Invalid, "group %s has %d nodes, more than the maximum of %d: have it have fewer first, or give it a minimum too", group.Name, count, group.Maximum)
 	}
 	if err := c.clusters.groups.fill(ctx, call.Interpreter, l.of, count); err != nil {
 		undo()
@@ -408,16 +340,4 @@ func (c clusterClass) setLimits(ctx context.Context, object *muranopl.Object, ca
 		}
 	}
 	return undo, nil
-}
-
-// between is how many nodes a group has that follows its load and would have so many.
-func between(group *muranopl.Object, count int) int {
-	return min(max(count, group.Int(propertyMinimum)), group.Int(propertyMaximum))
-}
-
-func checkLimits(group *muranopl.Object) error {
-	if least, most := group.Int(propertyMinimum), group.Int(propertyMaximum); least > most {
-		return fmt.Errorf("minimum of group %s is %d but its maximum is %d: allow more, or ask for fewer", group.Text("name"), least, most)
-	}
-	return nil
 }

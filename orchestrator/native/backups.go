@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
@@ -30,8 +31,6 @@ const (
 	argumentBackup     = "backup"
 	argumentClaim      = "claim"
 	// The properties of a cluster.
-	propertyBackupEvery = "claimBackupEvery" // hours, 0 for never
-	propertyBackupsKept = "claimBackupsKept"
 	// backupPause is how often it is looked whether backups are due.
 	backupPause = 10 * time.Minute
 )
@@ -112,7 +111,7 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 		}
 		if scheduled, _ := call.Args[argumentScheduled].(bool); scheduled {
 			order.Why = volumes.Scheduled
-			claims = volumes.Due(claims, list, time.Duration(call.Object.Int(propertyBackupEvery))*time.Hour, time.Now())
+			claims = volumes.Due(claims, list, desiredOf(call.Object).ClaimBackups.Every, time.Now())
 		}
 		if named, _ := call.Args[argumentClaims].([]any); len(named) > 0 {
 			if claims, err = chosen(claims, named); err != nil {
@@ -151,7 +150,7 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 // deleteSurplus deletes the scheduled backups over the limit.
 func (c clusterClass) deleteSurplus(ctx context.Context, object *muranopl.Object, storage *openstack.BlockStorage, list []volumes.Backup) error {
 	var failures []error
-	for _, one := range volumes.Surplus(list, object.Int(propertyBackupsKept)) {
+	for _, one := range volumes.Surplus(list, desiredOf(object).ClaimBackups.Kept) {
 		if err := volumes.DeleteBackup(ctx, storage, one); err != nil {
 			failures = append(failures, err)
 			continue
@@ -297,7 +296,7 @@ func (c clusterClass) deleteClaimBackup(ctx context.Context, call muranopl.Call)
 type backupsDuty struct {
 	KeptConfig
 	now  func() time.Time
-	look func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]volumes.Claim, []volumes.Backup, error)
+	look func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error)
 }
 
 func newBackupsDuty(config KeptConfig) backupsDuty {
@@ -312,11 +311,11 @@ func (b backupsDuty) Every() time.Duration { return backupPause }
 
 func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		every := time.Duration(number(cluster.Properties[propertyBackupEvery], 0)) * time.Hour
+		every := cluster.ClaimBackups.Every
 		if every == 0 {
 			continue
 		}
-		has, err := nodes.HasStorage(ctx, environmentVault{b.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder)
+		has, err := nodes.HasStorage(ctx, environmentVault{b.Secrets, environment.ID, cluster.ID}, kube.Cinder)
 		if err != nil {
 			return result, err
 		}
@@ -335,16 +334,16 @@ func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) 
 			for _, one := range due {
 				names = append(names, one.String())
 			}
-			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "claim-backup-due", Severity: keeper.Info,
-				Text:  fmt.Sprintf("Claims of cluster %s have no backup of the last %d hours: %s", cluster.Name(), every/time.Hour, some(names)),
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "claim-backup-due", Severity: keeper.Info,
+				Text:  fmt.Sprintf("Claims of cluster %s have no backup of the last %d hours: %s", cluster.Name, every/time.Hour, some(names)),
 				Mends: "Burano makes one by itself, as claimBackupEvery of the cluster says",
-				Repair: &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodBackUpClaims, Args: map[string]any{argumentScheduled: true}, Cloud: true, Routine: true, AfterFailure: true,
-					Text: fmt.Sprintf("Claims of cluster %s are backed up, every %d hours", cluster.Name(), every/time.Hour)}})
+				Repair: &keeper.Repair{ObjectID: cluster.ID, Method: methodBackUpClaims, Args: map[string]any{argumentScheduled: true}, Cloud: true, Routine: true, AfterFailure: true,
+					Text: fmt.Sprintf("Claims of cluster %s are backed up, every %d hours", cluster.Name, every/time.Hour)}})
 		}
 		for _, one := range list {
 			if one.Why == volumes.Scheduled && strings.HasPrefix(one.Status, openstack.VolumeError) {
-				result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "claim-backup-failed", Subject: one.Claim.String(), Severity: keeper.Warning,
-					Text:  fmt.Sprintf("Cinder could not make a backup of claim %s of cluster %s: it is in status %s %s", one.Claim, cluster.Name(), one.Status, one.Failure),
+				result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "claim-backup-failed", Subject: one.Claim.String(), Severity: keeper.Warning,
+					Text:  fmt.Sprintf("Cinder could not make a backup of claim %s of cluster %s: it is in status %s %s", one.Claim, cluster.Name, one.Status, one.Failure),
 					Mends: "Another one is made by itself, and this one is deleted then. Where it stays so, ask the cloud's operator"})
 			}
 		}
@@ -353,7 +352,7 @@ func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) 
 }
 
 // claims asks a cluster for its claims, and the cloud for their backups.
-func (b backupsDuty) claims(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
+func (b backupsDuty) claims(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {
 		return nil, nil, err
@@ -370,6 +369,6 @@ func (b backupsDuty) claims(ctx context.Context, environment *keeper.Environment
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := volumes.Backups(ctx, storage, volumes.ClusterID(environment.ID, cluster.ObjectID))
+	list, err := volumes.Backups(ctx, storage, volumes.ClusterID(environment.ID, cluster.ID))
 	return claims, list, err
 }

@@ -26,7 +26,7 @@ type claimStorage struct {
 // classesOf are the names of the storage classes of a cluster's model; "" for a default.
 func classesOf(cluster *muranopl.Object) map[string]bool {
 	has := map[string]bool{}
-	for _, class := range storageClasses(cluster) {
+	for _, class := range desiredOf(cluster).StorageClasses {
 		has[class.Name] = true
 		has[""] = has[""] || class.Default
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,11 +12,9 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/preview"
 )
-
-// hostName is what Kubernetes takes as the name of a node, shortened to one label (RFC 1123).
-var hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // clusterClass is com.mirantis.docker.kubernetes.KubernetesCluster.
 type clusterClass struct {
@@ -122,15 +119,13 @@ func (c clusterClass) reportUp(ctx context.Context, object *muranopl.Object) {
 
 // reportOptions says what became of options that Kubernetes has no part for any more.
 func (c clusterClass) reportOptions(ctx context.Context, object *muranopl.Object) {
-	if object.Bool("enableDashboard") {
-		c.reports.inform(ctx, object, "What runs in cluster %s, with events and logs, is at /dashboard/environments/%s/clusters/%s of Burano", object.Text("name"), c.runtime.EnvironmentID(), object.ID())
+	wanted := desiredOf(object)
+	if wanted.Dashboard {
+		c.reports.inform(ctx, object, "What runs in cluster %s, with events and logs, is at /dashboard/environments/%s/clusters/%s of Burano", wanted.Name, c.runtime.EnvironmentID(), object.ID())
 	}
-	for _, node := range object.Objects("minionNodes") {
-		if node.Bool("exposeCAdvisor") {
-			c.reports.inform(ctx, object, "exposeCAdvisor opens no port: the cAdvisor of today is a part of the kubelet. What containers use is told by kubectl top (enableMetrics) "+
-				"and, for Prometheus, by the API server at /api/v1/nodes/NODE/proxy/metrics/cadvisor")
-			return
-		}
+	if wanted.CAdvisor {
+		c.reports.inform(ctx, object, "exposeCAdvisor opens no port: the cAdvisor of today is a part of the kubelet. What containers use is told by kubectl top (enableMetrics) "+
+			"and, for Prometheus, by the API server at /api/v1/nodes/NODE/proxy/metrics/cadvisor")
 	}
 }
 
@@ -251,7 +246,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			}
 		}
 		if group := one.instance().FindEmbedded(classMinionGroup); group != nil {
-			node.Elastic = elastic(group)
+			node.Elastic = desired.ReadGroup(group).Elastic()
 		}
 		if one.role == nodes.Gateway {
 			node.Elastic = comesAndGoes(object, one.object)
@@ -272,7 +267,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 		if _, err := interpreter.Invoke(ctx, shared, methodEndDeploy, nil); err != nil {
 			return nil, err
 		}
-		if !virtualOf(object).Address.IsValid() {
+		if !desiredOf(object).Virtual.Address.IsValid() {
 			return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
 		}
 	}
@@ -345,7 +340,7 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 			}
 			name := member.instance().Text("name")
 			if other == object {
-				if made := member.server.modelName(); !hostName.MatchString(made) {
+				if made := member.server.modelName(); !desired.HostName.MatchString(made) {
 					problems = append(problems, fmt.Errorf("%s is no name for a server of a cluster: use lower-case letters, digits and dashes, at most 63", made))
 				}
 				if seen[name] {
@@ -355,33 +350,17 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 			seen[name] = true
 		}
 	}
-	for _, pair := range [][2]string{{"nodeCount", "minionNodes"}, {"gatewayCount", "gatewayNodes"}} {
-		if count, listed := object.Int(pair[0]), len(object.Objects(pair[1])); count > listed {
-			problems = append(problems, fmt.Errorf("%s is %d but %s lists only %d: list more, or ask for fewer", pair[0], count, pair[1], listed))
-		}
-	}
-	problems = append(problems, checkGroups(object)...)
-	if err := checkGatewayLimits(object); err != nil {
-		problems = append(problems, err)
-	}
+	wanted := desiredOf(object)
+	problems = append(problems, wanted.Mistakes...)
 	unconnected, err := c.checkPodNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}
 	problems = append(problems, unconnected...)
 	if pods, err := c.podNetwork(ctx, object); err == nil {
-		_, wrong := peersOf(object, pods)
+		_, wrong := wanted.Routers(pods)
 		problems = append(problems, wrong...)
-		problems = append(problems, checkExternal(object, seen, c.server.MachineNetworks, pods.Addressing)...)
-	}
-	if _, err := netip.ParsePrefix(object.Text("publicCidr")); err != nil {
-		problems = append(problems, fmt.Errorf("publicCidr is %q, which is no network: write it like 0.0.0.0/0", object.Text("publicCidr")))
-	}
-	if _, err := runtimeOf(object); err != nil {
-		problems = append(problems, err)
-	}
-	if _, err := proxyOf(object); err != nil {
-		problems = append(problems, err)
+		problems = append(problems, wanted.CheckMachines(seen, c.server.MachineNetworks, pods.Addressing)...)
 	}
 	return problems, nil
 }

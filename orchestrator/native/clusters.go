@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -77,6 +78,11 @@ type cluster struct {
 	object *muranopl.Object
 	live   *nodes.Cluster // knows addresses; nil before the servers are there
 	stop   func()         // ends the server of its volumes
+}
+
+// desiredOf reads a cluster of the model.
+func desiredOf(cluster *muranopl.Object) *desired.Cluster {
+	return desired.Read(cluster, alone(cluster))
 }
 
 // activeNode is a node of a cluster that is to run.
@@ -239,30 +245,29 @@ func (c *clusters) close() {
 }
 
 func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
-	registries, _ := registriesOf(object) // check refuses unusable ones
-	proxy, _ := proxyOf(object)
+	wanted := desiredOf(object) // check has refused one with mistakes
 	pods, err := c.podNetwork(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
 	}
-	peers, _ := peersOf(object, pods)
+	peers, _ := wanted.Routers(pods)
 	registry, err := c.registryOf(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
 	}
 	return nodes.Config{
-		Name:           object.Text("name"),
+		Name:           wanted.Name,
 		Nodes:          list,
-		Virtual:        virtualOf(object),
+		Virtual:        wanted.Virtual,
 		SSHFrom:        c.server.SSHFrom,
-		Network:        pods.kind,
+		Network:        pods.Kind,
 		Addressing:     pods.Addressing,
-		NodeNetwork6:   pods.nodes6,
-		PodMTU:         int(pods.mtu),
-		Encapsulation:  pods.encapsulation,
+		NodeNetwork6:   pods.Nodes6,
+		PodMTU:         int(pods.MTU),
+		Encapsulation:  pods.Encapsulation,
 		Peers:          peers,
-		Datastore:      pods.datastore,
-		EtcdOnMasters:  object.Text("etcdNodes") == "masters",
+		Datastore:      pods.Datastore,
+		EtcdOnMasters:  wanted.EtcdOnMasters,
 		Vault:          vault{c.runtime, object.ID()},
 		Image:          c.image,
 		Binary:         c.server.Binary,
@@ -272,12 +277,12 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Connected:      c.server.Connected,
 		Issued:         c.server.Issued,
 		TokenGrace:     c.server.TokenGrace,
-		DNS:            object.Bool("enableKubeDns"),
-		Metrics:        object.Bool("enableMetrics"),
-		Runtime:        kube.Runtime(object.Text(propertyRuntime)),
-		Registries:     registries,
-		Proxy:          proxy,
-		StorageClasses: storageClasses(object),
+		DNS:            wanted.DNS,
+		Metrics:        wanted.Metrics,
+		Runtime:        wanted.Runtime,
+		Registries:     wanted.Registries,
+		Proxy:          wanted.Proxy,
+		StorageClasses: wanted.StorageClasses,
 		Registry:       registry,
 		LoseVolumes:    c.mayLose(),
 		Fence:          c.runtime.Fence(),
@@ -296,18 +301,6 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Console: func(ctx context.Context, node string) string { return c.servers.console(ctx, list, node) },
 		Logger:  c.reports.logger,
 	}, nil
-}
-
-func registriesOf(object *muranopl.Object) (kube.Registries, error) {
-	return kube.ParseRegistries(kube.RegistrySettings{
-		Registry: object.Text("dockerRegistry"), User: object.Text("dockerRegistryUser"), Password: object.Text("dockerRegistryPassword"),
-		Mirrors: object.Text("dockerMirror"), GoogleKey: object.Text("gcloudKey"),
-	})
-}
-
-func proxyOf(object *muranopl.Object) (kube.Proxy, error) {
-	return kube.ParseProxy(kube.ProxySettings{HTTP: object.Text("httpProxy"), HTTPS: object.Text("httpsProxy"), No: object.Text("noProxy"),
-		Masters: object.Text("registriesThroughMasters")})
 }
 
 // stepName is the name of a node's step among the steps of its cluster.
@@ -530,9 +523,10 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	if err != nil {
 		return err
 	}
-	return c.storeFacts(ctx, object, facts{Name: object.Text("name"), API: apiURL(list, virtualOf(object)), Nodes: list, Network: own, Further: further,
-		Addressing: pods.Addressing, Datastore: pods.datastore, Encapsulation: pods.encapsulation,
-		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(object), Gateways: gatewayFacts(object), Virtual: virtualOf(object),
+	wanted := desiredOf(object)
+	return c.storeFacts(ctx, object, facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
+		Addressing: pods.Addressing, Datastore: pods.Datastore, Encapsulation: pods.Encapsulation,
+		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,
 		Registry: registry})
 }
 

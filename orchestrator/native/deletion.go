@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -55,7 +54,7 @@ func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer
 	if in.live != nil {
 		_ = in.live.Close() // nothing was changed through it
 	}
-	if cluster.Bool(propertyKeepVolumes) {
+	if desiredOf(cluster).KeepVolumes {
 		stay, err := c.volumesOf(ctx, cluster)
 		for _, one := range stay {
 			answer.Stays = append(answer.Stays, fmt.Sprintf("volume %s (%s, %d GiB) of cluster %s in Cinder (keepVolumes)", one.ID, one.Name, one.GiB, name))
@@ -68,7 +67,7 @@ func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer
 
 // volumesOf are the volumes that a cluster has in Cinder; none where the cloud has no Cinder.
 func (c *clusters) volumesOf(ctx context.Context, cluster *muranopl.Object) ([]openstack.Volume, error) {
-	if !slices.ContainsFunc(storageClasses(cluster), func(class kube.StorageClass) bool { return class.Backend == kube.Cinder }) {
+	if !desiredOf(cluster).HasStorage(kube.Cinder) {
 		return nil, nil
 	}
 	project, err := c.runtime.Project(ctx)

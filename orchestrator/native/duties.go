@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 )
 
@@ -44,13 +45,13 @@ type KeptConfig struct {
 }
 
 // open is a cluster of an environment as it was deployed last, which fails soon where no node answers. The caller closes it.
-func (c KeptConfig) open(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (*nodes.Cluster, error) {
-	_, live, err := openCluster(ctx, c.Secrets, environment.ID, cluster.ObjectID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: statusReach})
+func (c KeptConfig) open(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (*nodes.Cluster, error) {
+	_, live, err := openCluster(ctx, c.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: statusReach})
 	return live, err
 }
 
 // ask calls do with the API server of such a cluster.
-func (c KeptConfig) ask(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, do func(api *rest.Config) error) error {
+func (c KeptConfig) ask(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, do func(api *rest.Config) error) error {
 	live, err := c.open(ctx, environment, cluster)
 	if err != nil {
 		return err
@@ -175,7 +176,7 @@ func (h *health) Look(ctx context.Context, environment *keeper.Environment) (kee
 	var result keeper.Result
 	spare := h.spare(environment)
 	for _, cluster := range environment.Clusters {
-		known, status, err := h.status(ctx, h.KeptConfig, environment, cluster.ObjectID, spare)
+		known, status, err := h.status(ctx, h.KeptConfig, environment, cluster.ID, spare)
 		if err != nil {
 			return result, err
 		}
@@ -190,10 +191,10 @@ func (h *health) Look(ctx context.Context, environment *keeper.Environment) (kee
 }
 
 // ailments are what is wrong with a cluster.
-func ailments(environment *keeper.Environment, cluster keeper.Cluster, known facts, status nodes.Status) []keeper.Finding {
+func ailments(environment *keeper.Environment, cluster *desired.Cluster, known facts, status nodes.Status) []keeper.Finding {
 	var findings []keeper.Finding
 	add := func(kind, subject string, severity keeper.Severity, mends, text string, args ...any) {
-		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Subject: subject, Severity: severity, Text: fmt.Sprintf(text, args...), Mends: mends})
+		findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: kind, Subject: subject, Severity: severity, Text: fmt.Sprintf(text, args...), Mends: mends})
 	}
 	bad, masters := map[string]bool{}, 0
 	for _, node := range status.Nodes {
@@ -206,7 +207,7 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 		case node.Leaving: // whether it is well is of no interest any more
 		case node.Settings.Locked:
 			add(kindLocked, node.Name, keeper.Info, "burano node unlock takes it into service again", "Node %s of cluster %s is locked: nothing runs on it, and Burano leaves it alone",
-				node.Name, cluster.Name())
+				node.Name, cluster.Name)
 		case !node.Reached:
 			bad[node.Name] = true
 			severity := keeper.Warning
@@ -219,7 +220,7 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 					"remove it from the cluster (removeExternalNode)"
 			}
 			add("node-unreachable", node.Name, severity, mends,
-				"Node %s (%s) of cluster %s is not reached over SSH: %v", node.Name, node.Role, cluster.Name(), node.Problem)
+				"Node %s (%s) of cluster %s is not reached over SSH: %v", node.Name, node.Role, cluster.Name, node.Problem)
 		case node.Ready != nil && !*node.Ready:
 			bad[node.Name] = true
 			lacks := "takes no pods"
@@ -231,7 +232,7 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 				mends = environment.DeployAgain("starts what does not run on the node, and registers it", "the other nodes go on")
 			}
 			add("node-not-ready", node.Name, keeper.Warning, mends,
-				"Node %s of cluster %s %s: %v", node.Name, cluster.Name(), lacks, node.Problem)
+				"Node %s of cluster %s %s: %v", node.Name, cluster.Name, lacks, node.Problem)
 		}
 	}
 	voters, answering := 0, 0
@@ -254,15 +255,15 @@ func ailments(environment *keeper.Environment, cluster keeper.Cluster, known fac
 			}
 			add("member-silent", member.Name, severity, "A member whose node starts again comes back by itself. "+
 				environment.DeployAgain("starts it or puts a new one in its place", "burano node reboot starts its node again"),
-				"The etcd member on node %s of cluster %s does not answer; %d of %d do", member.Name, cluster.Name(), answering, voters)
+				"The etcd member on node %s of cluster %s does not answer; %d of %d do", member.Name, cluster.Name, answering, voters)
 		}
 	}
 	if status.Etcd != nil {
-		add("etcd-unanswered", "", keeper.Critical, "Bring back its nodes: a majority of etcd's members must run", "etcd of cluster %s does not answer: %v", cluster.Name(), status.Etcd)
+		add("etcd-unanswered", "", keeper.Critical, "Bring back its nodes: a majority of etcd's members must run", "etcd of cluster %s does not answer: %v", cluster.Name, status.Etcd)
 	}
 	if status.Kubernetes != nil {
 		add("api-unanswered", "", keeper.Critical, "Bring back a master: its API server must run and reach etcd", "The Kubernetes API of cluster %s does not answer: %v",
-			cluster.Name(), status.Kubernetes)
+			cluster.Name, status.Kubernetes)
 	}
 	for i, finding := range findings {
 		// A node that is not reached is for the look at its server to judge.
@@ -281,15 +282,15 @@ func locked(list []nodes.NodeStatus, name string) bool {
 
 // repairOf is what mends the node that a finding is about, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be
 // elsewhere. Gateways alone are few, and independent of each other: of them one may always be bad.
-func repairOf(environment *keeper.Environment, cluster keeper.Cluster, all, bad int, alone bool, finding keeper.Finding) (*keeper.Repair, string) {
+func repairOf(environment *keeper.Environment, cluster *desired.Cluster, all, bad int, alone bool, finding keeper.Finding) (*keeper.Repair, string) {
 	switch {
-	case !cluster.AutoRepair():
+	case !cluster.AutoRepair:
 		return nil, finding.Mends + ", or set the cluster's autoRepair to have Burano do so"
 	case environment.Failed:
 		return nil, finding.Mends + ". Burano does nothing by itself, because the environment's newest deployment failed"
 	case bad*3 > all && !(alone && bad == 1):
 		return nil, fmt.Sprintf("%s. Burano does nothing by itself, because more than a third of the nodes are bad (%d of %d), so that the fault may be elsewhere", finding.Mends, bad, all)
 	}
-	return &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodRepairNode, Args: map[string]any{argumentNode: finding.Subject}, Cloud: true,
+	return &keeper.Repair{ObjectID: cluster.ID, Method: methodRepairNode, Args: map[string]any{argumentNode: finding.Subject}, Cloud: true,
 		Text: "Repair of node " + finding.Subject + ": " + finding.Text}, "Burano repairs it by itself (autoRepair), with the environment's standing delegation"
 }

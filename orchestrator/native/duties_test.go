@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -66,7 +67,7 @@ func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := well()
 			c.change(&status)
-			found := ailments(&keeper.Environment{}, keeper.Cluster{ObjectID: "c"}, facts{Nodes: make([]nodes.Node, 3)}, status)
+			found := ailments(&keeper.Environment{}, &desired.Cluster{ID: "c"}, facts{Nodes: make([]nodes.Node, 3)}, status)
 			require.Equal(t, c.want, kinds(found))
 			for _, one := range found {
 				require.Equal(t, "c", one.ObjectID)
@@ -114,8 +115,8 @@ func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T
 		}
 		return s
 	}
-	allowed := keeper.Cluster{ObjectID: "c", Properties: map[string]any{"name": "c", "autoRepair": true}}
-	look := func(environment keeper.Environment, cluster keeper.Cluster, bad int) keeper.Finding {
+	allowed := stored(t, "c", map[string]any{"name": "c", "autoRepair": true})
+	look := func(environment keeper.Environment, cluster *desired.Cluster, bad int) keeper.Finding {
 		return ailments(&environment, cluster, facts{Nodes: make([]nodes.Node, 6)}, status(bad))[0]
 	}
 	repaired := look(keeper.Environment{}, allowed, 2)
@@ -129,12 +130,12 @@ func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T
 	require.Contains(t, failed.Mends, "burano node replace", "what has just failed is no advice")
 	require.NotContains(t, failed.Mends, "Deploy the environment again")
 	require.Contains(t, many.Mends, "Deploy the environment again")
-	require.Contains(t, look(keeper.Environment{}, keeper.Cluster{}, 1).Mends, "autoRepair")
+	require.Contains(t, look(keeper.Environment{}, &desired.Cluster{}, 1).Mends, "autoRepair")
 }
 
 func TestALockedNodeIsLeftAloneWhichAFindingSays(t *testing.T) {
 	no := false
-	cluster := keeper.Cluster{ObjectID: "c", Properties: map[string]any{"name": "c", "autoRepair": true}}
+	cluster := stored(t, "c", map[string]any{"name": "c", "autoRepair": true})
 	status := nodes.Status{Nodes: []nodes.NodeStatus{
 		{Node: nodes.Node{Name: "a", Role: nodes.Minion, Settings: kube.Settings{Locked: true}}, Reached: true, Ready: &no, Problem: errors.New("no")},
 		{Node: nodes.Node{Name: "b", Role: nodes.Minion, Settings: kube.Settings{Locked: true}}, Problem: errors.New("no")},
@@ -217,8 +218,8 @@ func TestServersThatMuranoMadeAreFoundAndLeftAlone(t *testing.T) {
 }
 
 func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
-	cluster := keeper.Cluster{ObjectID: "c", Properties: map[string]any{"name": "kube"}}
-	environment := &keeper.Environment{ID: "e", Clusters: []keeper.Cluster{cluster}}
+	cluster := stored(t, "c", map[string]any{"name": "kube"})
+	environment := &keeper.Environment{ID: "e", Clusters: []*desired.Cluster{cluster}}
 	server := func(name string, role nodes.Role, state openstack.ServerState) keptServer {
 		return keptServer{Server: keeper.Server{ID: name}, node: nodes.Node{Name: name, Role: role}, state: state}
 	}
@@ -228,14 +229,14 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 		server("starts", nodes.Minion, openstack.ServerState{Status: openstack.Shut, Task: "powering-on"}), server("runs", nodes.Minion, openstack.ServerState{Status: openstack.Active}),
 		server("failed", nodes.Minion, openstack.ServerState{Status: "ERROR"}), server("paused", nodes.Minion, openstack.ServerState{Status: "PAUSED"}),
 		server("gateway", nodes.Gateway, openstack.ServerState{Status: openstack.Shut}), server("elsewhere", nodes.Minion, openstack.ServerState{Status: openstack.Shut})}
-	of := map[string]keeper.Cluster{}
+	of := map[string]*desired.Cluster{}
 	for _, one := range servers[:10] {
 		of[one.ID] = cluster
 	}
 	var asked [][]string
 	var fails error
 	duty := newKept(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
-	duty.mark = func(_ context.Context, _ *keeper.Environment, _ keeper.Cluster, off []string) ([]string, error) {
+	duty.mark = func(_ context.Context, _ *keeper.Environment, _ *desired.Cluster, off []string) ([]string, error) {
 		asked = append(asked, off)
 		return []string{"stopped"}, fails
 	}
@@ -269,7 +270,7 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 }
 
 func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) {
-	ask := func(clusters ...keeper.Cluster) keeper.Result {
+	ask := func(clusters ...*desired.Cluster) keeper.Result {
 		environment := &keeper.Environment{Name: "one", Clusters: clusters, Servers: []keeper.Server{{ID: "s"}},
 			Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
 		result, err := newKept(KeptConfig{Secrets: noSecrets{}, Interval: time.Minute}).Look(t.Context(), environment)
@@ -277,5 +278,13 @@ func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) 
 		return result
 	}
 	require.Equal(t, []string{"info no-delegation "}, kinds(ask().Findings))
-	require.Equal(t, []string{"warning no-delegation "}, kinds(ask(keeper.Cluster{Properties: map[string]any{"autoRepair": true}}).Findings))
+	require.Equal(t, []string{"warning no-delegation "}, kinds(ask(stored(t, "c", map[string]any{"autoRepair": true})).Findings))
+}
+
+// stored is a cluster of a stored model.
+func stored(t *testing.T, id string, properties map[string]any) *desired.Cluster {
+	t.Helper()
+	cluster, err := desired.ReadStored(id, properties)
+	require.NoError(t, err)
+	return cluster
 }

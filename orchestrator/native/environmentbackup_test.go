@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/orchestrator/backup"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -42,7 +43,7 @@ func TestBackupsAreMadeAsTheScheduleSays(t *testing.T) {
 	}
 	rows := &keptBackups{}
 	duty := environmentBackupsDuty{KeptConfig{Config: Config{Backups: &backup.Backups{Rows: rows}}}, func() time.Time { return now }}
-	environment := &keeper.Environment{ID: "e", Name: "shop", Clusters: []keeper.Cluster{{ObjectID: "cluster"}}}
+	environment := &keeper.Environment{ID: "e", Name: "shop", Clusters: []*desired.Cluster{{ID: "cluster"}}}
 	look := func() []keeper.Finding {
 		result, err := duty.Look(t.Context(), environment)
 		require.NoError(t, err)

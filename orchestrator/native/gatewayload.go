@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/desired"
 )
 
 // A cluster with a minimum of gateways has as many of them as its connections need: the keeper's duty finds that they should be more or fewer, and starts
@@ -19,21 +20,12 @@ const (
 	propertyFewest       = "gatewayMinimum"        // of a cluster; null: the number of gateways is decided elsewhere
 	propertySessions     = "gatewaySessions"       // connections at once that a gateway is to have, on average
 	propertyGatewayAfter = "gatewayScaleDownAfter" // seconds
-	defaultSessions      = 5000
 
 	methodScaleGateways = "scaleGatewaysByLoad"
 	// attributeGateways is how many gateways a cluster with a minimum of them had when it was deployed last.
 	attributeGateways  = "gateways"
 	gatewayScalingName = "gateway-scaling" // gatewayRecord as JSON
 )
-
-// gatewayFact are the limits of a cluster whose number of gateways follows its connections.
-type gatewayFact struct {
-	Minimum  int `json:"minimum"`
-	Maximum  int `json:"maximum"`
-	Sessions int `json:"sessions"`         // connections at once that a gateway is to have at most, on average
-	After    int `json:"scale_down_after"` // seconds
-}
 
 // gatewayRecord is the stored state of such a cluster.
 type gatewayRecord struct {
@@ -54,59 +46,8 @@ func loadGatewayScaling(ctx context.Context, load func(ctx context.Context, name
 	return record, nil
 }
 
-// gatewayFacts are a cluster's limits in a task; nil where the number is decided elsewhere.
-func gatewayFacts(cluster *muranopl.Object) *gatewayFact {
-	if minimum, _ := cluster.Get(propertyFewest); minimum == nil {
-		return nil
-	}
-	return &gatewayFact{Minimum: cluster.Int(propertyFewest), Maximum: len(cluster.Objects(gateways.list)), Sessions: cluster.Int(propertySessions), After: cluster.Int(propertyGatewayAfter)}
-}
-
-// storedGateways are a cluster's limits outside of tasks.
-func storedGateways(properties map[string]any) (*gatewayFact, error) {
-	if properties[propertyFewest] == nil {
-		return nil, nil
-	}
-	var cluster struct {
-		Minimum  int   `json:"gatewayMinimum"`
-		Sessions *int  `json:"gatewaySessions"`
-		After    *int  `json:"gatewayScaleDownAfter"`
-		Nodes    []any `json:"gatewayNodes"`
-	}
-	wanted := map[string]any{}
-	for _, name := range []string{propertyFewest, propertySessions, propertyGatewayAfter, gateways.list} {
-		wanted[name] = properties[name]
-	}
-	if err := convert(wanted, &cluster); err != nil {
-		return nil, fmt.Errorf("read how many gateways the cluster is to have: %w", err)
-	}
-	found := &gatewayFact{Minimum: cluster.Minimum, Maximum: len(cluster.Nodes), Sessions: defaultSessions, After: defaultAfter}
-	if cluster.Sessions != nil {
-		found.Sessions = *cluster.Sessions
-	}
-	if cluster.After != nil {
-		found.After = *cluster.After
-	}
-	return found, nil
-}
-
-// between is the number of gateways that is nearest to the one given.
-func (f gatewayFact) between(count int) int { return min(max(count, f.Minimum), f.Maximum) }
-
-// needed is how many gateways so many open connections need, where there are so many now. One goes only when the others would have at most three quarters
-// of their maximum of connections: else the next few connections would bring it back.
-func (f gatewayFact) needed(open int64, now int) int {
-	each := int64(f.Sessions)
-	enough := f.between(int(min((open+each-1)/each, int64(f.Maximum))))
-	if enough >= now {
-		return enough
-	}
-	easy := f.between(int(min((4*open+3*each-1)/(3*each), int64(f.Maximum))))
-	return min(easy, now)
-}
-
 // sizes decides on the number of gateways by their counts. A gateway that does not answer may have connections: none goes then.
-func (f gatewayFact) sizes(counted Traffic) (now, wanted int, reason string) {
+func sizes(limits desired.GatewayLimits, counted Traffic) (now, wanted int, reason string) {
 	var open int64
 	silent := false
 	for _, gateway := range counted.Gateways {
@@ -116,7 +57,7 @@ func (f gatewayFact) sizes(counted Traffic) (now, wanted int, reason string) {
 		}
 	}
 	now = len(counted.Gateways)
-	wanted = f.needed(open, now)
+	wanted = limits.Needed(open, now)
 	if silent && wanted < now {
 		wanted = now
 	}
@@ -124,7 +65,7 @@ func (f gatewayFact) sizes(counted Traffic) (now, wanted int, reason string) {
 	if wanted < now {
 		change = "shrinks"
 	}
-	return now, wanted, fmt.Sprintf("The cluster %s from %d to %d gateways, because they have %d connections open and are to have %d each", change, now, wanted, open, f.Sessions)
+	return now, wanted, fmt.Sprintf("The cluster %s from %d to %d gateways, because they have %d connections open and are to have %d each", change, now, wanted, open, limits.Sessions)
 }
 
 // countGateways reads the counts of all gateways among nodes, except leaving ones.
@@ -148,7 +89,7 @@ func countGateways(ctx context.Context, cluster countedCluster, list []nodes.Nod
 
 // followsConnections gives a loaded cluster the number of gateways of its last deployment: the model's number is as old as the model.
 func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.Object) error {
-	limits := gatewayFacts(cluster)
+	limits := desiredOf(cluster).GatewayLimits
 	if limits == nil {
 		return nil
 	}
@@ -162,7 +103,7 @@ func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.
 			return fmt.Errorf("read how many gateways cluster %s has: %w", cluster.Text("name"), err)
 		}
 	}
-	return cluster.Set(gateways.count, int64(limits.between(count)))
+	return cluster.Set(gateways.count, int64(limits.Between(count)))
 }
 
 // keepGateways keeps how many gateways there are once they are there.
@@ -171,8 +112,8 @@ func (c clusterClass) keepGateways(ctx context.Context, cluster *muranopl.Object
 	if err != nil {
 		return err
 	}
-	if gatewayFacts(cluster) != nil {
-		return c.clusters.runtime.SetAttribute(ctx, cluster, attributeGateways, int64(cluster.Int(gateways.count)))
+	if wanted := desiredOf(cluster); wanted.GatewayLimits != nil {
+		return c.clusters.runtime.SetAttribute(ctx, cluster, attributeGateways, int64(wanted.Gateways.Count))
 	}
 	if found && kept != nil {
 		return c.clusters.runtime.SetAttribute(ctx, cluster, attributeGateways, nil)
@@ -182,14 +123,14 @@ func (c clusterClass) keepGateways(ctx context.Context, cluster *muranopl.Object
 
 // comesAndGoes is true if a gateway is beyond the minimum of a cluster whose gateways follow their connections: the last ones go first.
 func comesAndGoes(cluster, gateway *muranopl.Object) bool {
-	limits := gatewayFacts(cluster)
+	limits := desiredOf(cluster).GatewayLimits
 	return limits != nil && slices.Index(cluster.Objects(gateways.list), gateway) >= limits.Minimum
 }
 
 // scaleGatewaysByLoad is the action that gives a cluster as many gateways as its connections need.
 func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
-	limits := gatewayFacts(call.Object)
+	limits := desiredOf(call.Object).GatewayLimits
 	if limits == nil {
 		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with setGatewayLimits", call.Object.Text("name"))
 	}
@@ -220,7 +161,7 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 }
 
 // decideGateways reads the gateways' counts and decides on their number.
-func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, limits gatewayFact, record *gatewayRecord) error {
+func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *gatewayRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
 		return err
@@ -230,7 +171,7 @@ func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, li
 		return err
 	}
 	return c.clusters.runtime.Step(ctx, call.Object, "decide on the number of gateways", func(ctx context.Context) error {
-		now, wanted, reason := limits.sizes(countGateways(ctx, live, known.Nodes))
+		now, wanted, reason := sizes(limits, countGateways(ctx, live, known.Nodes))
 		record.Task, record.Count = c.clusters.runtime.TaskID(), wanted
 		if wanted != now {
 			record.Last = &ScalingDecision{At: time.Now().UTC(), From: now, To: wanted, Text: reason, Task: record.Task}
@@ -245,26 +186,19 @@ func (c clusterClass) setGatewayLimits(ctx context.Context, call muranopl.Call) 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkGatewayLimits(call.Object); err != nil {
+	wanted := desiredOf(call.Object)
+	if err := wanted.CheckGatewayLimits(); err != nil {
 		undo()
 		return nil, fault.New(fault.Invalid, "%s", err)
 	}
 	l := nodeList{gateways, call.Object}
 	count := l.size()
-	if limits := gatewayFacts(call.Object); limits != nil {
-		count = limits.between(count)
+	if limits := wanted.GatewayLimits; limits != nil {
+		count = limits.Between(count)
 	}
 	if err := c.resize(ctx, call, resizing{l, l.all(), count}); err != nil {
 		undo()
 		return nil, err
 	}
 	return nil, nil
-}
-
-func checkGatewayLimits(cluster *muranopl.Object) error {
-	limits := gatewayFacts(cluster)
-	if limits != nil && limits.Minimum > limits.Maximum {
-		return fmt.Errorf("gatewayMinimum of cluster %s is %d but gatewayNodes lists only %d: list more, or ask for fewer", cluster.Text("name"), limits.Minimum, limits.Maximum)
-	}
-	return nil
 }

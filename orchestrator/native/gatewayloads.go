@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 )
 
@@ -39,10 +40,7 @@ func (g *gatewayLoads) Every() time.Duration { return loadIdle }
 func (g *gatewayLoads) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	follows := false
 	for _, cluster := range environment.Clusters {
-		limits, err := storedGateways(cluster.Properties)
-		if err != nil {
-			return result, err
-		}
+		limits := cluster.GatewayLimits
 		if limits == nil {
 			g.remember(environment, cluster, nil)
 			continue
@@ -53,8 +51,8 @@ func (g *gatewayLoads) Look(ctx context.Context, environment *keeper.Environment
 			return result, errors.Join(err, ctx.Err())
 		}
 		if err != nil { // the check of nodes reports more about it
-			finding = &keeper.Finding{ObjectID: cluster.ObjectID, Kind: "connections-unknown", Severity: keeper.Info, Mends: "It is looked again by itself",
-				Text: fmt.Sprintf("The gateways of cluster %s stay as many as they are, because it could not be found out how many connections they have: %v", cluster.Name(), err)}
+			finding = &keeper.Finding{ObjectID: cluster.ID, Kind: "connections-unknown", Severity: keeper.Info, Mends: "It is looked again by itself",
+				Text: fmt.Sprintf("The gateways of cluster %s stay as many as they are, because it could not be found out how many connections they have: %v", cluster.Name, err)}
 		}
 		if finding != nil {
 			result.Findings = append(result.Findings, *finding)
@@ -68,12 +66,12 @@ func (g *gatewayLoads) Look(ctx context.Context, environment *keeper.Environment
 
 // lookAt checks whether a cluster has enough gateways. One is added after two findings in a row, and one goes when it was not needed for the cluster's set
 // time.
-func (g *gatewayLoads) lookAt(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, limits gatewayFact) (*keeper.Finding, error) {
-	counted, err := g.count(ctx, environment.ID, cluster.ObjectID)
+func (g *gatewayLoads) lookAt(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, limits desired.GatewayLimits) (*keeper.Finding, error) {
+	counted, err := g.count(ctx, environment.ID, cluster.ID)
 	if err != nil {
 		return nil, err
 	}
-	now, wanted, reason := limits.sizes(counted)
+	now, wanted, reason := sizes(limits, counted)
 	if now == wanted {
 		g.remember(environment, cluster, nil)
 		return nil, nil
@@ -86,24 +84,24 @@ func (g *gatewayLoads) lookAt(ctx context.Context, environment *keeper.Environme
 	if lasted < patience {
 		return nil, nil
 	}
-	finding := &keeper.Finding{ObjectID: cluster.ObjectID, Kind: "too-few-gateways", Subject: strconv.Itoa(wanted), Severity: keeper.Info, Text: reason}
+	finding := &keeper.Finding{ObjectID: cluster.ID, Kind: "too-few-gateways", Subject: strconv.Itoa(wanted), Severity: keeper.Info, Text: reason}
 	if !more {
 		finding.Kind = "too-many-gateways"
 	}
-	upgrade, err := loadUpgrade(ctx, environmentVault{g.Secrets, environment.ID, cluster.ObjectID}.Load)
+	upgrade, err := loadUpgrade(ctx, environmentVault{g.Secrets, environment.ID, cluster.ID}.Load)
 	if err != nil {
 		return nil, err
 	}
-	resizes(ctx, environment, finding, upgrade != nil, &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodScaleGateways, Cloud: true, Routine: true,
-		Text: "Gateways of cluster " + cluster.Name() + " follow their connections"})
+	resizes(ctx, environment, finding, upgrade != nil, &keeper.Repair{ObjectID: cluster.ID, Method: methodScaleGateways, Cloud: true, Routine: true,
+		Text: "Gateways of cluster " + cluster.Name + " follow their connections"})
 	return finding, nil
 }
 
 // remember notes whether a cluster should have more gateways or fewer, nil for neither, and returns since when that has been so.
-func (g *gatewayLoads) remember(environment *keeper.Environment, cluster keeper.Cluster, more *bool) time.Time {
+func (g *gatewayLoads) remember(environment *keeper.Environment, cluster *desired.Cluster, more *bool) time.Time {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	key := environment.ID + "/" + cluster.ObjectID
+	key := environment.ID + "/" + cluster.ID
 	if more == nil {
 		delete(g.since, key)
 		return time.Time{}

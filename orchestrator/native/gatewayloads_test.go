@@ -9,31 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/burano/burano/gateway/traffic"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
-
-// However connections come and go, the number of gateways stays between its limits, suffices where it may, and does not go to and fro.
-func TestTheNumberOfGatewaysThatConnectionsNeed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		limits := gatewayFact{Minimum: rapid.IntRange(1, 5).Draw(t, "minimum"), Sessions: rapid.IntRange(1, 10000).Draw(t, "sessions")}
-		limits.Maximum = rapid.IntRange(limits.Minimum, 20).Draw(t, "maximum")
-		open, now := rapid.Int64Range(0, 1_000_000).Draw(t, "open"), rapid.IntRange(0, 25).Draw(t, "now")
-		wanted := limits.needed(open, now)
-		require.GreaterOrEqual(t, wanted, limits.Minimum)
-		require.LessOrEqual(t, wanted, limits.Maximum)
-		if wanted < limits.Maximum {
-			require.LessOrEqual(t, open, int64(wanted*limits.Sessions))
-		}
-		require.Equal(t, wanted, limits.needed(open, wanted), "the same connections change nothing more")
-		if wanted < now && wanted > limits.Minimum && wanted < limits.Maximum {
-			require.LessOrEqual(t, 4*open, int64(3*wanted*limits.Sessions), "a few connections more do not bring one back")
-		}
-	})
-}
 
 // counting is a cluster of one to three gateways, whose connections are as given.
 func counting(t *testing.T, properties map[string]any, counted *Traffic) (*gatewayLoads, *keeper.Environment) {
@@ -47,7 +28,7 @@ func counting(t *testing.T, properties map[string]any, counted *Traffic) (*gatew
 	require.NoError(t, err)
 	var read map[string]any
 	require.NoError(t, json.Unmarshal(text, &read))
-	return g, &keeper.Environment{ID: "e", Name: "demo", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: read}},
+	return g, &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{stored(t, "c", read)},
 		Project: func(context.Context, string) (*openstack.Project, error) { return nil, nil }}
 }
 

@@ -34,7 +34,7 @@ func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, er
 	if err := call.Object.SetObjects(propertyGroups, append(slices.Clone(former), made)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(checkGroups(call.Object)...); err != nil {
+	if err := errors.Join(desiredOf(call.Object).CheckGroups()...); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", errors.Join(err, call.Object.SetObjects(propertyGroups, former)))
 	}
 	err = c.redeploy(ctx, call, false)

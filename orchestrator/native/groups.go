@@ -46,7 +46,7 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 	if p.made[resource] {
 		return members[resource], nil
 	}
-	if !cluster.Bool("spreadServers") {
+	if !desiredOf(cluster).Spread {
 		return "", nil
 	}
 	if p.room == nil {

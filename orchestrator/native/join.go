@@ -7,6 +7,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -51,9 +52,9 @@ func Join(ctx context.Context, secrets Secrets, environmentID, objectID string, 
 		return Joining{}, fault.New(fault.Invalid, "The address of the machine is %q, which is no IPv4 address: give its own by --address", machine.Address)
 	}
 	switch {
-	case !hostName.MatchString(machine.Node):
+	case !desired.HostName.MatchString(machine.Node):
 		return Joining{}, fault.New(fault.Invalid, "%q is no name for a node of a cluster: give one by --name, of lower-case letters, digits and dashes, at most 63", machine.Node)
-	case !loginName.MatchString(machine.Login):
+	case !desired.LoginName.MatchString(machine.Login):
 		return Joining{}, fault.New(fault.Invalid, "%q is no login name", machine.Login)
 	case machine.Port < 1 || machine.Port > 65535:
 		return Joining{}, fault.New(fault.Invalid, "Port %d is none: ports are 1 to 65535", machine.Port)
@@ -61,7 +62,7 @@ func Join(ctx context.Context, secrets Secrets, environmentID, objectID string, 
 	if _, err := access.ParseHostKey(machine.HostKey); err != nil {
 		return Joining{}, fault.New(fault.Invalid, "The host key of the machine: %w", err)
 	}
-	for _, problem := range wrongPlace(machine.Node, address, config.MachineNetworks, known.Addressing) {
+	for _, problem := range desired.CheckAddress(machine.Node, address, config.MachineNetworks, known.Addressing) {
 		return Joining{}, fault.New(fault.Invalid, "%w", problem)
 	}
 	answer := Joining{Node: machine.Node, Cluster: known.Name}

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -22,11 +23,11 @@ import (
 type kept struct {
 	KeptConfig
 	// mark tells the Kubernetes of a cluster which nodes' servers are off, and returns which nodes are marked as out of service.
-	mark func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, off []string) (marked []string, err error)
+	mark func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, off []string) (marked []string, err error)
 }
 
 func newKept(config KeptConfig) kept {
-	return kept{config, func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, off []string) ([]string, error) {
+	return kept{config, func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, off []string) ([]string, error) {
 		live, err := config.open(ctx, environment, cluster)
 		if err != nil {
 			return nil, err
@@ -79,7 +80,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 			return result, err
 		}
 		if cluster, ok := of[servers[i].ID]; ok && servers[i].state.Status != openstack.Active && !servers[i].node.Settings.Locked {
-			bad[cluster.ObjectID]++
+			bad[cluster.ID]++
 		}
 	}
 	for _, server := range servers {
@@ -90,13 +91,13 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 		if cluster, ok := of[server.ID]; ok {
 			all := 0
 			for _, other := range of {
-				if other.ObjectID == cluster.ObjectID {
+				if other.ID == cluster.ID {
 					all++
 				}
 			}
-			finding.ObjectID, finding.Subject = cluster.ObjectID, server.node.Name
+			finding.ObjectID, finding.Subject = cluster.ID, server.node.Name
 			if server.state.Down() && !server.node.Settings.Locked {
-				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ObjectID], server.alone, finding)
+				finding.Repair, finding.Mends = repairOf(environment, cluster, all, bad[cluster.ID], server.alone, finding)
 			}
 		}
 		result.Findings = append(result.Findings, finding)
@@ -111,9 +112,9 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 
 // outOfService has volumes of nodes whose servers are off be attached elsewhere, and shares be taken from them. Only clusters with volumes of Cinder or shares of Manila are asked, for
 // which it hurries: pods wait for them.
-func (k kept) outOfService(ctx context.Context, environment *keeper.Environment, servers []keptServer, of map[string]keeper.Cluster) (findings []keeper.Finding, hurried bool, err error) {
+func (k kept) outOfService(ctx context.Context, environment *keeper.Environment, servers []keptServer, of map[string]*desired.Cluster) (findings []keeper.Finding, hurried bool, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{k.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder, kube.Manila)
+		has, err := nodes.HasStorage(ctx, environmentVault{k.Secrets, environment.ID, cluster.ID}, kube.Cinder, kube.Manila)
 		if err != nil {
 			return findings, hurried, err
 		}
@@ -123,24 +124,24 @@ func (k kept) outOfService(ctx context.Context, environment *keeper.Environment,
 		hurried = true
 		var off []string
 		for _, server := range servers {
-			if of[server.ID].ObjectID == cluster.ObjectID && server.node.Role == nodes.Minion && server.state.Off() {
+			if in := of[server.ID]; in != nil && in.ID == cluster.ID && server.node.Role == nodes.Minion && server.state.Off() {
 				off = append(off, server.node.Name)
 			}
 		}
 		marked, err := k.mark(ctx, environment, cluster, off)
 		if err != nil {
-			k.Logger.DebugContext(ctx, "nodes could not be marked as out of service, or taken back", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
+			k.Logger.DebugContext(ctx, "nodes could not be marked as out of service, or taken back", "environment", environment.ID, "cluster", cluster.Name, "error", err)
 		}
 		for _, node := range marked {
-			findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "node-out-of-service", Subject: node, Severity: keeper.Warning,
+			findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: "node-out-of-service", Subject: node, Severity: keeper.Warning,
 				Text: fmt.Sprintf("Node %s of cluster %s is marked as out of service (%s), because its server was off: its pods are made anew on other nodes, with their volumes and shares",
-					node, cluster.Name(), corev1.TaintNodeOutOfService),
+					node, cluster.Name, corev1.TaintNodeOutOfService),
 				Mends: "Burano takes the mark back when its server runs and its kubelet is ready"})
 		}
 		if err != nil && len(off) > 0 {
-			findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-held", Severity: keeper.Warning,
+			findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: "volumes-held", Severity: keeper.Warning,
 				Text: fmt.Sprintf("Volumes and shares that are attached to %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes could not be told: %v",
-					strings.Join(off, ", "), cluster.Name(), err),
+					strings.Join(off, ", "), cluster.Name, err),
 				Mends: "It is tried again by itself. Bring back a master, if none answers"})
 		}
 	}
@@ -179,10 +180,10 @@ func (k kept) keyless(ctx context.Context, environment *keeper.Environment, serv
 }
 
 // list are the servers of an environment, and by their ids the clusters of which they are nodes.
-func (k kept) list(ctx context.Context, environment *keeper.Environment) (servers []keptServer, of map[string]keeper.Cluster, err error) {
-	of = map[string]keeper.Cluster{}
+func (k kept) list(ctx context.Context, environment *keeper.Environment) (servers []keptServer, of map[string]*desired.Cluster, err error) {
+	of = map[string]*desired.Cluster{}
 	for _, cluster := range environment.Clusters {
-		known, err := factsOf(ctx, environmentVault{k.Secrets, environment.ID, cluster.ObjectID})
+		known, err := factsOf(ctx, environmentVault{k.Secrets, environment.ID, cluster.ID})
 		if fault.KindOf(err) == fault.NotFound {
 			continue
 		}
@@ -253,9 +254,9 @@ func undelegated(environment *keeper.Environment) keeper.Finding {
 	finding := keeper.Finding{Kind: "no-delegation", Severity: keeper.Info, Text: "Servers that are deleted, stopped or changed behind Burano's back are not noticed: the " +
 		"environment has no standing delegation", Mends: "Give it one: burano environment delegation set " + environment.Name + ", or let Burano work in the project with a role of its own: burano project enable"}
 	for _, cluster := range environment.Clusters {
-		if cluster.AutoRepair() {
+		if cluster.AutoRepair {
 			finding.Severity = keeper.Warning
-			finding.Text = "Cluster " + cluster.Name() + " is to be repaired by itself (autoRepair), which is not possible, and servers that are deleted, stopped or " +
+			finding.Text = "Cluster " + cluster.Name + " is to be repaired by itself (autoRepair), which is not possible, and servers that are deleted, stopped or " +
 				"changed behind Burano's back are not noticed: the environment has no standing delegation"
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/orchestrator/desired"
 )
 
 // factsName is the secret with the data of a running cluster for a kubeconfig.
@@ -40,7 +41,7 @@ type facts struct {
 	// Groups are the groups of minions of the last deployment.
 	Groups []groupFact `json:"groups,omitempty"`
 	// Gateways are the limits by which the number of gateways follows connections; nil where it does not.
-	Gateways *gatewayFact `json:"gateways,omitempty"`
+	Gateways *desired.GatewayLimits `json:"gateways,omitempty"`
 	// Registry is the name of the cluster's own registry, "" for none.
 	Registry string `json:"registry,omitempty"`
 }
@@ -101,7 +102,7 @@ func SSHKey(ctx context.Context, secrets Secrets, environmentID, objectID string
 // GiveSSHKey keeps the private key with which Burano logs in to an external node of a cluster in place of its own, sealed, and returns its
 // public half; nothing for its own again.
 func GiveSSHKey(ctx context.Context, secrets Secrets, environmentID, objectID, node, private string) (string, error) {
-	if !hostName.MatchString(node) {
+	if !desired.HostName.MatchString(node) {
 		return "", fault.New(fault.Invalid, "%q is no name of a node", node)
 	}
 	public, err := access.NewKeys(environmentVault{secrets, environmentID, objectID}).GiveKey(ctx, node, []byte(private))

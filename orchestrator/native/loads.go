@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/autoscale"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -33,7 +34,7 @@ const (
 // loads is the duty that finds when groups should have more nodes, or fewer. Where no group follows its load, it sends no requests.
 type loads struct {
 	KeptConfig
-	open func(ctx context.Context, environmentID string, cluster keeper.Cluster, former *followed) (*followed, error)
+	open func(ctx context.Context, environmentID string, cluster *desired.Cluster, former *followed) (*followed, error)
 
 	mutex sync.Mutex
 	held  map[string]*followed // by environment and cluster
@@ -66,21 +67,17 @@ func (l *loads) Every() time.Duration { return loadIdle }
 func (l *loads) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	follows := false
 	for _, cluster := range environment.Clusters {
-		list, err := storedGroups(cluster.Properties)
-		if err != nil {
-			return result, err
-		}
-		if !slices.ContainsFunc(list, func(one modelGroup) bool { return one.Minimum != nil }) {
+		if !slices.ContainsFunc(cluster.Groups, desired.Group.Elastic) {
 			continue
 		}
 		follows = true
-		findings, err := l.lookAt(ctx, environment, cluster, list)
+		findings, err := l.lookAt(ctx, environment, cluster)
 		if ctx.Err() != nil {
 			return result, errors.Join(err, ctx.Err())
 		}
 		if err != nil { // the check of nodes reports more about it
-			findings = []keeper.Finding{{ObjectID: cluster.ObjectID, Kind: "load-unknown", Severity: keeper.Info, Mends: "It is looked again by itself",
-				Text: fmt.Sprintf("Groups of cluster %s that follow their load stay as they are, because it could not be found out: %v", cluster.Name(), err)}}
+			findings = []keeper.Finding{{ObjectID: cluster.ID, Kind: "load-unknown", Severity: keeper.Info, Mends: "It is looked again by itself",
+				Text: fmt.Sprintf("Groups of cluster %s that follow their load stay as they are, because it could not be found out: %v", cluster.Name, err)}}
 		}
 		result.Findings = append(result.Findings, findings...)
 	}
@@ -92,8 +89,8 @@ func (l *loads) Look(ctx context.Context, environment *keeper.Environment) (resu
 }
 
 // lookAt decides on the groups of a cluster.
-func (l *loads) lookAt(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, list []modelGroup) (findings []keeper.Finding, err error) {
-	key := environment.ID + "/" + cluster.ObjectID
+func (l *loads) lookAt(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (findings []keeper.Finding, err error) {
+	key := environment.ID + "/" + cluster.ID
 	l.mutex.Lock()
 	former := l.held[key]
 	delete(l.held, key)
@@ -118,7 +115,7 @@ func (l *loads) lookAt(ctx context.Context, environment *keeper.Environment, clu
 			return nil, err
 		}
 	}
-	state, err := load(ctx, one.client, list, one.known, one.record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
+	state, err := load(ctx, one.client, cluster.Groups, one.known, one.record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
 		if found, there := one.flavors[name]; there {
 			return found, nil
 		}
@@ -163,20 +160,20 @@ func (l *loads) lookAt(ctx context.Context, environment *keeper.Environment, clu
 }
 
 // findings describe missing and surplus nodes of groups.
-func (l *loads) findings(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster, decision autoscale.Decision, upgrades bool) (findings []keeper.Finding) {
+func (l *loads) findings(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, decision autoscale.Decision, upgrades bool) (findings []keeper.Finding) {
 	for _, change := range decision.Changes {
-		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "group-too-small", Subject: fmt.Sprintf("%s: %d", change.Group, change.Count), Severity: keeper.Info,
+		finding := keeper.Finding{ObjectID: cluster.ID, Kind: "group-too-small", Subject: fmt.Sprintf("%s: %d", change.Group, change.Count), Severity: keeper.Info,
 			Text: change.Reason}
 		if change.Count < change.From {
 			finding.Kind = "group-too-large"
 		}
-		resizes(ctx, environment, &finding, upgrades, &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodScale, Cloud: true, Routine: true,
-			Text: "Groups of cluster " + cluster.Name() + " follow their load"})
+		resizes(ctx, environment, &finding, upgrades, &keeper.Repair{ObjectID: cluster.ID, Method: methodScale, Cloud: true, Routine: true,
+			Text: "Groups of cluster " + cluster.Name + " follow their load"})
 		findings = append(findings, finding)
 	}
 	if len(decision.Helpless) > 0 {
 		const most = 5
-		text := fmt.Sprintf("%d pods of cluster %s find no room, and no group can give them any", len(decision.Helpless), cluster.Name())
+		text := fmt.Sprintf("%d pods of cluster %s find no room, and no group can give them any", len(decision.Helpless), cluster.Name)
 		for i, one := range decision.Helpless {
 			if i == most {
 				text += fmt.Sprintf("; and %d more", len(decision.Helpless)-most)
@@ -184,7 +181,7 @@ func (l *loads) findings(ctx context.Context, environment *keeper.Environment, c
 			}
 			text += fmt.Sprintf("; %s (%s)", one.Pod, one.Why)
 		}
-		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "pods-without-room", Severity: keeper.Warning, Text: text,
+		findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: "pods-without-room", Severity: keeper.Warning, Text: text,
 			Mends: "Give a group a higher maximum or larger nodes (setGroupLimits, its flavor), or have the pods request less"})
 	}
 	return findings
@@ -208,8 +205,8 @@ func resizes(ctx context.Context, environment *keeper.Environment, finding *keep
 }
 
 // connect opens a cluster, or goes on with one that was opened before and is still the same.
-func (l *loads) connect(ctx context.Context, environmentID string, cluster keeper.Cluster, former *followed) (*followed, error) {
-	keep := environmentVault{l.Secrets, environmentID, cluster.ObjectID}
+func (l *loads) connect(ctx context.Context, environmentID string, cluster *desired.Cluster, former *followed) (*followed, error) {
+	keep := environmentVault{l.Secrets, environmentID, cluster.ID}
 	known, err := factsOf(ctx, keep)
 	if err != nil {
 		if former != nil {
@@ -226,7 +223,7 @@ func (l *loads) connect(ctx context.Context, environmentID string, cluster keepe
 		former = nil
 	}
 	if former == nil {
-		_, live, err := openCluster(ctx, l.Secrets, environmentID, cluster.ObjectID, nodes.Config{Logger: l.Logger, Connected: l.Connected, Patience: statusReach})
+		_, live, err := openCluster(ctx, l.Secrets, environmentID, cluster.ID, nodes.Config{Logger: l.Logger, Connected: l.Connected, Patience: statusReach})
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/autoscale"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -33,13 +34,13 @@ func following(t *testing.T, minimum any) (*loads, *keeper.Environment, *fake.Cl
 	one := &followed{client: client, live: closing(func() {}), flavors: map[string]*openstack.FlavorChoice{}, record: scalingRecord{Groups: map[string]scaledGroup{}}, known: facts{
 		Nodes: []nodes.Node{{Name: "workers-1", Role: nodes.Minion, Elastic: true, Settings: kube.Settings{Labels: map[string]string{labelGroup: "workers"}}}}}}
 	l := newLoads(KeptConfig{Interval: time.Minute})
-	l.open = func(context.Context, string, keeper.Cluster, *followed) (*followed, error) { return one, nil }
+	l.open = func(context.Context, string, *desired.Cluster, *followed) (*followed, error) { return one, nil }
 	var properties map[string]any
 	text, err := json.Marshal(map[string]any{"name": "kube", "minionNodes": []any{map[string]any{"instance": map[string]any{"flavor": "m1"}}},
 		"minionGroups": []any{map[string]any{"name": "workers", "minimum": minimum, "maximum": 3, "count": 1, "scaleDownAfter": 3600}}})
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &properties))
-	environment := &keeper.Environment{ID: "e", Name: "demo", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: properties}},
+	environment := &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{stored(t, "c", properties)},
 		Project: func(context.Context, string) (*openstack.Project, error) { return nil, nil }}
 	return l, environment, client, one
 }
@@ -115,13 +116,14 @@ func TestANodeThatNobodyNeedsIsNotedAndThenFound(t *testing.T) {
 	require.Empty(t, result.Findings)
 	require.NotEmpty(t, since())
 
-	environment.Clusters[0].Properties["minionGroups"].([]any)[0].(map[string]any)["scaleDownAfter"] = 0.0
+	environment.Clusters[0].Groups[0].After = 0
 	one.whole = time.Time{}
 	result, err = l.Look(t.Context(), environment)
 	require.NoError(t, err)
 	require.Equal(t, []string{"info group-too-large workers: 0"}, kinds(result.Findings))
 
-	environment.Clusters[0].Properties["minionGroups"].([]any)[0].(map[string]any)["minimum"] = 1.0
+	least := 1
+	environment.Clusters[0].Groups[0].Minimum = &least
 	result, err = l.Look(t.Context(), environment)
 	require.NoError(t, err)
 	require.Empty(t, result.Findings)
@@ -130,7 +132,7 @@ func TestANodeThatNobodyNeedsIsNotedAndThenFound(t *testing.T) {
 
 func TestALoadThatCannotBeFoundOutIsSaid(t *testing.T) {
 	l, environment, _, _ := following(t, 1)
-	l.open = func(context.Context, string, keeper.Cluster, *followed) (*followed, error) {
+	l.open = func(context.Context, string, *desired.Cluster, *followed) (*followed, error) {
 		return nil, errors.New("no master answers")
 	}
 	result, err := l.Look(t.Context(), environment)

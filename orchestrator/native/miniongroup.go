@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 )
 
 // A group of minions makes its nodes whenever it is loaded: the list of nodes, in which order and zones, is an attribute of the group, and all else comes
@@ -80,18 +81,19 @@ func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted := desired.ReadGroup(group)
 	if !found {
 		known.Count = 1
-		if elastic(group) {
-			known.Count = group.Int(propertyMinimum)
+		if wanted.Elastic() {
+			known.Count = wanted.Fewest()
 		}
 	}
 	count, _ := group.Get(grouped.count)
 	switch {
-	case elastic(group) && (found || count == nil): // the model's number is as old as the model
-		count = int64(between(group, known.Count))
-	case elastic(group):
-		count = int64(between(group, group.Int(grouped.count)))
+	case wanted.Elastic() && (found || count == nil): // the model's number is as old as the model
+		count = int64(wanted.Between(known.Count))
+	case wanted.Elastic():
+		count = int64(wanted.Between(wanted.Count))
 	case count == nil:
 		count = int64(known.Count)
 	}
@@ -116,8 +118,8 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 	for number := len(members) + 1; number <= count; number++ {
 		members = append(members, keptMember{Number: number})
 	}
-	like := group.FindEmbedded(classCluster).Objects(minions.list)[0].Object("instance")
-	zones := group.Texts("zones")
+	like, wanted := group.FindEmbedded(classCluster).Objects(minions.list)[0].Object("instance"), desired.ReadGroup(group)
+	zones := wanted.Zones
 	if len(zones) == 0 {
 		zones = []string{like.Text("availabilityZone")}
 	}
@@ -131,8 +133,8 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 	}
 	made := make([]*muranopl.Object, len(members))
 	for i, one := range members {
-		values := map[string]any{"name": memberName(group, one.Number), "flavor": property("flavor"), "image": property("image"), "keyname": property("keyname"),
-			"availabilityZone": one.Zone, "assignFloatingIp": group.Bool("assignFloatingIp")}
+		values := map[string]any{"name": memberName(wanted, one.Number), "flavor": property("flavor"), "image": property("image"), "keyname": property("keyname"),
+			"availabilityZone": one.Zone, "assignFloatingIp": wanted.Floating}
 		if one.Image != "" {
 			values["image"] = one.Image
 		}
@@ -188,12 +190,8 @@ func assignZones(members []keptMember, zones []string) {
 }
 
 // memberName is the name of a node's first server.
-func memberName(group *muranopl.Object, number int) string {
-	pattern := group.Text("namingPattern")
-	if pattern == "" {
-		pattern = group.Text("name") + "-#"
-	}
-	return strings.ReplaceAll(pattern, "#", strconv.Itoa(number))
+func memberName(group desired.Group, number int) string {
+	return strings.ReplaceAll(group.NamingPattern, "#", strconv.Itoa(number))
 }
 
 // membersOf are the nodes that a group has now, with their images when it is held.
@@ -276,7 +274,7 @@ func ofGroup(call muranopl.Call) (nodeList, error) {
 	for _, group := range call.Object.Objects(propertyGroups) {
 		if group.Text("name") == named {
 			list := nodeList{grouped, group}
-			list.fewest = group.Int(propertyMinimum)
+			list.fewest = desired.ReadGroup(group).Fewest()
 			return list, nil
 		}
 		names = append(names, group.Text("name"))
@@ -302,15 +300,6 @@ func (c clusterClass) setGroupCount(ctx context.Context, call muranopl.Call) (an
 	return nil, c.reduce(ctx, call, l, l.all(), count)
 }
 
-// groupSettings are the settings of all nodes of a group in Kubernetes.
-func groupSettings(group *muranopl.Object) kube.Settings {
-	labels := map[string]string{}
-	for key, value := range group.Map("labels") {
-		labels[key], _ = value.(string)
-	}
-	return kube.Settings{Labels: labels, Taints: taintsOf(group.List("taints"))}
-}
-
 // taintsOf are the taints of a list of their fields.
 func taintsOf(list []any) (taints []kube.Taint) {
 	for _, entry := range list {
@@ -322,26 +311,4 @@ func taintsOf(list []any) (taints []kube.Taint) {
 		taints = append(taints, kube.Taint{Key: text("key"), Value: text("value"), Effect: text("effect")})
 	}
 	return taints
-}
-
-// checkGroups finds mistakes in the groups of a cluster.
-func checkGroups(cluster *muranopl.Object) (problems []error) {
-	seen := map[string]bool{}
-	for _, group := range cluster.Objects(propertyGroups) {
-		name := group.Text("name")
-		if seen[name] {
-			problems = append(problems, fmt.Errorf("two groups are called %s: give each a name of its own", name))
-		}
-		seen[name] = true
-		if count, most := group.Int(grouped.count), group.Int(propertyMaximum); count > most {
-			problems = append(problems, fmt.Errorf("count of group %s is %d but its maximum is %d: allow more, or ask for fewer", name, count, most))
-		}
-		if err := checkLimits(group); err != nil {
-			problems = append(problems, err)
-		}
-		if err := groupSettings(group).Check(); err != nil {
-			problems = append(problems, fmt.Errorf("group %s: %w", name, err))
-		}
-	}
-	return problems
 }

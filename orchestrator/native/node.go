@@ -46,7 +46,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			}
 			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
 		}
-		wanted = append(wanted, fmt.Sprint(withExternal(cluster, netip.Prefix{}, nil)))
+		wanted = append(wanted, fmt.Sprint(desiredOf(cluster).WithMachines(netip.Prefix{}, nil)))
 		if shared := cluster.Object(propertyVirtual); shared != nil {
 			wanted = append(wanted, shared.ID())
 		}
@@ -108,7 +108,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		if err := c.connected(ctx, cluster, byCluster[cluster], network); err != nil {
 			return nil, nil, err
 		}
-		further := withExternal(cluster, network, furtherOf(byCluster[cluster]))
+		further := desiredOf(cluster).WithMachines(network, furtherOf(byCluster[cluster]))
 		if err := c.oneSubnet(ctx, cluster, network, further); err != nil {
 			return nil, nil, err
 		}
@@ -170,6 +170,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return err
 	}
+	wanted := desiredOf(cluster)
 	groups := map[string]any{}
 	for _, node := range list {
 		if node.leaving || node.waits || node.absent {
@@ -192,13 +193,13 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		if node.place.Subnet != "" && !node.otherwise {
 			stands, _ = c.wishedNetwork(instance)
 		}
-		rules := nodeRules(node.role, network, config.Addressing.Pods, cluster.Text("publicCidr"), c.server.SSHFrom)
+		rules := nodeRules(node.role, network, config.Addressing.Pods, wanted.Public, c.server.SSHFrom)
 		if config.Addressing.Six() {
-			rules = append(rules, nodeRules6(node.role, config.NodeNetwork6, config.Addressing.Pods6, public6(cluster))...)
+			rules = append(rules, nodeRules6(node.role, config.NodeNetwork6, config.Addressing.Pods6, wanted.Reaches6())...)
 		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
-			"name": cluster.Text("name") + "-" + string(node.role), "rules": rules}}
-		maps.Copy(groups, admissions(group, withExternal(cluster, network, furtherOf(list))))
+			"name": wanted.Name + "-" + string(node.role), "rules": rules}}
+		maps.Copy(groups, admissions(group, wanted.WithMachines(network, furtherOf(list))))
 		data, err := names.UserData(ctx, node.server.name())
 		if err != nil {
 			return err

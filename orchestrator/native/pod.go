@@ -296,7 +296,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *
 
 // gatewayAddresses are those at which users reach a cluster's gateways: the address that all share, or else of each its floating one, if it has one.
 func gatewayAddresses(cluster *muranopl.Object) (gateways []string) {
-	if virtual := virtualOf(cluster); virtual.Address.IsValid() {
+	if virtual := desiredOf(cluster).Virtual; virtual.Address.IsValid() {
 		return []string{virtual.Reach().String()}
 	}
 	for _, node := range activeNodes(cluster) {

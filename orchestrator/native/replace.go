@@ -92,7 +92,7 @@ func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any,
 	defer c.clusters.close()
 	c.clusters.allowLoss(call)
 	named, _ := call.Args[argumentNode].(string)
-	if externalByName(call.Object, named) != nil {
+	if _, is := desiredOf(call.Object).MachineCalled(named); is {
 		return nil, byHand(named)
 	}
 	var all []*muranopl.Object
@@ -288,7 +288,7 @@ func replacements(due []member, why string) string {
 
 // noRoom says why a node's server must go before another one takes its place, "" when it need not.
 func (c *clusters) noRoom(ctx context.Context, object, instance *muranopl.Object) (why string, err error) {
-	if object.Int("surge") == 0 {
+	if desiredOf(object).Surge == 0 {
 		return "because surge is 0", nil
 	}
 	project, err := c.servers.runtime.Project(ctx)

@@ -11,25 +11,9 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// propertyRuntime of a cluster and of a standalone host is the container runtime of new servers; existing servers keep theirs.
-const propertyRuntime = "containerRuntime"
-
-// runtimeOf reads the container runtime of a cluster or a standalone host. The error describes a problem with it or with its registries.
-func runtimeOf(object *muranopl.Object) (kube.Runtime, error) {
-	runtime, err := kube.ParseRuntime(object.Text(propertyRuntime))
-	if err != nil {
-		return "", err
-	}
-	registries, err := registriesOf(object)
-	if err != nil {
-		return "", err
-	}
-	return runtime, runtime.Check(registries)
-}
-
 // checkRuntime finds out which images cannot run containers as the servers are to that are made from them.
 func (c *clusters) checkRuntime(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	if kube.Runtime(cluster.Text(propertyRuntime)) != kube.Docker {
+	if desiredOf(cluster).Runtime != kube.Docker {
 		return nil, nil
 	}
 	members, err := c.members(ctx, cluster)

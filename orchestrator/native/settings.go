@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 )
 
 // Users' settings of nodes are stored with the nodes' instances, so that every server of a node gets them.
@@ -56,8 +57,9 @@ func wholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
 	if group == nil {
 		return own
 	}
-	whole := groupSettings(group).With(own.Labels, nil, own.Taints, nil)
-	whole.Labels[labelGroup] = group.Text("name")
+	of := desired.ReadGroup(group)
+	whole := of.Settings.With(own.Labels, nil, own.Taints, nil)
+	whole.Labels[labelGroup] = of.Name
 	whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
 	return whole
 }
@@ -108,7 +110,8 @@ type namedNode struct {
 // namedNode finds the node that the argument names.
 func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, known *facts) (*namedNode, error) {
 	named, _ := call.Args[argumentNode].(string)
-	if external := externalByName(call.Object, named); external != nil {
+	if machine, is := desiredOf(call.Object).MachineCalled(named); is {
+		external := machine.Object
 		node, there := known.node(named)
 		if !there {
 			return nil, fault.New(fault.Conflict, "Node %s has not joined cluster %s yet: deploy the environment", named, call.Object.Text("name"))
@@ -190,13 +193,14 @@ func groupKeeps(one *namedNode, remove []string) error {
 	if group == nil {
 		return nil
 	}
+	of := desired.ReadGroup(group)
 	has := func(settings kube.Settings, key string) bool {
 		_, labelled := settings.Labels[key]
 		return labelled || slices.ContainsFunc(settings.Taints, func(taint kube.Taint) bool { return key == taint.Key || key == taint.Key+":"+taint.Effect })
 	}
 	for _, key := range remove {
-		if has(groupSettings(group), key) && !has(one.Settings, key) {
-			return fault.New(fault.Invalid, "%s cannot lose %s: all nodes of group %s have it. Change the group", one.Name, key, group.Text("name"))
+		if has(of.Settings, key) && !has(one.Settings, key) {
+			return fault.New(fault.Invalid, "%s cannot lose %s: all nodes of group %s have it. Change the group", one.Name, key, of.Name)
 		}
 	}
 	return nil

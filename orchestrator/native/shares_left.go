@@ -11,6 +11,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
@@ -34,7 +35,7 @@ func (c *clusters) endShares(ctx context.Context, object *muranopl.Object) error
 	deleted := 0
 	for _, share := range all {
 		switch {
-		case object.Bool(propertyKeepVolumes) || retained(share.Metadata):
+		case desiredOf(object).KeepVolumes || retained(share.Metadata):
 			if err := volumes.TakeBack(ctx, shares, share); err != nil {
 				return fmt.Errorf("take back the access to share %s of cluster %s: %w", share.ID, object.Text("name"), err)
 			}
@@ -56,7 +57,7 @@ func (c *clusters) endShares(ctx context.Context, object *muranopl.Object) error
 }
 
 // unknownShares are the shares in Manila that were made for a cluster, and that no PersistentVolume of it is; but for those of classes that keep theirs.
-func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]openstack.Share, error) {
+func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]openstack.Share, error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Env
 		return nil, err
 	}
 	// Asked for before what the cluster knows: a share that it comes to know in between is in both.
-	all, err := shares.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ObjectID)})
+	all, err := shares.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ID)})
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

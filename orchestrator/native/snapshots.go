@@ -249,21 +249,21 @@ func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store
 	if err != nil {
 		return err
 	}
-	if unwrapped != (own.encapsulation == network.Unwrapped) {
+	if unwrapped != (own.Encapsulation == network.Unwrapped) {
 		holds := "which wraps packets"
 		if unwrapped {
 			holds = "with podEncapsulation: none"
 		}
 		return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: it is of a cluster %s, and this one has podEncapsulation: %s; the addresses of pods belong to a pool "+
-			"that says so. Restore it into one that is made like it. Nothing was changed", from.ID, object.Text("name"), holds, own.encapsulation)
+			"that says so. Restore it into one that is made like it. Nothing was changed", from.ID, object.Text("name"), holds, own.Encapsulation)
 	}
 	datastore, err := nodes.DatastoreIn([]byte(from.Secrets))
 	if err != nil {
 		return err
 	}
-	if datastore != own.datastore {
+	if datastore != own.Datastore {
 		return fault.New(fault.Invalid, "Snapshot %s cannot be restored into cluster %s: it is of a cluster with calicoDatastore: %s, and this one has calicoDatastore: %s, so that its nodes would look "+
-			"for what is not there. Restore it into one that is made like it. Nothing was changed", from.ID, object.Text("name"), datastore, own.datastore)
+			"for what is not there. Restore it into one that is made like it. Nothing was changed", from.ID, object.Text("name"), datastore, own.Datastore)
 	}
 	if kept == own.Addressing {
 		return nil

@@ -15,8 +15,6 @@ import (
 const (
 	dutySnapshots = "snapshots"
 	// How often a cluster is snapshotted, and how many of these are kept, without a value in its properties.
-	defaultSnapshotHours = 24
-	defaultSnapshotsKept = 7
 	// snapshotPause is how often it is looked whether a snapshot is due; overdue is how many intervals late one may be before that is a finding.
 	snapshotPause = 10 * time.Minute
 	overdue       = 2
@@ -41,11 +39,11 @@ func (s scheduled) Every() time.Duration { return snapshotPause }
 
 func (s scheduled) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		every := time.Duration(number(cluster.Properties["snapshotEvery"], defaultSnapshotHours)) * time.Hour
-		if _, kubernetes := cluster.Properties["masterNode"]; every == 0 || !kubernetes && cluster.Properties["gatewayNodes"] != nil {
+		every := cluster.Snapshots.Every
+		if every == 0 || cluster.Alone {
 			continue // gateways alone have nothing that Burano does not
 		}
-		list, err := s.Snapshots.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: environment.ID, ClusterID: cluster.ObjectID})
+		list, err := s.Snapshots.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: environment.ID, ClusterID: cluster.ID})
 		if err != nil {
 			return result, err
 		}
@@ -60,16 +58,16 @@ func (s scheduled) Look(ctx context.Context, environment *keeper.Environment) (r
 		if there && age < every {
 			continue
 		}
-		_, failed := s.take(ctx, snapshot.Subject{EnvironmentID: environment.ID, ClusterID: cluster.ObjectID, ClusterName: cluster.Name(), Kind: store.Scheduled,
-			Reason: fmt.Sprintf("every %s", every), Keep: int(number(cluster.Properties["snapshotsKept"], defaultSnapshotsKept))})
+		_, failed := s.take(ctx, snapshot.Subject{EnvironmentID: environment.ID, ClusterID: cluster.ID, ClusterName: cluster.Name, Kind: store.Scheduled,
+			Reason: fmt.Sprintf("every %s", every), Keep: cluster.Snapshots.Kept})
 		if failed == nil {
 			continue
 		}
 		if ctx.Err() != nil {
 			return result, errors.Join(failed, ctx.Err())
 		}
-		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "snapshot-failed", Severity: keeper.Info,
-			Text:  fmt.Sprintf("No snapshot of cluster %s could be taken: %v", cluster.Name(), failed),
+		finding := keeper.Finding{ObjectID: cluster.ID, Kind: "snapshot-failed", Severity: keeper.Info,
+			Text:  fmt.Sprintf("No snapshot of cluster %s could be taken: %v", cluster.Name, failed),
 			Mends: "It is tried again by itself, every 10 minutes. Until then there is what was taken before (burano cluster snapshot list)"}
 		if !there || age > overdue*every {
 			finding.Severity = keeper.Warning
@@ -80,15 +78,4 @@ func (s scheduled) Look(ctx context.Context, environment *keeper.Environment) (r
 		result.Findings = append(result.Findings, finding)
 	}
 	return result, nil
-}
-
-// number is a whole number of a model.
-func number(value any, otherwise int64) int64 {
-	switch n := value.(type) {
-	case int64:
-		return n
-	case float64:
-		return int64(n)
-	}
-	return otherwise
 }

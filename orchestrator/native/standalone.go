@@ -25,6 +25,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 )
@@ -347,7 +348,7 @@ func (s standaloneClass) bringUp(ctx context.Context, interpreter *muranopl.Inte
 		if err != nil {
 			return err
 		}
-		if _, err := runtimeOf(host); err != nil {
+		if _, err := desired.ReadContainers(host); err != nil {
 			return fault.New(fault.Invalid, "%s: %w", host, err)
 		}
 		if err := s.checkImage(ctx, host, instance); err != nil {
@@ -426,7 +427,7 @@ func (s standaloneClass) checkImage(ctx context.Context, host, instance *muranop
 		return fault.New(fault.Invalid, "image %s of the server of %s does not say that it runs containers: build a node image with this release and upload it, or, where this one is of it, "+
 			"say so (openstack image set --property %s=VERSION %s)", named, host, openstack.KubernetesProperty, image.ID)
 	}
-	if kube.Runtime(host.Text(propertyRuntime)) == kube.Docker && image.Docker == "" {
+	if containers, _ := desired.ReadContainers(host); containers.Runtime == kube.Docker && image.Docker == "" { // bringUp has refused mistakes
 		return fault.New(fault.Invalid, "%s: %w", host, noDocker(named, instance.Text("name"), image.ID))
 	}
 	return nil
@@ -471,13 +472,13 @@ func (s standaloneClass) server(ctx context.Context, host, instance *muranopl.Ob
 	if err != nil {
 		return nodes.Standalone{}, fmt.Errorf("server %s has no address of its own", instance.Text("name"))
 	}
-	registries, err := registriesOf(host)
+	containers, err := desired.ReadContainers(host)
 	if err != nil {
 		return nodes.Standalone{}, err
 	}
 	network, err := containerNetwork(host)
 	return nodes.Standalone{
-		Client: client, Address: address, Containers: network, Runtime: kube.Runtime(host.Text(propertyRuntime)), Registries: registries, Vault: vault{s.runtime, host.ID()}, Image: s.clusters.image,
+		Client: client, Address: address, Containers: network, Runtime: containers.Runtime, Registries: containers.Registries, Vault: vault{s.runtime, host.ID()}, Image: s.clusters.image,
 		Report: func(ctx context.Context, text string) {
 			s.reports.inform(ctx, host, "%s: %s", instance.Text("name"), text)
 		},

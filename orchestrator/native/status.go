@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/desired"
 )
 
 const (
@@ -58,7 +59,7 @@ type (
 	}
 	// GatewayScaling is how many gateways there may be.
 	GatewayScaling struct {
-		gatewayFact
+		desired.GatewayLimits
 		// Last is how connections changed their number last; nil for never.
 		Last *ScalingDecision `json:"last_decision"`
 	}
@@ -167,7 +168,7 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 		if err != nil {
 			return ClusterStatus{}, err
 		}
-		status.GatewayScaling = &GatewayScaling{gatewayFact: *known.Gateways, Last: record.Last}
+		status.GatewayScaling = &GatewayScaling{GatewayLimits: *known.Gateways, Last: record.Last}
 	}
 	for _, node := range found.Nodes {
 		status.Nodes = append(status.Nodes, nodeStatus(node))

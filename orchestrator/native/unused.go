@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
@@ -29,11 +30,11 @@ const (
 // claimsDuty finds claims that no application mounts any more. It needs no cloud.
 type claimsDuty struct {
 	KeptConfig
-	unused func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) ([]corev1.PersistentVolumeClaim, error)
+	unused func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]corev1.PersistentVolumeClaim, error)
 }
 
 func newClaimsDuty(config KeptConfig) claimsDuty {
-	return claimsDuty{config, func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (unused []corev1.PersistentVolumeClaim, err error) {
+	return claimsDuty{config, func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (unused []corev1.PersistentVolumeClaim, err error) {
 		err = config.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
 			unused, err = kube.UnusedClaims(ctx, api, namespace)
 			return err
@@ -48,7 +49,7 @@ func (c claimsDuty) Every() time.Duration { return storageIdle }
 
 func (c claimsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{c.Secrets, environment.ID, cluster.ObjectID}, kube.Storages()...)
+		has, err := nodes.HasStorage(ctx, environmentVault{c.Secrets, environment.ID, cluster.ID}, kube.Storages()...)
 		if err != nil {
 			return result, err
 		}
@@ -69,8 +70,8 @@ func (c claimsDuty) Look(ctx context.Context, environment *keeper.Environment) (
 		for _, claim := range unused {
 			names = append(names, describeClaim(claim))
 		}
-		result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "claims-unused", Severity: keeper.Info,
-			Text:  fmt.Sprintf("No application of cluster %s uses: %s. They keep their data", cluster.Name(), some(names)),
+		result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "claims-unused", Severity: keeper.Info,
+			Text:  fmt.Sprintf("No application of cluster %s uses: %s. They keep their data", cluster.Name, some(names)),
 			Mends: "Delete those whose data nobody needs: burano cluster volumes delete " + environment.Name + " NAME"})
 	}
 	return result, nil

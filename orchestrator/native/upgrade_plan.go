@@ -175,14 +175,14 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 		}
 	}
 	takesPods := func(one member) bool { return one.role == nodes.Minion }
-	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && kube.Runtime(object.Text(propertyRuntime)) == kube.Docker {
+	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && desiredOf(object).Runtime == kube.Docker {
 		problem(true, "%v", noDocker(image.Name, due[i].server.name(), image.ID))
 	}
 	pods, err := c.podNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	for _, need := range pods.needs() {
+	for _, need := range imageNeeds(pods) {
 		if i := slices.IndexFunc(due, func(one member) bool { return need.has(one.role) }); i >= 0 {
 			if missing := need.missing(image, image.Name, due[i].server.name()); missing != nil {
 				problem(true, "%v", missing)

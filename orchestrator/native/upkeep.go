@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 )
 
@@ -56,12 +57,12 @@ func (c certificates) Every() time.Duration { return certificatesPause }
 func (c certificates) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	now := c.now()
 	for _, cluster := range environment.Clusters {
-		list, rotation, err := c.look(ctx, environment.ID, cluster.ObjectID)
+		list, rotation, err := c.look(ctx, environment.ID, cluster.ID)
 		if err != nil {
 			return result, err
 		}
 		if len(list) > 0 && c.FirstExpiry != nil {
-			c.FirstExpiry(environment.ID, cluster.ObjectID, list[0].Expires)
+			c.FirstExpiry(environment.ID, cluster.ID, list[0].Expires)
 		}
 		due := 0
 		var first nodes.Certificate
@@ -72,29 +73,29 @@ func (c certificates) Look(ctx context.Context, environment *keeper.Environment)
 					first = one
 				}
 			case one.Node == "" && one.Expires.Sub(now) < authorityWarning:
-				result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "authority-ends", Subject: one.Name, Severity: keeper.Warning,
-					Text:  fmt.Sprintf("The %s of cluster %s ends on %s, and no certificate of it is good for longer", one.Name, cluster.Name(), one.Expires.Format(time.DateOnly)),
+				result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "authority-ends", Subject: one.Name, Severity: keeper.Warning,
+					Text:  fmt.Sprintf("The %s of cluster %s ends on %s, and no certificate of it is good for longer", one.Name, cluster.Name, one.Expires.Format(time.DateOnly)),
 					Mends: "Rotate it: burano cluster rotate certificates"})
 			}
 		}
 		if rotation != nil && now.Sub(rotation.Began) > rotationPatience {
-			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "rotation-unfinished", Severity: keeper.Warning,
-				Text: fmt.Sprintf("A rotation in cluster %s began on %s and has not ended (%s): what it replaces may still be accepted", cluster.Name(),
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "rotation-unfinished", Severity: keeper.Warning,
+				Text: fmt.Sprintf("A rotation in cluster %s began on %s and has not ended (%s): what it replaces may still be accepted", cluster.Name,
 					rotation.Began.UTC().Format(time.DateTime), rotation.Stage),
 				Mends: "Run burano cluster rotate again: it goes on where it was"})
 		}
 		if due == 0 {
 			continue
 		}
-		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "certificates-end", Severity: keeper.Warning, Mends: "Burano renews them by itself",
-			Text: fmt.Sprintf("%d certificates of cluster %s end soon, the first one (%s of %s) on %s", due, cluster.Name(), first.Name, first.Node, first.Expires.Format(time.DateOnly))}
+		finding := keeper.Finding{ObjectID: cluster.ID, Kind: "certificates-end", Severity: keeper.Warning, Mends: "Burano renews them by itself",
+			Text: fmt.Sprintf("%d certificates of cluster %s end soon, the first one (%s of %s) on %s", due, cluster.Name, first.Name, first.Node, first.Expires.Format(time.DateOnly))}
 		if first.Expires.Sub(now) < urgent {
 			finding.Severity = keeper.Critical
 		}
 		if environment.Failed {
 			finding.Mends = environment.DeployAgain("renews them", "Burano does not renew them by itself, because its newest deployment failed")
 		} else {
-			finding.Repair = &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodRenew, Text: "Renewal of certificates: " + finding.Text}
+			finding.Repair = &keeper.Repair{ObjectID: cluster.ID, Method: methodRenew, Text: "Renewal of certificates: " + finding.Text}
 			result.Next = c.Interval / hurry // a repair is begun, and seen to have helped, at later looks
 		}
 		result.Findings = append(result.Findings, finding)
@@ -103,14 +104,14 @@ func (c certificates) Look(ctx context.Context, environment *keeper.Environment)
 }
 
 // space are findings about the room that etcd has.
-func space(cluster keeper.Cluster, status nodes.Status) []keeper.Finding {
+func space(cluster *desired.Cluster, status nodes.Status) []keeper.Finding {
 	for _, member := range status.Members {
 		short, waste := member.Space.Short(), member.Space.Wasted()
 		if !short && !waste {
 			continue
 		}
-		finding := keeper.Finding{ObjectID: cluster.ObjectID, Kind: "etcd-space", Severity: keeper.Info, Mends: "Burano defragments the members, one after another",
-			Text: fmt.Sprintf("The store of etcd of cluster %s takes %d MiB of %d MiB, and %d MiB of that are in use", cluster.Name(),
+		finding := keeper.Finding{ObjectID: cluster.ID, Kind: "etcd-space", Severity: keeper.Info, Mends: "Burano defragments the members, one after another",
+			Text: fmt.Sprintf("The store of etcd of cluster %s takes %d MiB of %d MiB, and %d MiB of that are in use", cluster.Name,
 				member.Space.Size>>20, member.Space.Quota>>20, member.Space.InUse>>20)}
 		switch {
 		case member.Space.Full:
@@ -122,7 +123,7 @@ func space(cluster keeper.Cluster, status nodes.Status) []keeper.Finding {
 		if short && !waste {
 			finding.Mends = "Delete objects of the cluster that nobody needs, such as old Jobs, ReplicaSets and Events; Burano gives the room back then"
 		} else {
-			finding.Repair = &keeper.Repair{ObjectID: cluster.ObjectID, Method: methodDefragment, Text: "Defragmentation of etcd: " + finding.Text}
+			finding.Repair = &keeper.Repair{ObjectID: cluster.ID, Method: methodDefragment, Text: "Defragmentation of etcd: " + finding.Text}
 		}
 		return []keeper.Finding{finding} // members hold the same
 	}
@@ -133,18 +134,18 @@ func space(cluster keeper.Cluster, status nodes.Status) []keeper.Finding {
 const nearly = 5
 
 // shortages are findings about nodes that run out of a resource, so that pods are ended without a request.
-func shortages(cluster keeper.Cluster, status nodes.Status) (findings []keeper.Finding) {
+func shortages(cluster *desired.Cluster, status nodes.Status) (findings []keeper.Finding) {
 	add := func(kind, subject string, severity keeper.Severity, text string) {
-		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Subject: subject, Severity: severity, Text: text,
+		findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: kind, Subject: subject, Severity: severity, Text: text,
 			Mends: "Make room on it: remove pods, images, logs or files that nobody needs, or give the nodes a larger flavor. The disk of a node that is a container, as in the " +
 				"local cloud, is that of the machine on which it runs"})
 	}
 	for _, node := range status.Nodes {
 		for _, one := range node.Pressure {
-			add("node-pressure", node.Name, keeper.Critical, fmt.Sprintf("Node %s of cluster %s is short: %s", node.Name, cluster.Name(), one))
+			add("node-pressure", node.Name, keeper.Critical, fmt.Sprintf("Node %s of cluster %s is short: %s", node.Name, cluster.Name, one))
 		}
 		if disk := node.Disk; disk != nil && disk.Size > 0 && disk.Percent() < float64(disk.Least+nearly) {
-			text := fmt.Sprintf("The disk of node %s of cluster %s is nearly full: %.1f of %.1f GiB are free (%.0f %%)", node.Name, cluster.Name(), float64(disk.Free)/(1<<30),
+			text := fmt.Sprintf("The disk of node %s of cluster %s is nearly full: %.1f of %.1f GiB are free (%.0f %%)", node.Name, cluster.Name, float64(disk.Free)/(1<<30),
 				float64(disk.Size)/(1<<30), disk.Percent())
 			if node.Role == nodes.Minion {
 				text += fmt.Sprintf("; with less than %d %% it takes no pods, and ends some", disk.Least)

@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -28,7 +29,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 			return []nodes.Certificate{{Node: "m", Name: "apiserver", Expires: made.Add(pki.CertificateLifetime)}, {Node: "a", Name: "kubelet", Expires: made.Add(pki.CertificateLifetime)},
 				{Name: "etcd authority", Expires: made.Add(pki.AuthorityLifetime)}}, rotation, nil
 		}}
-	environment := &keeper.Environment{Clusters: []keeper.Cluster{{ObjectID: "c"}}}
+	environment := &keeper.Environment{Clusters: []*desired.Cluster{{ID: "c"}}}
 	for _, one := range []struct {
 		after  time.Duration
 		failed bool
@@ -76,7 +77,7 @@ func TestAStoreThatFillsUpIsFoundAndDefragmentedWhereThatHelps(t *testing.T) {
 		"nearly full":      {etcd.Space{Size: 1800 * mebibyte, InUse: 1790 * mebibyte, Quota: 2048 * mebibyte}, []string{"warning etcd-space "}, false},
 		"full of old data": {etcd.Space{Size: 2048 * mebibyte, InUse: 500 * mebibyte, Quota: 2048 * mebibyte, Full: true}, []string{"critical etcd-space "}, true},
 	} {
-		found := space(keeper.Cluster{ObjectID: "c"}, nodes.Status{Members: []nodes.MemberStatus{{Name: "m", Space: c.space}, {Name: "a", Space: c.space}}})
+		found := space(&desired.Cluster{ID: "c"}, nodes.Status{Members: []nodes.MemberStatus{{Name: "m", Space: c.space}, {Name: "a", Space: c.space}}})
 		if c.want == nil {
 			require.Empty(t, found, name)
 			continue
@@ -103,7 +104,7 @@ func TestANodeThatRunsOutOfDiskIsFoundBeforeItEndsPods(t *testing.T) {
 		"a container without":         {of(5, 1), []string{"warning disk-nearly-full a"}},
 		"what the kubelet ran out of": {nodes.Status{Nodes: []nodes.NodeStatus{{Node: nodes.Node{Name: "a"}, Pressure: []string{"MemoryPressure"}}}}, []string{"critical node-pressure a"}},
 	} {
-		found := shortages(keeper.Cluster{ObjectID: "c"}, c.status)
+		found := shortages(&desired.Cluster{ID: "c"}, c.status)
 		require.Equal(t, c.want, kinds(found), name)
 		for _, one := range found {
 			require.Nil(t, one.Repair, "another server would have no more room")
@@ -122,8 +123,8 @@ func TestASnapshotIsTakenWhenItIsDueAndWhatKeepsFailingIsFound(t *testing.T) {
 		require.Equal(t, 3, of.Keep)
 		return store.Snapshot{}, failure
 	}}
-	environment := &keeper.Environment{ID: "e", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: map[string]any{"snapshotEvery": int64(6), "snapshotsKept": int64(3)}},
-		{ObjectID: "never", Properties: map[string]any{"snapshotEvery": int64(0)}}}}
+	environment := &keeper.Environment{ID: "e", Clusters: []*desired.Cluster{stored(t, "c", map[string]any{"snapshotEvery": int64(6), "snapshotsKept": int64(3)}),
+		stored(t, "never", map[string]any{"snapshotEvery": int64(0)})}}
 	look := func(after time.Duration, taken int, want ...string) {
 		t.Helper()
 		now = now.Add(after)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -18,17 +17,6 @@ const (
 	propertyVirtual   = "virtualAddress" // of a cluster
 	methodSharedIPRef = "getSharedIpRef"
 )
-
-// virtualOf is the address that the gateways of a cluster share, as far as it is known; the zero value for none.
-func virtualOf(cluster *muranopl.Object) (virtual nodes.VirtualAddress) {
-	shared := cluster.Object(propertyVirtual)
-	if shared == nil {
-		return virtual
-	}
-	virtual.Address, _ = netip.ParseAddr(shared.Text("virtualIp"))
-	virtual.Access, _ = netip.ParseAddr(shared.Text("floatingIpAddress"))
-	return virtual
-}
 
 // prepareVirtual puts the shared address of a cluster into the template, and returns the further addresses that the ports of its gateways may use.
 func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {

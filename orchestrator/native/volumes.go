@@ -1,7 +1,6 @@
 package native
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,42 +15,16 @@ import (
 )
 
 const (
-	propertyStorage = "storageClasses" // of a cluster
-	argumentLose    = "loseVolumes"    // of what removes or replaces nodes
+	argumentLose = "loseVolumes" // of what removes or replaces nodes
 )
-
-// storageClasses are those of a cluster.
-func storageClasses(cluster *muranopl.Object) (classes []kube.StorageClass) {
-	for _, entry := range cluster.List(propertyStorage) {
-		fields, _ := entry.(map[string]any)
-		text := func(name string) string {
-			value, _ := fields[name].(string)
-			return value
-		}
-		class := kube.StorageClass{Name: text("name"), Backend: kube.Storage(text("backend")), Type: text("type"), Reclaim: cmp.Or(text("reclaimPolicy"), "Delete"), FileSystem: text("fsType"),
-			ShareNetwork: text("shareNetwork")}
-		class.Default, _ = fields["default"].(bool)
-		list := func(name string) (all []string) {
-			entries, _ := fields[name].([]any)
-			for _, entry := range entries {
-				one, _ := entry.(string)
-				all = append(all, one)
-			}
-			return all
-		}
-		class.Zones, class.MountOptions = list("zones"), list("mountOptions")
-		classes = append(classes, class)
-	}
-	return classes
-}
 
 // checkStorage finds out what keeps a cluster from having its storage classes.
 func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	classes := storageClasses(cluster)
+	wanted := desiredOf(cluster)
+	classes := wanted.StorageClasses
 	if len(classes) == 0 {
 		return nil, nil
 	}
-	problems = kube.CheckStorageClasses(classes)
 	members, err := c.members(ctx, cluster)
 	if err != nil {
 		return problems, err
@@ -60,7 +33,7 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 	if err != nil {
 		return problems, err
 	}
-	cinder := slices.ContainsFunc(classes, func(class kube.StorageClass) bool { return class.Backend == kube.Cinder })
+	cinder, manila := wanted.HasStorage(kube.Cinder), wanted.HasStorage(kube.Manila)
 	newer := slices.ContainsFunc(classes, kube.StorageClass.Newer)
 	if cinder {
 		if _, err := project.BlockStorage(); fault.KindOf(err) == fault.NotFound {
@@ -69,7 +42,6 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 			return problems, err
 		}
 	}
-	manila := slices.ContainsFunc(classes, func(class kube.StorageClass) bool { return class.Backend == kube.Manila })
 	if manila {
 		if _, err := project.SharedFileSystems(); fault.KindOf(err) == fault.NotFound {
 			problems = append(problems, fmt.Errorf("storageClasses has the back-end manila, and %w", err))

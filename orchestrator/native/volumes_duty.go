@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
@@ -38,7 +39,7 @@ const (
 type storageDuty struct {
 	KeptConfig
 	line func(live *nodes.Cluster, ctx context.Context) (net.Conn, error)
-	find func(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (left, error)
+	find func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (left, error)
 
 	mutex    sync.Mutex
 	answered map[string]bool // by environment and cluster: this server answers
@@ -65,7 +66,7 @@ func (s *storageDuty) Every() time.Duration { return storageIdle }
 
 func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID}, kube.Cinder, kube.Manila)
+		has, err := nodes.HasStorage(ctx, environmentVault{s.Secrets, environment.ID, cluster.ID}, kube.Cinder, kube.Manila)
 		if err != nil {
 			return result, err
 		}
@@ -74,8 +75,8 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 		}
 		result.Next = min(storagePause, s.Interval)
 		if _, err := environment.Project(ctx, ""); errors.Is(err, keeper.ErrNoDelegation) {
-			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-undelegated", Severity: keeper.Warning,
-				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud: the environment has no standing delegation. What runs with its volumes goes on", cluster.Name()),
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "volumes-undelegated", Severity: keeper.Warning,
+				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud: the environment has no standing delegation. What runs with its volumes goes on", cluster.Name),
 				Mends: "Give it one: burano environment delegation set " + environment.Name + ", or let Burano work in the project with a role of its own: burano project enable"})
 		}
 		result.Findings = append(result.Findings, s.leftovers(ctx, environment, cluster)...)
@@ -83,8 +84,8 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 			if ctx.Err() != nil {
 				return result, errors.Join(err, ctx.Err())
 			}
-			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: "volumes-unanswered", Severity: keeper.Warning,
-				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud, because its controllers are not reached: %v. What runs with its volumes goes on", cluster.Name(), err),
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "volumes-unanswered", Severity: keeper.Warning,
+				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud, because its controllers are not reached: %v. What runs with its volumes goes on", cluster.Name, err),
 				Mends: "It is tried again by itself. Bring back a master, or deploy the environment again, which starts what does not run there"})
 		}
 	}
@@ -92,14 +93,14 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 }
 
 // leftovers are findings about volumes and snapshots in Cinder, and shares in Manila, that a cluster does not know. Where that cannot be found out, which others say, they are as they were.
-func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (findings []keeper.Finding) {
-	key := environment.ID + "/" + cluster.ObjectID
+func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (findings []keeper.Finding) {
+	key := environment.ID + "/" + cluster.ID
 	s.mutex.Lock()
 	known := s.left[key]
 	s.mutex.Unlock()
 	if time.Since(known.looked) > leftEvery {
 		if found, err := s.find(ctx, environment, cluster); err != nil {
-			s.Logger.DebugContext(ctx, "whether volumes are left in the cloud could not be found out", "environment", environment.ID, "cluster", cluster.Name(), "error", err)
+			s.Logger.DebugContext(ctx, "whether volumes are left in the cloud could not be found out", "environment", environment.ID, "cluster", cluster.Name, "error", err)
 		} else {
 			known = found
 			known.looked = time.Now()
@@ -112,8 +113,8 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 		if len(names) == 0 {
 			return
 		}
-		findings = append(findings, keeper.Finding{ObjectID: cluster.ObjectID, Kind: kind, Severity: keeper.Info,
-			Text:  fmt.Sprintf("%d %s in %s, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, service, gib, cluster.Name(), object, some(names)),
+		findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: kind, Severity: keeper.Info,
+			Text:  fmt.Sprintf("%d %s in %s, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, service, gib, cluster.Name, object, some(names)),
 			Mends: "Delete those whose data nobody needs: burano cluster volumes delete " + environment.Name + " ID. Burano deletes none of them by itself"})
 	}
 	gib := 0
@@ -146,7 +147,7 @@ func some(names []string) string {
 
 // unknown are the volumes in Cinder that were made for a cluster, and that no PersistentVolume of it is, and the snapshots that no VolumeSnapshotContent is; but for those of classes
 // that keep theirs.
-func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (found left, err error) {
+func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found left, err error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {
 		return found, err
@@ -156,7 +157,7 @@ func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environme
 		return found, err
 	}
 	// Asked for before what the cluster knows: a volume that it comes to know in between is in both.
-	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ObjectID)}
+	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ID)}
 	if found, err = taggedVolumes(ctx, storage, tag); err != nil || len(found.volumes)+len(found.snapshots) == 0 {
 		return found, err
 	}
@@ -198,8 +199,8 @@ func (found left) withoutKnown(ctx context.Context, config *rest.Config) (left, 
 }
 
 // answer sees to it that the controllers of a cluster have somebody who answers them.
-func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) error {
-	key := environment.ID + "/" + cluster.ObjectID
+func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) error {
+	key := environment.ID + "/" + cluster.ID
 	s.mutex.Lock()
 	does := s.answered[key]
 	s.mutex.Unlock()
@@ -226,9 +227,9 @@ func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environmen
 			delete(s.answered, key)
 			s.mutex.Unlock()
 		}()
-		s.Logger.Info("answering what a cluster asks for its volumes", "environment", environment.ID, "cluster", cluster.Name())
+		s.Logger.Info("answering what a cluster asks for its volumes", "environment", environment.ID, "cluster", cluster.Name)
 		err := answerOn(context.Background(), line, s.clusterOf(environment, cluster)) // until it ends
-		s.Logger.Info("a cluster's connection for its volumes has ended", "environment", environment.ID, "cluster", cluster.Name(), "reason", errors.Join(err, live.Close()))
+		s.Logger.Info("a cluster's connection for its volumes has ended", "environment", environment.ID, "cluster", cluster.Name, "reason", errors.Join(err, live.Close()))
 	}()
 	return nil
 }
@@ -244,8 +245,8 @@ func answerOn(ctx context.Context, line net.Conn, cluster volumes.Cluster) error
 }
 
 // strange is all in the cloud that was made for a cluster and that it does not know. Back-ends that it has not are not asked.
-func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environment, cluster keeper.Cluster) (found left, err error) {
-	vault := environmentVault{s.Secrets, environment.ID, cluster.ObjectID}
+func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found left, err error) {
+	vault := environmentVault{s.Secrets, environment.ID, cluster.ID}
 	if has, err := nodes.HasStorage(ctx, vault, kube.Cinder); err != nil {
 		return found, err
 	} else if has {
@@ -262,8 +263,8 @@ func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environme
 
 // clusterOf is a cluster as those know it who answer for its volumes. What is known of its nodes is read each time, and so is the delegation: it may be given, or revoked, at
 // any time.
-func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster keeper.Cluster) volumes.Cluster {
-	return volumes.Cluster{ID: volumes.ClusterID(environment.ID, cluster.ObjectID), Name: cluster.Name(), Logger: s.Logger,
+func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster *desired.Cluster) volumes.Cluster {
+	return volumes.Cluster{ID: volumes.ClusterID(environment.ID, cluster.ID), Name: cluster.Name, Logger: s.Logger,
 		Cloud: func(ctx context.Context) (volumes.Cloud, error) {
 			project, err := delegated(ctx, environment)
 			if err != nil {
@@ -279,7 +280,7 @@ func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster keeper.
 			return project.SharedFileSystems()
 		},
 		Addresses: func(ctx context.Context) (map[string]string, error) {
-			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID})
+			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ID})
 			addresses := map[string]string{}
 			for _, node := range known.Nodes {
 				addresses[node.Name] = node.Address.String()
@@ -287,7 +288,7 @@ func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster keeper.
 			return addresses, err
 		},
 		Servers: func(ctx context.Context) (map[string]string, error) {
-			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ObjectID})
+			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ID})
 			servers := map[string]string{}
 			for _, node := range known.Nodes {
 				servers[node.Name] = node.Server

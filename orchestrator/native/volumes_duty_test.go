@@ -23,6 +23,7 @@ import (
 
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/attachments"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
@@ -46,8 +47,8 @@ func storing(t *testing.T, backends string, line func() (net.Conn, error)) (*sto
 	secrets := secretsOf{secretName("c", factsName): string(known), secretName("c", "storage"): backends}
 	duty := newStorageDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
 	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return line() }
-	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) (left, error) { return left{}, nil }
-	return duty, &keeper.Environment{ID: "e", Name: "demo", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: map[string]any{"name": "kube"}}},
+	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) { return left{}, nil }
+	return duty, &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{stored(t, "c", map[string]any{"name": "kube"})},
 		Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
 }
 
@@ -103,7 +104,7 @@ func TestControllersOfVolumesHaveSomebodyWhoAnswers(t *testing.T) {
 func TestSharesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	duty, environment := storing(t, `{"backends": ["manila"]}`, func() (net.Conn, error) { return nil, nodes.ErrVolumesHeld })
 	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }
-	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) (left, error) {
+	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) {
 		return left{shares: []openstack.Share{{ID: "id", Name: "pvc-1", GiB: 3}}}, nil
 	}
 	result, err := duty.Look(t.Context(), environment)
@@ -120,7 +121,7 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	looks := 0
 	var found left
 	var failed error
-	duty.find = func(context.Context, *keeper.Environment, keeper.Cluster) (left, error) {
+	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) {
 		looks++
 		return found, failed
 	}
@@ -168,11 +169,11 @@ func TestClaimsAreBackedUpWhenThatIsDue(t *testing.T) {
 	var failure error
 	duty := newBackupsDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}})
 	duty.now = func() time.Time { return now }
-	duty.look = func(context.Context, *keeper.Environment, keeper.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
+	duty.look = func(context.Context, *keeper.Environment, *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
 		return claims, list, failure
 	}
-	environment := &keeper.Environment{ID: "e", Clusters: []keeper.Cluster{{ObjectID: "c", Properties: map[string]any{"name": "kube", "claimBackupEvery": int64(24)}},
-		{ObjectID: "never", Properties: map[string]any{}}, {ObjectID: "without", Properties: map[string]any{"claimBackupEvery": int64(24)}}}}
+	environment := &keeper.Environment{ID: "e", Clusters: []*desired.Cluster{stored(t, "c", map[string]any{"name": "kube", "claimBackupEvery": int64(24)}),
+		stored(t, "never", map[string]any{}), stored(t, "without", map[string]any{"claimBackupEvery": int64(24)})}}
 	look := func(want ...string) []keeper.Finding {
 		t.Helper()
 		result, err := duty.Look(t.Context(), environment)
@@ -206,7 +207,7 @@ func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
 		return one
 	}
 	found := []corev1.PersistentVolumeClaim{claim("young", time.Now())}
-	duty := claimsDuty{KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: known}, func(context.Context, *keeper.Environment, keeper.Cluster) ([]corev1.PersistentVolumeClaim, error) {
+	duty := claimsDuty{KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: known}, func(context.Context, *keeper.Environment, *desired.Cluster) ([]corev1.PersistentVolumeClaim, error) {
 		return slices.Clone(found), nil
 	}}
 	result, err := duty.Look(t.Context(), environment)
@@ -225,7 +226,7 @@ func TestAttachmentsThatDifferAreFindingsUntilTheyAreMended(t *testing.T) {
 	duty := newAttachmentsDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
 	looks := 0
 	found, failed := []attachments.Difference{{Volume: "v", Text: "volume v is attached to node a", Mends: "Burano mends it"}}, error(nil)
-	duty.reconcile = func(context.Context, *keeper.Environment, keeper.Cluster, *openstack.Project) ([]attachments.Difference, error) {
+	duty.reconcile = func(context.Context, *keeper.Environment, *desired.Cluster, *openstack.Project) ([]attachments.Difference, error) {
 		looks++
 		return found, failed
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// propertyKeepVolumes is true if a cluster's volumes in Cinder, and its shares in Manila, stay when it is destroyed.
-const propertyKeepVolumes = "keepVolumes"
-
 // releasePatience is how long Nova may take to give back the volumes of servers that it has deleted.
 const releasePatience = 2 * time.Minute
 
@@ -89,7 +86,7 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 			return err
 		}
 	}
-	keep := object.Bool(propertyKeepVolumes)
+	keep := desiredOf(object).KeepVolumes
 	var kept []string
 	deleted := 0
 	for _, volume := range slices.Backward(all) { // the youngest first: back-ends keep the sources of others
