@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -29,8 +30,8 @@ type Environment struct {
 	Status string
 	// AcquiredBy is the session that is deploying; "" when none is. In Show only.
 	AcquiredBy string
-	// Services are the applications, each with the environment's status under ?/status. In Show only.
-	Services []any
+	// Services are the applications. In Show only.
+	Services Applications
 }
 
 func seen(row store.Environment) Environment {
@@ -94,10 +95,13 @@ func withStatuses(rows []store.Environment, sessions map[string][]store.Session)
 // status computes an environment's status from its sessions, as Murano does: the newest session that deploys, deletes or
 // failed decides; an open one makes it pending unless a failure follows. acquiredBy is the session that is deploying.
 func status(sessions []store.Session) (status, acquiredBy string) {
-	ordered := slices.Clone(sessions)
-	slices.SortStableFunc(ordered, func(a, b store.Session) int {
-		return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(b.Updated, a.Updated))
-	})
+	ordered := sessions
+	if len(sessions) > 1 {
+		ordered = slices.Clone(sessions)
+		slices.SortStableFunc(ordered, func(a, b store.Session) int {
+			return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(b.Updated, a.Updated))
+		})
+	}
 	opened := false
 walk:
 	for _, session := range ordered {
@@ -193,23 +197,36 @@ func (s *Service) Environment(ctx context.Context, caller identity.Caller, id, s
 	return environment, err
 }
 
-// withStatus returns copies of the applications with ?/status. An application without ?/id cannot be addressed by anybody,
-// so it makes the list unreadable, as in Murano.
-func withStatus(services any, status string) ([]any, error) {
+// withStatus returns the applications with a status. An application without ?/id has no address, so it makes the list unreadable, as in Murano.
+func withStatus(services any, status string) (Applications, error) {
 	list, _ := services.([]any)
-	answer := make([]any, 0, len(list))
 	for i, element := range list {
-		service, _ := element.(map[string]any)
-		header, _ := service["?"].(map[string]any)
+		application, _ := element.(map[string]any)
+		header, _ := application["?"].(map[string]any)
 		if _, ok := header["id"].(string); !ok {
-			return nil, fault.New(fault.NotFound, "The resource could not be found: application %d of the environment has no ?/id; delete it by its number (DELETE services/%d) or the session", i, i)
+			return Applications{}, fault.New(fault.NotFound, "The resource could not be found: application %d of the environment has no ?/id; delete it by its number (DELETE services/%d) or the session", i, i)
 		}
-		service, header = maps.Clone(service), maps.Clone(header)
-		header["status"] = status
-		service["?"] = header
-		answer = append(answer, service)
 	}
-	return answer, nil
+	return Applications{List: list, Status: status}, nil
+}
+
+// Applications are those of an environment, which Murano shows with the environment's status in each one's header ("?"). The list belongs to the environment's
+// model and is not changed.
+type Applications struct {
+	List   []any // of maps with a header
+	Status string
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a Applications) MarshalJSON() ([]byte, error) {
+	shown := make([]any, len(a.List))
+	for i, element := range a.List {
+		application := maps.Clone(element.(map[string]any))
+		header := maps.Clone(application["?"].(map[string]any))
+		header["status"], application["?"] = a.Status, header
+		shown[i] = application
+	}
+	return json.Marshal(shown)
 }
 
 // RenameEnvironment gives an environment another name.

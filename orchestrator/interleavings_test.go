@@ -323,7 +323,7 @@ func (w *world) look(r *rapid.T) {
 	require.Equal(r, w.status(), list[listed].Status)
 	require.Equal(r, w.version, seen.Version)
 	require.Equal(r, w.status(), seen.Status)
-	require.Equal(r, w.services, ids(seen.Services))
+	require.Equal(r, w.services, ids(seen.Services.List))
 	for _, s := range w.sessions {
 		if s.id == "" {
 			continue
@@ -349,7 +349,7 @@ func (w *world) look(r *rapid.T) {
 		}
 		through, err := w.service.Environment(r.Context(), w.caller(), w.id, s.id)
 		require.NoError(r, err)
-		require.Equal(r, want, ids(through.Services))
+		require.Equal(r, want, ids(through.Services.List))
 	}
 }
 

@@ -95,18 +95,18 @@ func views(s *orchestrator.Service, t testing.TB, id string) map[string]func() (
 		},
 		"an environment": func() (int, error) {
 			environment, err := s.Environment(t.Context(), reader, id, "")
-			return len(environment.Services), err
+			return len(environment.Services.List), err
 		},
 		"an environment's draft": func() (int, error) {
 			environment, err := s.Environment(t.Context(), reader, id, id+"-2")
-			return len(environment.Services), err
+			return len(environment.Services.List), err
 		},
 		"its applications": func() (int, error) {
 			list, err := s.Services(t.Context(), reader, id, "", nil)
 			if err != nil {
 				return 0, err
 			}
-			return len(list.([]any)), nil
+			return len(list.(orchestrator.Applications).List), nil
 		},
 		"the last reports of its applications": func() (int, error) {
 			reports, err := s.LastReports(t.Context(), reader, id, "")

@@ -4,10 +4,11 @@ package blackbox
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 )
@@ -21,23 +22,24 @@ const (
 
 // Work is something that a server does for a tenant.
 type Work struct {
-	Kind    string `json:"kind"`
-	Project string `json:"project,omitempty"` // "" while it is unknown who asks
-	What    string `json:"what"`              // for people: a route, a kind of task with its environment
+	Kind    string
+	Project string // "" while it is unknown who asks
+	What    string // for people: a route, a kind of task with its environment
 	// Key is the same for the same work: of a request its project, route and content, of a task its id. "" is work without a lasting record.
-	Key string `json:"key,omitempty"`
+	Key string
 	// Of a task: its fencing number, and whether the database marks it as running alone.
-	Fence uint64 `json:"fence,omitempty"`
-	Alone bool   `json:"alone,omitempty"`
+	Fence uint64
+	Alone bool
 }
 
 const (
 	slots    = 1024
-	slotSize = 512 // bytes: one of state, two of length, the rest is text
+	slotSize = 512 // bytes: one of state, the rest as write has them
 	header   = slotSize
 	fileSize = header + slots*slotSize
-	longest  = slotSize - 3
-	longText = 160 // bytes of a project or of What
+	longText = 120 // bytes of each of a work's texts: four of them, and its numbers, fit a slot
+	// written is the state of a slot with a work. 1 was that of former versions, which wrote JSON.
+	written = 2
 )
 
 // Box is safe for concurrent use. A nil Box notes nothing.
@@ -71,8 +73,8 @@ func Open(path string) (box *Box, ran []Work, more bool, err error) {
 		if slot[0] == 0 {
 			continue
 		}
-		var work Work
-		if length := int(slot[1])<<8 | int(slot[2]); length > longest || json.Unmarshal(slot[3:3+length], &work) != nil {
+		work, whole := read(slot[1:])
+		if !whole || slot[0] != written {
 			more = true
 			continue
 		}
@@ -160,25 +162,44 @@ func (n *Note) write() {
 	if n.slot < 0 || n.ended {
 		return
 	}
-	work := n.work
-	work.Project, work.What = cut(work.Project), cut(work.What)
-	text, err := json.Marshal(work)
-	if err != nil || len(text) > longest { // letters that JSON writes as six
-		work.What = ""
-		text, _ = json.Marshal(work)
-	}
 	n.box.mutex.Lock()
 	defer n.box.mutex.Unlock()
 	if n.box.data == nil {
 		return
 	}
 	slot := n.box.data[header+n.slot*slotSize:][:slotSize]
-	length := copy(slot[3:], text)
-	slot[1], slot[2] = byte(length>>8), byte(length)
-	slot[0] = 1
+	slot[0] = 0 // what is half written is not read
+	write(slot[1:], n.work)
+	slot[0] = written
 }
 
-func cut(text string) string { return text[:min(len(text), longText)] }
+// write writes a work into a slot: each text after its length, which is one byte, and the numbers.
+func write(slot []byte, work Work) {
+	at := 0
+	for _, text := range [...]string{work.Kind, work.Project, work.What, work.Key} {
+		length := copy(slot[at+1:], text[:min(len(text), longText)])
+		slot[at] = byte(length)
+		at += 1 + length
+	}
+	binary.BigEndian.PutUint64(slot[at:], work.Fence)
+	slot[at+8] = 0
+	if work.Alone {
+		slot[at+8] = 1
+	}
+}
+
+// read reads a slot, and reports whether it is whole.
+func read(slot []byte) (work Work, whole bool) {
+	for _, text := range [...]*string{&work.Kind, &work.Project, &work.What, &work.Key} {
+		length := int(slot[0])
+		if length > longText {
+			return Work{}, false
+		}
+		*text, slot = string(slot[1:1+length]), slot[1+length:]
+	}
+	work.Fence, work.Alone = binary.BigEndian.Uint64(slot), slot[8] == 1
+	return work, true
+}
 
 // End takes the note away. Only the first call counts.
 func (n *Note) End() {
@@ -214,11 +235,12 @@ func (n *Note) End() {
 // Key is the key of the work that these parts make.
 func Key(parts ...[]byte) string {
 	hash := sha256.New()
+	var room [sha256.Size]byte
 	for _, part := range parts {
-		fmt.Fprintf(hash, "%d ", len(part))
+		hash.Write(append(strconv.AppendInt(room[:0], int64(len(part)), 10), ' '))
 		hash.Write(part)
 	}
-	return hex.EncodeToString(hash.Sum(nil)[:16])
+	return hex.EncodeToString(hash.Sum(room[:0])[:16])
 }
 
 // Suspect sets the works that ran when servers died, by key, and whether they are refused.

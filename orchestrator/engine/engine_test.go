@@ -354,7 +354,7 @@ func TestADeletionThatFailsKeepsTheOwnersAndCanBeTriedAgain(t *testing.T) {
 	require.Contains(t, h.world.Log(), "destroy gamma")
 	environment, err := h.service.Environment(t.Context(), demo, id, "")
 	require.NoError(t, err)
-	require.Len(t, environment.Services, 2)
+	require.Len(t, environment.Services.List, 2)
 
 	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
 	h.gone(id)

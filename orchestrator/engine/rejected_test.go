@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator"
 )
 
 // draft returns the session of the environment's only draft.
@@ -44,7 +45,7 @@ func TestARejectedDeploymentLeavesTheEnvironmentAsItWasAndADraft(t *testing.T) {
 	session := h.draft(id)
 	services, err := h.service.Services(t.Context(), demo, id, session, nil)
 	require.NoError(t, err)
-	require.Len(t, services, 2, "the draft has the change")
+	require.Len(t, services.(orchestrator.Applications).List, 2, "the draft has the change")
 
 	// Tried again it is the draft that is tried.
 	_, err = h.service.Retry(t.Context(), demo, rejected.ID)

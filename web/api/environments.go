@@ -61,7 +61,7 @@ type shownEnvironment struct {
 func (e shownEnvironment) parts() any { return e.Services }
 
 // appendJSON implements appender.
-func (e shownEnvironment) appendJSON(text []byte) (_ []byte, err error) {
+func (e shownEnvironment) appendJSON(text []byte, most int) (_ []byte, err error) {
 	var acquiredBy any // the session that is deploying
 	if e.AcquiredBy != "" {
 		acquiredBy = e.AcquiredBy
@@ -73,7 +73,7 @@ func (e shownEnvironment) appendJSON(text []byte) (_ []byte, err error) {
 		{`{"acquired_by":`, acquiredBy}, {`,"created":`, stamp(e.Created)}, {`,"description_text":`, e.DescriptionText}, {`,"id":`, e.ID}, {`,"name":`, e.Name},
 		{`,"services":`, e.Services}, {`,"status":`, e.Status}, {`,"tenant_id":`, e.ProjectID}, {`,"updated":`, stamp(e.Updated)}, {`,"version":`, e.Version},
 	} {
-		if text, err = appendJSON(append(text, field.before...), field.value); err != nil {
+		if text, err = appendJSON(append(text, field.before...), field.value, most); err != nil {
 			return nil, err
 		}
 	}

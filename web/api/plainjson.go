@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator"
 )
 
 // plainJSON writes JSON as Murano does, which ends it without a line feed: its clients compare bytes.
@@ -35,22 +38,12 @@ func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
 			p.buffers.Put(buffer)
 		}
 	}()
-	size, err := sizeOfAnswer(value)
-	if err == nil {
-		err = holds(c, size)
-	}
-	if err != nil {
-		return err
-	}
-	if size > maxBuffer {
-		buffer.Grow(int(size))
-	}
-	if err := encode(buffer, value, indent); err != nil {
+	if err := p.encode(c, buffer, value, indent); err != nil {
 		return err
 	}
 	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
-	_, err = c.Response().Write(text)
+	_, err := c.Response().Write(text)
 	return err
 }
 
@@ -74,9 +67,29 @@ func tooLargeAnswer(err error) error {
 	return fault.New(fault.TooLarge, "%w: ask for a part of it, as by limit and marker, or for something in it", err)
 }
 
-func encode(buffer *bytes.Buffer, value any, indent string) error {
+// encode writes an answer into the buffer. The size of an answer is known, and accounted for, before it is written; short models are written at once,
+// since to measure one takes as long as to write it.
+func (p plainJSON) encode(c echo.Context, buffer *bytes.Buffer, value any, indent string) error {
 	if indent == "" {
-		if written, err := appendAnswer(buffer.AvailableBuffer(), value); written != nil || err != nil {
+		if written, err := appendAnswer(buffer.AvailableBuffer(), value, uncounted); written != nil {
+			buffer.Write(written)
+			return nil
+		} else if err != nil && !errors.Is(err, errLong) {
+			return err
+		}
+	}
+	size, err := sizeOfAnswer(value)
+	if err == nil {
+		err = holds(c, size)
+	}
+	if err != nil {
+		return err
+	}
+	if size > maxBuffer {
+		buffer.Grow(int(size))
+	}
+	if indent == "" {
+		if written, err := appendAnswer(buffer.AvailableBuffer(), value, math.MaxInt); written != nil || err != nil {
 			buffer.Write(written)
 			return err
 		}
@@ -86,27 +99,30 @@ func encode(buffer *bytes.Buffer, value any, indent string) error {
 	return encoder.Encode(value)
 }
 
+// errLong ends the writing of a model that has more bytes than it may have.
+var errLong = errors.New("the model is longer")
+
 // appender is an answer with a model, most of whose time would go into reflection.
 type appender interface {
-	// appendJSON appends the result of json.Marshal.
-	appendJSON(text []byte) ([]byte, error)
+	// appendJSON appends the result of json.Marshal, or returns errLong once the text has more than most bytes.
+	appendJSON(text []byte, most int) ([]byte, error)
 	// parts are the possibly large parts of the answer.
 	parts() any
 }
 
 // appendAnswer appends an answer that is, or holds, a model; nil for any other.
-func appendAnswer(text []byte, value any) ([]byte, error) {
+func appendAnswer(text []byte, value any, most int) ([]byte, error) {
 	switch v := value.(type) {
 	case appender:
-		return v.appendJSON(text)
-	case map[string]any, []any:
-		return appendJSON(text, v)
+		return v.appendJSON(text, most)
+	case map[string]any, []any, orchestrator.Applications:
+		return appendJSON(text, v, most)
 	}
 	return nil, nil
 }
 
-// appendJSON appends the result of json.Marshal for a value of a model.
-func appendJSON(text []byte, value any) ([]byte, error) {
+// appendJSON appends the result of json.Marshal for a value of a model. It returns errLong instead of a text of more than most bytes.
+func appendJSON(text []byte, value any, most int) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
 		return append(text, "null"...), nil
@@ -115,40 +131,88 @@ func appendJSON(text []byte, value any) ([]byte, error) {
 	case int64:
 		return strconv.AppendInt(text, v, 10), nil
 	case string:
+		if len(text)+len(v) > most {
+			return nil, errLong
+		}
 		return appendText(text, v)
 	case []any:
 		if v == nil {
 			return append(text, "null"...), nil
 		}
-		return appendList(text, v)
+		return appendList(text, v, most)
 	case map[string]any:
 		if v == nil {
 			return append(text, "null"...), nil
 		}
-		return appendMap(text, v)
+		return appendMap(text, v, nil, most)
+	case orchestrator.Applications:
+		return appendApplications(text, v, most)
+	}
+	switch value.(type) {
+	case int, float64, json.Number:
+	default:
+		if most < math.MaxInt {
+			return nil, errLong // its length is unknown
+		}
 	}
 	other, err := json.Marshal(value)
 	return append(text, other...), err
 }
 
-func appendList(text []byte, list []any) (_ []byte, err error) {
+func appendList(text []byte, list []any, most int) (_ []byte, err error) {
+	if len(text)+len(list) > most {
+		return nil, errLong
+	}
 	text = append(text, '[')
 	for i, element := range list {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		if text, err = appendJSON(text, element); err != nil {
+		if text, err = appendJSON(text, element, most); err != nil {
 			return nil, err
 		}
 	}
 	return append(text, ']'), nil
 }
 
-func appendMap(text []byte, entries map[string]any) (_ []byte, err error) {
+// appendApplications appends applications with their status: copies of their maps would take longer than the text.
+func appendApplications(text []byte, applications orchestrator.Applications, most int) (_ []byte, err error) {
+	text = append(text, '[')
+	for i, element := range applications.List {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		application := element.(map[string]any)
+		header, _ := application["?"].(map[string]any)
+		if text, err = appendMap(text, application, &entry{"?", func(text []byte) ([]byte, error) {
+			return appendMap(text, header, &entry{"status", func(text []byte) ([]byte, error) { return appendText(text, applications.Status) }}, most)
+		}}, most); err != nil {
+			return nil, err
+		}
+	}
+	return append(text, ']'), nil
+}
+
+// entry is one of a map.
+type entry struct {
+	key         string
+	appendValue func(text []byte) ([]byte, error)
+}
+
+// appendMap appends a map. It has the entry instead, or besides, unless that is nil.
+func appendMap(text []byte, entries map[string]any, instead *entry, most int) (_ []byte, err error) {
+	if len(text)+len(entries) > most {
+		return nil, errLong
+	}
 	var few [16]string // which need no memory of their own
 	keys := few[:0]
 	for key := range entries {
-		keys = append(keys, key)
+		if instead == nil || key != instead.key {
+			keys = append(keys, key)
+		}
+	}
+	if instead != nil {
+		keys = append(keys, instead.key)
 	}
 	slices.Sort(keys)
 	text = append(text, '{')
@@ -156,10 +220,18 @@ func appendMap(text []byte, entries map[string]any) (_ []byte, err error) {
 		if i > 0 {
 			text = append(text, ',')
 		}
+		if len(text)+len(key) > most {
+			return nil, errLong
+		}
 		if text, err = appendText(text, key); err != nil {
 			return nil, err
 		}
-		if text, err = appendJSON(append(text, ':'), entries[key]); err != nil {
+		if text = append(text, ':'); instead != nil && key == instead.key {
+			text, err = instead.appendValue(text)
+		} else {
+			text, err = appendJSON(text, entries[key], most)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
