@@ -55,6 +55,8 @@ type clusters struct {
 	preparing sync.Mutex
 	prepared  []string // the servers that were prepared last
 
+	stored loadedFacts
+
 	skewing sync.Mutex
 	skew    map[string]skewCheck // by the ids of clusters
 
@@ -349,17 +351,39 @@ func (v vault) Store(ctx context.Context, name string, value []byte) error {
 	return v.runtime.SetSecret(ctx, secretName(v.cluster, name), value)
 }
 
-// facts returns the stored data of a cluster that was up before; nil when it never was.
+// loadedFacts is the data of clusters that a task has loaded, by the ids of their objects; nil for a cluster that never was up.
+type loadedFacts struct {
+	mutex sync.Mutex
+	of    map[string]*facts
+}
+
+// facts returns the stored data of a cluster that was up before; nil when it never was. A task loads it once, and may change what it gets.
 func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*facts, error) {
-	text, found, err := vault{c.runtime, object.ID()}.Load(ctx, factsName)
-	if err != nil || !found {
-		return nil, err
+	c.stored.mutex.Lock()
+	defer c.stored.mutex.Unlock()
+	known, loaded := c.stored.of[object.ID()]
+	if !loaded {
+		text, found, err := vault{c.runtime, object.ID()}.Load(ctx, factsName)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			known = &facts{}
+			if err := json.Unmarshal(text, known); err != nil {
+				return nil, fmt.Errorf("read the facts of cluster %s: %w", object.ID(), err)
+			}
+		}
+		c.stored.keep(object, known)
 	}
-	known := &facts{}
-	if err := json.Unmarshal(text, known); err != nil {
-		return nil, fmt.Errorf("read the facts of cluster %s: %w", object.ID(), err)
+	return known.clone(), nil
+}
+
+// keep notes the data of a cluster. The caller holds the mutex.
+func (l *loadedFacts) keep(object *muranopl.Object, known *facts) {
+	if l.of == nil {
+		l.of = map[string]*facts{}
 	}
-	return known, nil
+	l.of[object.ID()] = known
 }
 
 // shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
@@ -535,5 +559,11 @@ func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, know
 	if err != nil {
 		return err
 	}
-	return vault{c.runtime, object.ID()}.Store(ctx, factsName, text)
+	c.stored.mutex.Lock()
+	defer c.stored.mutex.Unlock()
+	if err := (vault{c.runtime, object.ID()}).Store(ctx, factsName, text); err != nil {
+		return err
+	}
+	c.stored.keep(object, known.clone())
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
@@ -44,6 +45,16 @@ type facts struct {
 	Gateways *desired.GatewayLimits `json:"gateways,omitempty"`
 	// Registry is the name of the cluster's own registry, "" for none.
 	Registry string `json:"registry,omitempty"`
+}
+
+// clone is a copy whose lists may be changed.
+func (f *facts) clone() *facts {
+	if f == nil {
+		return nil
+	}
+	copied := *f
+	copied.Nodes, copied.Groups = slices.Clone(f.Nodes), slices.Clone(f.Groups)
+	return &copied
 }
 
 // Secrets keeps the sealed values of environments.
