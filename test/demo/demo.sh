@@ -41,12 +41,31 @@ server_pid() {
 
 port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
+# estimate prints how long it will take: the seconds that each part took on two processors (docs/measurements.md, "The demonstration"), times how
+# much slower this machine is, by the time for a hash of 256 MB.
+estimate() {
+  local seconds=30 pieces=${XDG_CACHE_HOME:-$HOME/.cache}/burano/image processors best=0 i began
+  [[ -x $build/burano ]] || seconds=$((seconds + 180))
+  if [[ ! -e $image ]]; then
+    if compgen -G "$pieces/kubernetes-*" >/dev/null && compgen -G "$pieces/calico-*" >/dev/null; then seconds=$((seconds + 60)); else seconds=$((seconds + 355)); fi
+  fi
+  for i in 1 2 3; do
+    began=${EPOCHREALTIME/./}
+    head --bytes 256M /dev/zero | sha256sum >/dev/null
+    i=$((${EPOCHREALTIME/./} - began))
+    ((best && best < i)) || best=$i
+  done
+  processors=$(nproc)
+  seconds=$((seconds * best * 2 / (processors > 4 ? 4 : processors) / 600000))
+  if ((seconds < 90)); then echo "about a minute"; else echo "about $(((seconds + 30) / 60)) minutes"; fi
+}
+
 preflight() {
   cat <<TEXT
-This will, on this machine:
+This takes $(estimate) on this machine. It will:
   - install Debian packages (runc, haproxy, mmdebstrap and the like; no service is started, nothing is removed)
-  - build Burano, and from pinned sources Kubernetes, etcd, Calico and CoreDNS (about 10 minutes the first time; the results
-    are kept in $build and ${XDG_CACHE_HOME:-$HOME/.cache}/burano)
+  - build Burano, and from pinned sources Kubernetes, etcd, Calico and CoreDNS (the results are kept in $build and
+    ${XDG_CACHE_HOME:-$HOME/.cache}/burano)
   - start a local cloud on 127.0.0.1:$cloud_port and Burano on 127.0.0.1:$server_port
   - start three servers: PRIVILEGED system containers, with a bridge blc-ext (10.88.0.0/24) and network namespaces blc-…
 \`make demo-down\` stops and removes all of it, except the packages and what was built.
