@@ -69,7 +69,7 @@ beside() {
 
 code() {
   part vet go vet ./...
-  part "vet of test switches" go vet -tags faults ./cmd/burano
+  part "vet of test switches" go vet -tags faults ./cmd/burano/server
   part lint lint
   part "dead code" dead
   part "unit tests" units

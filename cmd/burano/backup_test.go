@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/burano/burano/cmd/burano/server"
 	"github.com/burano/burano/internal/database/backup"
 	"github.com/burano/burano/internal/database/databasetest"
 	"github.com/burano/burano/internal/scratch"
@@ -47,7 +48,7 @@ func contents(t *testing.T, path string) map[string][]string {
 }
 
 // fill writes what a server writes, with bytes, booleans, fractions and nothing among it.
-func fill(t *testing.T, options *serveOptions, environments int) {
+func fill(t *testing.T, options *server.Options, environments int) {
 	t.Helper()
 	rows, sealer, end := openRows(t, options)
 	defer end()
@@ -65,7 +66,7 @@ func fill(t *testing.T, options *serveOptions, environments int) {
 		}
 	}
 	require.NoError(t, rows.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p", Name: "t", Public: true, Services: store.List{}}))
-	db, err := options.openDatabase(t.Context())
+	db, err := options.OpenDatabase(t.Context())
 	require.NoError(t, err)
 	handle, err := db.DB()
 	require.NoError(t, err)
@@ -89,7 +90,7 @@ func archiveOf(t *testing.T, rows *store.Store, sealer *secret.Sealer) *snapshot
 }
 
 func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, from *serveOptions, settings []string) {
+	onEachDatabase(t, func(t *testing.T, from *server.Options, settings []string) {
 		fill(t, from, 5)
 		file := filepath.Join(t.TempDir(), "backup")
 		output := run(t, append([]string{"db", "backup", file}, settings...)...)
@@ -97,7 +98,7 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 		info, err := os.Stat(file)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-		key, err := os.ReadFile(from.keyFile())
+		key, err := os.ReadFile(from.KeyFile())
 		require.NoError(t, err)
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -109,18 +110,18 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 		require.Greater(t, len(before["tables/snapshot_pieces.jsonl"]), 3)
 		require.Len(t, before["tables/categories.jsonl"], 9, "one was deleted")
 
-		onEachDatabase(t, func(t *testing.T, to *serveOptions, settings []string) {
+		onEachDatabase(t, func(t *testing.T, to *server.Options, settings []string) {
 			output := run(t, append([]string{"db", "restore", file}, settings...)...)
 			require.Contains(t, output, "WARNING: its secrets need the keys")
-			if to.database == "" {
-				restored, err := os.Stat(to.sqlite())
+			if to.Database == "" {
+				restored, err := os.Stat(to.SQLite())
 				require.NoError(t, err)
 				require.Equal(t, os.FileMode(0o600), restored.Mode().Perm())
 			}
 			output2, err := program(t, append([]string{"db", "restore", file}, settings...)...).CombinedOutput()
 			require.Error(t, err)
 			require.Contains(t, string(output2), "--replace")
-			require.NoError(t, os.WriteFile(to.keyFile(), key, 0o600))
+			require.NoError(t, os.WriteFile(to.KeyFile(), key, 0o600))
 			output = run(t, append([]string{"db", "restore", "--replace", file}, settings...)...)
 			require.Contains(t, output, "the keys of its secrets are there")
 			require.Contains(t, output, "the former database is kept")
@@ -150,7 +151,7 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 }
 
 func TestABackupIsOfOneMomentWhileTheServerWrites(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, options *serveOptions, settings []string) {
+	onEachDatabase(t, func(t *testing.T, options *server.Options, settings []string) {
 		fill(t, options, 1)
 		rows, _, _ := openRows(t, options)
 		stop := make(chan struct{})
@@ -181,13 +182,13 @@ func TestABackupIsOfOneMomentWhileTheServerWrites(t *testing.T) {
 }
 
 func TestARestoreThatWasKilledChangedNothingAndIsRunAgain(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, options *serveOptions, settings []string) {
+	onEachDatabase(t, func(t *testing.T, options *server.Options, settings []string) {
 		fill(t, options, 300)
 		file, other := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "other")
 		run(t, append([]string{"db", "backup", file}, settings...)...)
 		rows, _, end := openRows(t, options)
 		require.NoError(t, rows.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "later", Name: "later"}))
-		if options.database != "" {
+		if options.Database != "" {
 			output, err := program(t, append([]string{"db", "restore", "--replace", file}, settings...)...).CombinedOutput()
 			require.Error(t, err)
 			require.Contains(t, string(output), "stop the servers")
@@ -209,10 +210,10 @@ func TestARestoreThatWasKilledChangedNothingAndIsRunAgain(t *testing.T) {
 }
 
 func TestADamagedBackupIsNotRestored(t *testing.T) {
-	options := &serveOptions{state: t.TempDir(), lease: minLease}
+	options := &server.Options{State: t.TempDir(), Lease: server.MinLease}
 	fill(t, options, 2)
 	file, damaged := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "damaged")
-	run(t, "db", "backup", file, "--state", options.state)
+	run(t, "db", "backup", file, "--state", options.State)
 	files, err := zip.OpenReader(file)
 	require.NoError(t, err)
 	defer files.Close()
@@ -245,18 +246,18 @@ func TestADamagedBackupIsNotRestored(t *testing.T) {
 
 func TestARestoreLeavesOtherTablesOfADatabaseAlone(t *testing.T) {
 	url, state := databasetest.Postgres(t), t.TempDir()
-	options := &serveOptions{state: state, database: url, lease: minLease}
+	options := &server.Options{State: state, Database: url, Lease: server.MinLease}
 	fill(t, options, 1)
 	file := filepath.Join(t.TempDir(), "backup")
 	run(t, "db", "backup", file, "--state", state, "--database", url)
-	db, err := options.openDatabase(t.Context())
+	db, err := options.OpenDatabase(t.Context())
 	require.NoError(t, err)
 	handle, err := db.DB()
 	require.NoError(t, err)
 	require.NoError(t, db.Exec("CREATE TABLE of_somebody_else (name TEXT)").Error)
 	require.NoError(t, handle.Close())
 	run(t, "db", "restore", "--replace", file, "--state", state, "--database", url)
-	db, err = options.openDatabase(t.Context())
+	db, err = options.OpenDatabase(t.Context())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, handle.Close()) }()
 	var there int64

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/cmd/burano/process"
 	"github.com/burano/burano/internal/door"
 )
 
@@ -27,7 +28,7 @@ func TestTheProgramIsItsOwnChild(t *testing.T) {
 		require.NoError(t, compressed.Close())
 		input, err := json.Marshal(map[string][]byte{"Manifest": []byte("Format: Helm/1.0\nFullName: org.Pages\n"), "Archive": archive.Bytes()})
 		require.NoError(t, err)
-		result, err := door.NewChildren(ownProgram, childPlaces, door.Limits{}).Run(t.Context(), door.Job{Kind: "read-chart", Doing: "reading the chart", Input: input})
+		result, err := door.NewChildren(process.OwnProgram, process.ChildPlaces, door.Limits{}).Run(t.Context(), door.Job{Kind: "read-chart", Doing: "reading the chart", Input: input})
 		return string(result), err
 	}
 	result, err := read("a: {{ .Values.a }}")

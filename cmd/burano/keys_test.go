@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/burano/burano/cmd/burano/server"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/internal/database/databasetest"
 	"github.com/burano/burano/orchestrator/secret"
@@ -17,32 +18,32 @@ import (
 )
 
 // onEachDatabase runs the test with the settings of a server over each kind of database.
-func onEachDatabase(t *testing.T, test func(t *testing.T, options *serveOptions, settings []string)) {
+func onEachDatabase(t *testing.T, test func(t *testing.T, options *server.Options, settings []string)) {
 	t.Run("SQLite", func(t *testing.T) {
 		state := t.TempDir()
-		test(t, &serveOptions{state: state, lease: time.Minute}, []string{"--state", state})
+		test(t, &server.Options{State: state, Lease: time.Minute}, []string{"--state", state})
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		state, url := t.TempDir(), databasetest.Postgres(t)
-		test(t, &serveOptions{state: state, database: url, lease: time.Minute}, []string{"--state", state, "--database", url})
+		test(t, &server.Options{State: state, Database: url, Lease: time.Minute}, []string{"--state", state, "--database", url})
 	})
 }
 
 // openRows opens the rows as a server does that serves them.
-func openRows(t *testing.T, options *serveOptions) (rows *store.Store, sealer *secret.Sealer, end func()) {
+func openRows(t *testing.T, options *server.Options) (rows *store.Store, sealer *secret.Sealer, end func()) {
 	t.Helper()
-	db, err := options.openDatabase(t.Context())
+	db, err := options.OpenDatabase(t.Context())
 	require.NoError(t, err)
 	end = func() { require.NoError(t, database.Close(db)) } // a second time is no error
 	t.Cleanup(end)
-	for _, schema := range schemas() {
+	for _, schema := range server.Schemas() {
 		require.NoError(t, schema.Migrate(t.Context(), db))
 	}
-	sealer, err = secret.Open(options.keyFile())
+	sealer, err = secret.Open(options.KeyFile())
 	require.NoError(t, err)
 	rows, err = store.New(t.Context(), db, nil, store.Sealed(sealer))
 	require.NoError(t, err)
-	require.NoError(t, checkKey(t.Context(), rows, sealer))
+	require.NoError(t, server.CheckKey(t.Context(), rows, sealer))
 	return rows, sealer, end
 }
 
@@ -59,7 +60,7 @@ func under(t *testing.T, rows *store.Store) map[string]int64 {
 }
 
 func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, options *serveOptions, settings []string) {
+	onEachDatabase(t, func(t *testing.T, options *server.Options, settings []string) {
 		rows, sealer, _ := openRows(t, options)
 		old := sealer.Keys()[0]
 		const environments = 400
@@ -118,7 +119,7 @@ func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
 		require.Error(t, err)
 		require.Contains(t, string(early), "try again in")
 		hourAgo := time.Now().Add(-time.Hour)
-		require.NoError(t, os.Chtimes(options.keyFile(), hourAgo, hourAgo))
+		require.NoError(t, os.Chtimes(options.KeyFile(), hourAgo, hourAgo))
 		run(t, append([]string{"db", "keys", "remove", old}, settings...)...)
 		output = run(t, append([]string{"db", "keys"}, settings...)...)
 		require.Contains(t, output, active)
@@ -129,14 +130,17 @@ func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
 }
 
 func TestAKeyUnderWhichSomethingIsSealedIsNotRemoved(t *testing.T) {
-	options := &serveOptions{state: t.TempDir(), lease: time.Minute}
-	rows, sealer, _ := openRows(t, options)
+	options := &server.Options{State: t.TempDir(), Lease: time.Minute}
+	_, sealer, end := openRows(t, options)
+	defer end()
 	old := sealer.Keys()[0]
-	_, err := secret.AddKey(options.keyFile(), true)
+	_, err := secret.AddKey(options.KeyFile(), true)
 	require.NoError(t, err)
 	hourAgo := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(options.keyFile(), hourAgo, hourAgo))
-	require.ErrorContains(t, removeKey(t.Context(), rows, options.keyFile(), old), "burano db reseal")
+	require.NoError(t, os.Chtimes(options.KeyFile(), hourAgo, hourAgo))
+	refused, err := program(t, "db", "keys", "remove", old, "--state", options.State).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(refused), "burano db reseal")
 	require.Contains(t, sealer.Keys(), old)
-	require.FileExists(t, filepath.Join(options.state, "secret.key"))
+	require.FileExists(t, filepath.Join(options.State, "secret.key"))
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/cmd/burano/server"
 )
 
 // littleKeystone answers as much as a server needs to start.
@@ -179,4 +181,26 @@ func TestAServerWhoseCredentialsKeystoneRefusesEnds(t *testing.T) {
 	server, log := serving(t, address, freeAddress(t))
 	require.Error(t, server.Wait())
 	require.Contains(t, log(), "sign in to Keystone")
+}
+
+func TestWhatAKilledServerHasLeftIsGoneWithTheNextStart(t *testing.T) {
+	state := t.TempDir()
+	left := filepath.Join(state, "temporary-files", "check-1", "etcd-1")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(left, "db"), []byte("secret"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(state, "temporary-files", "snapshot-1"), []byte("secret"), 0o600))
+	release, err := server.LockState(state)
+	require.NoError(t, err)
+	listen := freeAddress(t)
+	second, _ := servingIn(t, state, freeAddress(t), listen)
+	require.Error(t, second.Wait())
+	require.FileExists(t, filepath.Join(left, "db"), "it is the server's that has the folder")
+	require.NoError(t, release())
+	server, log := servingIn(t, state, freeAddress(t), listen)
+	require.Eventually(t, func() bool { status, _ := get("http://" + listen + "/healthz"); return status == 200 }, time.Minute, 20*time.Millisecond, "%s", log())
+	found, err := os.ReadDir(filepath.Join(state, "temporary-files"))
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.NoError(t, server.Process.Kill())
+	_ = server.Wait()
 }

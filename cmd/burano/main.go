@@ -12,6 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/burano/burano/catalog"
+	"github.com/burano/burano/cmd/burano/author"
+	"github.com/burano/burano/cmd/burano/cli"
+	"github.com/burano/burano/cmd/burano/client"
+	"github.com/burano/burano/cmd/burano/cluster"
+	"github.com/burano/burano/cmd/burano/node"
+	"github.com/burano/burano/cmd/burano/operator"
+	"github.com/burano/burano/cmd/burano/server"
 	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/version"
 )
@@ -23,7 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := command().ExecuteContext(ctx)
-	if errors.Is(err, errWouldChange) {
+	if errors.Is(err, cli.ErrWouldChange) {
 		os.Exit(exitWouldChange)
 	}
 	if err != nil {
@@ -34,9 +41,6 @@ func main() {
 
 // exitWouldChange is the exit code of a preview of something that would change, as `terraform plan -detailed-exitcode` has it.
 const exitWouldChange = 2
-
-// errWouldChange ends a preview that has been printed. It is no failure, and nothing is said of it.
-var errWouldChange = errors.New("something would change")
 
 // command returns the tree of commands.
 func command() *cobra.Command {
@@ -58,42 +62,42 @@ and find the server through the service catalog (type application-catalog), BURA
 		&cobra.Group{ID: "server", Title: "For operators:"},
 		&cobra.Group{ID: "node", Title: "Run by Burano on the nodes of a cluster:"},
 	)
-	connection := &connection{}
-	connection.addFlags(root)
+	connection := &cli.Connection{}
+	connection.AddFlags(root)
 	for _, add := range []struct {
 		group   string
 		command *cobra.Command
 	}{
-		{"client", packageCommand(connection)},
-		{"client", categoryCommand(connection)},
-		{"client", quotaCommand(connection)},
-		{"client", projectCommand(connection)},
-		{"client", bundleCommand(connection)},
-		{"client", environmentCommand(connection)},
-		{"client", sessionCommand(connection)},
-		{"client", templateCommand(connection)},
-		{"client", deployCommand(connection)},
-		{"client", applyCommand(connection)},
-		{"client", deploymentCommand(connection)},
-		{"client", actionCommand(connection)},
-		{"client", clusterCommand(connection)},
-		{"client", nodeCommand(connection)},
-		{"client", environmentBackupCommand(connection)},
-		{"client", findingCommand(connection)},
-		{"client", classCommand(connection)},
-		{"author", yaqlCommand()},
-		{"server", serveCommand(connection)},
-		{"server", brokerCommand(connection)},
-		{"server", setupCommand(connection)},
-		{"server", doctorCommand()},
-		{"server", databaseCommand()},
-		{"server", auditCommand(connection)},
-		{"server", imageCommand(connection)},
-		{"node", publishCommand()},
-		{"node", forwardCommand()},
-		{"node", gatewayCommand()},
-		{"node", etcdCommand()},
-		{"server", releaseFilesCommand()},
+		{"client", author.PackageCommand(connection)},
+		{"client", client.CategoryCommand(connection)},
+		{"client", client.QuotaCommand(connection)},
+		{"client", client.ProjectCommand(connection)},
+		{"client", author.BundleCommand(connection)},
+		{"client", client.EnvironmentCommand(connection)},
+		{"client", client.SessionCommand(connection)},
+		{"client", client.TemplateCommand(connection)},
+		{"client", client.DeployCommand(connection)},
+		{"client", client.ApplyCommand(connection)},
+		{"client", client.DeploymentCommand(connection)},
+		{"client", client.ActionCommand(connection)},
+		{"client", cluster.Command(connection)},
+		{"client", cluster.NodeCommand(connection)},
+		{"client", client.EnvironmentBackupCommand(connection)},
+		{"client", client.FindingCommand(connection)},
+		{"client", client.ClassCommand(connection)},
+		{"author", author.YAQLCommand()},
+		{"server", server.Command(operator.Examine)},
+		{"server", server.BrokerCommand(connection)},
+		{"server", operator.SetupCommand(connection)},
+		{"server", operator.DoctorCommand()},
+		{"server", operator.DatabaseCommand()},
+		{"server", operator.AuditCommand(connection)},
+		{"server", operator.ImageCommand(connection)},
+		{"node", node.PublishCommand()},
+		{"node", node.ForwardCommand()},
+		{"node", node.GatewayCommand()},
+		{"node", node.EtcdCommand()},
+		{"server", operator.ReleaseFilesCommand()},
 		{"client", versionCommand(connection)},
 	} {
 		add.command.GroupID = add.group

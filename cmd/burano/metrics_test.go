@@ -16,6 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/burano/burano/cmd/burano/operator"
+	"github.com/burano/burano/cmd/burano/server"
 )
 
 // exported are the names of all metrics of a server that has started, also of metrics without a value yet.
@@ -31,15 +34,15 @@ func exported(t *testing.T) map[string]bool {
 		"OS_USER_DOMAIN_NAME": "Default", "OS_PROJECT_DOMAIN_NAME": "Default", "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": os.DevNull} {
 		t.Setenv(name, value)
 	}
-	options := &serveOptions{}
-	flags := options.flags()
+	options := &server.Options{}
+	flags := options.Flags()
 	require.NoError(t, flags.Parse([]string{"--state", filepath.Join(t.TempDir(), "state"), "--listen", listen}))
-	options.registry = prometheus.NewRegistry()
+	options.Registry = prometheus.NewRegistry()
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- serve(ctx, &connection{}, options, slog.New(slog.DiscardHandler)) }()
+	go func() { served <- server.Run(ctx, options, operator.Examine, slog.New(slog.DiscardHandler)) }()
 	require.Eventually(t, func() bool { status, _ := get("http://" + listen + "/readyz"); return status == 200 }, time.Minute, 20*time.Millisecond)
-	_, err = options.registry.Gather()
+	_, err = options.Registry.Gather()
 	require.NoError(t, err)
 	_, body := get("http://" + listen + "/metrics")
 	require.Contains(t, body, "burano_tasks_waiting 0")
@@ -49,7 +52,7 @@ func exported(t *testing.T) map[string]bool {
 	names := map[string]bool{}
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
-		options.registry.Describe(descriptions)
+		options.Registry.Describe(descriptions)
 		close(descriptions)
 	}()
 	name := regexp.MustCompile(`fqName: "(\w+)"`)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/burano/burano/cmd/burano/server"
 )
+
+var update = flag.Bool("update", false, "write docs/commands.md and the generated part of docs/configuration.md")
 
 // documents is the folder of the documents, as seen from this one.
 var documents = filepath.Join("..", "..", "docs")
@@ -84,10 +89,10 @@ func referenceOf(page *strings.Builder, command *cobra.Command, level int) {
 	}
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = command.Flags().SortFlags
-	settings := (&serveOptions{}).flags()
-	reads := command.Flags().Lookup(configFlag) != nil
+	settings := (&server.Options{}).Flags()
+	reads := command.Flags().Lookup(server.ConfigFlag) != nil
 	command.NonInheritedFlags().VisitAll(func(flag *pflag.Flag) {
-		setting := reads && settings.Lookup(flag.Name) != nil && isSetting(flag)
+		setting := reads && settings.Lookup(flag.Name) != nil && server.IsSetting(flag)
 		if flag.Name != "help" && !setting {
 			own.AddFlag(flag)
 		}
@@ -218,4 +223,21 @@ func exists(root *cobra.Command, text string) error {
 		}
 	}
 	return nil
+}
+
+func TestTheTableOfSettingsIsWhatTheProgramSays(t *testing.T) {
+	const begin, end = "<!-- settings: written by go test ./cmd/burano -run TheTableOfSettings -update -->\n", "<!-- end of settings -->"
+	path := filepath.Join("..", "..", "docs", "configuration.md")
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(content), begin)
+	require.True(t, found)
+	table, after, found := strings.Cut(rest, end)
+	require.True(t, found)
+	want := server.SettingsTable((&server.Options{}).Flags())
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(before+begin+want+end+after), 0o644))
+		return
+	}
+	require.Equal(t, want, table, "run the test with -update")
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/burano/burano/cmd/burano/cli"
 	"github.com/burano/burano/internal/version"
 	"github.com/burano/burano/web/client"
 )
 
-func versionCommand(connection *connection) *cobra.Command {
-	var print output
+func versionCommand(connection *cli.Connection) *cobra.Command {
+	var print cli.Output
 	var server bool
 	command := &cobra.Command{
 		Use:   "version",
@@ -20,12 +21,12 @@ func versionCommand(connection *connection) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			if server {
-				return connection.signedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
+				return connection.SignedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
 					found, err := api.ServerVersion(command.Context())
 					if err != nil {
 						return err
 					}
-					return print.print(command.OutOrStdout(), found, func(table *tabwriter.Writer) {
+					return print.Print(command.OutOrStdout(), found, func(table *tabwriter.Writer) {
 						fmt.Fprintf(table, "burano %s (commit %s)\n", found.Version, found.Commit)
 					})
 				})(command, args)
@@ -36,10 +37,10 @@ func versionCommand(connection *connection) *cobra.Command {
 				Go       string `json:"go" yaml:"go"`
 				Platform string `json:"platform" yaml:"platform"`
 			}{version.Version, version.Commit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return print.print(command.OutOrStdout(), built, func(table *tabwriter.Writer) { fmt.Fprintln(table, "burano "+version.Text()) })
+			return print.Print(command.OutOrStdout(), built, func(table *tabwriter.Writer) { fmt.Fprintln(table, "burano "+version.Text()) })
 		},
 	}
 	command.Flags().BoolVar(&server, "server", false, "also show the server's version")
-	print.addFlag(command)
+	print.AddFlag(command)
 	return command
 }

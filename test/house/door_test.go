@@ -23,10 +23,10 @@ var pastTheDoor = map[string]string{
 // ofOurOwn are the files that may call them, with the reason: their input is our own, or that of whoever runs the program on his own machine.
 var ofOurOwn = map[string]string{
 	"catalog/charts/chart.go":             "schemas are compiled in a child process",
-	"cmd/burano/package_create.go":        "an author's own folder",
-	"cmd/burano/settings.go":              "the operator's settings",
-	"cmd/burano/setup.go":                 "the operator's own file",
-	"cmd/burano/yaql.go":                  "the user's own expression and data",
+	"cmd/burano/author/package_create.go": "an author's own folder",
+	"cmd/burano/server/settings.go":       "the operator's settings",
+	"cmd/burano/operator/setup.go":        "the operator's own file",
+	"cmd/burano/author/yaql.go":           "the user's own expression and data",
 	"nodes/access/userdata.go":            "parts of user data that was bounded as a property of the model",
 	"nodes/network/flannel.go":            "an embedded template",
 	"orchestrator/model.go":               "the embedded schema of JSON patches",
@@ -37,8 +37,8 @@ var ofOurOwn = map[string]string{
 	"web/client/documents.go":             "the user's own standard input",
 	"web/policy/policy.go":                "the operator's rules",
 
-	"cmd/burano/image_upload.go":                "lists of the user's own project",
-	"cmd/burano/package_images.go":              "lists of the user's own project",
+	"cmd/burano/operator/image_upload.go":       "lists of the user's own project",
+	"cmd/burano/author/package_images.go":       "lists of the user's own project",
 	"orchestrator/openstack/pages.go":           "lists behind a bound of the transport",
 	"orchestrator/registration/registration.go": "the operator's own lists",
 }

@@ -174,6 +174,13 @@ func receiver(function *ast.FuncDecl) string {
 
 // roomsMayImport says which rooms of a storey import which others of it, directly. A room that is not named imports none.
 var roomsMayImport = map[string][]string{
+	"cmd/burano":                     {"cmd/burano/author", "cmd/burano/cli", "cmd/burano/client", "cmd/burano/cluster", "cmd/burano/node", "cmd/burano/operator", "cmd/burano/server"},
+	"cmd/burano/author":              {"cmd/burano/cli", "cmd/burano/process"},
+	"cmd/burano/client":              {"cmd/burano/cli"},
+	"cmd/burano/cluster":             {"cmd/burano/cli"},
+	"cmd/burano/node":                {"cmd/burano/cli", "cmd/burano/process"},
+	"cmd/burano/operator":            {"cmd/burano/cli", "cmd/burano/process", "cmd/burano/server"},
+	"cmd/burano/server":              {"cmd/burano/cli", "cmd/burano/process"},
 	"nodes":                          {"nodes/access", "nodes/etcd", "nodes/kube", "nodes/network", "nodes/pki", "nodes/plan", "nodes/ssh", "nodes/systemd"},
 	"nodes/access":                   {"nodes/ssh"},
 	"nodes/claimdata":                {"nodes/ssh"},

@@ -18,8 +18,8 @@ var temporaryFiles = map[string]string{
 	"orchestrator/secret/ring.go":   "a file of keys is replaced by the operator",
 	"nodes/etcd/restore/restore.go": "a process of its own, for which the server has reserved room",
 	"nodes/etcd/restore/export.go":  "on nodes, and in a process of its own",
-	"cmd/burano/backup.go":          "the operator's backup, beside its target",
-	"cmd/burano/doctor.go":          "a database that is empty",
+	"cmd/burano/operator/backup.go": "the operator's backup, beside its target",
+	"cmd/burano/operator/doctor.go": "a database that is empty",
 	"web/client/bundle.go":          "a command of users, on their machine",
 }
 
