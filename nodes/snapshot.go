@@ -111,6 +111,30 @@ func (c *store) Keys(ctx context.Context) ([]byte, error) {
 	return json.Marshal(all)
 }
 
+// PortableKeys reduces the keys of a snapshot, as Keys returned them, to what leaves Burano with the snapshot (pki.Portable). It refuses keys that no cluster can use.
+func PortableKeys(keys []byte) ([]byte, error) {
+	portable, err := pki.Portable(keys)
+	if err != nil {
+		return nil, err
+	}
+	given, all := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if err := errors.Join(json.Unmarshal(keys, &given), json.Unmarshal(portable, &all)); err != nil {
+		return nil, fmt.Errorf("read the keys of a snapshot: %w", err)
+	}
+	for _, name := range []string{addressingKey, unwrappedKey, datastoreKey} {
+		if value, is := given[name]; is {
+			all[name] = value
+		}
+	}
+	_, addressing := AddressingOf(keys)
+	_, unwrapped := UnwrappedIn(keys)
+	_, datastore := DatastoreIn(keys)
+	if err := errors.Join(addressing, unwrapped, datastore); err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
+
 // DatastoreIn is where the pod network keeps its data in the cluster of a snapshot, by its keys.
 func DatastoreIn(keys []byte) (network.Datastore, error) {
 	said := struct{ Datastore network.Datastore }{network.InEtcd}

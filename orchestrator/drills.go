@@ -39,18 +39,21 @@ func (b *Backups) Drill(ctx context.Context, caller identity.Caller, id string) 
 	if err != nil {
 		return store.BackupDrill{}, err
 	}
+	if from.EnvironmentID == "" {
+		return store.BackupDrill{}, fault.New(fault.Invalid, "Backup %s was uploaded, and the project has no environment that it is of: drills are of an environment's backups. Restore it (burano backup restore)", id)
+	}
 	drill := store.BackupDrill{ProjectID: from.ProjectID, EnvironmentID: from.EnvironmentID, BackupID: from.ID, UserID: caller.UserID, UserName: caller.UserName,
 		CloneName: from.EnvironmentName + "-drill-" + store.NewID()[:6]}
 	if err := b.rows.AddDrill(ctx, &drill, drillBegins); err != nil {
 		return drill, err
 	}
-	_, err = b.restore(ctx, caller, from, drill.CloneID, drill.CloneName, func(clone store.Environment) error {
+	_, err = b.Restore(ctx, caller, from.ID, Restoration{Name: drill.CloneName, id: drill.CloneID, prepare: func(clone store.Environment) error {
 		by, err := b.byRole(ctx, from.ProjectID)
 		if err == nil && !by { // its removal comes when the caller may be gone
 			_, err = b.service.SetDelegation(ctx, caller, clone.ID, Delegate{})
 		}
 		return err
-	})
+	}})
 	if err != nil {
 		drill.Failure = err.Error()
 		drill.Ended = b.now()
@@ -94,7 +97,7 @@ func (b *Backups) beginDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failures := []error{b.keep.Sweep(ctx, b.service.now()), b.rows.ForgetDrills(ctx, b.now()-store.Time(drillsKept.Microseconds()))}
+	failures := []error{b.keep.Sweep(ctx), b.rows.ForgetDrills(ctx, b.now()-store.Time(drillsKept.Microseconds()))}
 	for _, schedule := range due {
 		list, err := b.rows.List(ctx, store.BackupFilter{EnvironmentID: schedule.EnvironmentID, Whole: true})
 		if err == nil && len(list) > 0 {

@@ -5,13 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
-	"slices"
 	"strings"
 
+	"github.com/burano/burano/internal/envelope"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator/backup"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -21,12 +23,11 @@ type Backups struct {
 	service *Service
 	keep    backup.Backups
 	rows    store.Backups
-	filled  string // the attribute of clusters that says from which backup their claims are filled
 }
 
-// NewBackups returns the backups that a Service's callers see. filled is the name of the attribute that has a cluster fill its claims from a backup.
-func NewBackups(service *Service, keep backup.Backups, filled string) *Backups {
-	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store), filled: filled}
+// NewBackups returns the backups that a Service's callers see.
+func NewBackups(service *Service, keep backup.Backups) *Backups {
+	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store)}
 }
 
 // Reach returns a fault unless the caller may see an environment.
@@ -69,6 +70,13 @@ func (b *Backups) Delete(ctx context.Context, caller identity.Caller, id string)
 	found, err := b.Show(ctx, caller, id)
 	if err != nil {
 		return err
+	}
+	waited, err := b.rows.WaitedFor(ctx, backup.AttributeFilledFrom)
+	if err != nil {
+		return err
+	}
+	if environmentID := waited[id]; environmentID != "" {
+		return fault.New(fault.Conflict, "Environment %s waits for files of backup %s: deploy it until it is ready, or delete it. Then the backup can be deleted", environmentID, id)
 	}
 	return b.keep.Delete(ctx, found.ID)
 }
@@ -119,22 +127,29 @@ func (b *Backups) DropSchedule(ctx context.Context, caller identity.Caller, envi
 	return b.rows.RemoveSchedule(ctx, environmentID)
 }
 
-// Restore makes an environment of that name of a backup, and has it deployed. Its claims have their files before pods use them.
-func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id, name string) (Environment, error) {
+// Restoration is an environment that is made of a backup.
+type Restoration struct {
+	Name   string
+	Region string // of the cloud; "" for the backup's
+
+	id      string                        // of the environment; "" for a new one
+	prepare func(store.Environment) error // is called before it is deployed; may be nil
+}
+
+// Restore makes an environment of a backup, and has it deployed. Its claims have their files before pods use them.
+func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string, as Restoration) (Environment, error) {
 	from, err := b.Show(ctx, caller, id)
 	if err != nil {
 		return Environment{}, err
 	}
-	return b.restore(ctx, caller, from, store.NewID(), name, func(store.Environment) error { return nil })
-}
-
-// restore makes the environment with this id. prepare is called before it is deployed.
-func (b *Backups) restore(ctx context.Context, caller identity.Caller, from store.Backup, id, name string, prepare func(store.Environment) error) (Environment, error) {
-	row, err := b.environment(ctx, caller, from, id, name)
+	row, err := b.environment(ctx, caller, from, as)
 	if err != nil {
 		return Environment{}, err
 	}
-	imported := store.Imported{Environment: row}
+	imported := store.Imported{Environment: row, Secrets: map[string]string{}}
+	for name, value := range from.Parts.Secrets {
+		imported.Secrets[name] = b.service.sealer.Seal(store.SecretOwner(row.ID, name), value)
+	}
 	for _, one := range from.Parts.Attributes {
 		one.EnvironmentID = row.ID
 		imported.Attributes = append(imported.Attributes, one)
@@ -144,14 +159,16 @@ func (b *Backups) restore(ctx context.Context, caller identity.Caller, from stor
 		if err != nil {
 			return Environment{}, err
 		}
-		imported.Attributes = append(imported.Attributes, store.Attribute{EnvironmentID: row.ID, ObjectID: cluster.ObjectID, Class: cluster.Class, Name: b.filled, Value: string(value)})
+		imported.Attributes = append(imported.Attributes, store.Attribute{EnvironmentID: row.ID, ObjectID: cluster.ObjectID, Class: cluster.Class, Name: backup.AttributeFilledFrom, Value: string(value)})
 	}
 	if err := b.service.store.ImportEnvironment(ctx, imported); err != nil {
 		return Environment{}, taken(err)
 	}
-	err = prepare(row)
+	if as.prepare != nil {
+		err = as.prepare(row)
+	}
 	if err == nil {
-		err = b.begin(ctx, caller, row.ID, from)
+		err = b.begin(ctx, caller, row.ID)
 	}
 	if err != nil {
 		return Environment{}, errors.Join(err, b.forget(context.WithoutCancel(ctx), row.ID, caller.UserID))
@@ -173,15 +190,18 @@ func (b *Backups) purge(ctx context.Context, id string) error {
 }
 
 // environment is the row of an environment that is made of a backup.
-func (b *Backups) environment(ctx context.Context, caller identity.Caller, from store.Backup, id, name string) (store.Environment, error) {
+func (b *Backups) environment(ctx context.Context, caller identity.Caller, from store.Backup, as Restoration) (store.Environment, error) {
 	objects := store.Copy(from.Model.Objects)
-	objects["name"] = name
-	ownNetwork(objects, from.EnvironmentName, name)
+	objects["name"] = as.Name
+	if as.Region != "" {
+		objects["region"] = as.Region
+	}
+	ownNetwork(objects, from.EnvironmentName, as.Name)
 	row, err := newEnvironment(caller, objects)
 	if err != nil {
 		return row, err
 	}
-	row.ID, row.Model.Packages = id, from.Model.Packages
+	row.ID, row.Model.Packages = cmp.Or(as.id, row.ID), from.Model.Packages
 	// What code computes belongs to servers that are gone.
 	_, computed, _ := b.service.engine.Check(ctx, caller.ProjectID, row.Model.Packages, store.ForClasses(row.ID, store.Copy(row.Model.Objects)))
 	withoutComputed(row.Model.Objects, computed)
@@ -233,17 +253,81 @@ func withoutComputed(value any, computed map[string][]string) {
 	}
 }
 
-// begin gives an environment that is made of a backup its secrets, and has it deployed.
-func (b *Backups) begin(ctx context.Context, caller identity.Caller, environmentID string, from store.Backup) error {
-	for _, name := range slices.Sorted(maps.Keys(from.Parts.Secrets)) {
-		sealed := b.service.sealer.Seal(store.SecretOwner(environmentID, name), from.Parts.Secrets[name])
-		if err := b.service.store.SetSecret(ctx, environmentID, name, sealed); err != nil {
-			return err
-		}
-	}
+// begin has an environment that is made of a backup deployed.
+func (b *Backups) begin(ctx context.Context, caller identity.Caller, environmentID string) error {
 	session, err := b.service.Configure(ctx, caller, environmentID)
 	if err != nil {
 		return err
 	}
 	return b.service.Deploy(ctx, caller, environmentID, session.ID)
+}
+
+// Sealed returns a function that writes a backup of the caller's project as a file, sealed for the recipient's public key.
+func (b *Backups) Sealed(ctx context.Context, caller identity.Caller, id, recipient string) (write func(ctx context.Context, to io.Writer) error, err error) {
+	if _, err := b.Show(ctx, caller, id); err != nil {
+		return nil, err
+	}
+	parsed, err := envelope.ParseRecipient(recipient)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "A file of a backup has its secrets and the files of its claims, so that it is sealed: %w", err)
+	}
+	return func(ctx context.Context, to io.Writer) error {
+		sealed, err := parsed.Writer(to)
+		if err != nil {
+			return err
+		}
+		if err := b.keep.Write(ctx, id, sealed); err != nil {
+			return err
+		}
+		return sealed.Close()
+	}, nil
+}
+
+// Upload stores the backup that an opened file has as one of the caller's project. admit is told the file's description before that is read.
+func (b *Backups) Upload(ctx context.Context, caller identity.Caller, from io.Reader, admit func(head []byte) error) (store.Backup, error) {
+	if caller.ProjectID == "" {
+		return store.Backup{}, errNoProject()
+	}
+	return b.keep.Read(ctx, backup.Upload{ProjectID: caller.ProjectID, Now: b.service.now(), Admit: admit, Accept: b.accept,
+		Has: func(ctx context.Context, id string) (bool, error) { return b.has(ctx, caller.ProjectID, id) }}, from)
+}
+
+// accept refuses a file that could not be of an environment here.
+func (b *Backups) accept(file backup.File) error {
+	if applications, is := file.Objects["services"]; file.Objects == nil || is && !isList(applications) {
+		return fault.New(fault.Invalid, "The file of the backup is damaged: its model has no list of applications")
+	}
+	for _, one := range file.Attributes {
+		if !store.IsCodes(store.Attribute{Class: one.Class, Name: one.Name}, engine.CodeAttribute("")) {
+			return fault.New(fault.Invalid, "The file of the backup is damaged: the attribute %s of %s is none that an application stores", one.Name, one.ObjectID)
+		}
+	}
+	for name := range file.Secrets {
+		if !store.IsAttributeSecret(name) {
+			return fault.New(fault.Invalid, "The file of the backup is damaged: %s is no secret of an application", name)
+		}
+	}
+	if err := checkLength(file.EnvironmentName); err != nil {
+		return err
+	}
+	return b.service.bounded(size{}, file.Objects)
+}
+
+func isList(value any) bool {
+	_, is := value.([]any)
+	return is
+}
+
+// has reports whether a project has an environment, or had it and can restore it.
+func (b *Backups) has(ctx context.Context, projectID, id string) (bool, error) {
+	there, err := b.service.store.EnvironmentHead(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		var gone store.DeletedEnvironment
+		gone, err = store.Deleted(b.service.store).Environment(ctx, id)
+		there.ProjectID = gone.ProjectID
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && there.ProjectID == projectID, err
 }

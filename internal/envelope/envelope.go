@@ -1,4 +1,4 @@
-// Package envelope seals single values of a document for the key of a recipient, so that the rest of the document stays readable.
+// Package envelope seals for the key of a recipient: single values of a document, so that the rest of the document stays readable, and whole files.
 package envelope
 
 import (
@@ -23,8 +23,11 @@ const maxValue = 16 << 20
 // sealedForm is how sealed values look: the prefix, and an age file (https://age-encryption.org/v1) of the value's JSON in base64.
 var sealedForm = regexp.MustCompile(regexp.QuoteMeta(sensitive.SealedPrefix) + `([A-Za-z0-9+/]+={0,2})`)
 
-// ErrOther is the error of a value that was sealed for another key.
+// ErrOther is the error of a value or a file that was sealed for another key.
 var ErrOther = errors.New("it was sealed for another key")
+
+// ErrDamaged is the error of a file that was changed, or whose end is missing.
+var ErrDamaged = errors.New("a byte of it was changed, or its end is missing")
 
 // Is reports whether a text has a sealed value in it.
 func Is(text string) bool { return sealedForm.MatchString(text) }
@@ -61,6 +64,9 @@ func (r Recipient) Seal(value any) (string, error) {
 	return sensitive.SealedPrefix + base64.StdEncoding.EncodeToString(sealed.Bytes()), nil
 }
 
+// Writer writes a file of age that only the recipient's key opens. The file is whole once the writer is closed.
+func (r Recipient) Writer(to io.Writer) (io.WriteCloser, error) { return age.Encrypt(to, r.recipient) }
+
 // Key is a private key.
 type Key struct{ identity *age.X25519Identity }
 
@@ -92,6 +98,30 @@ func (k Key) String() string {
 
 // Recipient is the public key, which seals for this key.
 func (k Key) Recipient() string { return k.identity.Recipient().String() }
+
+// Reader opens a file that Recipient.Writer has written. Reading ends with ErrDamaged before the first byte that is not as it was written.
+func (k Key) Reader(from io.Reader) (io.Reader, error) {
+	opened, err := age.Decrypt(from, k.identity)
+	var other *age.NoIdentityMatchError
+	if errors.As(err, &other) {
+		return nil, ErrOther
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it is no file that was sealed for a key: %w", err)
+	}
+	return undamaged{opened}, nil
+}
+
+// undamaged names the reason why a sealed file cannot be read on.
+type undamaged struct{ io.Reader }
+
+func (u undamaged) Read(into []byte) (int, error) {
+	n, err := u.Reader.Read(into)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w (%w)", ErrDamaged, err)
+	}
+	return n, err
+}
 
 // Open returns a copy of a JSON value in which each sealed value is opened: a text that is one as the value itself, others in their places in texts.
 func (k Key) Open(value any) (any, error) {

@@ -1,7 +1,9 @@
 package envelope
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -46,4 +48,50 @@ func TestWhatIsNoKeyIsRefused(t *testing.T) {
 		_, err = ParseRecipient(text)
 		require.Error(t, err, text)
 	}
+}
+
+func TestASealedFileThatWasChangedOrCutIsNotRead(t *testing.T) {
+	key, err := NewKey()
+	require.NoError(t, err)
+	recipient, err := ParseRecipient(key.Recipient())
+	require.NoError(t, err)
+	var file bytes.Buffer
+	writer, err := recipient.Writer(&file)
+	require.NoError(t, err)
+	content := bytes.Repeat([]byte("content "), 20_000) // more than two pieces of age
+	_, err = writer.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, writer.Close())
+	read := func(key Key, file []byte) ([]byte, error) {
+		reader, err := key.Reader(bytes.NewReader(file))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(reader)
+	}
+	got, err := read(key, file.Bytes())
+	require.NoError(t, err)
+	require.Equal(t, content, got)
+
+	other, err := NewKey()
+	require.NoError(t, err)
+	_, err = read(other, file.Bytes())
+	require.ErrorIs(t, err, ErrOther)
+	_, err = read(key, content)
+	require.ErrorContains(t, err, "it is no file that was sealed for a key")
+	for _, at := range []int{file.Len() / 2, file.Len() - 1} {
+		_, err = read(key, file.Bytes()[:at])
+		require.ErrorIs(t, err, ErrDamaged)
+		changed := bytes.Clone(file.Bytes())
+		changed[at] ^= 1
+		_, err = read(key, changed)
+		require.ErrorIs(t, err, ErrDamaged)
+	}
+	var short bytes.Buffer
+	writer, err = recipient.Writer(&short)
+	require.NoError(t, err)
+	_, err = writer.Write(content)
+	require.NoError(t, err)
+	_, err = read(key, short.Bytes()) // of a writer that died
+	require.ErrorIs(t, err, ErrDamaged)
 }

@@ -192,8 +192,30 @@ func NewKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// PublicKey returns the public half of a PEM key that NewKey made, as PEM.
+// PublicKey returns the public half of a PEM key that NewKey made, as PEM. A public half is its own.
 func PublicKey(keyPEM []byte) ([]byte, error) {
+	der, err := publicKey(keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: publicKeyType, Bytes: der}), nil
+}
+
+// publicKeyType is the type of a PEM block with a public key.
+const publicKeyType = "PUBLIC KEY"
+
+// publicKey returns the public half of a PEM key as DER (PKIX).
+func publicKey(keyPEM []byte) ([]byte, error) {
+	if block, _ := pem.Decode(keyPEM); block != nil && block.Type == publicKeyType {
+		parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if _, is := parsed.(*ecdsa.PublicKey); err == nil && !is {
+			err = fmt.Errorf("no key of elliptic curves")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read a public key: %w", err)
+		}
+		return x509.MarshalPKIXPublicKey(parsed)
+	}
 	key, err := parseKey(keyPEM)
 	if err != nil {
 		return nil, err
@@ -202,7 +224,7 @@ func PublicKey(keyPEM []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode a public key: %w", err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+	return der, nil
 }
 
 func parseCertificate(text []byte) (*x509.Certificate, error) {

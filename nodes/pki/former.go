@@ -44,6 +44,36 @@ func Adopt(ctx context.Context, vault Vault, keys []byte, now time.Time) error {
 	return own.save(ctx, vault)
 }
 
+// Portable reduces the result of Keys to the keys that Adopt needs, so that who has them reads the snapshot and nothing more: authorities stay out, and of keys that sign tokens only
+// the public halves are in it. It refuses keys that no cluster can use.
+func Portable(keys []byte) ([]byte, error) {
+	var all stored
+	if err := json.Unmarshal(keys, &all); err != nil {
+		return nil, fmt.Errorf("read the keys of a snapshot: %w", err)
+	}
+	encryption, accounts := append([][]byte{all.Encryption}, all.FormerEncryption...), append([][]byte{all.ServiceAccount}, all.FormerServiceAccounts...)
+	if all.Rotation != nil {
+		encryption, accounts = append(encryption, all.Rotation.Next[EncryptionKey].Key), append(accounts, all.Rotation.Next[ServiceAccountKey].Key)
+	}
+	portable := struct {
+		FormerServiceAccounts [][]byte `json:"formerServiceAccounts,omitempty"`
+		FormerEncryption      [][]byte `json:"formerEncryption,omitempty"`
+	}{FormerEncryption: others(nil, encryption)}
+	for _, key := range portable.FormerEncryption {
+		if len(key) != encryptionKeySize {
+			return nil, fmt.Errorf("a key of the snapshot that seals Secrets has %d bytes, not %d", len(key), encryptionKeySize)
+		}
+	}
+	for _, key := range others(nil, accounts) {
+		public, err := PublicKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("read a key of the snapshot that signs tokens: %w", err)
+		}
+		portable.FormerServiceAccounts = append(portable.FormerServiceAccounts, public)
+	}
+	return json.Marshal(portable)
+}
+
 // others are the keys but for own, each once.
 func others(own []byte, keys [][]byte) [][]byte {
 	var list [][]byte

@@ -1,6 +1,7 @@
 package pki_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -60,4 +61,49 @@ func TestItIsToldWhenCertificatesEndAndTheyAreRenewedBefore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 	require.Equal(t, now.Add(pki.AuthorityLifetime), cluster.EtcdPeers.NotAfter())
+}
+
+func TestPortableKeysReadASnapshotAndSignNothing(t *testing.T) {
+	v := &vault{}
+	own, err := pki.Open(t.Context(), v, now)
+	require.NoError(t, err)
+	require.NoError(t, pki.BeginRotation(t.Context(), v, "run", []pki.Part{pki.EncryptionKey, pki.ServiceAccountKey}, now))
+	rotating, err := pki.Open(t.Context(), v, now)
+	require.NoError(t, err)
+	keys, err := pki.Keys(t.Context(), v)
+	require.NoError(t, err)
+	portable, err := pki.Portable(keys)
+	require.NoError(t, err)
+	again, err := pki.Portable(portable)
+	require.NoError(t, err)
+	require.JSONEq(t, string(portable), string(again))
+	var fields map[string][][]byte
+	require.NoError(t, json.Unmarshal(portable, &fields))
+	require.Len(t, fields, 2, "no authority is in it")
+	for _, key := range fields["formerServiceAccounts"] {
+		require.Contains(t, string(key), "BEGIN PUBLIC KEY")
+	}
+
+	other := &vault{}
+	require.NoError(t, pki.Adopt(t.Context(), other, portable, now))
+	adopted, err := pki.Open(t.Context(), other, now)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{own.Encryption, rotating.NextEncryption}, adopted.FormerEncryption)
+	for i, key := range [][]byte{own.ServiceAccount, rotating.NextServiceAccount} {
+		wanted, err := pki.TokenKeyID(key)
+		require.NoError(t, err)
+		got, err := pki.TokenKeyID(adopted.FormerServiceAccounts[i])
+		require.NoError(t, err)
+		require.Equal(t, wanted, got)
+		public, err := pki.PublicKey(key)
+		require.NoError(t, err)
+		adoptedPublic, err := pki.PublicKey(adopted.FormerServiceAccounts[i])
+		require.NoError(t, err)
+		require.Equal(t, public, adoptedPublic)
+	}
+
+	for _, wrong := range []string{"", "[]", `{"formerEncryption": ["c2hvcnQ="]}`, `{"formerServiceAccounts": ["c2hvcnQ="]}`} {
+		_, err := pki.Portable([]byte(wrong))
+		require.Error(t, err, wrong)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -166,8 +165,11 @@ func AdoptRotation(ctx context.Context, vault Vault, run string) error {
 // firstEncryptionName is the name of the encryption key of a new cluster.
 const firstEncryptionName = "key1"
 
+// encryptionKeySize is the size in bytes of a key of secretbox.
+const encryptionKeySize = 32
+
 func newEncryptionKey() ([]byte, error) {
-	key := make([]byte, 32)
+	key := make([]byte, encryptionKeySize)
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("draw the encryption key: %w", err)
 	}
@@ -197,13 +199,9 @@ func (c *Cluster) AcceptedEncryption() [][]byte {
 
 // TokenKeyID is how a token of Kubernetes names the key that signed it (kid, RFC 7515 4.1.4): the API server takes the SHA-256 of the public key.
 func TokenKeyID(keyPEM []byte) (string, error) {
-	key, err := parseKey(keyPEM)
+	der, err := publicKey(keyPEM)
 	if err != nil {
 		return "", err
-	}
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return "", fmt.Errorf("encode a public key: %w", err)
 	}
 	sum := sha256.Sum256(der)
 	return base64.RawURLEncoding.EncodeToString(sum[:]), nil

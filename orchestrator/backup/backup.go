@@ -27,8 +27,8 @@ import (
 // uploads is how many claims of a cluster are kept at the same time.
 const uploads = 3
 
-// abandoned is how long the making of a backup takes at most: what is older and not whole was left by a task that is gone.
-const abandoned = 24 * time.Hour
+// AttributeFilledFrom is the name of the attribute of a cluster whose claims are to have the files of a backup before pods use them: the backup's id, and none when they have.
+const AttributeFilledFrom = "filled from backup"
 
 // Rows keep what a backup is (store.Backups).
 type Rows interface {
@@ -41,12 +41,17 @@ type Rows interface {
 	Kept(ctx context.Context, environmentID, prefix string) ([]store.Attribute, []string, error)
 	Schedule(ctx context.Context, environmentID string) (store.BackupSchedule, bool, error)
 	Drills(ctx context.Context, environmentID string, most int) ([]store.BackupDrill, error)
+	Touch(ctx context.Context, id string) error
+	Admit(ctx context.Context, projectID string, bytes int64) error
+	Left(ctx context.Context, patience time.Duration) ([]string, error)
+	WaitedFor(ctx context.Context, attribute string) (map[string]string, error)
 }
 
 // Archive keeps what a backup has of clusters (snapshot.Archive).
 type Archive interface {
 	Take(ctx context.Context, of snapshot.Subject, write func(ctx context.Context, to io.Writer) error) (store.Snapshot, error)
 	Open(ctx context.Context, id string) (io.ReadCloser, error)
+	Snapshot(ctx context.Context, id string) (store.Snapshot, error)
 	DeleteSnapshot(ctx context.Context, id string) error
 }
 
@@ -270,7 +275,7 @@ func (b Backups) Delete(ctx context.Context, id string) error {
 	return b.Remove(ctx, id)
 }
 
-// retain removes the oldest scheduled backups of an environment that has too many.
+// retain removes the oldest scheduled backups of an environment that has too many, but for the ones whose files an environment waits for.
 func (b Backups) retain(ctx context.Context, order Order) error {
 	if order.Kind != store.Scheduled || order.Kept == 0 {
 		return nil
@@ -279,12 +284,16 @@ func (b Backups) retain(ctx context.Context, order Order) error {
 	if err != nil {
 		return err
 	}
+	waited, err := b.WaitedFor(ctx, AttributeFilledFrom)
+	if err != nil {
+		return err
+	}
 	kept := 0
 	for _, one := range list {
 		if one.Kind != store.Scheduled {
 			continue
 		}
-		if kept++; kept > order.Kept {
+		if kept++; kept > order.Kept && waited[one.ID] == "" {
 			if err := b.Delete(ctx, one.ID); err != nil {
 				return err
 			}
@@ -293,17 +302,15 @@ func (b Backups) retain(ctx context.Context, order Order) error {
 	return nil
 }
 
-// Sweep removes what tasks have left of backups that are not whole and that nobody makes any more.
-func (b Backups) Sweep(ctx context.Context, now time.Time) error {
-	list, err := b.List(ctx, store.BackupFilter{})
+// Sweep removes the remains of backups that were not finished, when the task or the upload that made them has ended.
+func (b Backups) Sweep(ctx context.Context) error {
+	left, err := b.Left(ctx, uploadPatience)
 	if err != nil {
 		return err
 	}
 	var failures []error
-	for _, one := range list {
-		if one.Whole == 0 && now.Sub(one.Created.Time()) > abandoned {
-			failures = append(failures, b.Delete(ctx, one.ID))
-		}
+	for _, id := range left {
+		failures = append(failures, b.Delete(ctx, id))
 	}
 	return errors.Join(failures...)
 }

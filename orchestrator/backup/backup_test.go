@@ -38,6 +38,7 @@ type world struct {
 	nodes       *claimdatatest.Nodes
 	cluster     backup.Cluster
 	said        []string
+	now         time.Time // goes on by a second with each look
 }
 
 func newWorld(t *testing.T, limit int64) *world {
@@ -46,10 +47,10 @@ func newWorld(t *testing.T, limit int64) *world {
 	t.Cleanup(func() { require.NoError(t, database.Close(db)) })
 	sealer, err := secret.Open(filepath.Join(t.TempDir(), "key"))
 	require.NoError(t, err)
-	now := time.Now()
-	rows, err := store.New(t.Context(), db, func() time.Time { now = now.Add(time.Second); return now }, store.Sealed(sealer), store.Quotas(quota.Limits{store.QuotaSnapshotBytes: limit}))
+	w := &world{now: time.Now(), nodes: &claimdatatest.Nodes{Files: map[string]string{path("u1", "pv-1"): "one", path("u2", "pv-2"): "two"}}}
+	rows, err := store.New(t.Context(), db, func() time.Time { w.now = w.now.Add(time.Second); return w.now }, store.Sealed(sealer), store.Quotas(quota.Limits{store.QuotaSnapshotBytes: limit}))
 	require.NoError(t, err)
-	w := &world{rows: rows, nodes: &claimdatatest.Nodes{Files: map[string]string{path("u1", "pv-1"): "one", path("u2", "pv-2"): "two"}}}
+	w.rows = rows
 	w.environment = store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "shop", Model: store.Model{Objects: map[string]any{"name": "shop"}, Packages: map[string][]string{"io.burano.Redis": {"1.0.0"}}}}
 	require.NoError(t, rows.CreateEnvironment(t.Context(), &w.environment))
 	w.archive = snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 3}, nil }, scratch.New(t.TempDir(), 2<<30))
@@ -134,11 +135,11 @@ func TestABackupHasAllOfAnEnvironmentAndFillsTheClaimsOfAnother(t *testing.T) {
 	require.Equal(t, map[string]string{path("claim-1", "new-claim-1"): "one", path("claim-2", "new-claim-2"): "two"}, other.Files)
 
 	require.NoError(t, w.backups.Delete(t.Context(), made.ID))
-	w.nothing(t)
+	w.nothing(t, "p1")
 }
 
 // nothing makes sure that nothing is left of any backup.
-func (w *world) nothing(t *testing.T) {
+func (w *world) nothing(t *testing.T, project string) {
 	t.Helper()
 	list, err := w.backups.List(t.Context(), store.BackupFilter{})
 	require.NoError(t, err)
@@ -146,7 +147,7 @@ func (w *world) nothing(t *testing.T) {
 	parts, err := w.backups.Parts(t.Context(), "")
 	require.NoError(t, err)
 	require.Empty(t, parts)
-	stored, err := w.rows.Quotas(t.Context(), "p1")
+	stored, err := w.rows.Quotas(t.Context(), project)
 	require.NoError(t, err)
 	require.Zero(t, stored[store.QuotaSnapshotBytes].Used)
 	require.Empty(t, w.nodes.Left())
@@ -165,7 +166,7 @@ func TestABackupThatFailsAtAnyStepLeavesNothing(t *testing.T) {
 		_, err := w.backups.Make(t.Context(), w.order("task"), []backup.Cluster{w.cluster})
 		require.ErrorContains(t, err, away.Error(), word)
 		require.Equal(t, "after", w.said[len(w.said)-1], word)
-		w.nothing(t)
+		w.nothing(t, "p1")
 	}
 }
 
@@ -173,7 +174,7 @@ func TestABackupThatDoesNotFitInTheQuotaIsRefusedAndLeavesNothing(t *testing.T) 
 	w := newWorld(t, 100)
 	_, err := w.backups.Make(t.Context(), w.order("task"), []backup.Cluster{w.cluster})
 	require.ErrorContains(t, err, "Quota exceeded")
-	w.nothing(t)
+	w.nothing(t, "p1")
 }
 
 func TestATaskThatIsTakenOverBeginsItsBackupAnewAndEndsWhatItBegan(t *testing.T) {

@@ -21,8 +21,6 @@ const (
 	methodAfterBackup  = "afterBackup"
 	argumentIncomplete = "incomplete"
 	argumentKept       = "kept"
-	// AttributeFilledFrom is of a cluster whose claims are to have the files of a backup before pods use them: the backup's id, and none when they have.
-	AttributeFilledFrom = "filled from backup"
 )
 
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
@@ -108,7 +106,7 @@ func (c clusterClass) hooks(call muranopl.Call, method string) func(ctx context.
 
 // fillClaims makes the claims of a cluster that is made from a backup, with their files. No pod of an application was there yet.
 func (c *clusters) fillClaims(ctx context.Context, object *muranopl.Object) error {
-	value, _, err := c.runtime.Attribute(ctx, object, AttributeFilledFrom)
+	value, _, err := c.runtime.Attribute(ctx, object, backup.AttributeFilledFrom)
 	id, _ := value.(string)
 	if err != nil || id == "" {
 		return err
@@ -126,5 +124,5 @@ func (c *clusters) fillClaims(ctx context.Context, object *muranopl.Object) erro
 	if err != nil {
 		return err
 	}
-	return c.runtime.SetAttribute(ctx, object, AttributeFilledFrom, nil)
+	return c.runtime.SetAttribute(ctx, object, backup.AttributeFilledFrom, nil)
 }

@@ -88,6 +88,8 @@ func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Conte
 
 // Subject says of what a snapshot is taken, and why.
 type Subject struct {
+	// ProjectID and EnvironmentName are of a snapshot that was taken elsewhere; "" for the ones of the environment.
+	ProjectID, EnvironmentName            string
 	EnvironmentID, ClusterID, ClusterName string
 	Kind                                  store.SnapshotKind
 	Reason                                string // for a person
@@ -106,9 +108,12 @@ type Subject struct {
 // Take keeps what write writes as a snapshot, and returns it when it could be read back and opened. Where the project's quota is full,
 // scheduled snapshots and those before changes take the place of the oldest such ones of the cluster.
 func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.Context, to io.Writer) error) (taken store.Snapshot, err error) {
-	environment, err := a.Environment(ctx, of.EnvironmentID)
-	if err != nil {
-		return taken, err
+	if of.ProjectID == "" {
+		environment, err := a.Environment(ctx, of.EnvironmentID)
+		if err != nil {
+			return taken, err
+		}
+		of.ProjectID, of.EnvironmentName = environment.ProjectID, environment.Name
 	}
 	container := of.Container
 	if a.objects == nil {
@@ -119,7 +124,7 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 		stored = sync.OnceFunc(of.Stored)
 	}
 	for {
-		taken = store.Snapshot{ProjectID: environment.ProjectID, EnvironmentID: environment.ID, EnvironmentName: environment.Name, ClusterID: of.ClusterID,
+		taken = store.Snapshot{ProjectID: of.ProjectID, EnvironmentID: of.EnvironmentID, EnvironmentName: of.EnvironmentName, ClusterID: of.ClusterID,
 			ClusterName: of.ClusterName, Kind: of.Kind, Reason: of.Reason, Secrets: string(of.Secrets), Container: container, BackupID: of.Backup}
 		if container != "" {
 			taken.PieceKey = secret.NewKey()
@@ -259,8 +264,16 @@ func (a *Archive) verify(ctx context.Context, of store.Snapshot, size int64) (ch
 	if err := errors.Join(err, file.Close()); err != nil {
 		return checked, err
 	}
-	return a.check(ctx, file.Name())
+	if checked, err = a.check(ctx, file.Name()); err != nil && ctx.Err() == nil {
+		err = &Unusable{err}
+	}
+	return checked, err
 }
+
+// Unusable is the error of a snapshot that cannot be opened.
+type Unusable struct{ error }
+
+func (u *Unusable) Unwrap() error { return u.error }
 
 // Open reads a snapshot as etcdutl takes it.
 func (a *Archive) Open(ctx context.Context, id string) (io.ReadCloser, error) {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/json"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -15,9 +17,10 @@ type Backup struct {
 	EnvironmentID   string
 	EnvironmentName string
 	TaskID          string       // that makes it
-	Kind            SnapshotKind // Requested or Scheduled
+	Kind            SnapshotKind // Requested, Scheduled or Uploaded
 	Reason          string       // for a person
 	Created         Time
+	Touched         Time           // when the upload that makes it went on last; 0 where a task makes it
 	Whole           Time           // when all of it was stored; 0 before
 	Held            int64          // for how many milliseconds pods were frozen
 	Model           Model          `gorm:"serializer:sealed"`
@@ -73,17 +76,59 @@ func NewBackups(store *Store) Backups { return Backups{store} }
 // Begin adds a backup that is being made; its id and time are set here.
 func (b Backups) Begin(ctx context.Context, backup *Backup) error {
 	backup.ID, backup.Created = NewID(), b.store.clock()
+	if backup.TaskID == "" {
+		backup.Touched = backup.Created
+	}
 	return wrap(b.store.rows(ctx).Create(backup).Error, "begin a backup")
 }
 
 // Keep notes that a backup is whole.
 func (b Backups) Keep(ctx context.Context, backup Backup) error {
 	backup.Whole = b.store.clock()
-	kept := b.store.rows(ctx).Select("whole", "held", "parts").Where("id = ?", backup.ID).Updates(&backup)
+	kept := b.store.rows(ctx).Select("created", "whole", "held", "parts").Where("id = ?", backup.ID).Updates(&backup)
 	if kept.Error == nil && kept.RowsAffected == 0 {
 		kept.Error = ErrNotFound
 	}
 	return wrap(kept.Error, "keep a backup")
+}
+
+// Touch notes that the upload of a backup goes on.
+func (b Backups) Touch(ctx context.Context, id string) error {
+	touched := b.store.rows(ctx).Model(&Backup{}).Where("id = ? AND whole = 0", id).Update("touched", b.store.clock())
+	if touched.Error == nil && touched.RowsAffected == 0 {
+		touched.Error = ErrNotFound
+	}
+	return wrap(touched.Error, "note that an upload goes on")
+}
+
+// Admit refuses a backup that would not fit into the project's quota (Forbidden).
+func (b Backups) Admit(ctx context.Context, projectID string, bytes int64) error {
+	return b.store.transaction(ctx, "look whether a backup fits", func(tx *gorm.DB) error {
+		return b.store.quotas.Admit(tx, projectID, QuotaSnapshotBytes, bytes)
+	})
+}
+
+// Left are the ids of backups that are not whole and that nothing makes any more: the task has ended, or the upload has not gone on for the patience.
+func (b Backups) Left(ctx context.Context, patience time.Duration) (ids []string, err error) {
+	err = b.store.reading(ctx).Model(&Backup{}).Where("whole = 0 AND (task_id = '' AND touched < ? OR task_id <> '' AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = backups.task_id AND tasks.finished IS NULL))",
+		b.store.clock()-Time(patience.Microseconds())).Order("created").Pluck("id", &ids).Error
+	return ids, wrap(err, "look for the remains of backups")
+}
+
+// WaitedFor are the environments that wait for the files of backups, by the backups' ids, as this attribute of their clusters says.
+func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]string, error) {
+	var list []Attribute
+	if err := b.store.reading(ctx).Where("name = ?", attribute).Find(&list).Error; err != nil {
+		return nil, wrap(err, "look which environments wait for backups")
+	}
+	waited := map[string]string{}
+	for _, one := range list {
+		var id string
+		if json.Unmarshal([]byte(one.Value), &id) == nil {
+			waited[id] = one.EnvironmentID
+		}
+	}
+	return waited, nil
 }
 
 // BackupFilter narrows a list of backups; what is empty does not.
@@ -134,6 +179,14 @@ func (b Backups) Kept(ctx context.Context, environmentID, prefix string) (list [
 	}
 	return list, secrets, wrap(err, "list what code has kept")
 }
+
+// IsCodes reports whether an attribute is one that Kept lists.
+func IsCodes(attribute Attribute, prefix string) bool {
+	return strings.HasPrefix(attribute.Name, prefix) && !strings.HasPrefix(attribute.Class, coreClasses)
+}
+
+// IsAttributeSecret reports whether a secret of this name is the value of an attribute.
+func IsAttributeSecret(name string) bool { return strings.HasPrefix(name, attributeSecrets) }
 
 // coreClasses begins the names of Murano's core classes.
 const coreClasses = "io.murano"

@@ -14,6 +14,7 @@ type Imported struct {
 	Reports     []Report
 	Attributes  []Attribute
 	Instances   []InstanceStatistics
+	Secrets     map[string]string // sealed, by their names
 }
 
 // ImportEnvironment stores an environment in one transaction: all of it is there afterwards, or nothing. It returns ErrDuplicate when one of
@@ -26,6 +27,11 @@ func (s *Store) ImportEnvironment(ctx context.Context, imported Imported) error 
 		environment := imported.Environment
 		if err := tx.Create(&environment).Error; err != nil {
 			return err
+		}
+		for name, sealed := range imported.Secrets {
+			if err := setSecret(tx, environment.ID, name, sealed); err != nil {
+				return err
+			}
 		}
 		return firstError(addAll(tx, imported.Sessions), addAll(tx, imported.Tasks), addAll(tx, imported.Reports),
 			addAll(tx, imported.Attributes), addAll(tx, imported.Instances))

@@ -19,9 +19,10 @@ type SnapshotKind string
 const (
 	Requested    SnapshotKind = "requested" // by a user: kept until a user deletes it
 	Scheduled    SnapshotKind = "scheduled"
-	BeforeChange SnapshotKind = "change" // before nodes or keys of the cluster changed
-	OfBackup     SnapshotKind = "backup" // a part of a backup, with its lifetime
-	ClaimFiles   SnapshotKind = "claim"  // a part of a backup, too: the files of a claim, in place of etcd's state
+	Uploaded     SnapshotKind = "uploaded" // of backups only: it came as a file
+	BeforeChange SnapshotKind = "change"   // before nodes or keys of the cluster changed
+	OfBackup     SnapshotKind = "backup"   // a part of a backup, with its lifetime
+	ClaimFiles   SnapshotKind = "claim"    // a part of a backup, too: the files of a claim, in place of etcd's state
 )
 
 // Snapshot is the state of a cluster's etcd at one moment. What it holds lies in pieces, which are sealed.

@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +20,8 @@ metadata: {name: %[1]s, namespace: %[2]s, labels: {made-by: kubectl}}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Mi}}}
 `
 
-// TestAnEnvironmentComesBackFromItsBackup backs an environment up while an application counts in two volumes, with three claims more, one of which no pod uses; restores it beside, and has
-// the application go on there from one moment that both volumes agree on, after everything that it had said before.
+// TestAnEnvironmentComesBackFromItsBackup backs an environment up while an application counts in two volumes, with three claims more, one of which no pod uses; restores it in another project of
+// another Burano, and has the application go on there from one moment that both volumes agree on, after all that it had counted before.
 func TestAnEnvironmentComesBackFromItsBackup(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -61,16 +63,7 @@ func TestAnEnvironmentComesBackFromItsBackup(t *testing.T) {
 		require.Equal(t, "0", strings.TrimSpace(left))
 	}
 
-	began = time.Now()
-	log = burano("backup", "restore", list[0].ID, "--name", "shop-again", "--follow")
-	l.deleteIfFailed(t, "shop-again")
-	t.Logf("restored beside in %.1f s:\n%s", time.Since(began).Seconds(), log)
-	again := l.clusterOf(t, demo, environmentNamed(t, demo, "shop-again"))
-	again.wentOn(t, counted)
-	for name, namespace := range map[string]string{"idle": "default", "used": "others", "spare": "others"} {
-		again.fill(t, namespace, name, "[[ $(</data/deep/link) == *of?"+name+" && $(stat -c %a /data/marker) == 640 ]]", true)
-	}
-	burano("environment", "delete", "--yes", "shop-again")
+	l.restoredElsewhere(t, list[0].ID, counted)
 
 	log = burano("backup", "drill", "shop")
 	require.Contains(t, log, "it answered")
@@ -80,6 +73,49 @@ func TestAnEnvironmentComesBackFromItsBackup(t *testing.T) {
 	burano("environment", "delete", "--yes", "shop")
 	burano("backup", "delete", list[0].ID)
 	asBefore(t, demo, found)
+}
+
+// restoredElsewhere moves a backup of the shop as a file to another project of another Burano, and restores it there.
+func (l *lab) restoredElsewhere(t *testing.T, backup string, counted int) {
+	elsewhere := *l
+	elsewhere.startServer(t)
+	other := elsewhere.user(t, "burano-other")
+	found := inventory(t, other)
+	there := func(args ...string) string {
+		t.Helper()
+		return elsewhere.run(t, elsewhere.as("burano-other"), "burano", args...)
+	}
+	folder := t.TempDir()
+	key, file := filepath.Join(folder, "key"), filepath.Join(folder, "shop.backup")
+	recipient := strings.TrimSpace(there("environment", "key", key))
+	began := time.Now()
+	l.run(t, l.as("burano-demo"), "burano", "backup", "download", backup, "--recipient", recipient, "--file", file)
+	about, err := os.Stat(file)
+	require.NoError(t, err)
+	id := strings.TrimSpace(there("backup", "upload", file, "--key", key))
+	t.Logf("a file of %d bytes was downloaded, checked and uploaded in %.1f s:\n%s", about.Size(), time.Since(began).Seconds(), there("backup", "check", file, "--key", key))
+	require.NoError(t, os.Truncate(file, about.Size()/2))
+	refused, err := elsewhere.try(elsewhere.as("burano-other"), "burano", "backup", "upload", file, "--key", key)
+	require.Error(t, err)
+	require.Contains(t, refused, "its end is missing")
+	require.Len(t, strings.Split(strings.TrimSpace(there("backup", "list")), "\n"), 2, "the head and one backup")
+
+	began = time.Now()
+	log := there("backup", "restore", id, "--name", "shop-again", "--follow")
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = elsewhere.try(elsewhere.as("burano-other"), "burano", "environment", "delete", "--yes", "shop-again")
+		}
+	})
+	t.Logf("restored in another project of another Burano in %.1f s:\n%s", time.Since(began).Seconds(), log)
+	again := elsewhere.clusterOf(t, other, environmentNamed(t, other, "shop-again"))
+	again.wentOn(t, counted)
+	for name, namespace := range map[string]string{"idle": "default", "used": "others", "spare": "others"} {
+		again.fill(t, namespace, name, "[[ $(</data/deep/link) == *of?"+name+" && $(stat -c %a /data/marker) == 640 ]]", true)
+	}
+	there("environment", "delete", "--yes", "shop-again")
+	there("backup", "delete", id)
+	asBefore(t, other, found)
 }
 
 // count is how far the application of the shop has counted in both volumes.

@@ -246,6 +246,7 @@ func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try fun
 // user is somebody who calls Burano's API and the cloud's.
 type user struct {
 	lab      *lab
+	entry    string // of clouds.yaml
 	provider *gophercloud.ProviderClient
 	endpoint gophercloud.EndpointOpts
 }
@@ -257,7 +258,7 @@ func (l *lab) user(t *testing.T, cloud string) *user {
 	options.AllowReauth = true
 	provider, err := config.NewProviderClient(t.Context(), options)
 	require.NoError(t, err)
-	return &user{lab: l, provider: provider, endpoint: endpoint}
+	return &user{lab: l, entry: cloud, provider: provider, endpoint: endpoint}
 }
 
 func (u *user) service(t *testing.T, open func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)) *gophercloud.ServiceClient {

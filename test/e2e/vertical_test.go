@@ -370,7 +370,7 @@ type cluster struct {
 func (l *lab) clusterOf(t *testing.T, u *user, environment map[string]any) *cluster {
 	t.Helper()
 	c := &cluster{lab: l, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), servers: map[string]string{}}
-	l.run(t, l.as("burano-demo"), "burano", "cluster", "kubeconfig", environment["name"].(string), "--output", c.kubeconfig)
+	l.run(t, l.as(u.entry), "burano", "cluster", "kubeconfig", environment["name"].(string), "--output", c.kubeconfig)
 	pages, err := servers.List(u.nova(t), nil).AllPages(t.Context())
 	require.NoError(t, err)
 	all, err := servers.ExtractServers(pages)

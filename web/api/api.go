@@ -187,7 +187,7 @@ func newEcho(config Config) *echo.Echo {
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	deletedHandlers{config.Deleted}.register(burano)
 	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)
-	backupHandlers{config.Backups}.register(burano)
+	backupHandlers{config.Backups, config.Limits, config.Logger}.register(burano)
 	signInHandlers{config.SignIn, config.Policy}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)
 	quotaHandlers{config.Quotas, config.Limits.Values}.register(burano)

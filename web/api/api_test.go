@@ -98,7 +98,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	service := orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)})
 	config := Config{
 		Orchestrator: service,
-		Backups:      orchestrator.NewBackups(service, backup.Backups{Rows: store.NewBackups(rows), Archive: archive}, native.AttributeFilledFrom),
+		Backups:      orchestrator.NewBackups(service, backup.Backups{Rows: store.NewBackups(rows), Archive: archive}),
 		Projects:     orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler)),
 		Catalog:      packageService,
 		Auth:         s.authenticator.Enter,

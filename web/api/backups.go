@@ -1,6 +1,11 @@
 package api
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -12,7 +17,11 @@ import (
 )
 
 // backupHandlers answer about backups of environments, also of those that were deleted.
-type backupHandlers struct{ backups *orchestrator.Backups }
+type backupHandlers struct {
+	backups *orchestrator.Backups
+	limits  Limits
+	logger  *slog.Logger
+}
 
 func (h backupHandlers) register(v1 *echo.Group) {
 	kept := func(handler echo.HandlerFunc) echo.HandlerFunc {
@@ -31,6 +40,8 @@ func (h backupHandlers) register(v1 *echo.Group) {
 	v1.GET("/backups/:backup", kept(h.show))
 	v1.DELETE("/backups/:backup", kept(h.remove))
 	v1.POST("/backups/:backup/restore", kept(h.restore))
+	v1.POST("/backups/:backup/file", kept(h.download))
+	v1.POST("/backups/file", kept(h.upload))
 }
 
 // backupJSON is a backup without the model and its secrets.
@@ -135,7 +146,8 @@ func (h backupHandlers) remove(c echo.Context) error {
 
 func (h backupHandlers) restore(c echo.Context) error {
 	var given struct {
-		Name string `json:"name"`
+		Name   string `json:"name"`
+		Region string `json:"region"`
 	}
 	ctx, caller := calling(c)
 	if _, err := h.backups.Show(ctx, caller, c.Param("backup")); err != nil {
@@ -144,12 +156,79 @@ func (h backupHandlers) restore(c echo.Context) error {
 	if err := decode(c, &given); err != nil {
 		return err
 	}
-	made, err := h.backups.Restore(ctx, caller, c.Param("backup"), given.Name)
+	made, err := h.backups.Restore(ctx, caller, c.Param("backup"), orchestrator.Restoration{Name: given.Name, Region: given.Region})
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]string{"id": made.ID, "name": made.Name})
 }
+
+// download answers with a backup as a file, sealed for a recipient. A file that cannot be written to its end breaks off.
+func (h backupHandlers) download(c echo.Context) error {
+	var given struct {
+		Recipient string `json:"recipient"`
+	}
+	ctx, caller := calling(c)
+	if _, err := h.backups.Show(ctx, caller, c.Param("backup")); err != nil {
+		return err
+	}
+	if err := decode(c, &given); err != nil {
+		return err
+	}
+	write, err := h.backups.Sealed(ctx, caller, c.Param("backup"), given.Recipient)
+	if err != nil {
+		return err
+	}
+	response := c.Response()
+	response.Header().Set(echo.HeaderContentType, echo.MIMEOctetStream)
+	response.Header().Set(echo.HeaderContentDisposition, `attachment; filename="`+c.Param("backup")+`.backup"`)
+	response.Header().Set(echo.HeaderCacheControl, "no-store")
+	buffered := bufio.NewWriterSize(response, 64<<10) // an error that comes early has its status
+	if err = write(ctx, buffered); err == nil {
+		err = buffered.Flush()
+	}
+	if err != nil && response.Committed {
+		h.logger.WarnContext(ctx, "the file of a backup broke off", "backup", c.Param("backup"), "error", err)
+		panic(http.ErrAbortHandler) // no end of an answer that looks whole
+	}
+	return err
+}
+
+// upload stores the backup of a file, which the client has opened with its key.
+func (h backupHandlers) upload(c echo.Context) error {
+	ctx, caller := calling(c)
+	made, err := h.backups.Upload(ctx, caller, h.paced(c), func(head []byte) error {
+		count, err := checkJSON(head, h.limits.Values)
+		if err == nil {
+			err = holds(c, int64(len(head))+int64(count)*valueBytes)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, backupFields(made))
+}
+
+// paced is the body of an upload. Its reader waits for the next bytes no longer than for a client that does not read its answer, and not longer than the request's context.
+func (h backupHandlers) paced(c echo.Context) io.Reader {
+	controller := http.NewResponseController(c.Response())
+	return reader(func(into []byte) (int, error) {
+		ctx := c.Request().Context()
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		// Tests' recorders know no deadline.
+		if err := controller.SetReadDeadline(time.Now().Add(h.limits.Unread)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return 0, err
+		}
+		return c.Request().Body.Read(into)
+	})
+}
+
+type reader func(into []byte) (int, error)
+
+func (r reader) Read(into []byte) (int, error) { return r(into) }
 
 // scheduleJSON is how often backups of an environment are made by themselves.
 type scheduleJSON struct {

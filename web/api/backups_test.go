@@ -1,14 +1,21 @@
 package api
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/internal/envelope"
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/engine"
 )
 
 func TestBackupsAreTheirProjectsAndStayWhenTheEnvironmentGoes(t *testing.T) {
@@ -62,4 +69,91 @@ func TestADrillRestoresABackupBesideAndRemovesWhatItHasMade(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "answered", field(last, "state"), last)
 	require.Equal(t, before, names(), "what the drill has made is gone")
+}
+
+// downloaded is a file of a backup that a caller downloads, opened with its key.
+func (s *server) downloaded(token, backup string) []byte {
+	s.t.Helper()
+	key, err := envelope.NewKey()
+	require.NoError(s.t, err)
+	order, err := json.Marshal(map[string]string{"recipient": key.Recipient()})
+	require.NoError(s.t, err)
+	recorder := s.send("POST", "/burano/v1/backups/"+backup+"/file", map[string]string{"X-Auth-Token": "{token:" + token + "}", "Content-Type": "application/json"}, order)
+	require.Equal(s.t, 200, recorder.Code, recorder.Body)
+	sealed := recorder.Body.Bytes()
+	require.NotContains(s.t, string(sealed), "demos")
+	opened, err := key.Reader(bytes.NewReader(sealed))
+	require.NoError(s.t, err)
+	file, err := io.ReadAll(opened)
+	require.NoError(s.t, err)
+	return file
+}
+
+func (s *server) uploaded(token string, file []byte, status int) any {
+	s.t.Helper()
+	recorder := s.send("POST", "/burano/v1/backups/file", map[string]string{"X-Auth-Token": "{token:" + token + "}", "Content-Type": "application/octet-stream"}, file)
+	require.Equal(s.t, status, recorder.Code, recorder.Body)
+	var answer any
+	require.NoError(s.t, json.Unmarshal(recorder.Body.Bytes(), &answer))
+	return answer
+}
+
+func TestABackupGoesAsAFileToAnotherProjectAndIsRestoredThere(t *testing.T) {
+	s := newServer(t)
+	mine := s.populate("demo", "demos")
+	file := s.downloaded("demo", mine["backup"])
+
+	back := s.uploaded("demo", file, 200)
+	require.Equal(t, "uploaded", field(back, "kind"))
+	require.Equal(t, mine["environment"], field(back, "environment_id"))
+	theirs := s.uploaded("other", file, 200)
+	require.Empty(t, field(theirs, "environment_id"))
+	id := field(theirs, "id").(string)
+	s.call("demo", "", "GET", "/burano/v1/backups/"+id, nil, 404)
+	refused := s.call("other", "", "POST", "/burano/v1/backups/"+id+"/drill", nil, 400)
+	require.Contains(t, field(refused, "message"), "the project has no environment that it is of")
+	restored := field(s.call("other", "", "POST", "/burano/v1/backups/"+id+"/restore", map[string]any{"name": "restored", "region": "elsewhere"}, 200), "id").(string)
+	s.awaitIdle(restored)
+	require.Equal(t, "elsewhere", field(s.call("other", "", "GET", "/burano/v1/environments/"+restored+"/export", nil, 200), "region"))
+}
+
+func TestWhoMayNotExportAnEnvironmentGetsNoFileOfItsBackup(t *testing.T) {
+	s := newServer(t)
+	mine := s.populate("demo", "demos")
+	key, err := envelope.NewKey()
+	require.NoError(t, err)
+	order := map[string]any{"recipient": key.Recipient()}
+	path := "/burano/v1/backups/" + mine["backup"] + "/file"
+	s.call("reader", "", "POST", "/burano/v1/environments/"+mine["environment"]+"/export", order, 403)
+	s.call("reader", "", "POST", path, order, 403)
+	s.call("other", "", "POST", path, order, 404)
+	for _, recipient := range []string{"", "age1nothing"} {
+		refused := s.call("demo", "", "POST", path, map[string]any{"recipient": recipient}, 400)
+		require.Contains(t, field(refused, "message"), "no public key such as age1")
+	}
+	s.uploaded("reader", s.downloaded("demo", mine["backup"]), 403)
+}
+
+func TestAFileOfABackupIsAcceptedAsAnApplicationsDataOnly(t *testing.T) {
+	s := newServer(t)
+	own := `"objects":{"services":[]},"environmentName":"shop"`
+	for _, one := range []struct{ head, words string }{
+		{`"environmentName":"shop"`, "its model has no list of applications"},
+		{`"objects":{"services":{}},"environmentName":"shop"`, "its model has no list of applications"},
+		{`"objects":{"services":[` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `]},"environmentName":"shop"`, "nested deeper than 100 levels"},
+		{own + `,"attributes":[{"objectId":"c","class":"com.mirantis.docker.kubernetes.KubernetesCluster","name":"stack","value":1}]`, "the attribute stack of c is none that an application stores"},
+		{own + `,"attributes":[{"objectId":"c","class":"io.murano.resources.Instance","name":"` + engine.CodeAttribute("server") + `","value":1}]`, "is none that an application stores"},
+		{own + `,"secrets":{"clusters/c/pki":"eA=="}`, "clusters/c/pki is no secret of an application"},
+		{`"objects":{"services":[]},"environmentName":"` + strings.Repeat("n", 300) + `"`, "255"},
+	} {
+		var file bytes.Buffer
+		archive := tar.NewWriter(&file)
+		head := `{"format":"burano-backup","version":1,"created":"2026-11-27T12:00:00Z",` + one.head + `}`
+		require.NoError(t, archive.WriteHeader(&tar.Header{Name: "backup.json", Size: int64(len(head))}))
+		_, err := io.WriteString(archive, head)
+		require.NoError(t, err)
+		require.NoError(t, archive.Close())
+		require.Contains(t, fmt.Sprint(s.uploaded("demo", file.Bytes(), 400)), one.words, one.head)
+	}
+	require.Empty(t, field(s.call("demo", "", "GET", "/burano/v1/backups", nil, 200), "backups"))
 }

@@ -136,7 +136,7 @@ func (w *crowd) shared(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(c.Request().WithContext(memory.With(ctx, account)))
 		kept := false
 		keep := func() (rest func()) { kept = true; return gate.Use(ctx) }
-		if c.Request().ContentLength != 0 {
+		if c.Request().ContentLength != 0 && !isUpload(c.Request()) {
 			leave, err := w.reading.Take(owner)
 			if err != nil {
 				return refused(c, err, owner, "requests whose body is not sent yet")

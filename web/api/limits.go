@@ -20,7 +20,7 @@ type Limits struct {
 	Values   int           // in a JSON body, names of members among them, 200,000; more are answered with 413
 	Time     time.Duration // from the first byte of a request to the last of its answer, one minute: 408 or 503
 	Requests int           // of known callers, that are worked on at the same time, 256; the next one is answered with 503
-	Streams  int           // answers that go on, such as a deployment's events, at the same time, 256; they have no limit of time
+	Streams  int           // answers that go on, such as a deployment's events, and files of backups, at the same time, 256; they have no limit of time
 	// Strangers are requests of callers who are not known, or not yet, at the same time, 64; the next one is answered with 503.
 	Strangers int
 	// ProjectRequests and ProjectStreams are the maximum for one project at the same time; its next one is answered with 429. 0: as many as are free
@@ -51,18 +51,30 @@ var (
 	errBusy    = &refusal{status: http.StatusServiceUnavailable, explanation: "The server is busy with as many requests as it takes at a time; try again shortly."}
 )
 
-// isStream reports whether the path's answer goes on until its subject, or the client, ends: paths that end in /events.
-func isStream(path string) bool { return strings.HasSuffix(path, "/events") }
+// isStream reports whether the path's answer goes on until its subject, or the client, ends: paths that end in /events, and files of backups.
+func isStream(path string) bool {
+	return strings.HasSuffix(path, "/events") || strings.HasPrefix(path, "/burano/v1/backups/") && strings.HasSuffix(path, "/file")
+}
+
+// uploadPath takes the file of a backup, which may be larger than any other body.
+const uploadPath = "/burano/v1/backups/file"
+
+// isUpload reports whether the body of a request is a file, which is not read before it is worked on.
+func isUpload(request *http.Request) bool {
+	return request.Method == http.MethodPost && request.URL.Path == uploadPath
+}
 
 // limited keeps the bodies and the time of requests within the limits.
 func limited(limits Limits, stopping context.Context) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			request := c.Request()
-			if request.ContentLength > limits.Body {
-				return &http.MaxBytesError{Limit: limits.Body}
+			if !isUpload(request) {
+				if request.ContentLength > limits.Body {
+					return &http.MaxBytesError{Limit: limits.Body}
+				}
+				request.Body = http.MaxBytesReader(c.Response(), request.Body, limits.Body)
 			}
-			request.Body = http.MaxBytesReader(c.Response(), request.Body, limits.Body)
 			if isStream(request.URL.Path) {
 				ctx, cancel := context.WithCancelCause(request.Context())
 				defer cancel(nil)

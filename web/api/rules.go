@@ -170,6 +170,8 @@ var rules = map[string]string{
 	"GET /burano/v1/environments/:environment/backups/drills":      "show_environment",
 	"POST /burano/v1/backups/:backup/drill":                        "create_environment",
 	"POST /burano/v1/backups/:backup/restore":                      "create_environment",
+	"POST /burano/v1/backups/:backup/file":                         "update_environment",
+	"POST /burano/v1/backups/file":                                 "create_environment",
 
 	"GET /burano/v1/environments/:environment/clusters/:cluster/nodes/:node":           "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/nodes/:node/labels":    "show_environment",

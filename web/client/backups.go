@@ -1,10 +1,16 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/burano/burano/internal/door"
 )
 
 // Backup is what an environment was at one moment.
@@ -41,43 +47,80 @@ type BackupClaim struct {
 	Checksum  string `json:"checksum" yaml:"checksum"`
 }
 
+// Backups are the calls about backups of environments.
+type Backups struct{ client *Client }
+
+// Backups returns the calls about backups.
+func (c *Client) Backups() Backups { return Backups{c} }
+
 const backupsPath = "/burano/v1/backups"
 
-// BackUp has a backup of an environment made, and returns the id of the task. incomplete allows claims that cannot be backed up.
-func (c *Client) BackUp(ctx context.Context, environment, reason string, incomplete bool) (task string, err error) {
+// Make has a backup of an environment made, and returns the id of the task. incomplete allows claims that cannot be backed up.
+func (b Backups) Make(ctx context.Context, environment, reason string, incomplete bool) (task string, err error) {
 	var made struct {
 		Task string `json:"task_id"`
 	}
-	err = c.Call(ctx, http.MethodPost, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups", map[string]any{"reason": reason, "incomplete": incomplete}, &made)
+	err = b.client.Call(ctx, http.MethodPost, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups", map[string]any{"reason": reason, "incomplete": incomplete}, &made)
 	return made.Task, err
 }
 
-// Backups lists the backups of the project's environments, the newest first, or those of one ("" for all).
-func (c *Client) Backups(ctx context.Context, environment string) ([]Backup, error) {
+// List lists the backups of the project's environments, the newest first, or those of one ("" for all).
+func (b Backups) List(ctx context.Context, environment string) ([]Backup, error) {
 	var list struct {
 		Backups []Backup `json:"backups"`
 	}
-	return list.Backups, c.Call(ctx, http.MethodGet, backupsPath+"?"+url.Values{"environment": {environment}}.Encode(), nil, &list)
+	return list.Backups, b.client.Call(ctx, http.MethodGet, backupsPath+"?"+url.Values{"environment": {environment}}.Encode(), nil, &list)
 }
 
-// Backup shows one.
-func (c *Client) Backup(ctx context.Context, id string) (Backup, error) {
+// Show shows one.
+func (b Backups) Show(ctx context.Context, id string) (Backup, error) {
 	var found Backup
-	return found, c.Call(ctx, http.MethodGet, backupsPath+"/"+url.PathEscape(id), nil, &found)
+	return found, b.client.Call(ctx, http.MethodGet, backupsPath+"/"+url.PathEscape(id), nil, &found)
 }
 
-// DeleteBackup deletes one with all that it has.
-func (c *Client) DeleteBackup(ctx context.Context, id string) error {
-	return c.Call(ctx, http.MethodDelete, backupsPath+"/"+url.PathEscape(id), nil, nil)
+// Delete deletes one with all that it has.
+func (b Backups) Delete(ctx context.Context, id string) error {
+	return b.client.Call(ctx, http.MethodDelete, backupsPath+"/"+url.PathEscape(id), nil, nil)
 }
 
-// RestoreBackup makes an environment of that name of a backup, has it deployed, and returns its id.
-func (c *Client) RestoreBackup(ctx context.Context, id, name string) (environment string, err error) {
+// Restore makes an environment of that name of a backup, has it deployed, and returns its id. region is that of the cloud, "" for the backup's.
+func (b Backups) Restore(ctx context.Context, id, name, region string) (environment string, err error) {
 	var made struct {
 		ID string `json:"id"`
 	}
-	err = c.Call(ctx, http.MethodPost, backupsPath+"/"+url.PathEscape(id)+"/restore", map[string]string{"name": name}, &made)
+	err = b.client.Call(ctx, http.MethodPost, backupsPath+"/"+url.PathEscape(id)+"/restore", map[string]string{"name": name, "region": region}, &made)
 	return made.ID, err
+}
+
+// Download writes a backup as a file that is sealed for the recipient, a public key of age.
+func (b Backups) Download(ctx context.Context, id, recipient string, to io.Writer) error {
+	order, err := json.Marshal(map[string]string{"recipient": recipient})
+	if err != nil {
+		return err
+	}
+	path := backupsPath + "/" + url.PathEscape(id) + "/file"
+	content, err := b.client.open(ctx, untimed(b.client), http.MethodPost, path, bytes.NewReader(order), "Content-Type", "application/json")
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if _, err := io.Copy(to, content); err != nil {
+		return fmt.Errorf("read the file of backup %s: %w", id, err)
+	}
+	return nil
+}
+
+// Upload stores a backup in the project. from is its file, opened with its key.
+func (b Backups) Upload(ctx context.Context, from io.Reader) (made Backup, err error) {
+	content, err := b.client.open(ctx, untimed(b.client), http.MethodPost, backupsPath+"/file", from, "Content-Type", "application/octet-stream")
+	if err != nil {
+		return made, err
+	}
+	defer content.Close()
+	if err := json.NewDecoder(door.Reader(content, mostRefusal, "the answer")).Decode(&made); err != nil {
+		return made, fmt.Errorf("store the backup: the answer is not what was expected: %w", err)
+	}
+	return made, nil
 }
 
 // BackupSchedule is how often backups of an environment are made by themselves.
@@ -94,21 +137,21 @@ func schedulePath(environment string) string {
 	return "/burano/v1/environments/" + url.PathEscape(environment) + "/backups/schedule"
 }
 
-// BackupSchedule shows the schedule of an environment; the status is 404 when it has none.
-func (c *Client) BackupSchedule(ctx context.Context, environment string) (BackupSchedule, error) {
+// Schedule shows the schedule of an environment; the status is 404 when it has none.
+func (b Backups) Schedule(ctx context.Context, environment string) (BackupSchedule, error) {
 	var found BackupSchedule
-	return found, c.Call(ctx, http.MethodGet, schedulePath(environment), nil, &found)
+	return found, b.client.Call(ctx, http.MethodGet, schedulePath(environment), nil, &found)
 }
 
-// SetBackupSchedule has backups of an environment be made by themselves.
-func (c *Client) SetBackupSchedule(ctx context.Context, environment string, wanted BackupSchedule) (BackupSchedule, error) {
+// SetSchedule has backups of an environment be made by themselves.
+func (b Backups) SetSchedule(ctx context.Context, environment string, wanted BackupSchedule) (BackupSchedule, error) {
 	var set BackupSchedule
-	return set, c.Call(ctx, http.MethodPut, schedulePath(environment), map[string]any{"hours": wanted.Hours, "kept": wanted.Kept, "incomplete": wanted.Incomplete, "drill_hours": wanted.DrillHours}, &set)
+	return set, b.client.Call(ctx, http.MethodPut, schedulePath(environment), map[string]any{"hours": wanted.Hours, "kept": wanted.Kept, "incomplete": wanted.Incomplete, "drill_hours": wanted.DrillHours}, &set)
 }
 
-// DropBackupSchedule has backups of an environment be made when they are asked for only.
-func (c *Client) DropBackupSchedule(ctx context.Context, environment string) error {
-	return c.Call(ctx, http.MethodDelete, schedulePath(environment), nil, nil)
+// DropSchedule has backups of an environment be made when they are asked for only.
+func (b Backups) DropSchedule(ctx context.Context, environment string) error {
+	return b.client.Call(ctx, http.MethodDelete, schedulePath(environment), nil, nil)
 }
 
 // BackupDrill is a try whether a backup can be restored.
@@ -124,16 +167,16 @@ type BackupDrill struct {
 	Ended       *time.Time `json:"ended" yaml:"ended"`       // when the environment beside was gone; nil before
 }
 
-// DrillBackup begins to try whether a backup can be restored.
-func (c *Client) DrillBackup(ctx context.Context, id string) (BackupDrill, error) {
+// Drill begins to try whether a backup can be restored.
+func (b Backups) Drill(ctx context.Context, id string) (BackupDrill, error) {
 	var begun BackupDrill
-	return begun, c.Call(ctx, http.MethodPost, backupsPath+"/"+url.PathEscape(id)+"/drill", nil, &begun)
+	return begun, b.client.Call(ctx, http.MethodPost, backupsPath+"/"+url.PathEscape(id)+"/drill", nil, &begun)
 }
 
-// BackupDrills lists the last drills of an environment's backups, the newest first.
-func (c *Client) BackupDrills(ctx context.Context, environment string) ([]BackupDrill, error) {
+// Drills lists the last drills of an environment's backups, the newest first.
+func (b Backups) Drills(ctx context.Context, environment string) ([]BackupDrill, error) {
 	var list struct {
 		Drills []BackupDrill `json:"drills"`
 	}
-	return list.Drills, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups/drills", nil, &list)
+	return list.Drills, b.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups/drills", nil, &list)
 }

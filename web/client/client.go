@@ -98,6 +98,9 @@ func (c *Client) Send(ctx context.Context, method, path string, body io.Reader, 
 	return answer, nil
 }
 
+// untimed is for requests that take as long as what they send or read.
+func untimed(c *Client) *http.Client { return &http.Client{Transport: c.http.Transport} }
+
 // open sends a request and returns the body of its answer, which the caller closes. A status of 400 or more is a Refusal.
 func (c *Client) open(ctx context.Context, over *http.Client, method, path string, body io.Reader, headers ...string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, body)

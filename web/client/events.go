@@ -109,7 +109,7 @@ func (s *eventStream) once(ctx context.Context, event func(name string, data []b
 	if s.last != "" {
 		headers = append(headers, "Last-Event-ID", s.last)
 	}
-	body, err := s.client.open(ctx, &http.Client{Transport: s.client.http.Transport}, http.MethodGet, s.path, nil, headers...) // it has no limit of time
+	body, err := s.client.open(ctx, untimed(s.client), http.MethodGet, s.path, nil, headers...)
 	if err != nil {
 		return false, err
 	}

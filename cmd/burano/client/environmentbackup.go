@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/burano/burano/cmd/burano/cli"
-	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/web/client"
 )
 
 // EnvironmentBackupCommand is burano backup.
 func EnvironmentBackupCommand(connection *cli.Connection) *cobra.Command {
 	command := &cobra.Command{Use: "backup", Short: "Whole environments as they were at one moment, with their clusters and claims: make, list, restore"}
-	command.AddCommand(backupCreateCommand(connection), backupListCommand(connection), backupShowCommand(connection), backupRestoreCommand(connection), backupDeleteCommand(connection), backupScheduleCommand(connection), backupDrillCommand(connection), backupDrillsCommand(connection))
+	command.AddCommand(backupCreateCommand(connection), backupListCommand(connection), backupShowCommand(connection), backupRestoreCommand(connection), backupDeleteCommand(connection),
+		backupDownloadCommand(connection), backupCheckCommand(), backupUploadCommand(connection), backupScheduleCommand(connection), backupDrillCommand(connection), backupDrillsCommand(connection))
 	return command
 }
 
@@ -32,17 +32,12 @@ func backupCreateCommand(connection *cli.Connection) *cobra.Command {
 clusters, and the files of all claims, of one moment. Pods that use claims are frozen while these are copied on their nodes. Claims that cannot
 be backed up are refused, each with the reason, unless --incomplete allows a backup without them.`,
 		Args: cobra.ExactArgs(1),
-		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			ctx := command.Context()
-			environment, err := api.Environment(ctx, args[0])
+		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
+			task, err := api.Backups().Make(command.Context(), environment.ID, reason, incomplete)
 			if err != nil {
 				return err
 			}
-			task, err := api.BackUp(ctx, environment.ID, reason, incomplete)
-			if err != nil {
-				return err
-			}
-			return cli.Follow(ctx, api, task, command.OutOrStdout())
+			return cli.Follow(command.Context(), api, task, command.OutOrStdout())
 		}),
 	}
 	command.Flags().StringVar(&reason, "reason", "", "what it is for; it is kept with the backup")
@@ -78,7 +73,7 @@ func backupListCommand(connection *cli.Connection) *cobra.Command {
 				}
 				environmentID = environment.ID
 			}
-			list, err := api.Backups(command.Context(), environmentID)
+			list, err := api.Backups().List(command.Context(), environmentID)
 			if err != nil {
 				return err
 			}
@@ -96,7 +91,7 @@ func backupShowCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Show the parts of a backup: clusters, claims with their sizes, and claims that are missing",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			found, err := api.Backup(command.Context(), args[0])
+			found, err := api.Backups().Show(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -122,7 +117,7 @@ func backupShowCommand(connection *cli.Connection) *cobra.Command {
 }
 
 func backupRestoreCommand(connection *cli.Connection) *cobra.Command {
-	var name string
+	var name, region string
 	var watch bool
 	command := &cobra.Command{
 		Use:   "restore BACKUP --name ENVIRONMENT",
@@ -130,7 +125,7 @@ func backupRestoreCommand(connection *cli.Connection) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
-			made, err := api.RestoreBackup(ctx, args[0], name)
+			made, err := api.Backups().Restore(ctx, args[0], name, region)
 			if err != nil {
 				return err
 			}
@@ -138,14 +133,11 @@ func backupRestoreCommand(connection *cli.Connection) *cobra.Command {
 			if !watch {
 				return nil
 			}
-			deployment, err := api.NewestDeployment(ctx, made)
-			if err != nil {
-				return err
-			}
-			return cli.Follow(ctx, api, deployment.ID, out)
+			return cli.FollowNewest(ctx, api, made, out)
 		}),
 	}
 	command.Flags().StringVar(&name, "name", "", "of the new environment")
+	command.Flags().StringVar(&region, "region", "", "region of the cloud in which it is made; default: the backup's")
 	command.Flags().BoolVar(&watch, "follow", false, "show the log until the deployment has ended")
 	_ = command.MarkFlagRequired("name")
 	return command
@@ -156,13 +148,8 @@ func backupDeleteCommand(connection *cli.Connection) *cobra.Command {
 		Use:   "delete BACKUP...",
 		Short: "Delete backups with all that they have",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			for _, id := range args {
-				if err := api.DeleteBackup(command.Context(), id); err != nil {
-					return err
-				}
-			}
-			return nil
+		RunE: connection.DeleteEach("backup %s", func(ctx context.Context, api *client.Client, id string) (string, error) {
+			return id, api.Backups().Delete(ctx, id)
 		}),
 	}
 }
@@ -175,20 +162,16 @@ func backupScheduleCommand(connection *cli.Connection) *cobra.Command {
 		Use:   "schedule ENVIRONMENT",
 		Short: "Show how often backups of an environment are made by themselves, or set it with --every, or end it with --never",
 		Args:  cobra.ExactArgs(1),
-		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
+		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) (err error) {
 			ctx := command.Context()
-			environment, err := api.Environment(ctx, args[0])
-			if err != nil {
-				return err
-			}
 			if never {
-				return api.DropBackupSchedule(ctx, environment.ID)
+				return api.Backups().DropSchedule(ctx, environment.ID)
 			}
 			var now client.BackupSchedule
 			if wanted.Hours > 0 {
-				now, err = api.SetBackupSchedule(ctx, environment.ID, wanted)
+				now, err = api.Backups().SetSchedule(ctx, environment.ID, wanted)
 			} else {
-				now, err = api.BackupSchedule(ctx, environment.ID)
+				now, err = api.Backups().Schedule(ctx, environment.ID)
 			}
 			if err != nil {
 				return err
@@ -206,85 +189,5 @@ func backupScheduleCommand(connection *cli.Connection) *cobra.Command {
 	command.Flags().Int64Var(&wanted.DrillHours, "drill-every", 0, "how many hours after one drill of the newest backup the next one begins; 0 for none")
 	command.Flags().BoolVar(&never, "never", false, "make no more by themselves; those that are there stay")
 	command.MarkFlagsMutuallyExclusive("every", "never")
-	return command
-}
-
-// drillLook is how often it is looked how a drill goes.
-const drillLook = 2 * time.Second
-
-func backupDrillCommand(connection *cli.Connection) *cobra.Command {
-	var backup string
-	command := &cobra.Command{
-		Use:   "drill ENVIRONMENT",
-		Short: "Try whether a backup can be restored: an environment is made of it, and removed as soon as it answers or has failed",
-		Args:  cobra.ExactArgs(1),
-		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			ctx, out := command.Context(), command.OutOrStdout()
-			environment, err := api.Environment(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if backup == "" {
-				list, err := api.Backups(ctx, environment.ID)
-				if err != nil {
-					return err
-				}
-				if len(list) == 0 {
-					return fmt.Errorf("environment %s has no backup: make one with burano backup create", args[0])
-				}
-				backup = list[0].ID
-			}
-			begun, err := api.DrillBackup(ctx, backup)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(out, "environment %s is made of backup %s\n", begun.Environment, backup)
-			return wait.Every(drillLook).Until(ctx, func(ctx context.Context) error {
-				list, err := api.BackupDrills(ctx, environment.ID)
-				if err != nil {
-					return err
-				}
-				i := slices.IndexFunc(list, func(one client.BackupDrill) bool { return one.ID == begun.ID })
-				switch {
-				case i < 0:
-					return fmt.Errorf("drill %s is not known any more", begun.ID)
-				case list[i].Ended == nil:
-					return wait.Again(fmt.Errorf("the drill is %s", list[i].State))
-				case list[i].Failure != "":
-					return fmt.Errorf("the backup could not be restored: %s", list[i].Failure)
-				}
-				fmt.Fprintf(out, "it answered %.0f s after it was begun, and is removed\n", list[i].Answered.Sub(list[i].Began).Seconds())
-				return nil
-			})
-		}),
-	}
-	command.Flags().StringVar(&backup, "backup", "", "id of the backup; the environment's newest one when left out")
-	return command
-}
-
-func backupDrillsCommand(connection *cli.Connection) *cobra.Command {
-	var print cli.Output
-	command := &cobra.Command{
-		Use:   "drills ENVIRONMENT",
-		Short: "List the last drills of an environment's backups, the newest first",
-		Args:  cobra.ExactArgs(1),
-		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			environment, err := api.Environment(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			list, err := api.BackupDrills(command.Context(), environment.ID)
-			if err != nil {
-				return err
-			}
-			return print.Print(command.OutOrStdout(), list, func(table *tabwriter.Writer) {
-				fmt.Fprintln(table, "ID\tBEGAN\tBACKUP\tENVIRONMENT\tSTATE\tFAILURE")
-				for _, one := range list {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.Began.Local().Format(time.DateTime), one.BackupID, one.Environment, one.State, one.Failure)
-				}
-			})
-		}),
-	}
-	print.AddFlag(command)
 	return command
 }
