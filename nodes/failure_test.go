@@ -41,9 +41,10 @@ func connected(t *testing.T, config Config) (*Cluster, Node, *sshtest.Server) {
 	config.Name, config.Nodes, config.Vault, config.Patience = "c", nodesOf(1, 1, 0), vault, 20*time.Second
 	node := &config.Nodes[0]
 	node.Address, node.Access = address.Addr(), address.Addr()
-	vault.values["ssh/key"] = server.Key
-	vault.values["ssh/host/"+node.Name], err = json.Marshal(map[string]any{"public": string(xssh.MarshalAuthorizedKey(server.HostKey)), "confirmed": true})
+	known, err := json.Marshal(map[string]any{"public": string(xssh.MarshalAuthorizedKey(server.HostKey)), "confirmed": true})
 	require.NoError(t, err)
+	require.NoError(t, vault.Store(t.Context(), "ssh/key", server.Key))
+	require.NoError(t, vault.Store(t.Context(), "ssh/host/"+node.Name, known))
 	c, err := NewCluster(config)
 	require.NoError(t, err)
 	of := c.config.accessConfig()

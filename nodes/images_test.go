@@ -66,7 +66,7 @@ func TestImagesAreNotedForEachWhoWantsThem(t *testing.T) {
 		return all
 	}
 	require.Nil(t, note("one"), "nothing to do")
-	require.Empty(t, vault.values)
+	require.Empty(t, vault.Values())
 	require.Equal(t, []ContainerImage{web}, note("one", web))
 	require.Equal(t, []ContainerImage{base, web}, note("two", web, base))
 	held, err := ImagesFor(t.Context(), vault, "two")

@@ -65,9 +65,14 @@ type facts struct {
 
 func parseFacts(text string) facts {
 	f := facts{files: map[string]string{}, links: map[string]string{}}
+	words := map[string]*bool{"metrics": &f.metrics, "storage": &f.storage, "cinder": &f.cinder, "zoned": &f.zoned, "manila": &f.manila, "keepalived": &f.keepalived,
+		"virtual": &f.virtual, "docker": &f.docker, "websockets": &f.websockets, "six": &f.six}
 	for line := range strings.Lines(text) {
 		kind, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
 		first, second, _ := strings.Cut(rest, " ")
+		if word := words[kind]; word != nil {
+			*word = true
+		}
 		switch kind {
 		case "mtu":
 			f.mtu, _ = strconv.Atoi(first)
@@ -77,28 +82,8 @@ func parseFacts(text string) facts {
 			}
 		case "device":
 			f.device = first
-		case "metrics":
-			f.metrics = true
-		case "storage":
-			f.storage = true
-		case "cinder":
-			f.cinder = true
-		case "zoned":
-			f.zoned = true
-		case "manila":
-			f.manila = true
-		case "keepalived":
-			f.keepalived = true
-		case "virtual":
-			f.virtual = true
-		case "docker":
-			f.docker = true
-		case "websockets":
-			f.websockets = true
 		case "runtime":
 			f.runtime = kube.Runtime(first)
-		case "six":
-			f.six = true
 		case "machine":
 			f.machine = first
 		case "resolver":

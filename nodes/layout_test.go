@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,28 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-type memoryVault struct {
-	sync.Mutex
-	values map[string][]byte
-	stores int
-}
-
-func newVault() *memoryVault { return &memoryVault{values: map[string][]byte{}} }
-
-func (v *memoryVault) Load(_ context.Context, name string) ([]byte, bool, error) {
-	v.Lock()
-	defer v.Unlock()
-	value, found := v.values[name]
-	return value, found, nil
-}
-
-func (v *memoryVault) Store(_ context.Context, name string, value []byte) error {
-	v.Lock()
-	defer v.Unlock()
-	v.stores++
-	v.values[name] = value
-	return nil
-}
+func newVault() *access.Memory { return &access.Memory{} }
 
 func nodesOf(masters, minions, gateways int) []Node {
 	var all []Node
@@ -553,11 +531,11 @@ func TestUserDataIsTheSameEachTimeAndHoldsTheKeysOfItsNode(t *testing.T) {
 	}
 	first, err := make().UserData(t.Context(), "murano-kube-1")
 	require.NoError(t, err)
-	stores := vault.stores
+	stores := vault.Stores()
 	again, err := make().UserData(t.Context(), "murano-kube-1")
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(again))
-	require.Equal(t, stores, vault.stores)
+	require.Equal(t, stores, vault.Stores())
 	other, err := make().UserData(t.Context(), "murano-kube-2")
 	require.NoError(t, err)
 	require.NotEqual(t, string(first), string(other))
@@ -578,12 +556,12 @@ func TestUserDataIsTheSameEachTimeAndHoldsTheKeysOfItsNode(t *testing.T) {
 	public, _, _, _, err := xssh.ParseAuthorizedKey([]byte(document.HostKeys["ed25519_public"]))
 	require.NoError(t, err)
 	require.Equal(t, host.PublicKey().Marshal(), public.Marshal())
-	own, err := xssh.ParsePrivateKey(vault.values["ssh/key"])
+	own, err := xssh.ParsePrivateKey(vault.Values()["ssh/key"])
 	require.NoError(t, err)
 	allowed, _, _, _, err := xssh.ParseAuthorizedKey([]byte(document.Users[0].Keys[0]))
 	require.NoError(t, err)
 	require.Equal(t, own.PublicKey().Marshal(), allowed.Marshal())
-	require.NotContains(t, string(first), string(vault.values["ssh/key"]))
+	require.NotContains(t, string(first), string(vault.Values()["ssh/key"]))
 
 	_, err = make().UserData(t.Context(), "nobody")
 	require.EqualError(t, err, "cluster c has no node nobody")

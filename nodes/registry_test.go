@@ -22,7 +22,7 @@ func TestTheRegistrysPasswordsAreDrawnOnceAndNotedBeforeAnybodyKnowsThem(t *test
 		return d
 	}
 	require.Nil(t, choose(nil).registry)
-	require.Empty(t, vault.values, "a cluster that wants none is as it was")
+	require.Empty(t, vault.Values(), "a cluster that wants none is as it was")
 
 	wanted := &kube.Registry{StorageClass: "burano-local", Size: resource.MustParse("1Gi")}
 	first := choose(wanted).registry
@@ -35,10 +35,10 @@ func TestTheRegistrysPasswordsAreDrawnOnceAndNotedBeforeAnybodyKnowsThem(t *test
 	require.Len(t, users, 2)
 	require.NoError(t, bcrypt.CompareHashAndPassword([]byte(users[kube.RegistryPusher]), []byte(first.Push)))
 	require.NoError(t, bcrypt.CompareHashAndPassword([]byte(users[kube.RegistryPuller]), []byte(first.Pull)))
-	require.Equal(t, 1, vault.stores)
+	require.Equal(t, 1, vault.Stores())
 	again := choose(wanted)
 	require.Equal(t, first, again.registry)
-	require.Equal(t, 1, vault.stores)
+	require.Equal(t, 1, vault.Stores())
 
 	ending := choose(nil)
 	require.False(t, ending.registry.Ended, "there is one to end")

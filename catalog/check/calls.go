@@ -33,36 +33,15 @@ func namesOf(packages catalog.Shelf) map[string]bool {
 
 // calls looks for functions and methods that nothing at hand has, and for templates that are given too few values.
 func (w *walker) calls(at *yaml.Node, node yaql.Node) {
-	several := func(nodes []yaql.Node) {
-		for _, n := range nodes {
-			w.calls(at, n)
+	yaql.Inspect(node, func(node yaql.Node) {
+		switch n := node.(type) {
+		case *yaql.Binary:
+			w.bound(at, n)
+		case *yaql.Call:
+			if !w.partial && !w.names[n.Name] && !w.class.HasFunction(n.Name) {
+				w.findings = append(w.findings, Finding{UnknownCall, w.file, at.Line, at.Column + columns(at.Value, n.Offset()),
+					"there is no function " + n.Name + "(), and no class at hand has a method of that name", true})
+			}
 		}
-	}
-	switch n := node.(type) {
-	case *yaql.Unary:
-		w.calls(at, n.Operand)
-	case *yaql.Binary:
-		w.bound(at, n)
-		w.calls(at, n.Left)
-		w.calls(at, n.Right)
-	case *yaql.Call:
-		if !w.partial && !w.names[n.Name] && !w.class.HasFunction(n.Name) {
-			w.findings = append(w.findings, Finding{UnknownCall, w.file, at.Line, at.Column + columns(at.Value, n.Offset()),
-				"there is no function " + n.Name + "(), and no class at hand has a method of that name", true})
-		}
-		several(n.Args)
-	case *yaql.Apply:
-		w.calls(at, n.Callee)
-		several(n.Args)
-	case *yaql.Index:
-		w.calls(at, n.Target)
-		several(n.Args)
-	case *yaql.Mapping:
-		w.calls(at, n.Key)
-		w.calls(at, n.Value)
-	case *yaql.List:
-		several(n.Items)
-	case *yaql.Map:
-		several(n.Items)
-	}
+	})
 }

@@ -168,44 +168,22 @@ func (w *walker) values(node *yaml.Node) {
 
 // classesOf looks for the names of classes in an expression.
 func (w *walker) classesOf(at *yaml.Node, node yaql.Node) {
-	several := func(nodes []yaql.Node) {
-		for _, n := range nodes {
-			w.classesOf(at, n)
+	yaql.Inspect(node, func(node yaql.Node) {
+		switch n := node.(type) {
+		case *yaql.Unary:
+			if n.Operator == ":" {
+				w.named(at, node)
+			}
+		case *yaql.Binary:
+			if n.Operator == ":" {
+				w.named(at, node)
+			}
+		case *yaql.Call:
+			if _, word := first(n.Args).(*yaql.Keyword); word && slices.Contains([]string{"new", "class", "template"}, n.Name) {
+				w.named(at, n.Args[0])
+			}
 		}
-	}
-	switch n := node.(type) {
-	case *yaql.Unary:
-		if n.Operator == ":" {
-			w.named(at, node)
-			return
-		}
-		w.classesOf(at, n.Operand)
-	case *yaql.Binary:
-		if n.Operator == ":" {
-			w.named(at, node)
-			return
-		}
-		w.classesOf(at, n.Left)
-		w.classesOf(at, n.Right)
-	case *yaql.Call:
-		if _, word := first(n.Args).(*yaql.Keyword); word && slices.Contains([]string{"new", "class", "template"}, n.Name) {
-			w.named(at, n.Args[0])
-		}
-		several(n.Args)
-	case *yaql.Apply:
-		w.classesOf(at, n.Callee)
-		several(n.Args)
-	case *yaql.Index:
-		w.classesOf(at, n.Target)
-		several(n.Args)
-	case *yaql.Mapping:
-		w.classesOf(at, n.Key)
-		w.classesOf(at, n.Value)
-	case *yaql.List:
-		several(n.Items)
-	case *yaql.Map:
-		several(n.Items)
-	}
+	})
 }
 
 func first(nodes []yaql.Node) yaql.Node {

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,32 +20,10 @@ import (
 	"github.com/burano/burano/nodes/ssh/sshtest"
 )
 
-// memory is a vault.
-type memory struct {
-	mutex  sync.Mutex
-	values map[string][]byte
-}
-
-func newMemory() *memory { return &memory{values: map[string][]byte{}} }
-
-func (m *memory) Load(_ context.Context, name string) ([]byte, bool, error) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	value, found := m.values[name]
-	return value, found, nil
-}
-
-func (m *memory) Store(_ context.Context, name string, value []byte) error {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.values[name] = value
-	return nil
-}
-
-// hostKey is what the vault knows of a server.
-func (m *memory) hostKey(t *testing.T, server string) (known hostKey) {
+// hostKeyIn is what the vault knows of a server.
+func hostKeyIn(t *testing.T, vault Vault, server string) (known hostKey) {
 	t.Helper()
-	text, found, err := m.Load(t.Context(), vaultHost+server)
+	text, found, err := vault.Load(t.Context(), vaultHost+server)
 	require.NoError(t, err)
 	if found {
 		require.NoError(t, json.Unmarshal(text, &known))
@@ -56,7 +32,7 @@ func (m *memory) hostKey(t *testing.T, server string) (known hostKey) {
 }
 
 // booted is a server of the cloud that has applied its user data: a real sshd with the keys of the vault.
-func booted(t *testing.T, vault *memory, key string) (*sshtest.Server, Server, Config) {
+func booted(t *testing.T, vault *Memory, key string) (*sshtest.Server, Server, Config) {
 	t.Helper()
 	daemon := sshtest.Prepare(t)
 	keys := Keys{vault: vault}
@@ -72,7 +48,7 @@ func booted(t *testing.T, vault *memory, key string) (*sshtest.Server, Server, C
 }
 
 func TestTheHostKeyOfTheFirstConnectionIsReplacedAndThenRefused(t *testing.T) {
-	vault := newMemory()
+	vault := &Memory{}
 	daemon, server, config := booted(t, vault, "web")
 	first := New(config)
 	client, err := first.Connect(t.Context(), server)
@@ -82,7 +58,7 @@ func TestTheHostKeyOfTheFirstConnectionIsReplacedAndThenRefused(t *testing.T) {
 	require.Same(t, client, again)
 	require.NoError(t, first.Close())
 
-	known := vault.hostKey(t, "web")
+	known := hostKeyIn(t, vault, "web")
 	require.True(t, known.Confirmed)
 	require.Equal(t, "4f1e", known.Server)
 	firstKey, private, err := (&Keys{vault: vault}).First(t.Context(), "web")
@@ -122,7 +98,7 @@ func TestAServerWithoutFloatingAddressIsReachedDirectlyAndThroughThoseThatHaveOn
 		}
 		return made
 	}
-	c := New(Config{Vault: newMemory(), Through: func(Server) []Server {
+	c := New(Config{Vault: &Memory{}, Through: func(Server) []Server {
 		return []Server{jump("a", "10.0.0.2", ""), jump("b", "10.0.0.3", "192.0.2.3"), jump("c", "10.0.0.4", "10.0.0.4"), jump("d", "10.0.0.5", "192.0.2.5")}
 	}})
 	ways := func(server Server) (all []string) {
@@ -151,7 +127,7 @@ func TestAMachineThatAnswersWithAnotherKindOfHostKeyIsLeft(t *testing.T) {
 	require.NoError(t, err)
 	for name, answer := range map[string]string{"a large one": large, "one of RSA": string(ssh.MarshalAuthorizedKey(public))} {
 		t.Run(name, func(t *testing.T) {
-			vault := newMemory()
+			vault := &Memory{}
 			said := filepath.Join(t.TempDir(), "answer")
 			require.NoError(t, os.WriteFile(said, []byte("4711\n"+answer), 0o600))
 			daemon, server, config := booted(t, vault, "web")
@@ -161,7 +137,7 @@ func TestAMachineThatAnswersWithAnotherKindOfHostKeyIsLeft(t *testing.T) {
 			_, err := New(config).Connect(t.Context(), server)
 			require.ErrorContains(t, err, "the server's answer with its host key")
 			require.Less(t, len(err.Error()), 4<<10)
-			require.Empty(t, vault.hostKey(t, "web").Public)
+			require.Empty(t, hostKeyIn(t, vault, "web").Public)
 		})
 	}
 }

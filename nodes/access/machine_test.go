@@ -27,7 +27,7 @@ func machine(t *testing.T) (*sshtest.Server, Server) {
 func line(key ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) }
 
 func TestAMachineThatDoesNotLetBuranoInIsToldItsKey(t *testing.T) {
-	vault := newMemory()
+	vault := &Memory{}
 	_, server := machine(t)
 	connections := New(Config{Vault: vault, Patience: 10 * time.Second})
 	defer connections.Close()
@@ -40,7 +40,7 @@ func TestAMachineThatDoesNotLetBuranoInIsToldItsKey(t *testing.T) {
 }
 
 func TestTheHostKeyOfAMachineIsTrustedOnceAndKept(t *testing.T) {
-	vault := newMemory()
+	vault := &Memory{}
 	daemon, server := machine(t)
 	require.NoError(t, vault.Store(t.Context(), vaultOwnKey, daemon.Key))
 	var said []string
@@ -55,7 +55,7 @@ func TestTheHostKeyOfAMachineIsTrustedOnceAndKept(t *testing.T) {
 	require.NoError(t, connect())
 	require.Len(t, said, 1)
 	require.Contains(t, said[0], ssh.FingerprintSHA256(daemon.HostKey))
-	require.Equal(t, line(daemon.HostKey), vault.hostKey(t, "lab-1").Public)
+	require.Equal(t, line(daemon.HostKey), hostKeyIn(t, vault, "lab-1").Public)
 	require.NoError(t, connect())
 	require.Len(t, said, 1, "it is said once")
 
@@ -75,7 +75,7 @@ func TestTheHostKeyOfAMachineIsTrustedOnceAndKept(t *testing.T) {
 }
 
 func TestAMachineIsLoggedInToWithTheKeyThatWasGivenForIt(t *testing.T) {
-	vault := newMemory()
+	vault := &Memory{}
 	daemon, server := machine(t)
 	connections := New(Config{Vault: vault, Patience: 10 * time.Second})
 	defer connections.Close()

@@ -16,11 +16,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // The keys of the golden files are made for them.
 func goldenKeys(t *testing.T) *Keys {
 	t.Helper()
-	vault := newMemory()
+	vault := &Memory{}
 	for name, file := range map[string]string{vaultOwnKey: "own-key", vaultFirstHost + "web": "first-host-key"} {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
 		require.NoError(t, err)
-		vault.values[name] = text
+		require.NoError(t, vault.Store(t.Context(), name, text))
 	}
 	return &Keys{vault: vault}
 }

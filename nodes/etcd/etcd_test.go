@@ -21,6 +21,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/pki"
 )
@@ -38,29 +39,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-type vault struct {
-	sync.Mutex
-	values map[string][]byte
-}
-
-func (v *vault) Load(_ context.Context, name string) ([]byte, bool, error) {
-	v.Lock()
-	defer v.Unlock()
-	value, found := v.values[name]
-	return value, found, nil
-}
-
-func (v *vault) Store(_ context.Context, name string, value []byte) error {
-	v.Lock()
-	defer v.Unlock()
-	v.values[name] = value
-	return nil
-}
-
 // cluster runs members on loopback addresses of their own with the files that nodes would have.
 type cluster struct {
 	t     testing.TB
-	vault *vault
+	vault *access.Memory
 	pki   *pki.Cluster
 	nodes []etcd.Node
 	dirs  map[string]string
@@ -81,7 +63,7 @@ func init() {
 }
 
 func newCluster(t testing.TB, size int) *cluster {
-	secrets := &vault{values: map[string][]byte{}}
+	secrets := &access.Memory{}
 	authorities, err := pki.Open(t.Context(), secrets, time.Now())
 	require.NoError(t, err)
 	c := &cluster{t: t, vault: secrets, pki: authorities, peers: etcd.TrustPeers, dirs: map[string]string{}, running: map[string]*process{}}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/pki"
 )
 
 func TestKeysOfAnotherClusterAreReadAndNotWrittenWith(t *testing.T) {
-	v, other := &vault{}, &vault{}
+	v, other := &access.Memory{}, &access.Memory{}
 	own, err := pki.Open(t.Context(), v, now)
 	require.NoError(t, err)
 	foreign, err := pki.Open(t.Context(), other, now)
@@ -38,7 +39,7 @@ func TestKeysOfAnotherClusterAreReadAndNotWrittenWith(t *testing.T) {
 	// A snapshot that is taken after that needs both, wherever it is restored.
 	both, err := pki.Keys(t.Context(), v)
 	require.NoError(t, err)
-	third := &vault{}
+	third := &access.Memory{}
 	require.NoError(t, pki.Adopt(t.Context(), third, both, now), "also where there are none yet")
 	last, err := pki.Open(t.Context(), third, now)
 	require.NoError(t, err)
@@ -46,7 +47,7 @@ func TestKeysOfAnotherClusterAreReadAndNotWrittenWith(t *testing.T) {
 }
 
 func TestItIsToldWhenCertificatesEndAndTheyAreRenewedBefore(t *testing.T) {
-	v := &vault{}
+	v := &access.Memory{}
 	cluster, err := pki.Open(t.Context(), v, now)
 	require.NoError(t, err)
 	orders := map[string]pki.Order{"client": {Authority: cluster.Etcd, Request: pki.Request{CommonName: "calico", Usage: pki.Client}}}
@@ -64,7 +65,7 @@ func TestItIsToldWhenCertificatesEndAndTheyAreRenewedBefore(t *testing.T) {
 }
 
 func TestPortableKeysReadASnapshotAndSignNothing(t *testing.T) {
-	v := &vault{}
+	v := &access.Memory{}
 	own, err := pki.Open(t.Context(), v, now)
 	require.NoError(t, err)
 	require.NoError(t, pki.BeginRotation(t.Context(), v, "run", []pki.Part{pki.EncryptionKey, pki.ServiceAccountKey}, now))
@@ -84,7 +85,7 @@ func TestPortableKeysReadASnapshotAndSignNothing(t *testing.T) {
 		require.Contains(t, string(key), "BEGIN PUBLIC KEY")
 	}
 
-	other := &vault{}
+	other := &access.Memory{}
 	require.NoError(t, pki.Adopt(t.Context(), other, portable, now))
 	adopted, err := pki.Open(t.Context(), other, now)
 	require.NoError(t, err)

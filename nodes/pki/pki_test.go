@@ -1,61 +1,36 @@
 package pki_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"net"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/pki"
 )
-
-type vault struct {
-	sync.Mutex
-	values map[string][]byte
-	stores int
-}
-
-func (v *vault) Load(_ context.Context, name string) ([]byte, bool, error) {
-	v.Lock()
-	defer v.Unlock()
-	value, found := v.values[name]
-	return value, found, nil
-}
-
-func (v *vault) Store(_ context.Context, name string, value []byte) error {
-	v.Lock()
-	defer v.Unlock()
-	v.stores++
-	if v.values == nil {
-		v.values = map[string][]byte{}
-	}
-	v.values[name] = value
-	return nil
-}
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestAClusterIsMadeOnceAndThenLoaded(t *testing.T) {
-	v := &vault{}
+	v := &access.Memory{}
 	first, err := pki.Open(t.Context(), v, now)
 	require.NoError(t, err)
 	second, err := pki.Open(t.Context(), v, now.Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, first, second)
-	require.Equal(t, 1, v.stores)
+	require.Equal(t, 1, v.Stores())
 	require.NotEqual(t, first.Etcd.Certificate, first.Kubernetes.Certificate)
 	require.Len(t, first.Encryption, 32)
 }
 
 func TestABundleKeepsWhatFitsAndReissuesWhatDoesNot(t *testing.T) {
-	v := &vault{}
+	v := &access.Memory{}
 	cluster, err := pki.Open(t.Context(), v, now)
 	require.NoError(t, err)
 	orders := func(ip string) map[string]pki.Order {
@@ -66,11 +41,11 @@ func TestABundleKeepsWhatFitsAndReissuesWhatDoesNot(t *testing.T) {
 	}
 	first, err := pki.Bundle(t.Context(), v, "nodes/m1", orders("10.0.0.1"), now)
 	require.NoError(t, err)
-	stores := v.stores
+	stores := v.Stores()
 	again, err := pki.Bundle(t.Context(), v, "nodes/m1", orders("10.0.0.1"), now)
 	require.NoError(t, err)
 	require.Equal(t, first, again)
-	require.Equal(t, stores, v.stores)
+	require.Equal(t, stores, v.Stores())
 
 	moved, err := pki.Bundle(t.Context(), v, "nodes/m1", orders("10.0.0.2"), now)
 	require.NoError(t, err)
@@ -83,7 +58,7 @@ func TestABundleKeepsWhatFitsAndReissuesWhatDoesNot(t *testing.T) {
 }
 
 func TestACertificateOfAnotherAuthorityIsRefusedAtTheHandshake(t *testing.T) {
-	cluster, err := pki.Open(t.Context(), &vault{}, time.Now())
+	cluster, err := pki.Open(t.Context(), &access.Memory{}, time.Now())
 	require.NoError(t, err)
 	server, err := cluster.Etcd.Issue(pki.Request{CommonName: "etcd-m1", IP: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Usage: pki.Server}, time.Now())
 	require.NoError(t, err)
@@ -129,7 +104,7 @@ func TestACertificateOfAnotherAuthorityIsRefusedAtTheHandshake(t *testing.T) {
 }
 
 func TestCertificatesBearNamesGroupsUsageAndLifetime(t *testing.T) {
-	cluster, err := pki.Open(t.Context(), &vault{}, now)
+	cluster, err := pki.Open(t.Context(), &access.Memory{}, now)
 	require.NoError(t, err)
 	pair, err := cluster.Kubernetes.Issue(pki.Request{CommonName: "burano:admin", Organization: []string{"burano:admins"}, Usage: pki.Client, Lifetime: 24 * time.Hour}, now)
 	require.NoError(t, err)

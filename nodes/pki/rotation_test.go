@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/pki"
 )
 
@@ -49,7 +50,7 @@ func understands(t *testing.T, one, other *pki.Cluster) error {
 // Whichever nodes have come to the next stage already: all of them understand each other. Nodes of the first and the last stage do not.
 func TestNodesOfAStageOfARotationUnderstandThoseOfTheNextOne(t *testing.T) {
 	for _, parts := range [][]pki.Part{pki.AuthorityParts(), pki.KeyParts(), everyPart(), {pki.EtcdAuthority}, {pki.EncryptionKey}} {
-		v := &vault{}
+		v := &access.Memory{}
 		before, err := pki.Open(t.Context(), v, now)
 		require.NoError(t, err)
 		require.NoError(t, pki.BeginRotation(t.Context(), v, "run", parts, now))
@@ -87,7 +88,7 @@ func TestNodesOfAStageOfARotationUnderstandThoseOfTheNextOne(t *testing.T) {
 
 // A snapshot may be of any moment, and is restored at any other.
 func TestASnapshotOfAnyStageIsReadAtAnyOtherAndAfterTheRotation(t *testing.T) {
-	v := &vault{}
+	v := &access.Memory{}
 	_, err := pki.Open(t.Context(), v, now)
 	require.NoError(t, err)
 	type taken struct {
@@ -112,7 +113,7 @@ func TestASnapshotOfAnyStageIsReadAtAnyOtherAndAfterTheRotation(t *testing.T) {
 	take()
 	for _, one := range all {
 		for _, own := range all {
-			restored := &vault{}
+			restored := &access.Memory{}
 			require.NoError(t, restored.Store(t.Context(), "pki/cluster", own.keys))
 			require.NoError(t, pki.Adopt(t.Context(), restored, one.keys, now))
 			known, err := pki.Open(t.Context(), restored, now)
@@ -128,7 +129,7 @@ func TestASnapshotOfAnyStageIsReadAtAnyOtherAndAfterTheRotation(t *testing.T) {
 }
 
 func TestCertificatesAreIssuedAnewWhenTheNewAuthorityIsUsedAndNotBefore(t *testing.T) {
-	v := &vault{}
+	v := &access.Memory{}
 	issue := func() pki.Pair {
 		known, err := pki.Open(t.Context(), v, now)
 		require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,7 +99,7 @@ func (e *examination) flavorOf(ctx context.Context) (string, bool) {
 func (e *examination) reach(ctx context.Context, project *openstack.Project, name, flavor string) {
 	limited, cancel := context.WithTimeout(ctx, e.Boot.Patience)
 	defer cancel()
-	vault := &memory{values: map[string][]byte{}}
+	vault := &access.Memory{}
 	connections := access.New(access.Config{Vault: vault, User: access.User, Patience: e.Boot.Patience})
 	defer func() { _ = connections.Close() }()
 	template, err := e.template(limited, project, connections, name, flavor)
@@ -190,26 +189,4 @@ func (e *examination) template(ctx context.Context, project *openstack.Project, 
 			"floating": map[string]any{"value": map[string]any{"get_attr": []any{"floating", "floating_ip_address"}}},
 		},
 	}, nil
-}
-
-// memory keeps the keys of the one server for as long as it is there.
-type memory struct {
-	mutex  sync.Mutex
-	values map[string][]byte
-}
-
-// Load implements access.Vault.
-func (m *memory) Load(_ context.Context, name string) ([]byte, bool, error) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	value, found := m.values[name]
-	return value, found, nil
-}
-
-// Store implements access.Vault.
-func (m *memory) Store(_ context.Context, name string, value []byte) error {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.values[name] = value
-	return nil
 }

@@ -182,21 +182,8 @@ func (k templateKept) Secret(_ context.Context, _, name string) ([]byte, bool, e
 	return []byte(k.text), name == secretTemplate, nil
 }
 
-// vaultOfTest keeps keys in memory.
-type vaultOfTest map[string][]byte
-
-func (v vaultOfTest) Load(_ context.Context, name string) ([]byte, bool, error) {
-	value, found := v[name]
-	return value, found, nil
-}
-
-func (v vaultOfTest) Store(_ context.Context, name string, value []byte) error {
-	v[name] = value
-	return nil
-}
-
 func TestServersThatMuranoMadeAreFoundAndLeftAlone(t *testing.T) {
-	keys := access.NewKeys(vaultOfTest{})
+	keys := access.NewKeys(&access.Memory{})
 	own, err := keys.UserData(t.Context(), "own", "#!/bin/sh")
 	require.NoError(t, err)
 	resources := map[string]any{}

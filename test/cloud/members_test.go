@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	gossh "golang.org/x/crypto/ssh"
 
+	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
@@ -39,7 +39,7 @@ func TestThreeEtcdMembersVoteOnServersOfTheDisk(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience())
 	defer cancel()
 
-	authorities, err := pki.Open(ctx, &memory{values: map[string][]byte{}}, time.Now())
+	authorities, err := pki.Open(ctx, &access.Memory{}, time.Now())
 	require.NoError(t, err)
 	client := func(of ...member) *clientv3.Client {
 		t.Helper()
@@ -169,24 +169,4 @@ func (m member) does(t *testing.T, commands string) {
 func (m member) reaches(t *testing.T, address netip.Addr) {
 	t.Helper()
 	m.does(t, fmt.Sprintf("timeout 60 bash -c '</dev/tcp/%s/22'", address))
-}
-
-// memory is a vault of the test's own.
-type memory struct {
-	mutex  sync.Mutex
-	values map[string][]byte
-}
-
-func (m *memory) Load(_ context.Context, name string) ([]byte, bool, error) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	value, found := m.values[name]
-	return value, found, nil
-}
-
-func (m *memory) Store(_ context.Context, name string, value []byte) error {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.values[name] = value
-	return nil
 }

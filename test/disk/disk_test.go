@@ -3,7 +3,6 @@
 package disk
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/access"
 )
 
 // imageVariable names the disk, a qcow2.
@@ -44,28 +44,16 @@ func checkSystem(t *testing.T, m *machine, client *ssh.Client) {
 	require.NotEmpty(t, output(t, client, "/opt/burano/bin/etcd --version"))
 }
 
-// vault keeps the keys of a cluster.
-type vault map[string][]byte
-
-func (v vault) Load(_ context.Context, name string) ([]byte, bool, error) {
-	value, there := v[name]
-	return value, there, nil
-}
-
-func (v vault) Store(_ context.Context, name string, value []byte) error {
-	v[name] = value
-	return nil
-}
-
-func (v vault) key(t *testing.T, name string) ssh.Signer {
+// keyIn is a key of a vault.
+func keyIn(t *testing.T, vault *access.Memory, name string) ssh.Signer {
 	t.Helper()
-	signer, err := ssh.ParsePrivateKey(v[name])
+	signer, err := ssh.ParsePrivateKey(vault.Values()[name])
 	require.NoError(t, err)
 	return signer
 }
 
 func TestAMachineWithBIOSAndVirtioBecomesANodeByItsConfigDrive(t *testing.T) {
-	keys := vault{}
+	keys := &access.Memory{}
 	cluster, err := nodes.NewCluster(nodes.Config{
 		Name: "c", Vault: keys, NodeNetwork: netip.MustParsePrefix("10.0.2.0/24"),
 		Nodes: []nodes.Node{{Name: "murano-kube-1", Role: nodes.Master, Address: netip.MustParseAddr("10.0.2.15")}},
@@ -75,7 +63,7 @@ func TestAMachineWithBIOSAndVirtioBecomesANodeByItsConfigDrive(t *testing.T) {
 	require.NoError(t, err)
 	userData = append(userData, "write_files: [{path: /opt/note, content: written, permissions: '0600'}]\nruncmd: ['echo once >>/opt/ran']\n"...)
 	m := boot(t, hardware{firmware: bios, bus: virtio}, newMetadata(t, "other-name", nil, userData))
-	root, hostKey := keyPair{signer: keys.key(t, "ssh/key")}, keys.key(t, "ssh/first-host/murano-kube-1").PublicKey()
+	root, hostKey := keyPair{signer: keyIn(t, keys, "ssh/key")}, keyIn(t, keys, "ssh/first-host/murano-kube-1").PublicKey()
 	client := m.login("root", root, hostKey)
 	checkSystem(t, m, client)
 

@@ -126,55 +126,41 @@ func splitRemovals(args []string) (set, remove []string, err error) {
 }
 
 func nodeLabelCommand(connection *cli.Connection) *cobra.Command {
-	var options nodeOptions
-	command := &cobra.Command{
+	return nodeMarkCommand(connection, &cobra.Command{
 		Use:   "label ENVIRONMENT NODE KEY=VALUE... | KEY-...",
 		Short: "Set labels of a node, which stay with it when it gets another server, or remove them",
 		Example: `  burano node label demo murano-kube-2 disk=fast zone=b --follow
   burano node label demo murano-kube-2 disk-`,
-		Args: cobra.MinimumNArgs(3),
-		RunE: options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, node string, args []string) (string, error) {
-			set, remove, err := splitRemovals(args)
-			if err != nil {
-				return "", err
-			}
-			if len(remove) > 0 {
-				return api.ClearNode(command.Context(), environment, cluster, node, "labels", remove)
-			}
-			labels, err := labelsOf(set)
-			if err != nil {
-				return "", fmt.Errorf("%w, or KEY- to remove it", err)
-			}
-			return api.ChangeNode(command.Context(), environment, cluster, node, "labels", map[string]any{"labels": labels})
-		}),
-	}
-	options.addFlags(command)
-	return command
+	}, "labels", func(set []string) (any, error) { return labelsOf(set) })
 }
 
 func nodeTaintCommand(connection *cli.Connection) *cobra.Command {
-	var options nodeOptions
-	command := &cobra.Command{
+	return nodeMarkCommand(connection, &cobra.Command{
 		Use:   "taint ENVIRONMENT NODE KEY[=VALUE]:EFFECT... | KEY[:EFFECT]-...",
 		Short: "Set taints of a node, which stay with it when it gets another server, or remove them",
 		Example: `  burano node taint demo murano-kube-2 gpu=yes:NoSchedule --follow
   burano node taint demo murano-kube-2 gpu-`,
-		Args: cobra.MinimumNArgs(3),
-		RunE: options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, node string, args []string) (string, error) {
-			set, remove, err := splitRemovals(args)
-			if err != nil {
-				return "", err
-			}
-			if len(remove) > 0 {
-				return api.ClearNode(command.Context(), environment, cluster, node, "taints", remove)
-			}
-			taints, err := taintsOf(set)
-			if err != nil {
-				return "", fmt.Errorf("%w, or KEY- to remove it", err)
-			}
-			return api.ChangeNode(command.Context(), environment, cluster, node, "taints", map[string]any{"taints": taints})
-		}),
-	}
+	}, "taints", func(set []string) (any, error) { return taintsOf(set) })
+}
+
+// nodeMarkCommand sets or removes marks of a node of one kind: labels or taints.
+func nodeMarkCommand(connection *cli.Connection, command *cobra.Command, kind string, read func(written []string) (any, error)) *cobra.Command {
+	var options nodeOptions
+	command.Args = cobra.MinimumNArgs(3)
+	command.RunE = options.onNode(connection, func(command *cobra.Command, api *client.Client, environment, cluster, node string, args []string) (string, error) {
+		set, remove, err := splitRemovals(args)
+		if err != nil {
+			return "", err
+		}
+		if len(remove) > 0 {
+			return api.ClearNode(command.Context(), environment, cluster, node, kind, remove)
+		}
+		marks, err := read(set)
+		if err != nil {
+			return "", fmt.Errorf("%w, or KEY- to remove it", err)
+		}
+		return api.ChangeNode(command.Context(), environment, cluster, node, kind, map[string]any{kind: marks})
+	})
 	options.addFlags(command)
 	return command
 }
