@@ -90,7 +90,7 @@ func (d *sharing) own(ctx context.Context, shares Shares, id string) (openstack.
 		return share, told(err)
 	}
 	if share.Metadata[ClusterMetadata] != d.ID {
-		return share, status.Errorf(codes.PermissionDenied, "share %s was not made for cluster %s (its metadata has no %s=%s), and is left alone", id, d.Name, ClusterMetadata, d.ID)
+		return share, d.foreign("share", id)
 	}
 	return share, nil
 }
@@ -115,8 +115,7 @@ func (d *sharing) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 		return nil, err
 	}
 	defer done()
-	metadata := map[string]string{ClusterMetadata: d.ID}
-	there, err := shares.Tagged(ctx, r.Name, metadata)
+	there, err := shares.Tagged(ctx, r.Name, d.tag())
 	if err != nil {
 		return nil, told(err)
 	}
@@ -125,15 +124,8 @@ func (d *sharing) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	if len(there) > 0 {
 		share = there[0]
 	} else {
-		description := "Made by Burano for cluster " + d.Name
-		if claim := r.Parameters[claimName]; claim != "" {
-			description = fmt.Sprintf("Claim %s/%s of cluster %s, made by Burano", r.Parameters[claimNamespace], claim, d.Name)
-		}
-		if r.Parameters[ParameterKeep] != "" {
-			metadata[RetainMetadata] = "true"
-		}
-		share, err = shares.Create(ctx, openstack.NewShare{Name: r.Name, Description: description, Type: r.Parameters[ParameterType], Zone: r.Parameters[ParameterZone],
-			Network: r.Parameters[ParameterNetwork], GiB: size, Metadata: metadata})
+		share, err = shares.Create(ctx, openstack.NewShare{Name: r.Name, Description: d.description(r.Parameters), Type: r.Parameters[ParameterType], Zone: r.Parameters[ParameterZone],
+			Network: r.Parameters[ParameterNetwork], GiB: size, Metadata: d.metadata(r.Parameters)})
 		if err != nil {
 			return nil, told(err)
 		}
@@ -161,13 +153,7 @@ func (d *sharing) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 
 // until waits for a state of a share in Manila. A share in an error state is returned with an error.
 func (d *sharing) until(ctx context.Context, shares Shares, id string, done func(openstack.Share) bool) (openstack.Share, error) {
-	var last openstack.Share
-	err := looks.Until(ctx, func(ctx context.Context) error {
-		now, err := shares.Share(ctx, id)
-		if err != nil {
-			return err
-		}
-		last = now
+	return until(ctx, func(ctx context.Context) (openstack.Share, error) { return shares.Share(ctx, id) }, func(now openstack.Share) error {
 		switch {
 		case done(now):
 			return nil
@@ -176,7 +162,6 @@ func (d *sharing) until(ctx context.Context, shares Shares, id string, done func
 		}
 		return wait.Again(fmt.Errorf("share %s is in status %s", id, now.Status))
 	})
-	return last, told(err)
 }
 
 // DeleteVolume deletes a share of the cluster to which none of its nodes has access, and shares of an interrupted call under the same name.
@@ -205,7 +190,7 @@ func (d *sharing) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) 
 			return nil, status.Errorf(codes.FailedPrecondition, "node %s has share %s still: it is deleted when no node has it", node, share.ID)
 		}
 	}
-	twins, err := shares.Tagged(ctx, share.Name, map[string]string{ClusterMetadata: d.ID})
+	twins, err := shares.Tagged(ctx, share.Name, d.tag())
 	if err != nil {
 		return nil, told(err)
 	}

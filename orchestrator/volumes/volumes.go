@@ -183,8 +183,17 @@ func (d *driver) own(ctx context.Context, cloud Cloud, id string) (openstack.Vol
 	return volume, nil
 }
 
-func (d *driver) foreign(kind, id string) error {
-	return status.Errorf(codes.PermissionDenied, "%s %s was not made for cluster %s (its metadata has no %s=%s), and is left alone", kind, id, d.Name, ClusterMetadata, d.ID)
+// foreign is the error of an object of another maker.
+func (c Cluster) foreign(kind, id string) error {
+	return status.Errorf(codes.PermissionDenied, "%s %s was not made for cluster %s (its metadata has no %s=%s), and is left alone", kind, id, c.Name, ClusterMetadata, c.ID)
+}
+
+// description is that of something new for a claim.
+func (c Cluster) description(parameters map[string]string) string {
+	if claim := parameters[claimName]; claim != "" {
+		return fmt.Sprintf("Claim %s/%s of cluster %s, made by Burano", parameters[claimNamespace], claim, c.Name)
+	}
+	return "Made by Burano for cluster " + c.Name
 }
 
 // CreateVolume makes a volume, or finds the one of an earlier call: its name identifies the claim.
@@ -213,11 +222,7 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if len(there) > 0 {
 		volume = there[0]
 	} else {
-		description := "Made by Burano for cluster " + d.Name
-		if claim := r.Parameters[claimName]; claim != "" {
-			description = fmt.Sprintf("Claim %s/%s of cluster %s, made by Burano", r.Parameters[claimNamespace], claim, d.Name)
-		}
-		wanted := openstack.NewVolume{Name: r.Name, Description: description, Type: r.Parameters[ParameterType], Zone: r.Parameters[ParameterZone], GiB: size, Metadata: d.metadata(r.Parameters)}
+		wanted := openstack.NewVolume{Name: r.Name, Description: d.description(r.Parameters), Type: r.Parameters[ParameterType], Zone: r.Parameters[ParameterZone], GiB: size, Metadata: d.metadata(r.Parameters)}
 		if err := d.source(ctx, cloud, r.VolumeContentSource, &wanted, r.Parameters[ParameterZones], r.CapacityRange.GetLimitBytes()); err != nil {
 			return nil, err
 		}
@@ -249,15 +254,15 @@ func (d *driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 }
 
 // metadata is that of something new, as its class has it.
-func (d *driver) metadata(parameters map[string]string) map[string]string {
-	metadata := d.tag()
+func (c Cluster) metadata(parameters map[string]string) map[string]string {
+	metadata := c.tag()
 	if parameters[ParameterKeep] != "" {
 		metadata[RetainMetadata] = "true"
 	}
 	return metadata
 }
 
-func (d *driver) tag() map[string]string { return map[string]string{ClusterMetadata: d.ID} }
+func (c Cluster) tag() map[string]string { return map[string]string{ClusterMetadata: c.ID} }
 
 // sizeOf is the requested size in GiB, 1 at least.
 func sizeOf(asked *csi.CapacityRange) (int, error) {
@@ -270,17 +275,23 @@ func sizeOf(asked *csi.CapacityRange) (int, error) {
 
 // until waits for a state of a volume in Cinder. A volume in an error state is returned with an error.
 func (d *driver) until(ctx context.Context, cloud Cloud, id string, done func(openstack.Volume) bool) (openstack.Volume, error) {
-	var last openstack.Volume
-	err := looks.Until(ctx, func(ctx context.Context) error {
-		now, err := cloud.Volume(ctx, id)
-		if err != nil {
-			return err
-		}
-		last = now
+	return until(ctx, func(ctx context.Context) (openstack.Volume, error) { return cloud.Volume(ctx, id) }, func(now openstack.Volume) error {
 		if done(now) {
 			return nil
 		}
 		return stillThere("volume", id, now.Status)
+	})
+}
+
+// until asks for an object until it is in the desired state, and returns it as it was last. waits is nil for that state.
+func until[T any](ctx context.Context, ask func(context.Context) (T, error), waits func(T) error) (last T, err error) {
+	err = looks.Until(ctx, func(ctx context.Context) error {
+		now, err := ask(ctx)
+		if err != nil {
+			return err
+		}
+		last = now
+		return waits(now)
 	})
 	return last, told(err)
 }
