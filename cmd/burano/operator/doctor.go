@@ -58,10 +58,13 @@ Each line is ok, warning or failed, with its remedy. The exit code is 1 when a c
 				return errors.New("--boot-flavor names a flavor for a server: name its image by --boot, too")
 			}
 			lines := []doctor.Line{{Check: "settings", State: doctor.Failed, Remedy: "mend the setting; `burano serve --print-config` shows all of them"}}
-			if _, err := options.Resolve(flags); err != nil {
+			if settings, err := options.Resolve(flags); err != nil {
 				lines[0].Text = err.Error()
 			} else {
 				lines = examine(command.Context(), options, as, boot)
+				for _, place := range settings.Former() {
+					lines = append(lines, doctor.Line{Check: "settings", State: doctor.Warning, Text: place + " has no effect any more", Remedy: "remove it: the next release refuses it"})
+				}
 			}
 			failed := 0
 			for _, line := range lines {

@@ -80,7 +80,7 @@ func (h *held) openRows(ctx context.Context) (err error) {
 		return err
 	}
 	h.ends = append(h.ends, func() error { return database.Close(h.db) })
-	storing := []store.Option{store.Sealed(h.sealer), store.Quotas(h.options.quotaLimits()), store.LimitLogs(h.options.logs), store.Undelete(h.options.undelete)}
+	storing := []store.Option{store.Sealed(h.sealer), store.Quotas(h.options.quotaLimits()), store.LimitLogs(store.DefaultLogLimits), store.Undelete(h.options.undelete)}
 	if h.options.sole() {
 		storing = append(storing, store.Alone())
 	}

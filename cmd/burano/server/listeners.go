@@ -70,7 +70,7 @@ func (o *Options) open(handler http.Handler, registry *prometheus.Registry, stop
 	if err != nil {
 		return l, err
 	}
-	if err := l.add("listen", o.Listen, l.handler, encryption, gate.NewConnections(o.mostConnections(os.DirFS("/")))); err != nil {
+	if err := l.add("listen", o.Listen, l.handler, encryption, gate.NewConnections(mostConnections(os.DirFS("/")))); err != nil {
 		return l, err
 	}
 	if o.metricsListen != "" {
@@ -81,13 +81,9 @@ func (o *Options) open(handler http.Handler, registry *prometheus.Registry, stop
 	return l, nil
 }
 
-// mostConnections is the setting max-connections. Where it is 0, memory decides: a connection with half of its headers takes up to 1 MiB, and most take
-// some kilobytes.
-func (o *Options) mostConnections(root fs.FS) int {
+// mostConnections follows from memory: a connection with half of its headers takes up to 1 MiB, and most take some kilobytes.
+func mostConnections(root fs.FS) int {
 	const each, least, most = 2 << 20, 2048, 8192
-	if o.connections != 0 {
-		return o.connections
-	}
 	return int(min(max(process.UsableMemory(root)/each, least), most))
 }
 

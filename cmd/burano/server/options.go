@@ -45,6 +45,13 @@ const scratchBytes = 16 << 30
 // those of clusters of everyday size.
 const snapshotBytes = 1 << 30
 
+const (
+	stateBytes   = 64 << 20         // of the compressed models of an environment's states
+	stopPatience = 10 * time.Second // for the requests of a server that stops
+	// auditRows is how many audit events of one project, and of all unknown callers, stay. An event has at most some kilobytes.
+	auditRows = 200_000
+)
+
 // Options are the settings of the server.
 type Options struct {
 	print    bool
@@ -63,7 +70,6 @@ type Options struct {
 	stopDelay     time.Duration
 	stopPatience  time.Duration
 	limits        api.Limits
-	connections   int
 	quotas        map[string]*int64 // by resource
 
 	State    string
@@ -82,9 +88,7 @@ type Options struct {
 
 	auditLog  string
 	auditKeep time.Duration
-	auditRows int
 
-	logs              store.LogLimits
 	keep              store.Retention
 	undelete          time.Duration
 	snapshotContainer string
@@ -120,6 +124,11 @@ type Options struct {
 func (o *Options) Flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.SortFlags = false
+	o.limits, o.keep.StateBytes, o.stopPatience = api.DefaultLimits, stateBytes, stopPatience
+	for _, name := range removed {
+		flags.String(name, "", "a setting of a former release")
+		_ = flags.MarkHidden(name)
+	}
 	flags.String(ConfigFlag, "", "YAML file of settings (BURANO_CONFIG)")
 	flags.BoolVar(&o.print, printFlag, false, "print all settings and their sources, passwords masked, and exit")
 
@@ -133,14 +142,9 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.DurationVar(&o.signInTime, "sign-in-time", 12*time.Hour, "how long a browser stays signed in at most; never longer than its Keystone token lasts")
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "address and port for /metrics, in plain HTTP; without it they are at --listen, without a token")
 	flags.Int64Var(&o.limits.Body, "max-body", api.DefaultLimits.Body, "bytes of a request's body; a larger one is answered with 413; a package has at most 5 MiB, a JSON body 8 MiB")
-	flags.IntVar(&o.limits.Values, "max-values", api.DefaultLimits.Values, "values, names of members included, of a JSON body and of the model of an environment or a template; more are answered with 413. A value takes up to 150 bytes of memory")
 	flags.DurationVar(&o.limits.Time, "request-time", api.DefaultLimits.Time, "how long a request may take: a slower body is answered with 408, longer work with 503; streams of events have no limit")
 	flags.IntVar(&o.limits.Requests, "max-requests", api.DefaultLimits.Requests, "simultaneous requests of known callers; one more is answered with 503. Twice as many may send their bodies or read their answers meanwhile")
-	flags.IntVar(&o.limits.Strangers, "max-stranger-requests", api.DefaultLimits.Strangers, "simultaneous requests of unknown callers: sign-ins, and requests whose token is not validated yet; one more is answered with 503. An address gets a further one only while more are free than it uses")
-	flags.IntVar(&o.connections, "max-connections", 0, "simultaneous connections, half of them of one address; one more ends the connection that was idle for longest; 0: by memory, 2048 to 8192")
 	flags.IntVar(&o.limits.Streams, "max-streams", api.DefaultLimits.Streams, "streams of events at the same time; one more is answered with 503")
-	flags.IntVar(&o.limits.ProjectRequests, "max-project-requests", 0, "simultaneous requests of one project; one more is answered with 429; 0: a project gets a further one only while more are free than it uses, so at most half of max-requests")
-	flags.IntVar(&o.limits.ProjectStreams, "max-project-streams", 0, "streams of events of one project at the same time; one more is answered with 429; 0: by the same rule, at most half of max-streams")
 	o.quotas = map[string]*int64{}
 	for _, q := range []struct {
 		resource, what string
@@ -152,7 +156,6 @@ func (o *Options) Flags() *pflag.FlagSet {
 			q.what+" that a project may have, unless an administrator sets another quota (burano quota set); -1: no limit")
 	}
 	flags.DurationVar(&o.stopDelay, "stop-delay", 0, "how long a stopped server still takes requests while /readyz answers 503, so that a balancer stops sending them; its tasks are given back at once. 0s: it takes none")
-	flags.DurationVar(&o.stopPatience, "stop-patience", 10*time.Second, "how long a server that is stopped waits for its requests to end")
 
 	flags.StringVar(&o.Cloud, CloudFlag, "", "entry of clouds.yaml with the service user's credentials; without it the OS_* variables are read")
 	flags.StringVar(&o.State, "state", "/var/lib/burano", "folder of the database and of the keys of its secrets")
@@ -169,10 +172,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 
 	flags.StringVar(&o.auditLog, "audit-log", "", "file to which each audit event is appended as a line of JSON in CADF's words: calls that change something, sign-ins, refusals, downloads of kubeconfigs; - is standard error; without it no file is written")
 	flags.DurationVar(&o.auditKeep, "audit-time", 30*24*time.Hour, "how long audit events stay in the database, for burano audit list; 0s: none are stored")
-	flags.IntVar(&o.auditRows, "audit-rows", 200_000, "audit events of one project, and of all unknown callers, that stay in the database; the oldest ones go first. An event has at most some kilobytes. 0: any number")
 
-	flags.Int64Var(&o.logs.Lines, "max-reports", store.DefaultLogLimits.Lines, "reports of one deployment; further ones are left out, except some errors and the end, and the log has a note")
-	flags.Int64Var(&o.logs.Bytes, "max-report-bytes", store.DefaultLogLimits.Bytes, "bytes of the reports of one deployment, with the same effect; one report has at most 256 KiB of text and of details")
 	newest := fmt.Sprintf("; the %d newest deployments of each environment stay with their reports", store.KeptDeployments)
 	flags.DurationVar(&o.keep.Deployments, "keep-deployments", 0, "how long ended deployments stay, such as 2160h; 0s: for ever"+newest)
 	flags.DurationVar(&o.keep.Reports, "keep-reports", 0, "how long the reports of ended deployments stay; 0s: as long as the deployments"+newest)
@@ -181,7 +181,6 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.DurationVar(&o.keep.Snapshots, "keep-snapshots", 7*24*time.Hour, "how long snapshots of clusters of deleted environments stay; 0s: for ever")
 	flags.DurationVar(&o.undelete, "undelete-period", 7*24*time.Hour, "how long deleted environments stay, so that they can be restored; 0s: they are removed at once")
 	flags.Int64Var(&o.keep.States, "keep-states", 100, "states of each environment that stay for burano environment history; the oldest go first, the newest stays; 0: any number")
-	flags.Int64Var(&o.keep.StateBytes, "keep-state-bytes", 64<<20, "bytes of the models of these states, compressed, with the same effect; 0: any number")
 
 	flags.StringVar(&o.snapshotContainer, "snapshot-container", "", "name of a container in the object store (Swift) of each environment's project, in which snapshots of clusters are stored, sealed; created when it is missing. Without it, and where there is no object store, they are in the database")
 	flags.Int64Var(&o.scratchSpace, "scratch-space", scratchBytes, "bytes of temporary files in the state folder: snapshots of clusters that are opened (three times their size, and 192 MiB) and container images between Glance and nodes. A project has half of it at most, and 512 MiB of the disk stay free. A task that needs more waits up to 5 minutes for it")
@@ -221,22 +220,17 @@ func (o *Options) check(s *settings) error {
 			return s.wrong(name, "%q is no address with a port, such as 127.0.0.1:8082: %w", address, err)
 		}
 	}
-	for name, value := range map[string]time.Duration{"request-time": o.limits.Time, "stop-patience": o.stopPatience, "sign-in-idle": o.signInIdle, "sign-in-time": o.signInTime,
+	for name, value := range map[string]time.Duration{"request-time": o.limits.Time, "sign-in-idle": o.signInIdle, "sign-in-time": o.signInTime,
 		"outage-patience": o.outagePatience, "server-patience": o.serverPatience, "ssh-patience": o.sshPatience, "step-patience": o.stepPatience, "drain-patience": o.drainPatience,
 		"task-time-limit": o.taskTime} {
 		if value <= 0 {
 			return s.wrong(name, "%s is no time to wait; it must be more than 0s", value)
 		}
 	}
-	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-values": int64(o.limits.Values), "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams), "max-stranger-requests": int64(o.limits.Strangers),
-		"workers": int64(o.workers), "muranopl-steps": o.steps, "muranopl-memory": o.memory, "max-deaths": int64(o.maxDeaths), "scratch-space": o.scratchSpace, "max-reports": o.logs.Lines, "max-report-bytes": o.logs.Bytes} {
+	for name, value := range map[string]int64{"max-body": o.limits.Body, "max-requests": int64(o.limits.Requests), "max-streams": int64(o.limits.Streams),
+		"workers": int64(o.workers), "muranopl-steps": o.steps, "muranopl-memory": o.memory, "max-deaths": int64(o.maxDeaths), "scratch-space": o.scratchSpace} {
 		if value <= 0 {
 			return s.wrong(name, "%d must be more than 0", value)
-		}
-	}
-	for name, value := range map[string]int{"max-project-requests": o.limits.ProjectRequests, "max-project-streams": o.limits.ProjectStreams, "max-connections": o.connections, "audit-rows": o.auditRows, "keeper-repairs": o.keeperRepairs} {
-		if value < 0 {
-			return s.wrong(name, "%d must not be less than 0", value)
 		}
 	}
 	for name, value := range map[string]time.Duration{"stop-delay": o.stopDelay, "audit-time": o.auditKeep, "keep-deployments": o.keep.Deployments, "keep-reports": o.keep.Reports,
@@ -245,7 +239,7 @@ func (o *Options) check(s *settings) error {
 			return s.wrong(name, "%s must not be less than 0s", value)
 		}
 	}
-	for name, value := range map[string]int64{"keep-states": o.keep.States, "keep-state-bytes": o.keep.StateBytes} {
+	for name, value := range map[string]int64{"keep-states": o.keep.States, "keeper-repairs": int64(o.keeperRepairs)} {
 		if value < 0 {
 			return s.wrong(name, "%d must not be less than 0", value)
 		}

@@ -56,7 +56,11 @@ from the YAML file of --config (database: ...). A flag wins over the environment
 				_, err := fmt.Fprint(command.OutOrStdout(), settings.print())
 				return err
 			}
-			return Run(command.Context(), options, examine, options.logger(os.Stderr))
+			logger := options.logger(os.Stderr)
+			for _, place := range settings.Former() {
+				logger.Warn("this setting has no effect any more: remove it, because the next release refuses it", "place", place)
+			}
+			return Run(command.Context(), options, examine, logger)
 		},
 	}
 	command.Flags().SortFlags = false

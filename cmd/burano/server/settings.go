@@ -18,7 +18,15 @@ import (
 type settings struct {
 	flags   *pflag.FlagSet
 	sources map[string]string // of each flag: where its value comes from, as messages name it
+	former  []string          // where settings have values that former releases had
 }
+
+// removed are settings of the former release. They have no effect, and are a warning; the next release refuses them.
+var removed = []string{"max-values", "max-stranger-requests", "max-connections", "max-project-requests", "max-project-streams", "stop-patience", "audit-rows", "max-reports",
+	"max-report-bytes", "keep-state-bytes"}
+
+// Former are the places with settings that have no effect any more.
+func (s *settings) Former() []string { return s.former }
 
 // Flags that are no settings.
 const (
@@ -54,9 +62,20 @@ func readSettings(flags *pflag.FlagSet, lookup func(string) (string, bool)) (*se
 			return nil, err
 		}
 		for name, value := range file {
-			if flag := flags.Lookup(name); flag == nil || !IsSetting(flag) {
+			if flag := flags.Lookup(name); !slices.Contains(removed, name) && (flag == nil || !IsSetting(flag)) {
 				return nil, fmt.Errorf("%s: there is no setting of this name; docs/configuration.md lists all", value.source)
 			}
+		}
+	}
+	for _, name := range removed {
+		value, found := file[name]
+		switch text, there := lookup(variable(name)); {
+		case flags.Changed(name):
+			s.former = append(s.former, "--"+name)
+		case there && text != "":
+			s.former = append(s.former, "variable "+variable(name))
+		case found:
+			s.former = append(s.former, value.source)
 		}
 	}
 	var err error

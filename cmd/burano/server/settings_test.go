@@ -59,6 +59,19 @@ func TestAFlagWinsOverTheEnvironmentAndThatOverTheFile(t *testing.T) {
 	require.Equal(t, options, again)
 }
 
+func TestASettingOfTheFormerReleaseIsAWarning(t *testing.T) {
+	_, s, err := resolved(t, []string{"--config", "FILE", "--stop-patience", "20s"}, map[string]string{"BURANO_MAX_VALUES": "5"}, "audit-rows: 7\n")
+	require.NoError(t, err)
+	require.Len(t, s.Former(), 3)
+	for _, place := range []string{"--stop-patience", "variable BURANO_MAX_VALUES", "line 1, audit-rows"} {
+		require.Contains(t, strings.Join(s.Former(), "\n"), place)
+	}
+	require.NotContains(t, s.print(), "audit-rows")
+	_, s, err = resolved(t, nil, nil, "")
+	require.NoError(t, err)
+	require.Empty(t, s.Former())
+}
+
 func TestABadValueIsRefusedWithItsPlaceAndName(t *testing.T) {
 	for _, c := range []struct {
 		args        []string
