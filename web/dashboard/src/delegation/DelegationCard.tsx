@@ -1,32 +1,15 @@
-import {
-  Alert,
-  Button,
-  Card,
-  CardBody,
-  CardFooter,
-  CardTitle,
-  Content,
-  DescriptionList,
-  DescriptionListDescription,
-  DescriptionListGroup,
-  DescriptionListTerm,
-  Flex,
-  FlexItem,
-  Label,
-  LabelGroup,
-  Skeleton,
-} from '@patternfly/react-core';
+import { Alert, Button, Content, Label, LabelGroup } from '@patternfly/react-core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState, type ReactNode } from 'react';
+import { useState } from 'react';
 
 import { showTime } from '../api/time';
 import { Confirm } from '../shell/Confirm';
-import { Failure } from '../shell/Failure';
+import { Facts, FactsCard } from '../shell/FactsCard';
 import { useLanguage } from '../text';
 import { delegationQuery, expiry, revokeDelegation, type Delegation } from './delegation';
 import { GiveDialog } from './GiveDialog';
 
-/** Who stands behind an environment's tasks when a script starts them. */
+/** The user in whose name an environment's tasks run when a script starts them. */
 export function DelegationCard({ environment }: { environment: string }) {
   const { text } = useLanguage();
   const words = text.delegation;
@@ -37,34 +20,25 @@ export function DelegationCard({ environment }: { environment: string }) {
     setDialog(null);
     void client.invalidateQueries({ queryKey: delegationQuery(environment).queryKey });
   };
+  const give = (label: string) => (
+    <Button variant="secondary" onClick={() => setDialog('give')}>
+      {label}
+    </Button>
+  );
+  const revoke = (
+    <Button variant="danger" onClick={() => setDialog('revoke')}>
+      {words.revoke}
+    </Button>
+  );
   return (
-    <Card>
-      <CardTitle component="h2">{words.title}</CardTitle>
-      <CardBody>
-        <Content component="p">{words.what}</Content>
-        {asked.error && <Failure error={asked.error} onRetry={() => void asked.refetch()} />}
-        {asked.isPending && <Skeleton height="4rem" screenreaderText={text.shell.loading} />}
-        {asked.data === null && <Content component="p">{words.none}</Content>}
-        {asked.data && <Shown delegation={asked.data} />}
-      </CardBody>
-      {asked.data !== undefined && (
-        <CardFooter>
-          <Flex>
-            <FlexItem>
-              <Button variant="secondary" onClick={() => setDialog('give')}>
-                {asked.data ? words.renew : words.give}
-              </Button>
-            </FlexItem>
-            {asked.data && (
-              <FlexItem>
-                <Button variant="danger" onClick={() => setDialog('revoke')}>
-                  {words.revoke}
-                </Button>
-              </FlexItem>
-            )}
-          </Flex>
-        </CardFooter>
-      )}
+    <>
+      <FactsCard
+        title={words.title}
+        what={words.what}
+        asked={asked}
+        facts={(delegation) => (delegation ? <Shown delegation={delegation} /> : <Content component="p">{words.none}</Content>)}
+        commands={(delegation) => (delegation ? [give(words.renew), revoke] : [give(words.give)])}
+      />
       {dialog === 'give' && <GiveDialog environment={environment} onDone={done} onClose={() => setDialog(null)} />}
       {dialog === 'revoke' && (
         <Confirm
@@ -76,7 +50,7 @@ export function DelegationCard({ environment }: { environment: string }) {
           onClose={() => setDialog(null)}
         />
       )}
-    </Card>
+    </>
   );
 }
 
@@ -89,28 +63,24 @@ function Shown({ delegation }: { delegation: Delegation }) {
       {(ends === 'soon' || ends === 'over') && (
         <Alert variant={ends === 'over' ? 'danger' : 'warning'} isInline isPlain title={ends === 'over' ? words.over : words.soon} />
       )}
-      <DescriptionList isCompact isHorizontal className="burano-spaced">
-        <Term name={words.owner}>{delegation.user_name || delegation.user_id}</Term>
-        <Term name={words.kind}>{delegation.kind && words.kinds[delegation.kind]}</Term>
-        <Term name={words.roles}>
-          <LabelGroup aria-label={words.roles}>
-            {(delegation.roles ?? []).map((role) => (
-              <Label key={role} isCompact>
-                {role}
-              </Label>
-            ))}
-          </LabelGroup>
-        </Term>
-        <Term name={words.given}>{showTime(delegation.created, language)}</Term>
-        <Term name={words.expires}>{delegation.expires ? showTime(delegation.expires, language) : text.shell.never}</Term>
-      </DescriptionList>
+      <Facts
+        rows={[
+          [words.owner, delegation.user_name || delegation.user_id],
+          [words.kind, delegation.kind && words.kinds[delegation.kind]],
+          [
+            words.roles,
+            <LabelGroup key="roles" aria-label={words.roles}>
+              {(delegation.roles ?? []).map((role) => (
+                <Label key={role} isCompact>
+                  {role}
+                </Label>
+              ))}
+            </LabelGroup>,
+          ],
+          [words.given, showTime(delegation.created, language)],
+          [words.expires, delegation.expires ? showTime(delegation.expires, language) : text.shell.never],
+        ]}
+      />
     </>
   );
 }
-
-const Term = ({ name, children }: { name: string; children: ReactNode }) => (
-  <DescriptionListGroup>
-    <DescriptionListTerm>{name}</DescriptionListTerm>
-    <DescriptionListDescription className="burano-breaks">{children}</DescriptionListDescription>
-  </DescriptionListGroup>
-);

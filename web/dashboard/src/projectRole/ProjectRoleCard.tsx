@@ -1,24 +1,11 @@
-import {
-  Alert,
-  Button,
-  Card,
-  CardBody,
-  CardFooter,
-  CardTitle,
-  Content,
-  DescriptionList,
-  DescriptionListDescription,
-  DescriptionListGroup,
-  DescriptionListTerm,
-  Skeleton,
-} from '@patternfly/react-core';
+import { Alert, Button, Content } from '@patternfly/react-core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { showTime } from '../api/time';
 import { useSession } from '../session/session';
 import { Confirm } from '../shell/Confirm';
-import { Failure } from '../shell/Failure';
+import { Facts, FactsCard } from '../shell/FactsCard';
 import { useLanguage } from '../text';
 import { disableProjectRole, enableProjectRole, mayChange, projectRoleQuery, type ProjectRole } from './projectRole';
 
@@ -30,33 +17,30 @@ export function ProjectRoleCard({ project }: { project: string }) {
   const client = useQueryClient();
   const asked = useQuery(projectRoleQuery(project));
   const [dialog, setDialog] = useState<'enable' | 'disable' | null>(null);
+  const close = () => setDialog(null);
   const done = () => {
-    setDialog(null);
+    close();
     void client.invalidateQueries({ queryKey: projectRoleQuery(project).queryKey });
   };
   const role = asked.data;
+  const enable = (label: string) => (
+    <Button variant="secondary" onClick={() => setDialog('enable')}>
+      {label}
+    </Button>
+  );
+  const disable = (
+    <Button variant="danger" onClick={() => setDialog('disable')}>
+      {words.disable}
+    </Button>
+  );
+  const commands = ({ enabled, problem }: ProjectRole) => {
+    if (!may) return [];
+    if (!enabled) return [enable(words.enable)];
+    return problem ? [disable, enable(words.again)] : [disable];
+  };
   return (
-    <Card className="burano-spaced">
-      <CardTitle component="h2">{words.title}</CardTitle>
-      <CardBody>
-        <Content component="p">{words.what}</Content>
-        {asked.error && <Failure error={asked.error} onRetry={() => void asked.refetch()} />}
-        {asked.isPending && <Skeleton height="4rem" screenreaderText={text.shell.loading} />}
-        {role && <Shown role={role} />}
-        {role && !may && <Content component="p">{words.notYours}</Content>}
-      </CardBody>
-      {role && may && (
-        <CardFooter>
-          <Button variant={role.enabled ? 'danger' : 'secondary'} onClick={() => setDialog(role.enabled ? 'disable' : 'enable')}>
-            {role.enabled ? words.disable : words.enable}
-          </Button>{' '}
-          {role.enabled && role.problem && (
-            <Button variant="secondary" onClick={() => setDialog('enable')}>
-              {words.again}
-            </Button>
-          )}
-        </CardFooter>
-      )}
+    <>
+      <FactsCard title={words.title} what={words.what} asked={asked} facts={(found) => <Shown role={found} may={may} />} commands={commands} />
       {dialog === 'enable' && role && (
         <Confirm
           title={words.enableTitle}
@@ -65,7 +49,7 @@ export function ProjectRoleCard({ project }: { project: string }) {
           harmless
           send={() => enableProjectRole(project)}
           onDone={done}
-          onClose={() => setDialog(null)}
+          onClose={close}
         />
       )}
       {dialog === 'disable' && (
@@ -75,14 +59,14 @@ export function ProjectRoleCard({ project }: { project: string }) {
           action={words.disable}
           send={() => disableProjectRole(project)}
           onDone={done}
-          onClose={() => setDialog(null)}
+          onClose={close}
         />
       )}
-    </Card>
+    </>
   );
 }
 
-function Shown({ role }: { role: ProjectRole }) {
+function Shown({ role, may }: { role: ProjectRole; may: boolean }) {
   const { text, language } = useLanguage();
   const words = text.projectRole;
   const rows: [string, string][] = [[words.works, role.enabled ? words.byRole : words.byTrust]];
@@ -96,14 +80,8 @@ function Shown({ role }: { role: ProjectRole }) {
           {role.problem}
         </Alert>
       )}
-      <DescriptionList isCompact isHorizontal className="burano-spaced">
-        {rows.map(([name, value]) => (
-          <DescriptionListGroup key={name}>
-            <DescriptionListTerm>{name}</DescriptionListTerm>
-            <DescriptionListDescription className="burano-breaks">{value}</DescriptionListDescription>
-          </DescriptionListGroup>
-        ))}
-      </DescriptionList>
+      <Facts rows={rows} />
+      {!may && <Content component="p">{words.notYours}</Content>}
     </>
   );
 }
