@@ -6,13 +6,13 @@ import { basename } from 'node:path';
 import { archiveOf } from '../scenarios/archive.mjs';
 import { axe, barriers } from '../scenarios/axe.mjs';
 import { box, choose, list, next, through } from '../scenarios/form.mjs';
-import { assert, calm, eventually, scenario, sees } from '../scenarios/harness.mjs';
+import { assert, call, calm, deployShown, eventually, scenario, sees } from '../scenarios/harness.mjs';
 
 const minutes = 60_000;
 
 const status = (page, words, timeout) => page.getByRole('status').filter({ hasText: words }).first().waitFor({ timeout });
 
-scenario('a cluster and an application on it are made, used, made larger and deleted', { user: null, limit: 9 * minutes }, async (page, t) => {
+scenario('a cluster and an application on it are made, used, made larger and deleted', { user: null, limit: 12 * minutes }, async (page, t) => {
   const began = Date.now();
   const say = (what) => t.diagnostic(`${((Date.now() - began) / 1000).toFixed(0).padStart(4)} s  ${what}`);
 
@@ -80,7 +80,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   const environment = new URL(page.url()).pathname.replace('/dashboard/', '');
   say('the draft is filled in');
 
-  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await deployShown(page);
   await page.waitForURL(/\/deployments\//);
   await status(page, 'Running');
   const steps = page.getByRole('grid', { name: 'Steps' }).getByRole('row');
@@ -191,8 +191,75 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await nodes.getByRole('row').filter({ hasText: 'murano-kube-3' }).filter({ hasText: 'Ready' }).first().waitFor();
   say('the cluster has one more node');
 
+  // A pod with a claim. What leaves the claim without its pod wants consent, however it comes about; coming back does not.
+  const { request } = page.context();
+  const id = environment.split('/').at(-1);
+  const session = (await call(request, 'POST', `/v1/environments/${id}/configure`)).id;
+  const editing = { headers: { 'X-Configuration-Session': session } };
+  const there = await call(request, 'GET', `/v1/environments/${id}/services`, undefined, editing);
+  const made = there.find((one) => one.name === 'cluster');
+  const header = (type) => ({ '?': { type, id: crypto.randomUUID().replaceAll('-', '') } });
+  const store = { ...header('com.mirantis.docker.kubernetes.KubernetesPod'), name: 'store', kubernetesCluster: made['?'].id, replicas: 1 };
+  const volume = { ...header('com.mirantis.docker.DockerPersistentVolume'), size: '10Mi' };
+  const pages = { ...header('com.example.docker.DockerApp'), name: 'pages', image: 'registry.local/demo:1', host: store['?'].id, volumes: { '/data': volume } };
+  await call(request, 'PUT', `/v1/environments/${id}/services/${made['?'].id}/storageClasses`, [{ name: 'burano-local', backend: 'local', default: true }], editing);
+  for (const one of [store, pages]) await call(request, 'POST', `/v1/environments/${id}/services`, one, editing);
+  const deployed = async (consent) => {
+    await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+    const agree = dialog.getByRole('button', { name: 'Deploy', exact: true });
+    if (consent) {
+      await dialog.getByRole('checkbox', { name: consent }).waitFor();
+      await clear('the plan of a deployment');
+      assert.equal(await agree.isDisabled(), true);
+      await dialog.getByRole('checkbox', { name: consent }).check();
+    } else {
+      await dialog.getByText(/^Applications: /).waitFor();
+      assert.equal(await dialog.getByRole('checkbox').count(), 0);
+    }
+    await agree.click();
+    await page.waitForURL(/\/deployments\//);
+    await status(page, 'Successful', 3 * minutes);
+  };
+  await page.goto(environment);
+  await page.getByRole('button', { name: 'Who holds them' }).click();
+  await page.getByRole('button', { name: 'Go on with it' }).click();
+  await sees(page, 'Applications: 2 added, 1 changed, 0 removed.');
+  await deployed();
+  say('a pod with a claim is deployed');
+
+  await page.goto(`${environment}/components/${pages['?'].id}`);
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  await dialog.getByLabel('volumes').fill('{}');
+  await dialog.getByRole('button', { name: 'Save in the draft' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.goto(environment);
+  await deployed(/^pod store uses no more, and leaves in the cluster with its data: claim \S+ \(10Mi, made \d+ \w+ \d{4}\)/);
+  say('the claim is left by an edit, with consent');
+
+  await page.goto(`${environment}?tab=past`);
+  const state = page.getByRole('row').filter({ hasNotText: 'Present' }).filter({ hasText: /^\d+ / }).first();
+  await state.getByRole('button').click();
+  await page.getByRole('menuitem', { name: 'Back to this one' }).click();
+  await dialog.getByRole('button', { name: 'Make it my draft' }).click();
+  await sees(page, 'Applications: 0 added, 1 changed, 0 removed.');
+  await deployed();
+  say('a rollback takes the claim again, without consent');
+
+  for (const name of ['pages', 'store']) {
+    await page.goto(environment);
+    await page.getByRole('button', { name: `Remove ${name} from the draft` }).click();
+    await dialog.getByRole('button', { name: 'Remove', exact: true }).click();
+    await dialog.waitFor({ state: 'detached' });
+  }
+  await sees(page, 'Applications: 0 added, 0 changed, 2 removed.');
+  await deployed(/^pod store is removed, and leaves in the cluster with its data: claim \S+ \(10Mi, made \d+ \w+ \d{4}\)/);
+  say('the pod is removed, with consent to the loss of its claim');
+
   await page.goto(environment);
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await dialog.getByText(/^claim \S+ .*10Mi/).first().waitFor();
+  await clear('the deletion of an environment');
+  await dialog.getByRole('checkbox', { name: /^cluster cluster \(\w+\) is destroyed, with everything that is in it; its local volumes go with its servers/ }).check();
   await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
   await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
   await page.getByRole('row').filter({ hasText: 'by hand' }).waitFor({ state: 'detached', timeout: 2 * minutes });

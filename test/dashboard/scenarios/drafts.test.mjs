@@ -1,5 +1,5 @@
 import { payload } from './cluster.mjs';
-import { assert, call, deploy, draft, environment, eventually, scenario, sees } from './harness.mjs';
+import { assert, call, deploy, deployShown, draft, environment, eventually, scenario, sees } from './harness.mjs';
 
 const acts = { type: 'io.burano.test.Acts', name: 'acts', adminPassword: 'former secret' };
 
@@ -186,7 +186,7 @@ scenario('a former state comes back as a draft with its preview, and two states 
   await sees(page, 'Your draft has changes that are not deployed');
   await page.getByRole('button', { name: 'The change' }).click();
   await page.locator('del', { hasText: '5' }).waitFor();
-  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await deployShown(page);
   await ready('the way back');
   const [now] = await call(request, 'GET', `/v1/environments/${id}/services`);
   assert.equal(now.size, component.size);

@@ -67,18 +67,30 @@ scenario('the dialog that deletes says what becomes of volumes and shares, in th
   const sentence = (id) => `cluster kube (${id}) is destroyed, with everything that is in it; its volumes in Cinder and shares in Manila stay (keepVolumes), and are yours to delete`;
   const ids = [await environment(request, first), await environment(request, second)];
   assert.deepEqual(await call(request, 'GET', `/burano/v1/environments/${ids[0]}/deletion`), { means: [], goes: [], stays: [], consents: [], busy: null, undelete_seconds: 7 * 24 * 3600 });
-  await page.route('**/deletion', (route) => route.fulfill({ json: { means: [sentence(new URL(route.request().url()).pathname.split('/').at(-2))] } }));
+  const clusters = (id) => ({ goes: [sentence(id)], stays: ['claim data of pod db'], consents: [{ object_id: `c-${id}`, name: 'kube', message: sentence(id), claims: [] }] });
+  await page.route('**/deletion', async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), ...clusters(new URL(route.request().url()).pathname.split('/').at(-2)) } });
+  });
   const dialog = page.getByRole('dialog');
   await page.goto(`environments/${ids[0]}`);
   await page.getByRole('button', { name: 'Delete' }).click();
-  await dialog.getByText(sentence(ids[0])).waitFor();
+  await dialog.getByRole('checkbox', { name: sentence(ids[0]) }).waitFor();
+  await dialog.getByText('claim data of pod db').waitFor();
+  assert.equal(await dialog.getByText(sentence(ids[0])).count(), 1, 'it is said once');
   await dialog.getByRole('button', { name: 'Cancel' }).click();
 
   await page.goto('environments');
   await rowOf(page, first).getByRole('checkbox').check();
   await rowOf(page, second).getByRole('checkbox').check();
   await page.getByRole('button', { name: 'Delete', exact: true }).first().click();
-  for (const id of ids) await dialog.getByText(sentence(id)).waitFor();
+  for (const one of [first, second]) await dialog.getByRole('heading', { name: one }).waitFor();
+  const agree = dialog.getByRole('button', { name: 'Delete', exact: true });
+  for (const id of ids) {
+    assert.equal(await agree.isDisabled(), true);
+    await dialog.getByRole('checkbox', { name: sentence(id) }).check();
+  }
+  assert.equal(await agree.isDisabled(), false);
   await dialog.getByRole('button', { name: 'Cancel' }).click();
 });
 

@@ -142,6 +142,12 @@ export async function eventually(ask, good, what, limit = patience) {
 /** Waits until the text is to be seen on the page. */
 export const sees = (page, text) => page.getByText(text).filter({ visible: true }).first().waitFor();
 
+/** Deploys the draft on the page of its environment: looks at the plan and agrees to the deployment. */
+export async function deployShown(page) {
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Deploy', exact: true }).click();
+}
+
 /** Waits until the page is there, says nowhere that it loads, and what it asked for is there. */
 export async function calm(page) {
   await page.locator('h1, .pf-v6-c-alert.pf-m-danger').first().waitFor({ state: 'attached' });

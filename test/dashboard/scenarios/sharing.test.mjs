@@ -1,7 +1,7 @@
 // Several people, several environments, and what administrators look after.
 import { axe, barriers } from './axe.mjs';
 import { addressOf, box, through } from './form.mjs';
-import { assert, call, deploy, draft, environment, eventually, fresh, memberOf, open, scenario, sees } from './harness.mjs';
+import { assert, call, deploy, deployShown, draft, environment, eventually, fresh, memberOf, open, scenario, sees } from './harness.mjs';
 
 const rowOf = (page, name) => page.getByRole('row').filter({ hasText: name });
 
@@ -22,7 +22,7 @@ scenario('two users work on one environment: each sees that the other has a draf
   }
   await page.reload();
   await sees(page, 'There is another draft of this environment');
-  await other.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await deployShown(other);
   await other.getByRole('status').filter({ hasText: 'Successful' }).first().waitFor();
   await page.reload();
   await sees(page, 'Your draft is out of date');
@@ -63,8 +63,7 @@ scenario('several environments are deployed and then abandoned at once', {}, asy
     for (const one of ['a', 'b']) await page.getByRole('checkbox', { name: `Choose ${name} ${one}` }).check();
   };
   await all();
-  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Deploy', exact: true }).click();
+  await deployShown(page);
   for (const id of ids) await ready(request, id);
   await page.reload();
   await page.getByRole('textbox', { name: 'Filter by name' }).fill(name);
@@ -96,7 +95,7 @@ scenario('a component is removed, and is gone after the next deployment', {}, as
   await page.getByRole('button', { name: 'Remove leaves from the draft' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
   await sees(page, 'Your draft has changes that are not deployed');
-  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await deployShown(page);
   await page.getByRole('status').filter({ hasText: 'Successful' }).first().waitFor();
   await page.goto(`environments/${made.environment}`);
   await rowOf(page, 'stays').first().waitFor();

@@ -1,5 +1,5 @@
 import { addressOf, box, choose, list, next, through } from './form.mjs';
-import { assert, call, environment, eventually, fresh, scenario, sees } from './harness.mjs';
+import { assert, call, deployShown, environment, eventually, fresh, scenario, sees } from './harness.mjs';
 
 /** What is in the draft that the browser remembers. */
 async function services(page, id) {
@@ -25,7 +25,7 @@ scenario('an application is found in the catalog, added to a new environment and
   const made = new URL(page.url()).pathname.split('/').at(-1);
   const networks = await call(page.context().request, 'GET', `/v1/environments/${made}/model/defaultNetworks`);
   assert.equal(networks.environment?.name, `${name}-network`, 'it has a network of its own');
-  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  await deployShown(page);
   await sees(page, 'Hello 2');
   await page.getByRole('status').filter({ hasText: 'Successful' }).first().waitFor();
   await page.getByRole('button', { name: 'See the components' }).click();

@@ -5,8 +5,10 @@ import { useId, useMemo, useState, type FormEvent } from 'react';
 import { ArgumentFields } from '../actions/ArgumentFields';
 import { ApiError } from '../api/client';
 import { setProperties } from '../draft/draft';
+import { previewQuery } from '../draft/plan';
+import { Problems } from '../draft/Problems';
 import { useDraft } from '../draft/useDraft';
-import { nameOf, previewQuery, type ObjectModel } from '../environments/environments';
+import { nameOf, type ObjectModel } from '../environments/environments';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { changesOf, editableFields, propertiesQuery } from './editing';
@@ -42,7 +44,7 @@ export function EditComponent({ environment, object: latest, path, onClose }: Pr
   const save = useMutation({
     mutationFn: async () => {
       const session = await setProperties(client, user, environment, path, edited.changes);
-      const { problems = [] } = await client.fetchQuery({ ...previewQuery(environment, session), staleTime: 0 });
+      const { problems } = await client.fetchQuery({ ...previewQuery(environment, session), staleTime: 0 });
       return problems;
     },
     onSuccess: (problems) => {
@@ -64,13 +66,7 @@ export function EditComponent({ environment, object: latest, path, onClose }: Pr
           {save.error && <Failure error={save.error} />}
           {save.data && save.data.length > 0 && (
             <Alert variant="danger" isInline isLiveRegion title={words.refused}>
-              <Content component="ul">
-                {save.data.map((problem, i) => (
-                  <Content component="li" key={i} className="burano-breaks">
-                    {problem.path}: {problem.message}
-                  </Content>
-                ))}
-              </Content>
+              <Problems problems={save.data} />
             </Alert>
           )}
           {schema.error && !gone && <Failure error={schema.error} onRetry={() => void schema.refetch()} />}

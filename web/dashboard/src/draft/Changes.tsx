@@ -1,23 +1,35 @@
 import { Content, ExpandableSection } from '@patternfly/react-core';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import type { Schema } from '../api/client';
+import { environmentQuery } from '../environments/environments';
+import { namesOf } from '../environments/objects';
 import { useText } from '../text';
 import { differencesOf, type Difference } from './differences';
 import { DifferenceText } from './DifferenceText';
 
+interface Props {
+  environment: string;
+  changes: Schema<'Change'>[];
+  /** They are shown at once. */
+  isOpen?: boolean;
+}
+
 /** A draft's additions, changes and removals, object by object; for changes the former and the new values. */
-export function Changes({ changes }: { changes: Schema<'Change'>[] }) {
+export function Changes({ environment, changes, isOpen = false }: Props) {
   const words = useText().draft;
-  const [open, setOpen] = useState(false);
-  const names = new Map(changes.map((change) => [change.id ?? '', change.name ?? '']));
+  const [open, setOpen] = useState(isOpen);
+  const deployed = useQuery(environmentQuery(environment)).data?.services;
+  const names = namesOf(deployed);
+  for (const { id, name } of changes) if (id && name) names.set(id, name);
   return (
     <ExpandableSection toggleText={words.which(changes.length)} isExpanded={open} onToggle={(_event, next) => setOpen(next)}>
       <Content component="ul">
         {changes.map((change, i) => (
           <Content component="li" key={i} className="burano-breaks">
-            {words.kinds[change.change ?? 'changed']}: {change.name || change.type || change.path || words.environment}
-            {change.type && change.name && ` (${change.type.split(/[/@]/)[0]})`}
+            {words.kinds[change.change ?? 'changed']}: {names.get(change.id ?? '') || change.type || change.path || words.environment}
+            {change.type && names.has(change.id ?? '') && ` (${change.type.split(/[/@]/)[0]})`}
             {(change.values ?? []).length > 0 && (
               <Content component="ul">
                 {change.values?.flatMap((value) => valuesOf(value, names)).map((difference) => (

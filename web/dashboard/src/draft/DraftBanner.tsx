@@ -1,16 +1,13 @@
-import { Alert, AlertActionLink, Content } from '@patternfly/react-core';
+import { Alert, AlertActionLink } from '@patternfly/react-core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { previewQuery } from '../environments/environments';
-import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
-import { Changes } from './Changes';
-import { countChanges, discard, type Draft } from './draft';
-import { KubernetesChanges } from './KubernetesChanges';
-import { Losses } from './Losses';
-import { Means } from './Means';
+import { DiscardDialog } from './DiscardDialog';
+import { discard, type Draft } from './draft';
+import { previewQuery } from './plan';
+import { PlanDetails } from './PlanDetails';
 
 interface Props {
   environment: string;
@@ -40,14 +37,12 @@ export function DraftBanner({ environment, user, draft }: Props) {
   }
   return (
     <>
-      <Undeployed environment={environment} session={draft.session} onDiscard={() => setAsking(true)} />
+      <Undeployed environment={environment} draft={draft} onDiscard={() => setAsking(true)} />
       {asking && (
-        <Confirm
-          title={words.discardTitle}
-          what={words.discardWhat}
-          action={words.discard}
+        <DiscardDialog
+          environment={environment}
+          session={draft.session}
           send={() => discard(client, user, environment, draft)}
-          onDone={() => setAsking(false)}
           onClose={() => setAsking(false)}
         />
       )}
@@ -55,37 +50,21 @@ export function DraftBanner({ environment, user, draft }: Props) {
   );
 }
 
-function Undeployed({ environment, session, onDiscard }: { environment: string; session: string; onDiscard: () => void }) {
+function Undeployed({ environment, draft, onDiscard }: { environment: string; draft: Draft; onDiscard: () => void }) {
   const words = useText().draft;
-  const preview = useQuery(previewQuery(environment, session));
+  const preview = useQuery(previewQuery(environment, draft.session));
   if (preview.error) return <Failure error={preview.error} onRetry={() => void preview.refetch()} />;
-  const changes = preview.data?.changes ?? [];
-  const problems = preview.data?.problems ?? [];
-  const losses = preview.data?.losses ?? [];
-  const kubernetes = preview.data?.kubernetes ?? [];
-  const counts = countChanges(changes);
+  const problems = preview.data?.problems.length ?? 0;
   return (
     <Alert
-      variant={problems.length > 0 ? 'danger' : 'info'}
+      variant={problems > 0 ? 'danger' : 'info'}
       isInline
       className="burano-spaced"
-      title={problems.length > 0 ? words.problems(problems.length) : words.undeployed}
+      title={problems > 0 ? words.problems(problems) : words.undeployed}
       actionLinks={<AlertActionLink onClick={onDiscard}>{words.discard}</AlertActionLink>}
     >
-      {problems.length > 0 && (
-        <Content component="ul">
-          {problems.map((problem, i) => (
-            <Content component="li" key={i} className="burano-breaks">
-              {problem.path}: {problem.message}
-            </Content>
-          ))}
-        </Content>
-      )}
-      {preview.data && <p role="status">{changes.length === 0 ? words.nothing : words.counts(counts.added, counts.changed, counts.removed)}</p>}
-      {changes.length > 0 && <Changes changes={changes} />}
-      {kubernetes.length > 0 && <KubernetesChanges changes={kubernetes} />}
-      <Means means={preview.data?.means ?? []} />
-      {losses.length > 0 && <Losses losses={losses} />}
+      {draft.rejected && <p>{words.wasRefused}</p>}
+      {preview.data && <PlanDetails environment={environment} plan={preview.data} />}
     </Alert>
   );
 }

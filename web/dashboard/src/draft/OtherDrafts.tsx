@@ -45,7 +45,7 @@ function One({ environment, user, other }: { environment: string; user: string; 
   const id = other.id;
   return (
     <>
-      {holder} · {words.changedAt(showTime(other.updated, language))} · {other.outdated ? words.isOutdated : words.isCurrent}{' '}
+      {holder} · {words.changedAt(showTime(other.updated, language))} · {other.outdated ? words.isOutdated : other.rejected ? words.isRefused : words.isCurrent}{' '}
       {id && (
         <Button variant="link" isInline onClick={() => change.mutate(id)} isDisabled={change.isPending}>
           {other.outdated ? words.discardOutdated : words.takeUp}

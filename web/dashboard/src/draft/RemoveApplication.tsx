@@ -15,7 +15,7 @@ interface Props {
   isDisabled: boolean;
 }
 
-/** Takes an application out of the draft, once that is confirmed. */
+/** Takes an application out of the draft, once that is confirmed. Its losses are listed by the page, and asked for when the draft is deployed. */
 export function RemoveApplication({ environment, user, application, isDisabled }: Props) {
   const words = useText().draft;
   const client = useQueryClient();

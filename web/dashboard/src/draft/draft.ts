@@ -2,7 +2,8 @@
 import { queryOptions, type QueryClient } from '@tanstack/react-query';
 
 import { answered, api, ApiError, send, type Schema } from '../api/client';
-import { deploymentsQuery, deploySession, environmentQuery, environmentsQuery, openSession, type ObjectModel } from '../environments/environments';
+import { deploymentsQuery, environmentQuery, environmentsQuery, openSession, type ObjectModel } from '../environments/environments';
+import { needsLook, previewQuery, type Plan } from './plan';
 
 /**
  * The state of a draft: an outdated one can only be discarded, because another deployment has run since it was begun.
@@ -10,6 +11,8 @@ import { deploymentsQuery, deploySession, environmentQuery, environmentsQuery, o
 export interface Draft {
   session: string;
   state: 'opened' | 'outdated';
+  /** Its deployment was refused before it changed anything. */
+  rejected: boolean;
 }
 
 type Memory = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
@@ -29,11 +32,20 @@ export type OpenDraft = Schema<'Draft'>;
 /** The state of the remembered draft among the open sessions of an environment; null if there is none any more. */
 export function draftOf(session: string, open: OpenDraft[]): Draft | null {
   const found = open.find((one) => one.own && one.id === session);
-  return found ? { session, state: found.outdated ? 'outdated' : 'opened' } : null;
+  return found ? { session, state: found.outdated ? 'outdated' : 'opened', rejected: found.rejected } : null;
 }
 
-/** Drafts of others, and of the same user made elsewhere, such as on the command line. */
-export const othersThan = (draft: Draft | null, open: OpenDraft[]): OpenDraft[] => open.filter((one) => !one.id || one.id !== draft?.session);
+/** The caller's newest edit whose deployment was refused, unless it is the draft that is shown or is out of date; null for none. */
+export function refusedOf(draft: Draft | null, open: OpenDraft[]): OpenDraft | null {
+  const refused = open.filter((one) => one.own && one.rejected && !one.outdated && one.id !== draft?.session);
+  return refused.reduce<OpenDraft | null>((newest, one) => (newest && newest.updated > one.updated ? newest : one), null);
+}
+
+/** Drafts of others, and of the same user made elsewhere, such as on the command line, but for the refused edit that is shown by itself. */
+export function othersThan(draft: Draft | null, open: OpenDraft[]): OpenDraft[] {
+  const shown = [draft?.session, refusedOf(draft, open)?.id];
+  return open.filter((one) => !one.id || !shown.includes(one.id));
+}
 
 /** Others deploy and open drafts meanwhile. */
 const lookAgain = 20_000;
@@ -77,17 +89,20 @@ export async function takeUp(client: QueryClient, user: string, environment: str
 export const shownQuery = (environment: string, draft: Draft | null) =>
   environmentQuery(environment, draft?.state === 'opened' ? draft.session : undefined);
 
-/** Returns the session of the draft; one is opened where there is none that can be used. */
-export async function sessionFor(client: QueryClient, user: string, environment: string): Promise<string> {
+/** Returns the draft, and whether it was opened now because there was none that can be used. */
+export async function usableDraft(client: QueryClient, user: string, environment: string): Promise<{ draft: Draft; isNew: boolean }> {
   const former = await client.fetchQuery({ ...draftQuery(user, environment), staleTime: 0 });
-  if (former?.state === 'opened') return former.session;
+  if (former?.state === 'opened') return { draft: former, isNew: false };
   const session = await openSession(environment);
   remember(localStorage, user, environment, session);
-  const draft: Draft = { session, state: 'opened' };
+  const draft: Draft = { session, state: 'opened', rejected: false };
   client.setQueryData(draftQuery(user, environment).queryKey, draft);
   void client.invalidateQueries({ queryKey: openDraftsQuery(environment).queryKey });
-  return session;
+  return { draft, isNew: true };
 }
+
+const sessionFor = async (client: QueryClient, user: string, environment: string): Promise<string> =>
+  (await usableDraft(client, user, environment)).draft.session;
 
 /** Throws the draft away. One that is gone already is as good as thrown away; an outdated one the server only lets be forgotten. */
 export async function discard(client: QueryClient, user: string, environment: string, draft: Draft): Promise<void> {
@@ -115,12 +130,26 @@ async function forget(client: QueryClient, user: string, environment: string, se
   await client.invalidateQueries({ queryKey: environmentsQuery.queryKey, predicate: (query) => !query.queryKey.includes(session) });
 }
 
-/** Deploys the draft, or the deployed model once more, and returns the id of the deployment. */
-export async function deploy(client: QueryClient, user: string, environment: string): Promise<string> {
-  const session = await sessionFor(client, user, environment);
-  await deploySession(environment, session);
+/** Deploys a draft as its plan was shown, with consent to all losses of it, and returns the id of the deployment. */
+export async function deploy(client: QueryClient, user: string, environment: string, session: string, { plan, consents }: Plan): Promise<string> {
+  const query = { plan, allow_destroy: consents.map((one) => one.object_id) };
+  await answered(
+    api.POST('/v1/environments/{environment}/sessions/{session}/deploy', { params: { path: { environment, session }, query }, parseAs: 'text' }),
+  );
   await forget(client, user, environment, session);
   return (await client.fetchQuery({ ...deploymentsQuery(environment), staleTime: 0 }))[0]?.id ?? '';
+}
+
+/**
+ * Deploys the draft, or the deployed model once more, if its plan needs no look, and returns the id of the deployment;
+ * '' if a user has to look first.
+ */
+export async function deployUnseen(client: QueryClient, user: string, environment: string): Promise<string> {
+  const { draft, isNew } = await usableDraft(client, user, environment);
+  const plan = await client.fetchQuery({ ...previewQuery(environment, draft.session), staleTime: 0 });
+  if (!needsLook(plan)) return deploy(client, user, environment, draft.session, plan);
+  if (isNew) await discard(client, user, environment, draft);
+  return '';
 }
 
 /**
@@ -180,15 +209,21 @@ export async function setProperties(
   return session;
 }
 
-/** Takes an application out of the draft. */
+/**
+ * Takes an application out of the draft. The server takes a DELETE of its path as consent to all losses, so this
+ * patches the model: the deployment's dialog lists the losses and asks.
+ */
 export async function removeApplication(client: QueryClient, user: string, environment: string, id: string): Promise<void> {
   const session = await sessionFor(client, user, environment);
-  await answered(
-    api.DELETE('/v1/environments/{environment}/services/{path}', {
-      params: { path: { environment, path: id }, header: { 'X-Configuration-Session': session } },
-      parseAs: 'text',
-    }),
-  );
+  const { services = [] } = await client.fetchQuery({ ...environmentQuery(environment, session), staleTime: 0 });
+  const at = services.findIndex((one) => one['?']?.id === id);
+  if (at >= 0) {
+    await send(`/v1/environments/${encodeURIComponent(environment)}/model/`, {
+      method: 'PATCH',
+      headers: { 'Content-Type': 'application/env-model-json-patch', 'X-Configuration-Session': session },
+      body: JSON.stringify([{ op: 'remove', path: `/services/${at}`, value: null }]),
+    });
+  }
   await changed(client);
 }
 

@@ -1,13 +1,13 @@
-import { Alert, Button, Content, List, ListItem, ToolbarItem } from '@patternfly/react-core';
+import { Alert, Button, List, ListItem, ToolbarItem } from '@patternfly/react-core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState, type ReactNode } from 'react';
+import { useState } from 'react';
 
-import { deploy } from '../draft/draft';
+import { deployUnseen } from '../draft/draft';
 import { useSession } from '../session/session';
 import { Confirm } from '../shell/Confirm';
 import { useText } from '../text';
 import { forEach, namesOfAll, type Refused } from './bulk';
-import { DeletionMeans } from './DeletionMeans';
+import { DeleteDialog } from './DeleteDialog';
 import { deleteEnvironment, environmentsQuery, isBusy, type Environment } from './environments';
 
 type Kind = 'deploy' | 'delete' | 'abandon';
@@ -19,12 +19,24 @@ export function BulkActions({ chosen, onDone }: { chosen: Environment[]; onDone:
   const user = useSession().user?.id ?? '';
   const [asked, setAsked] = useState<Kind | null>(null);
   const idle = chosen.filter((one) => !isBusy(one));
-  const doing: Record<Kind, { title: string; what: ReactNode; of: Environment[]; send: (one: Environment) => Promise<unknown> }> = {
-    deploy: { title: words.deployMany(idle.length), what: namesOfAll(idle), of: idle, send: (one) => deploy(client, user, one.id ?? '') },
-    delete: { title: words.deleteMany(chosen.length), what: <Deletion of={chosen} />, of: chosen, send: (one) => deleteEnvironment(one.id ?? '') },
+  const deploy = async (one: Environment) => {
+    if (!(await deployUnseen(client, user, one.id ?? ''))) throw new Error(words.lookFirst);
+  };
+  const doing: Record<Kind, { title: string; what: string; of: Environment[]; send: (one: Environment) => Promise<unknown> }> = {
+    deploy: { title: words.deployMany(idle.length), what: `${namesOfAll(idle)}. ${words.deployManyWhat}`, of: idle, send: deploy },
+    delete: { title: words.deleteMany(chosen.length), what: '', of: chosen, send: (one) => deleteEnvironment(one.id ?? '') },
     abandon: { title: words.abandonMany(chosen.length), what: `${namesOfAll(chosen)}. ${words.abandonWhat}`, of: chosen, send: (one) => deleteEnvironment(one.id ?? '', true) },
   };
   const run = asked && doing[asked];
+  const dialog = run && {
+    title: run.title,
+    send: async () => onDone(await forEach(run.of, run.send)),
+    onDone: () => {
+      setAsked(null);
+      void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+    },
+    onClose: () => setAsked(null),
+  };
   return (
     <>
       {(['deploy', 'delete', 'abandon'] as const).map((kind) => (
@@ -34,28 +46,7 @@ export function BulkActions({ chosen, onDone }: { chosen: Environment[]; onDone:
           </Button>
         </ToolbarItem>
       ))}
-      {run && (
-        <Confirm
-          title={run.title}
-          what={run.what}
-          action={words[asked]}
-          send={async () => onDone(await forEach(run.of, run.send))}
-          onDone={() => {
-            setAsked(null);
-            void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
-          }}
-          onClose={() => setAsked(null)}
-        />
-      )}
-    </>
-  );
-}
-
-function Deletion({ of }: { of: Environment[] }) {
-  return (
-    <>
-      <Content component="p">{namesOfAll(of)}</Content>
-      <DeletionMeans environments={of.map((one) => one.id ?? '')} />
+      {dialog && (asked === 'delete' ? <DeleteDialog {...dialog} of={run.of} /> : <Confirm {...dialog} what={run.what} action={words[asked]} />)}
     </>
   );
 }

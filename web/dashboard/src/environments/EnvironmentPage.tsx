@@ -21,27 +21,19 @@ import { lazy, Suspense, useState } from 'react';
 
 import { ComponentTable } from '../components/ComponentTable';
 import { DelegationCard } from '../delegation/DelegationCard';
-import { deploy as deployDraft, shownQuery } from '../draft/draft';
+import { DeployDialog } from '../draft/DeployDialog';
+import { discard, shownQuery, usableDraft, type Draft } from '../draft/draft';
 import { DraftBanner } from '../draft/DraftBanner';
-import { Losses } from '../draft/Losses';
-import { Means } from '../draft/Means';
 import { OtherDrafts } from '../draft/OtherDrafts';
+import { RefusedEdit } from '../draft/RefusedEdit';
 import { useDraft } from '../draft/useDraft';
 import { FindingCard } from '../findings/FindingCard';
 import { PastTab } from '../past/PastTab';
 import { useRegionOf } from '../regions/regions';
-import { Confirm } from '../shell/Confirm';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
-import {
-  deleteEnvironment,
-  environmentsQuery,
-  isBusy,
-  previewQuery,
-  renameEnvironment,
-  shownState,
-} from './environments';
-import { DeletionMeans } from './DeletionMeans';
+import { DeleteDialog } from './DeleteDialog';
+import { deleteEnvironment, environmentsQuery, isBusy, renameEnvironment, shownState } from './environments';
 import { EnvironmentTrail } from './EnvironmentTrail';
 import { ForeignProject } from './ForeignProject';
 import { History } from './History';
@@ -61,14 +53,10 @@ export function EnvironmentPage() {
   const client = useQueryClient();
   const { user, draft } = useDraft(environment);
   const details = useQuery(shownQuery(environment, draft));
-  const preview = useQuery({ ...previewQuery(environment, draft?.session ?? ''), enabled: draft?.state === 'opened' });
-  const losses = preview.data?.losses ?? [];
-  const [dialog, setDialog] = useState<'rename' | 'delete' | 'deploy' | null>(null);
-  const deploy = useMutation({
-    mutationFn: () => deployDraft(client, user, environment),
-    onSuccess: (deployment) => navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } }),
-    onSettled: () => client.invalidateQueries({ queryKey: environmentsQuery.queryKey }),
-  });
+  const [dialog, setDialog] = useState<'rename' | 'delete' | null>(null);
+  const [deploying, setDeploying] = useState<{ draft: Draft; isNew: boolean } | null>(null);
+  const begin = useMutation({ mutationFn: () => usableDraft(client, user, environment), onSuccess: setDeploying });
+  const drop = useMutation({ mutationFn: (unchanged: Draft) => discard(client, user, environment, unchanged) });
   const region = useRegionOf(environment);
   const services = details.data?.services ?? [];
   const busy = isBusy(details.data);
@@ -106,9 +94,9 @@ export function EnvironmentPage() {
             <FlexItem>
               <Button
                 variant={isEmpty ? 'secondary' : 'primary'}
-                onClick={() => (losses.length > 0 ? setDialog('deploy') : deploy.mutate())}
-                isDisabled={!details.data || busy || deploy.isPending}
-                isLoading={deploy.isPending}
+                onClick={() => begin.mutate()}
+                isDisabled={!details.data || busy || begin.isPending}
+                isLoading={begin.isPending}
               >
                 {words.deploy}
               </Button>
@@ -126,8 +114,10 @@ export function EnvironmentPage() {
           </Flex>
         </Flex>
         {draft && <DraftBanner environment={environment} user={user} draft={draft} />}
+        <RefusedEdit environment={environment} user={user} draft={draft} />
         <OtherDrafts environment={environment} user={user} draft={draft} />
-        {deploy.error && <Failure error={deploy.error} />}
+        {begin.error && <Failure error={begin.error} />}
+        {drop.error && <Failure error={drop.error} />}
         {details.error && <Failure error={details.error} onRetry={() => void details.refetch()} />}
       </PageSection>
       <FindingCard environment={environment} />
@@ -180,26 +170,27 @@ export function EnvironmentPage() {
           onClose={() => setDialog(null)}
         />
       )}
-      {dialog === 'deploy' && (
-        <Confirm
-          title={text.draft.deployTitle}
-          what={
-            <>
-              <Losses losses={losses} />
-              <Means means={preview.data?.means ?? []} />
-            </>
-          }
-          action={words.deploy}
-          send={() => deploy.mutateAsync()}
-          onDone={() => setDialog(null)}
-          onClose={() => setDialog(null)}
+      {deploying && (
+        <DeployDialog
+          environment={environment}
+          name={details.data?.name ?? ''}
+          user={user}
+          session={deploying.draft.session}
+          onDone={(deployment) => {
+            void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });
+            void navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } });
+          }}
+          onClose={() => {
+            setDeploying(null);
+            // A draft that was opened for the dialog alone has no changes.
+            if (deploying.isNew) drop.mutate(deploying.draft);
+          }}
         />
       )}
-      {dialog === 'delete' && (
-        <Confirm
-          title={words.deleteTitle(details.data?.name ?? '')}
-          what={<DeletionMeans environments={[environment]} />}
-          action={words.delete}
+      {dialog === 'delete' && details.data && (
+        <DeleteDialog
+          title={words.deleteTitle(details.data.name ?? '')}
+          of={[details.data]}
           send={() => deleteEnvironment(environment)}
           onDone={() => {
             void client.invalidateQueries({ queryKey: environmentsQuery.queryKey });

@@ -31,7 +31,7 @@ import { useLanguage } from '../text';
 import { BulkActions, RefusedList } from './BulkActions';
 import type { Refused } from './bulk';
 import { CreateDialog } from './CreateDialog';
-import { DeletionMeans } from './DeletionMeans';
+import { DeleteDialog } from './DeleteDialog';
 import { deleteEnvironment, environmentsQuery, shownState, type Environment } from './environments';
 import { listsAll } from './projects';
 import { StateLabel } from './StateLabel';
@@ -213,12 +213,21 @@ export function EnvironmentsPage() {
           onClose={() => setDialog(null)}
         />
       )}
-      {dialog && dialog.kind !== 'create' && (
+      {dialog?.kind === 'delete' && (
+        <DeleteDialog
+          title={words.deleteTitle(dialog.of.name ?? '')}
+          of={[dialog.of]}
+          send={() => deleteEnvironment(dialog.of.id ?? '')}
+          onDone={renew}
+          onClose={() => setDialog(null)}
+        />
+      )}
+      {dialog?.kind === 'abandon' && (
         <Confirm
-          title={dialog.kind === 'abandon' ? words.abandonTitle(dialog.of.name ?? '') : words.deleteTitle(dialog.of.name ?? '')}
-          what={dialog.kind === 'abandon' ? words.abandonWhat : <DeletionMeans environments={[dialog.of.id ?? '']} />}
-          action={dialog.kind === 'abandon' ? words.abandon : words.delete}
-          send={() => deleteEnvironment(dialog.of.id ?? '', dialog.kind === 'abandon')}
+          title={words.abandonTitle(dialog.of.name ?? '')}
+          what={words.abandonWhat}
+          action={words.abandon}
+          send={() => deleteEnvironment(dialog.of.id ?? '', true)}
           onDone={renew}
           onClose={() => setDialog(null)}
         />

@@ -61,37 +61,28 @@ export const deleteEnvironment = (environment: string, abandon = false): Promise
     }),
   );
 
-/** The cost of an environment's deletion besides its servers, networks and stacks, in sentences. */
+export type Deletion = Awaited<ReturnType<typeof askDeletion>>;
+
+const askDeletion = (environment: string) => answered(api.GET('/burano/v1/environments/{environment}/deletion', { params: { path: { environment } } }));
+
+/** The effects of an environment's deletion. They are requested again while a task prevents it. */
 export const deletionQuery = (environment: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'deletion'],
-    queryFn: async () => (await answered(api.GET('/burano/v1/environments/{environment}/deletion', { params: { path: { environment } } }))).means,
+    queryFn: () => askDeletion(environment),
+    staleTime: 0,
+    refetchInterval: (query) => (query.state.data?.busy ? whileBusy : false),
   });
 
 /** Opens a draft of the environment and returns its id. */
 export const openSession = async (environment: string): Promise<string> =>
   (await answered(api.POST('/v1/environments/{environment}/configure', { params: { path: { environment } } }))).id ?? '';
 
-export const deploySession = (environment: string, session: string): Promise<unknown> =>
-  answered(
-    api.POST('/v1/environments/{environment}/sessions/{session}/deploy', { params: { path: { environment, session } }, parseAs: 'text' }),
-  );
-
 export const deploymentsQuery = (environment: string) =>
   queryOptions({
     queryKey: ['environments', environment, 'deployments'],
     queryFn: async () =>
       (await answered(api.GET('/v1/environments/{environment}/deployments', { params: { path: { environment } } }))).deployments ?? [],
-  });
-
-/** The differences between a draft and the deployed model. */
-export const previewQuery = (environment: string, session: string) =>
-  queryOptions({
-    queryKey: ['environments', environment, session, 'preview'],
-    queryFn: () =>
-      answered(
-        api.GET('/burano/v1/environments/{environment}/sessions/{session}/preview', { params: { path: { environment, session } } }),
-      ),
   });
 
 /** The class of an object without version and package. */

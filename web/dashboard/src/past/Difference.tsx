@@ -18,7 +18,7 @@ export function Difference({ environment, from, to }: { environment: string; fro
   if (changes.length + packages.length + images.length === 0) return <Content component="p">{words.same}</Content>;
   return (
     <>
-      {changes.length > 0 && <Changes changes={changes} />}
+      {changes.length > 0 && <Changes environment={environment} changes={changes} />}
       <Parts title={words.packages} parts={packages} />
       <Parts title={words.images} parts={images} />
     </>

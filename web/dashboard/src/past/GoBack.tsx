@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useId, useState } from 'react';
 
+import { Means } from '../draft/Means';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { goBack, type Secrets } from './past';
@@ -14,7 +15,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Makes a former state the draft, whose preview is shown then. */
+/** Makes a former state the draft, whose plan is shown then. */
 export function GoBack({ environment, user, state, onClose }: Props) {
   const text = useText();
   const words = text.past;
@@ -22,13 +23,30 @@ export function GoBack({ environment, user, state, onClose }: Props) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [secrets, setSecrets] = useState<Secrets>('now');
+  const toDraft = () => {
+    onClose();
+    void navigate({ to: '.', search: { tab: 'components' } });
+  };
   const attempt = useMutation({
     mutationFn: () => goBack(client, user, environment, state, secrets),
-    onSuccess: () => {
-      onClose();
-      void navigate({ to: '.', search: { tab: 'components' } });
+    onSuccess: (notes) => {
+      if (notes.length === 0) toDraft();
     },
   });
+  if (attempt.data?.length) {
+    return (
+      <Modal isOpen variant="small" aria-labelledby={id} onClose={toDraft}>
+        <ModalHeader title={words.backTo(state)} labelId={id} />
+        <ModalBody>
+          <Content component="p">{words.backDone}</Content>
+          <Means means={attempt.data} />
+        </ModalBody>
+        <ModalFooter>
+          <Button onClick={toDraft}>{words.toDraft}</Button>
+        </ModalFooter>
+      </Modal>
+    );
+  }
   return (
     <Modal isOpen variant="small" aria-labelledby={id} onClose={onClose}>
       <ModalHeader title={words.backTitle(state)} labelId={id} />

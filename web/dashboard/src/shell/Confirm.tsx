@@ -5,20 +5,24 @@ import { useId, type ReactNode } from 'react';
 import { useText } from '../text';
 import { Failure } from './Failure';
 
-interface Props {
+interface Props<T> {
   title: string;
   /** The consequences. */
   what: ReactNode;
   action: string;
   /** It destroys nothing. */
   harmless?: boolean;
-  send: () => Promise<unknown>;
-  onDone: () => void;
+  /** The action waits for what the consequences ask. */
+  isReady?: boolean;
+  /** Shows a refusal in another way. */
+  explain?: (refusal: Error) => ReactNode;
+  send: () => Promise<T>;
+  onDone: (answer: T) => void;
   onClose: () => void;
 }
 
 /** Asks before something is destroyed or granted. */
-export function Confirm({ title, what, action, harmless, send, onDone, onClose }: Props) {
+export function Confirm<T>({ title, what, action, harmless, isReady = true, explain, send, onDone, onClose }: Props<T>) {
   const text = useText();
   const id = useId();
   const attempt = useMutation({ mutationFn: send, onSuccess: onDone });
@@ -26,11 +30,16 @@ export function Confirm({ title, what, action, harmless, send, onDone, onClose }
     <Modal isOpen variant="small" aria-labelledby={id} onClose={onClose}>
       <ModalHeader title={title} labelId={id} titleIconVariant={harmless ? undefined : 'warning'} />
       <ModalBody>
-        {attempt.error && <Failure error={attempt.error} />}
+        {attempt.error && (explain ? explain(attempt.error) : <Failure error={attempt.error} />)}
         {typeof what === 'string' ? <Content component="p">{what}</Content> : what}
       </ModalBody>
       <ModalFooter>
-        <Button variant={harmless ? 'primary' : 'danger'} onClick={() => attempt.mutate()} isLoading={attempt.isPending} isDisabled={attempt.isPending}>
+        <Button
+          variant={harmless ? 'primary' : 'danger'}
+          onClick={() => attempt.mutate()}
+          isLoading={attempt.isPending}
+          isDisabled={attempt.isPending || !isReady}
+        >
           {action}
         </Button>
         <Button variant="link" onClick={onClose}>

@@ -4,7 +4,7 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import { packageQuery } from '../catalog/catalog';
-import { deploy } from '../draft/draft';
+import { deployUnseen } from '../draft/draft';
 import { useDraft } from '../draft/useDraft';
 import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { Failure } from '../shell/Failure';
@@ -32,7 +32,8 @@ export function AddPage() {
   const toEnvironment = () => navigate({ to: '/environments/$environment', params: { environment } });
   const onAdded = async () => {
     if (!deploys) return toEnvironment();
-    const deployment = await deploy(client, user, environment);
+    const deployment = await deployUnseen(client, user, environment);
+    if (!deployment) return toEnvironment(); // which shows the plan
     return navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment } });
   };
   const error = definition.error ?? application.error ?? taken.error;

@@ -24,7 +24,9 @@ export const past: Texts['past'] = {
   back: 'Zurück zu diesem',
   backTitle: (state) => `Zurück zu Zustand ${state}?`,
   backWhat:
-    'Der frühere Zustand wird Ihr Entwurf. Sie sehen, was er ändert, und deployen ihn, wenn Sie wollen. Daten in Volumes werden nicht zurückgeholt.',
+    'Der frühere Zustand wird Ihr Entwurf. Sie sehen, was er ändert und was er verliert, und deployen ihn, wenn Sie wollen. Daten in Volumes werden nicht zurückgeholt.',
   backAction: 'Zu meinem Entwurf machen',
+  backDone: 'Der frühere Zustand ist Ihr Entwurf. Dies kann davon abweichen:',
+  toDraft: 'Zum Entwurf',
   secrets: { now: 'Geheimnisse bleiben, wie sie jetzt sind', then: 'Geheimnisse, wie sie damals waren' },
 };

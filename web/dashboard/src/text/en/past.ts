@@ -22,7 +22,9 @@ export const past = {
   back: 'Back to this one',
   backTitle: (state: number) => `Back to state ${state}?`,
   backWhat:
-    'The former state becomes your draft. You see what it changes, and deploy it when you want to. Data in volumes is not taken back.',
+    'The former state becomes your draft. You see what it changes and what it loses, and deploy it when you want to. Data in volumes is not taken back.',
   backAction: 'Make it my draft',
+  backDone: 'The former state is your draft. This may differ from it:',
+  toDraft: 'See the draft',
   secrets: { now: 'Secrets stay as they are now', then: 'Secrets as they were then' },
 };
