@@ -42,6 +42,13 @@ export async function allSheets(request, pages) {
     await page.goto(`environments/${acts.environment}`);
     await button(page, 'Who holds them').click();
   };
+  const refused = await deploy(request, { type: 'io.burano.test.Acts', name: 'acts' });
+  await eventually(() => call(request, 'GET', `/v1/environments/${refused.environment}`), (now) => now.status === 'ready', 'the deployment');
+  const edit = (await call(request, 'POST', `/v1/environments/${refused.environment}/configure`)).id;
+  const [{ '?': header }] = await call(request, 'GET', `/v1/environments/${refused.environment}/services`);
+  await call(request, 'PUT', `/v1/environments/${refused.environment}/services`, [{ '?': header, name: 'acts', size: 'many' }], { headers: { 'X-Configuration-Session': edit } });
+  await call(request, 'POST', `/v1/environments/${refused.environment}/sessions/${edit}/deploy`);
+  await eventually(() => call(request, 'GET', `/burano/v1/environments/${refused.environment}/sessions`), ({ sessions }) => sessions.some((one) => one.rejected), 'the refusal');
   const withCluster = await environment(request);
   const empty = pages['environment-empty'];
   const hello = await packageOf(request, 'io.burano.test.Hello');
@@ -99,6 +106,21 @@ export async function allSheets(request, pages) {
     'environment-menu': press('environments', /^Actions of/),
     'environment-rename': press(pages.environment, 'Rename'),
     'environment-delete': press(pages.environment, 'Delete'),
+    'environment-refused': async (page) => {
+      await page.goto(`environments/${refused.environment}`);
+      await page.getByText('Your last edit was refused').waitFor();
+    },
+    'environment-deploy': to('demo', async (page) => {
+      const message = 'pod db is removed, and leaves in the cluster with its data: claim db-var-lib-postgresql-data (10Gi, made 3 May 2026)';
+      await page.route('**/preview', async (route) => {
+        const answer = await route.fetch();
+        const consents = [{ object_id: 'p1', name: 'db', message, claims: ['db-var-lib-postgresql-data'] }];
+        const losses = [{ kind: 'server', object_id: 'i1', object: 'murano-kube-3', cloud_id: '0b2c3d4e-5f60-4718-9a0b-1c2d3e4f5061' }];
+        await route.fulfill({ response: answer, json: { ...(await answer.json()), consents, losses, means: [message], notes: ['claim web-data of pod web keeps 10Gi'] } });
+      });
+      await press(`environments/${acts.environment}`, 'Deploy')(page);
+      await page.getByRole('checkbox', { name: message }).waitFor();
+    }),
     'delegation-give': press(pages['environment-access'], 'Give delegation'),
     'draft-of-others': others,
     'draft-changes': async (page) => {

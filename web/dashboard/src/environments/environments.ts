@@ -71,6 +71,7 @@ export const deletionQuery = (environment: string) =>
     queryKey: ['environments', environment, 'deletion'],
     queryFn: () => askDeletion(environment),
     staleTime: 0,
+    gcTime: 0, // nobody agrees to a former list
     refetchInterval: (query) => (query.state.data?.busy ? whileBusy : false),
   });
 
