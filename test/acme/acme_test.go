@@ -58,8 +58,8 @@ func (open) Guard(context.Context) error             { return nil }
 func (open) Publish(context.Context, []uint16) error { return nil }
 func (open) Refresh(context.Context) error           { return nil }
 
-// TestAHostGetsItsCertificateByHTTP01 has a real ACME server issue it where BURANO_PEBBLE is the folder of its programs, as `make test-acme` says it. Without,
-// the challenge is asked for as such a server does it.
+// TestAHostGetsItsCertificateByHTTP01 has a real ACME server issue the certificate if BURANO_PEBBLE names the folder of its programs, as in `make test-acme`.
+// Otherwise the test sends the request of the challenge itself.
 func TestAHostGetsItsCertificateByHTTP01(t *testing.T) {
 	g := startGateway(t)
 	shop := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "shop") })
@@ -145,7 +145,7 @@ func (g *lab) eventually(t *testing.T, what string, try func() error) {
 	}), what)
 }
 
-// publish writes what the publisher makes of a world, at ports of this test.
+// publish writes the routes that the publisher derives from a world, at ports of this test.
 func (g *lab) publish(t *testing.T, world publish.World) {
 	t.Helper()
 	sites := publish.SitesOf(world)
@@ -339,7 +339,7 @@ func start(t *testing.T, program string, arguments ...string) {
 	})
 }
 
-// challenge orders a certificate, and gives what is to be answered under which token.
+// challenge orders a certificate, and returns the token of its challenge and the expected answer.
 func (i *issuer) challenge(t *testing.T) (token, answer string) {
 	t.Helper()
 	var err error
@@ -359,7 +359,8 @@ func (i *issuer) challenge(t *testing.T) (token, answer string) {
 	return i.challenged.Token, answer
 }
 
-// certificate has the challenge looked for, and gives the certificate, those above it and the key in PEM, and by whom it is issued.
+// certificate has the challenge validated. It returns the certificate with its chain and the key in PEM, and the pool of its
+// issuer.
 func (i *issuer) certificate(t *testing.T) (certificate, key []byte, trusted *x509.CertPool) {
 	t.Helper()
 	_, err := i.client.Accept(t.Context(), i.challenged)

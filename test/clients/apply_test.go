@@ -99,7 +99,7 @@ Methods:
 	require.Equal(t, 1, strings.Count(burano(demo, "deployment", "list", "unanswered"), " deploy "), "the deployment that nobody heard of was the one that was wanted")
 	burano(demo, "environment", "delete", "--yes", "unanswered")
 
-	// What is wrong is said with its line, and nothing is begun.
+	// A mistake is reported with its line, and nothing is begun.
 	s.write(map[string]string{"files/all.yaml": "kind: Template\nname: small\ndescription: three\n", "files/demo.yml": environment("", "")})
 	refused("files/demo.yml:5: org.test.App.name", "apply", "-f", "files")
 	require.Regexp(t, `(?m)^Description +two$`, burano(demo, "template", "show", "small"))
@@ -118,7 +118,7 @@ Methods:
 	require.Contains(t, burano(admin, "apply", "-f", "quota.yaml"), "1 as described")
 	require.Regexp(t, `environments +1 +2 +an administrator`, burano(demo, "quota", "show"))
 
-	// A deployment that failed is tried again, and --wait tells how it ended.
+	// A failed deployment is tried again, and --wait reports how it ended.
 	s.write(map[string]string{"files/demo.yml": environment("beta", "  fail: true\n")})
 	refused("environment demo: the deployment ended in state completed_w_errors", "apply", "-f", "files/demo.yml", "--wait")
 	refused("environment demo: the deployment ended in state completed_w_errors", "apply", "-f", "files/demo.yml", "--wait")
@@ -144,8 +144,8 @@ Methods:
 	require.Contains(t, out, "sign in with a password")
 }
 
-// deploysThrough returns the address of a way to the server on which the connection breaks when a deployment is ordered: after what was
-// ordered has ended well, or before it was begun.
+// deploysThrough returns the address of a proxy that breaks the connection when a deployment is ordered: after the server has performed
+// the order, or before the server gets it.
 func (s *server) deploysThrough(performed bool) string {
 	target, err := url.Parse(s.url)
 	require.NoError(s.t, err)

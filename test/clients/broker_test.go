@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// broker is `burano broker` as a process, and who calls it.
+// broker is `burano broker` as a process, with the credentials of a caller.
 type broker struct {
 	t              *testing.T
 	url            string
@@ -136,7 +136,7 @@ Methods:
 	}
 	b := s.startBroker()
 
-	// Who calls, and by which version.
+	// The caller and its version of the API.
 	for _, version := range []string{"", "1.0", "3.0"} {
 		status, answer := (&broker{t, b.url, "demo", "demo", version}).call(http.MethodGet, "catalog", nil)
 		require.Equal(t, http.StatusPreconditionFailed, status, answer)
@@ -202,7 +202,7 @@ Methods:
 	require.True(t, ok)
 	require.Contains(t, out, "service-"+instance)
 
-	// It tells how it is used, and is given another property.
+	// The binding has the credentials, and is given another property.
 	binding := expect(http.StatusCreated, "", http.MethodPut, path+"/service_bindings/b", wanted)
 	require.Equal(t, map[string]any{"user": "admin", "size": 3.0}, binding["credentials"])
 	wanted["parameters"] = map[string]any{"part": map[string]any{"?": map[string]any{"type": "org.test.Part"}, "size": 4}}
@@ -214,7 +214,7 @@ Methods:
 	expect(http.StatusUnprocessableEntity, "", http.MethodPatch, path+query, of("Plain", nil))
 	expect(http.StatusOK, "", http.MethodDelete, path+"/service_bindings/b"+query, nil)
 
-	// One that fails says why, and is deleted like any other.
+	// A failed instance reports the reason, and is deleted like any other.
 	const failing = "service_instances/failing"
 	expect(http.StatusAccepted, "", http.MethodPut, failing+query, of("App", map[string]any{"name": "bad", "fail": true}))
 	state, description := b.ended("failing")

@@ -63,7 +63,7 @@ func TestBuranosOwnClient(t *testing.T) {
 	refused("nothing is no file, folder or URL; to look for it by name, say where with --repository", admin, "package", "import", "nothing")
 	require.Equal(t, "org.test.Old: imported\n", burano(demo, "package", "import", repository.URL+"/apps/org.test.Old.zip"))
 
-	// What a repository has is carried to where there is no way to it.
+	// The content of a repository is carried to a server that cannot reach it.
 	s.write(map[string]string{
 		"repository/apps/org.test.Big.zip": zipped(t, map[string]string{"manifest.yaml": manifest("org.test.Big", "Require: {org.test.Small: , io.murano: }\n"),
 			"Classes/C.yaml": class("org.test.Big"), "images.lst": "Images:\n- {Name: big, DiskFormat: raw, ContainerFormat: bare, Url: big.img}\n"}),

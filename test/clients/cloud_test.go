@@ -79,7 +79,7 @@ func startCloudAlone(t *testing.T, settings localcloud.Config) *server {
 	return s
 }
 
-// cloudUser is somebody who asks the local cloud itself.
+// cloudUser is a user with clients of the local cloud itself.
 type cloudUser struct{ nova, neutron, heat, glance *gophercloud.ServiceClient }
 
 // cloudAs signs a user in, whose password and project have its name.
@@ -99,7 +99,7 @@ func (s *server) cloudIn(user, region string) cloudUser {
 	return cloudUser{open(openstack.NewComputeV2), open(openstack.NewNetworkV2), open(openstack.NewOrchestrationV1), open(openstack.NewImageV2)}
 }
 
-// holds lists what the user's project has in the cloud, by kind.
+// holds lists the resources of the user's project in the cloud, by kind.
 func (u cloudUser) holds(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -186,7 +186,7 @@ func TestTheProgramOnAWholeCloud(t *testing.T) {
 	}
 }
 
-// serversAreMadeAsRecorded replays what was recorded of a server and of a Heat template, and looks at the server in the cloud.
+// serversAreMadeAsRecorded replays the recording of a server and of a Heat template, and looks at the server in the cloud.
 func serversAreMadeAsRecorded(t *testing.T, s *server, demo cloudUser) {
 	token, project := s.token("demo", "demo")
 	seen := 0
@@ -216,7 +216,8 @@ func serversAreMadeAsRecorded(t *testing.T, s *server, demo cloudUser) {
 	require.Equal(t, 2, seen)
 }
 
-// farm writes a file for `burano deploy` of an environment of that name with servers; each is a name and what differs from a small one.
+// farm writes a file for `burano deploy` of an environment of that name with servers; each is a name and its differences from a small
+// one.
 func (s *server) farm(name string, list ...[2]string) (file string) {
 	text := "name: " + name + "\napplications:\n  - '?': {type: io.burano.test.Farm, id: farm}\n    ports: [8080]\n    servers:\n"
 	for _, one := range list {
@@ -359,8 +360,8 @@ func serversJoinAnExistingNetwork(t *testing.T, s *server, demo cloudUser) {
 	s.burano(t, "environment", "delete", "--yes", "guest")
 }
 
-// metadataIsTakenOver has an application with metadata, of which Glance says what is for servers and what for volumes. More namespaces are
-// there than Glance lists at once.
+// metadataIsTakenOver deploys an application with metadata; namespaces of Glance declare which of it is for servers and which for volumes.
+// There are more namespaces than Glance lists at once.
 func metadataIsTakenOver(t *testing.T, s *server, demo cloudUser) {
 	admin := s.cloudAs("admin")
 	define := func(namespace, resource, property string) {
@@ -535,7 +536,7 @@ parameter_groups:
 	s.burano(t, "environment", "delete", "--yes", "kinds")
 }
 
-// Packages of kinds that are published (see catalog/check): a class whose file declares others, a form in which things stand twice.
+// Packages of kinds that are published (see catalog/check): a class whose file declares others, a form with duplicate entries.
 func packagesOfOtherHands(t *testing.T, s *server, _ cloudUser) {
 	const class = "Namespaces: {=: org.test.hands, std: io.murano}\nName: NAME\nExtends: std:Application\nMethods: {deploy: {Body: [!yaql '$.setAttr(done, true)']}}\n"
 	named := func(name string) string { return strings.Replace(class, "NAME", name, 1) }
@@ -623,8 +624,8 @@ func failuresAreSaidAndHealed(t *testing.T, s *server, demo cloudUser) {
 	}
 }
 
-// TestDeploymentsOnACloudSurviveTheDeathOfTheServer kills the server at steps in which it changes the cloud, and starts it again: what the
-// cloud has been asked for is there once, and stays what it is.
+// TestDeploymentsOnACloudSurviveTheDeathOfTheServer kills the server at steps in which it changes the cloud, and starts it again: each
+// ordered resource exists once, and is not changed.
 func TestDeploymentsOnACloudSurviveTheDeathOfTheServer(t *testing.T) {
 	s := startCloud(t)
 	state := t.TempDir()

@@ -19,10 +19,10 @@ import (
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
-// found are the lines of a look, by what they are about.
+// found are the lines of doctor's output, by subject.
 type found map[string]doctor.Line
 
-// doctor runs `burano doctor` as the service user, unless the variables say otherwise, and checks that its exit code is as its lines are.
+// doctor runs `burano doctor` as the service user, unless the variables override that, and checks that its exit code matches its lines.
 func (s *server) doctor(environment []string, args ...string) found {
 	t := s.t
 	t.Helper()

@@ -49,7 +49,7 @@ func everyFault(t *testing.T, orchestration string) {
 	demo := s.cloudAs("demo")
 	require.NoError(t, faults.Order())
 
-	// What is asked once and remembered is asked now.
+	// This fills the server's caches, so that their requests are not part of the cases.
 	before, trustsBefore := s.counts(t, demo), s.trusts(t)
 	warm := &faultyFarm{s: s, token: token, name: "warm"}
 	for _, phase := range farmPhases {
@@ -147,7 +147,7 @@ func callsOf(faults *fault.Faults, request string) (list []fault.Fault) {
 	return list
 }
 
-// counts says how many things of each kind the user has in the cloud.
+// counts returns how many things of each kind the user has in the cloud.
 func (s *server) counts(t *testing.T, user cloudUser) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
@@ -172,7 +172,7 @@ func (s *server) trusts(t *testing.T) int {
 	return len(all)
 }
 
-// less is what there is more of than before.
+// less returns the kinds whose number has changed, with the numbers now.
 func less(now, before map[string]int) map[string]int {
 	more := map[string]int{}
 	for kind, count := range now {

@@ -111,7 +111,7 @@ func TestTheNodeImageIsUploadedOnceAndFormerOnesAreKeptForTheirServers(t *testin
 	require.Contains(t, burano(true, "upload", "node.tar", "--name", "local"), "is uploaded")
 	require.Contains(t, burano(true, "check", "local"), "note: it is a tar, which only the local cloud boots; for another cloud build the disk: make image-disk")
 
-	// One that somebody else has made.
+	// An image that was not made by Burano.
 	s.image("bare", "")
 	bare := burano(false, "check", "bare")
 	require.Contains(t, bare, "problem: its status is queued: it has no data; upload it again")

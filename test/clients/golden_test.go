@@ -12,14 +12,14 @@ import (
 	"github.com/burano/burano/test/golden"
 )
 
-// TestTheProgramAnswersAsRecorded replays what was recorded of the catalog on the program itself, with tokens of a real Keystone.
+// TestTheProgramAnswersAsRecorded replays the recording of the catalog on the program itself, with tokens of a real Keystone.
 func TestTheProgramAnswersAsRecorded(t *testing.T) {
 	s := startKeystone(t)
 	s.build()
 	s.serve(http.DefaultClient, "http", "--package-page", "20") // as the recorded Murano had it
 	demo, ofDemo := s.token("demo", "demo")
 	other, ofOther := s.token("other", "other")
-	admin, ofAdmin := s.token("burano", "service") // an administrator, whose project is said to own what comes with Burano
+	admin, ofAdmin := s.token("burano", "service") // an administrator, whose project owns the packages that come with Burano
 	golden.CatalogAnswersAsRecorded(t, &golden.Replay{
 		URL: s.url, Keystone: s.keystone + "/identity/v3",
 		Tokens: map[string]string{"{token:demo}": demo, "{token:other}": other, "{token:admin}": admin},

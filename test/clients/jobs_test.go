@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// job is what a job of docs/automation.md says to Burano: when a change is proposed, and when it was taken over.
+// job is the command of a job of docs/automation.md: when a change is proposed, and when it was merged.
 type job struct{ proposed, taken string }
 
 // jobs reads the jobs of GitLab and GitHub out of the document.
@@ -66,8 +66,8 @@ func jobs(t *testing.T) (gitlab, github job) {
 	return gitlab, github
 }
 
-// TestTheJobsOfTheDocumentsApplyAProject runs what the jobs run: with an application credential for what is proposed, as a user for what was
-// taken over.
+// TestTheJobsOfTheDocumentsApplyAProject runs the commands of the jobs: for proposals with an application credential, for merged changes as
+// a user.
 func TestTheJobsOfTheDocumentsApplyAProject(t *testing.T) {
 	s := start(t)
 	gitlab, github := jobs(t)

@@ -124,7 +124,7 @@ Methods:
 	until(func(list string) bool { return !id.MatchString(list) })
 }
 
-// containsStatus tells whether a printed list of environments says that of one of them.
+// containsStatus reports whether a printed list of environments has this status for the environment.
 func containsStatus(list, environment, status string) bool {
 	for line := range strings.Lines(list) {
 		if strings.Contains(line, environment) && strings.Contains(line, " "+status+" ") {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// murano is Debian's program; a Python that stands before Debian's in the path is none of its business.
+// murano is Debian's program, which needs Debian's Python even if the path has another one before it.
 const murano = "/usr/bin/murano"
 
 var id = regexp.MustCompile(`[0-9a-f]{32}`)
@@ -61,8 +61,8 @@ func zipped(t *testing.T, files map[string]string) string {
 
 var update = flag.Bool("update", false, "write what the clients print into testdata")
 
-// TestMuranosOwnClientWorksUnchanged goes through testdata/murano.txt: lines that begin with "$ <user>" are commands, and what follows
-// them is what the client prints, ids and times apart.
+// TestMuranosOwnClientWorksUnchanged goes through testdata/murano.txt: lines that begin with "$ <user>" are commands, and the lines
+// after each are the client's output, ids and times apart.
 func TestMuranosOwnClientWorksUnchanged(t *testing.T) {
 	output, err := exec.Command(filepath.Join("..", "setup", "packages.sh"), "python3-muranoclient").CombinedOutput()
 	require.NoErrorf(t, err, "%s", output)
@@ -85,7 +85,7 @@ func TestMuranosOwnClientWorksUnchanged(t *testing.T) {
 	const script = "testdata/murano.txt"
 	transcript, err := os.ReadFile(script)
 	require.NoError(t, err)
-	named := map[string]string{} // what the client printed of a name is the id of it
+	named := map[string]string{} // name of an object in the client's output → its id
 	var printed strings.Builder
 	commands := 0
 	for line := range strings.Lines(string(transcript)) {

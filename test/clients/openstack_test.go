@@ -15,9 +15,9 @@ import (
 // openstackClient is Debian's program, as murano is.
 const openstackClient = "/usr/bin/openstack"
 
-// TestOpenStacksClientManagesTheLocalCloud goes through testdata/openstack.txt: a line "$ user@project command" is a command, and what
-// follows it is what the client prints, ids, times and secrets apart. Without @ the project is called as the user. The client takes seconds
-// to start: it is given all commands of a user that follow one another at once.
+// TestOpenStacksClientManagesTheLocalCloud goes through testdata/openstack.txt: a line "$ user@project command" is a command, and the lines
+// after it are the client's output, ids, times and secrets apart. Without @ the project is called as the user. The client takes seconds to
+// start: it is given all commands of a user that follow one another at once.
 func TestOpenStacksClientManagesTheLocalCloud(t *testing.T) {
 	output, err := exec.Command(filepath.Join("..", "setup", "packages.sh"), "python3-openstackclient").CombinedOutput()
 	require.NoErrorf(t, err, "%s", output)
@@ -57,8 +57,8 @@ func TestOpenStacksClientManagesTheLocalCloud(t *testing.T) {
 	require.Equal(t, string(transcript), printed.String())
 }
 
-// converse gives one openstack program commands to read, has it repeat each one before its answer, and returns what it prints with a
-// "$ who " before the commands.
+// converse gives one openstack program commands to read, has it repeat each one before its answer, and returns its output with a "$
+// who " before the commands.
 func (s *server) converse(who string, commands []string) string {
 	s.t.Helper()
 	user, project, other := strings.Cut(who, "@")
@@ -75,7 +75,7 @@ func (s *server) converse(who string, commands []string) string {
 	require.NoError(s.t, ctx.Err(), "openstack as %s", who)
 	var answers strings.Builder
 	next := 0
-	for line := range strings.Lines(strings.TrimSuffix(string(output), "\n")) { // it prints one more at the end of what it reads
+	for line := range strings.Lines(strings.TrimSuffix(string(output), "\n")) { // it prints one more at the end of its input
 		if next < len(commands) && strings.TrimSpace(line) == commands[next] {
 			line = "$ " + who + " " + line
 			next++

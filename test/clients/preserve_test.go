@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// made says of the user's servers which they are and when Nova set them up last.
+// made returns the ids of the user's servers, each with the time of its last creation or rebuild by Nova.
 func (u cloudUser) made(t *testing.T) map[string]string {
 	t.Helper()
 	pages, err := servers.List(u.nova, nil).AllPages(t.Context())
@@ -25,8 +25,8 @@ func (u cloudUser) made(t *testing.T) map[string]string {
 	return made
 }
 
-// serversOutliveEdits edits lines of deployed files for which Heat would rebuild, resize or replace servers: preview and deployment refuse
-// them before anything is touched, and the rest of the edit works once the line is taken back.
+// serversOutliveEdits edits lines of deployed files for which Heat would rebuild, resize or replace servers. Preview and deployment refuse
+// them before anything is touched; once the line is taken back, the rest of the edit is deployed.
 func serversOutliveEdits(t *testing.T, s *server, demo cloudUser) {
 	s.importServers(t)
 	farm := func(first, script, more string) {
@@ -69,7 +69,7 @@ applications:
 		})
 	}
 
-	// Nothing at all is done of an edit that is refused: what it takes out is still there.
+	// A refused edit is not done in part: the objects that it takes out are still there.
 	s.write(map[string]string{"edited.yaml": "name: edited\napplications:\n  - '?': {type: io.burano.test.Farm, id: farm}\n    servers:\n" +
 		"      - {'?': {type: io.murano.resources.LinuxInstance, id: one}, name: one, flavor: m1.small, image: tiny}\n"})
 	refused(t, "edited.yaml", "was made with flavor m1.tiny")
@@ -82,7 +82,7 @@ applications:
 	require.Len(t, now, 3)
 	require.Equal(t, []string{made["one"], made["two"]}, []string{now["one"], now["two"]})
 
-	// What an edit takes out is deleted, and the preview says so.
+	// Objects that an edit takes out are deleted, and the preview lists them.
 	farm(good, "#!/bin/sh", "")
 	require.Contains(t, s.burano(t, "deploy", "edited.yaml", "--dry-run"), "x the server three "+strings.Fields(now["three"])[0]+" is deleted")
 	farm(good, "#!/bin/sh", more)
@@ -153,7 +153,7 @@ outputs:
 	s.burano(t, "environment", "delete", "--yes", "guest")
 }
 
-// groupsOfTemplates have servers of one definition: edits make more and fewer of them, name those that go, and change none that stays.
+// groupsOfTemplates have servers of one definition: edits add servers, or remove some by name, and change none of the others.
 func groupsOfTemplates(t *testing.T, s *server, demo cloudUser) {
 	s.write(map[string]string{
 		"group/manifest.yaml": "Format: Heat.HOT/1.0\nType: Application\nFullName: org.test.Group\nName: Group\n",

@@ -43,7 +43,8 @@ func (s *server) certificate() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, ExpectContinueTimeout: time.Minute, DisableKeepAlives: true}}
 }
 
-// slowBody is a request body of which the server gets nothing before it is released; it tells when the server wants it.
+// slowBody is a request body of which the server gets nothing before it is released; it signals when the server reads
+// it.
 type slowBody struct {
 	io.Reader
 	wanted, released chan struct{}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestApplyPrunesOnlyWhatWasAppliedUnderItsLabel takes documents out of a file, and looks at what goes and what stays.
+// TestApplyPrunesOnlyWhatWasAppliedUnderItsLabel removes documents from a file, and checks which objects are pruned.
 func TestApplyPrunesOnlyWhatWasAppliedUnderItsLabel(t *testing.T) {
 	s := start(t)
 	const everything = "kind: Package\npath: org.test.App\n---\nkind: Template\nname: small\n---\nkind: Template\nname: kept\n---\nname: demo\napplications: [{'?': {type: org.test.App, id: app}, name: alpha}]\n"
@@ -47,7 +47,7 @@ func TestApplyPrunesOnlyWhatWasAppliedUnderItsLabel(t *testing.T) {
 		require.Contains(t, there(), name)
 	}
 
-	// What was made anew by somebody else is not what was applied.
+	// A template that another user has made again is not pruned.
 	burano("template", "delete", "small")
 	burano("template", "create", "small")
 	pruned := burano("apply", "-f", "less.yaml", "--label", "web", "--prune", "--yes")

@@ -21,8 +21,8 @@ import (
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
-// An environment with an application in each of two regions has a stack, networks and servers in each; what is killed goes on in both, and
-// deletion leaves nothing in either.
+// An environment with an application in each of two regions has a stack, networks and servers in each; an interrupted deployment goes on
+// in both, and deletion leaves nothing in either.
 func TestAnEnvironmentStandsInTwoRegions(t *testing.T) {
 	slot := os.Getenv("BURANO_SLOT")
 	s := startCloudWith(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.10" + slot + ".0/24"),

@@ -58,7 +58,7 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// programs are those that were built, by their build tags: linking one takes longer than most of the tests.
+// programs are the compiled programs, by their build tags: linking one takes longer than most of the tests.
 var programs = struct {
 	sync.Mutex
 	folder string
@@ -104,8 +104,8 @@ type process struct {
 	ended chan error
 }
 
-// serve starts the program as a server and waits until it is ready, or dead where it is to be killed at a step: a server that takes a task
-// over can reach that before it is ready. It is ended with the test.
+// serve starts the program as a server and waits until it is ready. A server that is to be killed at a step may also be dead then: it can
+// take a task over before it is ready. The server ends with the test.
 func (s *server) serve(client *http.Client, scheme string, flags ...string) *process {
 	t := s.t
 	t.Helper()
@@ -159,7 +159,7 @@ func (s *server) as(user, project string, more ...string) []string {
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_REGION_NAME=" + keystone.Region}, more...)
 }
 
-// run runs a program in the clients' folder and returns what it printed, both streams together, and whether it went well.
+// run runs a program in the clients' folder and returns both its output streams together, and whether it succeeded.
 func (s *server) run(environment []string, program string, args ...string) (string, bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)

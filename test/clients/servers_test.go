@@ -18,7 +18,7 @@ func TestOpenStacksClientManagesServersOfTheLocalCloud(t *testing.T) {
 	s := startCloudAlone(t, cloudOfTests())
 	demo := s.cloudAs("demo")
 	before := demo.holds(t)
-	// ask gives the client commands, and wants these lines in what it prints for them.
+	// ask gives the client commands, and demands these lines in its output.
 	ask := func(commands []string, lines ...string) {
 		t.Helper()
 		printed := s.converse("demo", commands)

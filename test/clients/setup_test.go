@@ -71,7 +71,7 @@ func TestSetupRegistersBuranoAndIsDoneWhenRunAgain(t *testing.T) {
 	s.serve(http.DefaultClient, "http", "--os-cloud", "burano-service")
 	require.Contains(t, do(admin, "setup", "--user", "catalog", "--project", "platform", "--url", s.url, "--replace"), "in region "+keystone.Region+", before "+url)
 	told := s.url
-	s.url = "" // the clients are told no address
+	s.url = "" // the clients get no address
 	demo := s.as("demo", "demo")
 	do(demo, "environment", "create", "found")
 	require.Contains(t, do(s.as("demo", "demo", "BURANO_URL="+told), "environment", "list"), "found")

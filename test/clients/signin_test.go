@@ -24,7 +24,7 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// browser sends what a page of the server's origin sends, and keeps its cookies.
+// browser sends requests as a page of the server's origin does, and stores its cookies.
 type browser struct {
 	*server
 	client *http.Client
@@ -70,7 +70,7 @@ func (b *browser) send(method, path string, body any, headers ...string) (status
 
 const session = "/burano/v1/session"
 
-// environmentID is what differs between two refusals.
+// environmentID is the only difference between two refusals.
 var environmentID = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
 
 // deploy makes an environment and asks for its deployment.
@@ -149,7 +149,7 @@ func TestBrowsersSignInAtKeystone(t *testing.T) {
 		require.NoError(t, roles.Unassign(t.Context(), admin, member[0].ID, roles.UnassignOpts(assignment)).ExtractErr())
 	})
 
-	// Since 2026 Keystone takes no trust from an unrestricted one either: what the server says is what Keystone says.
+	// Since 2026 Keystone takes no trust from an unrestricted one either: the server's message is Keystone's.
 	for _, unrestricted := range []bool{false, true} {
 		name := map[bool]string{false: "restricted", true: "unrestricted"}[unrestricted]
 		t.Run("with an application credential that is "+name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestBrowsersSignInAtKeystone(t *testing.T) {
 			if !unrestricted {
 				require.Contains(t, said, "openstack application credential create --unrestricted")
 			}
-			// A token that somebody has made with it is no better and no worse.
+			// A token made with it gives the same rights.
 			token := s.identity(gophercloud.AuthOptions{ApplicationCredentialID: made.ID, ApplicationCredentialSecret: made.Secret}).Token()
 			again := s.browser().deploy(403, "X-Auth-Token", token)["message"] // of another environment
 			require.Equal(t, environmentID.ReplaceAllString(said.(string), "ID"), environmentID.ReplaceAllString(again.(string), "ID"))
@@ -220,7 +220,7 @@ func TestBrowsersSignInAtKeystone(t *testing.T) {
 		require.NotEmpty(t, b.do(200, "GET", "/v1/environments", nil)["environments"])
 		left.do(401, "GET", session, nil)
 
-		// Another key is refused at the start; nobody is signed in by what it cannot read.
+		// The server refuses to start with another key; it accepts no session that it cannot decrypt.
 		require.NoError(t, second.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, <-second.ended)
 		require.NoError(t, os.Remove(filepath.Join(state, "secret.key")))

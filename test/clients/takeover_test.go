@@ -25,7 +25,7 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// What the real Murano has made is called so in its database.
+// Ids of the real Murano's resources in its database.
 const (
 	muranosRouter   = "ddd7d980-7e0d-4f97-8e1f-d5177d99099f"
 	muranosExternal = "23654126-2324-4461-b54f-2c5bad3c7ce4"
@@ -36,8 +36,8 @@ const (
 	muranosTemplate = "ejktsmwsm7g464_e779a18283664e788bfe50ebabd1b743"
 )
 
-// TestAMuranoIsTakenOverInPlace imports the database that a real Murano has left, beside stacks as it has made them, and an environment of
-// which it has made such stacks in two regions: deployments go on with these stacks, and every resource in them stays what it was.
+// TestAMuranoIsTakenOverInPlace imports the database of a real Murano beside stacks like its own, and an environment with such stacks in
+// two regions. Deployments go on with these stacks, and every resource in them stays unchanged.
 func TestAMuranoIsTakenOverInPlace(t *testing.T) {
 	slot := os.Getenv("BURANO_SLOT")
 	s := startCloudWith(t, localcloud.Config{ExternalCIDR: netip.MustParsePrefix("10.86.12" + slot + ".0/24"),
@@ -97,8 +97,8 @@ func otherwise(text string) string {
 	return strings.ReplaceAll(text, `"local"`, `"`+keystone.SecondRegion+`"`)
 }
 
-// inTwoRegions is a model with what stands in another region beside it. Of the two applications in each the second is deployed again, since it does
-// not know that it is.
+// inTwoRegions is a model with its objects repeated in another region. Of the two applications in each, the second is deployed again, since its
+// class does not record that it was deployed.
 func inTwoRegions(t *testing.T, near, far string) string {
 	t.Helper()
 	var model, other map[string]any

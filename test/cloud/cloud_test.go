@@ -1,5 +1,5 @@
-// Package cloud tries Burano's cloud driver (orchestrator/openstack) on a whole cloud. The same tests run on the local cloud, in
-// `make test`, and on a real OpenStack, in `make test-openstack`: what holds on one must hold on the other.
+// Package cloud tests Burano's cloud driver (orchestrator/openstack) on a whole cloud. The same tests run on the local cloud, in
+// `make test`, and on a real OpenStack, in `make test-openstack`, with the same results.
 package cloud
 
 import (
@@ -29,14 +29,14 @@ import (
 // the service user at a Keystone whose tokens end after minutes. Without it a local cloud is started, where all tokens do.
 const cloudsVariable = "BURANO_TEST_CLOUDS"
 
-// What a cloud must have to be tried on: an image that boots with the least, and a flavor for it.
+// The cloud's objects that the tests need: an image that boots with the least, and a flavor for it.
 const (
 	image  = "tiny"
 	flavor = "m1.small"
 )
 
-// patience is how long a test waits for something: a real cloud on a few busy processors, which emulates its servers', needs minutes for
-// what a local cloud does in seconds.
+// patience is how long a test waits for a condition: a real cloud on a few busy processors emulates its servers', and needs minutes
+// where a local cloud needs seconds.
 func patience() time.Duration {
 	if os.Getenv(cloudsVariable) != "" {
 		return 15 * time.Minute
@@ -101,7 +101,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 	}
 }
 
-// localTokens is how long tokens of the local cloud last: whoever works with them has to get new ones all the time.
+// localTokens is the lifetime of tokens of the local cloud: its users must get new ones all the time.
 const localTokens = 5 * time.Second
 
 // cloud is the cloud that is tried.
@@ -120,8 +120,8 @@ func open(t *testing.T) *cloud {
 	return c
 }
 
-// startLocalCloud serves a local cloud in this process until the test ends. BURANO_SLOT, a digit, keeps those of several checkouts
-// apart.
+// startLocalCloud serves a local cloud in this process until the test ends. BURANO_SLOT, a digit, separates the clouds of several
+// checkouts.
 func startLocalCloud(t *testing.T) (clouds string) {
 	slot := os.Getenv("BURANO_SLOT")
 	settings := localcloudtest.Start(t, localcloud.Config{
@@ -145,7 +145,7 @@ func (c *cloud) upload(t *testing.T) {
 	require.NoError(t, imagedata.Upload(t.Context(), client, made.ID, bytes.NewReader(content)).ExtractErr())
 }
 
-// options are those of an entry of clouds.yaml: "service" is the entry burano-service.
+// options are the credentials of an entry of clouds.yaml: "service" is the entry burano-service.
 func (c *cloud) options(t *testing.T, entry string) (gophercloud.AuthOptions, gophercloud.EndpointOpts) {
 	options, endpoint, _, err := clouds.Parse(clouds.WithCloudName("burano-"+entry), clouds.WithLocations(c.path))
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func (c *cloud) serviceAs(t *testing.T, entry string) *driver.Service {
 	return service
 }
 
-// user is somebody who is signed in.
+// user is a user with a token.
 type user struct {
 	provider *gophercloud.ProviderClient
 	endpoint gophercloud.EndpointOpts

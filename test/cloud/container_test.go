@@ -87,7 +87,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.Equal(t, sum(content()), sum(read))
 
-	// The limit of bytes holds, and nothing of what was refused stays.
+	// The limit of bytes holds, and nothing of the refused snapshot stays.
 	require.NoError(t, rows.SetQuotas(t.Context(), "p1", quota.Limits{store.QuotaSnapshotBytes: 14 << 20}))
 	_, err = archive.Take(t.Context(), of, write)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
@@ -111,7 +111,8 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.Empty(t, listed())
 
-	// What the project takes away is not there to be deleted; a snapshot is then kept in the database.
+	// Once the project deletes a snapshot in its account, it cannot be deleted again; the next snapshot is then stored
+	// in the database.
 	require.NoError(t, containers.Delete(t.Context(), mine, name).Err)
 	of.EnvironmentID = addEnvironment(t, rows)
 	var why error
@@ -125,7 +126,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	require.Equal(t, sum(content()), sum(read))
 }
 
-// foreign is a user's client of somebody else's account.
+// foreign is a user's client of another project's account.
 func foreign(t *testing.T, u user, container string) *gophercloud.ServiceClient {
 	client := u.client(t, openstack.NewObjectStorageV1)
 	client.Endpoint = container[:strings.LastIndex(container, "/")+1]

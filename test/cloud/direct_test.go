@@ -23,7 +23,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// The driver without Heat does what the one with Heat does: the same cases, but for those that are about Heat itself.
+// The driver without Heat passes the same cases as the one with Heat, except for cases about Heat itself.
 func TestStacksAreMadeTheSameWithoutHeat(t *testing.T) {
 	c := open(t)
 	c.rows = openRows(t)
@@ -97,7 +97,8 @@ func (u user) direct(t *testing.T) driver.Stacks {
 		ProjectID: project.ID, Region: u.endpoint.Region})
 }
 
-// A server of Burano dies at any instant: before something is noted, and after it was asked for. Whoever goes on makes nothing twice, and deletes all.
+// A server of Burano dies at any instant: before it records a resource, and after it has ordered one. Its successor makes nothing twice, and deletes
+// all.
 func TestAStackThatIsMadeWithoutHeatIsTakenOverAtEveryInstant(t *testing.T) {
 	c := &cloud{path: startLocalCloud(t), brief: "service", rows: openRows(t)}
 	c.upload(t)
@@ -197,7 +198,7 @@ func (r *dyingRows) RemoveStackResource(ctx context.Context, holder, stackID, id
 	return r.countedRows.RemoveStackResource(ctx, holder, stackID, id)
 }
 
-// projectBy is the user's project with stacks that are kept in these rows, as a server has it that has just started.
+// projectBy is the user's project with stacks in these rows, as a server sees it that has just started.
 func (u user) projectBy(t *testing.T, c *cloud, rows direct.Rows) *driver.Project {
 	options, endpoint := c.options(t, "service")
 	service, err := driver.NewService(t.Context(), options, endpoint, nil)
@@ -208,7 +209,7 @@ func (u user) projectBy(t *testing.T, c *cloud, rows direct.Rows) *driver.Projec
 	return project
 }
 
-// has counts what the user has in the cloud.
+// has counts the user's resources in the cloud.
 func (u user) has(t *testing.T) map[string]int {
 	counts := map[string]int{}
 	for _, list := range []struct {
@@ -228,7 +229,8 @@ func (u user) has(t *testing.T) map[string]int {
 	return counts
 }
 
-// Who makes a stack is chosen by the service catalog, or by the setting; and a stack that is there stays with who made it.
+// The service catalog, or the setting, chooses between Heat and Burano for new stacks. An existing stack stays with its
+// maker.
 func TestAStackStaysWithWhoMadeIt(t *testing.T) {
 	c := &cloud{path: startLocalCloud(t), brief: "service"}
 	rows := openRows(t)
@@ -286,7 +288,7 @@ func endpointRegion(t *testing.T, c *cloud) string {
 	return endpoint.Region
 }
 
-// What only Heat can do is refused before anything is made, with the reason.
+// A template that only Heat can handle is refused before anything is made, with the reason.
 func TestWhatOnlyHeatCanDoIsRefused(t *testing.T) {
 	c := &cloud{path: startLocalCloud(t), brief: "service", rows: openRows(t)}
 	demo := c.as(t, "demo")

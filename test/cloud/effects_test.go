@@ -22,8 +22,8 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// another is, by type and property, another value than the resource of everything has; what is not there cannot be tried on a cloud with
-// nothing but Nova and Neutron.
+// another is, by type and property, a value that differs from the resource's in everything. Properties that are absent cannot be tested
+// on a cloud with nothing but Nova and Neutron.
 var another = map[string]map[string]any{
 	"OS::Nova::Server": {
 		"name": "another", "metadata": map[string]any{"a": "b"}, "flavor": nil, "image": nil, "key_name": "other", "availability_zone": "other",
@@ -91,7 +91,7 @@ func everything(t *testing.T, project *driver.Project) (stackTemplate, map[strin
 	}
 }
 
-// publicKey is one that nobody has the private half of.
+// publicKey is a key whose private half is not stored.
 func publicKey(t *testing.T) string {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func publicKey(t *testing.T) string {
 	return string(ssh.MarshalAuthorizedKey(key))
 }
 
-// requireSchema compares the table with what Heat says of a type, as far as it has the service; the local Heat knows fewer properties.
+// requireSchema compares the table with Heat's schema of a type, if Heat has the service; the local Heat knows fewer properties.
 func (u user) requireSchema(t *testing.T, kind string, properties map[string]driver.Effect) {
 	heat := u.heat(t)
 	var schema struct {
@@ -146,7 +146,7 @@ func referred(value any, ids map[string]string) any {
 	return value
 }
 
-// heatDoesWhatTheTableSays asks Heat what it would do with each change of the table of effects (docs/openstack-test.md).
+// heatDoesWhatTheTableSays has Heat preview each change of the table of effects (docs/openstack-test.md).
 func heatDoesWhatTheTableSays(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
@@ -155,7 +155,7 @@ func heatDoesWhatTheTableSays(t *testing.T, c *cloud) {
 	made, err := project.ApplyStack(t.Context(), name, template.content(t))
 	require.NoError(t, err)
 	heat := demo.heat(t)
-	// A preview takes what refers to another resource for changed.
+	// A preview takes references to another resource for changed.
 	ids := map[string]string{}
 	for _, resource := range demo.resources(t, made, name) {
 		ids[resource.Name] = resource.PhysicalID
@@ -198,7 +198,7 @@ func heatDoesWhatTheTableSays(t *testing.T, c *cloud) {
 			body := map[string]any{"template": referred(next.content(t).Template, ids)}
 			_, err := heat.Put(t.Context(), heat.ServiceURL("stacks", name, made.ID, "preview"), body, &answer, &gophercloud.RequestOpts{OkCodes: []int{200}})
 			if gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
-				untried[kind] = append(untried[kind], property+" (refused)") // what is named must be there, and some exclude each other
+				untried[kind] = append(untried[kind], property+" (refused)") // the named object must exist, and some exclude each other
 				continue
 			}
 			require.NoError(t, err, "%s %s", kind, property)
@@ -223,7 +223,7 @@ func heatDoesWhatTheTableSays(t *testing.T, c *cloud) {
 	}
 }
 
-// heatChangesServersAsTheTableSays has Heat do to servers what the driver refuses.
+// heatChangesServersAsTheTableSays has Heat make the changes to servers that the driver refuses.
 func heatChangesServersAsTheTableSays(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))

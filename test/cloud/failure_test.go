@@ -119,7 +119,7 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	require.Empty(t, missing)
 }
 
-// communityImage makes an image that whoever knows its id can use.
+// communityImage makes an image of visibility community: any user that knows its id can use it.
 func (u user) communityImage(t *testing.T) string {
 	visibility := images.ImageVisibilityCommunity
 	client := u.client(t, openstack.NewImageV2)
@@ -152,7 +152,7 @@ func aQuotaIsNamed(t *testing.T, c *cloud) {
 	require.Len(t, other.serversNamed(t, "burano-test-.*"), 2)
 }
 
-// aNetworkThatIsGoneIsNamed: somebody has deleted it in Neutron, of which Heat knows nothing.
+// aNetworkThatIsGoneIsNamed: a user has deleted it in Neutron, of which Heat knows nothing.
 func aNetworkThatIsGoneIsNamed(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))

@@ -112,7 +112,7 @@ func aUserSignsInAndChoosesAProject(t *testing.T, c *cloud) {
 	}
 }
 
-// tokenOfNoProject asks for what gophercloud does not: a token of no scope, also for a user with a default project.
+// tokenOfNoProject asks for a token of no scope, also for a user with a default project; gophercloud cannot.
 func tokenOfNoProject(t *testing.T, c *cloud) string {
 	options, _ := c.options(t, "demo")
 	keystone := c.as(t, "demo").keystone(t)
@@ -176,7 +176,7 @@ func anApplicationCredentialMakesNoTrust(t *testing.T, c *cloud) {
 	service := c.service(t)
 	demo := c.as(t, "demo")
 	caller := demo.caller(t, service)
-	until := time.Now().Add(10 * time.Minute).UTC() // Keystone writes the end of a token that ends with its credential in another way
+	until := time.Now().Add(10 * time.Minute).UTC() // Keystone uses another format for the end of a token that ends with its credential
 	for _, unrestricted := range []bool{true, false} {
 		made, err := applicationcredentials.Create(t.Context(), demo.keystone(t), caller.UserID, applicationcredentials.CreateOpts{
 			Name: "burano-test-" + strconv.FormatBool(unrestricted), Unrestricted: unrestricted, ExpiresAt: &until,
@@ -211,7 +211,7 @@ func workOutlivesItsTokens(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, service)
 	name := begin(t, project, "tokens")
-	younger := c.as(t, c.brief).provider.Token() // ends after those of service and project
+	younger := c.as(t, c.brief).provider.Token() // ends after the tokens of service and project
 	lasts := func() bool {
 		_, err := c.service(t).Validate(t.Context(), younger)
 		if err != nil {

@@ -26,7 +26,7 @@ type member struct {
 	shell *ssh.Client
 }
 
-// TestThreeEtcdMembersVoteOnServersOfTheDisk brings up etcd as a deployment does, on three servers that Nova's QEMU driver makes of the disk: its
+// TestThreeEtcdMembersVoteOnServersOfTheDisk starts etcd as a deployment does, on three servers that Nova's QEMU driver makes of the disk: its
 // kernel, its systemd, its etcd, and the network between them, by VXLAN too. One of them is then switched off, and the others go on.
 func TestThreeEtcdMembersVoteOnServersOfTheDisk(t *testing.T) {
 	path := os.Getenv(diskVariable)
@@ -35,7 +35,7 @@ func TestThreeEtcdMembersVoteOnServersOfTheDisk(t *testing.T) {
 	}
 	c := open(t)
 	members := threeServers(t, c, path)
-	// Of an emulated server everything takes long, and its clock may be off by what the boot took.
+	// An emulated server is slow, and its clock may be off by the duration of its boot.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience())
 	defer cancel()
 

@@ -17,7 +17,7 @@ func state(t *testing.T, project *driver.Project, id string) driver.ServerState 
 	return state
 }
 
-// missingServersAreMended: somebody has stopped or deleted servers in Nova, of which Heat knows nothing.
+// missingServersAreMended: a user has stopped or deleted servers in Nova, of which Heat knows nothing.
 func missingServersAreMended(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project, nova := demo.project(t, c.service(t)), demo.nova(t)

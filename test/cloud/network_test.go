@@ -114,7 +114,7 @@ func aFreeNetworkAvoidsWhatIsThere(t *testing.T, c *cloud) {
 	require.Equal(t, first, third)
 }
 
-// said is what a server says to those who connect to this port; nothing when it cannot be reached.
+// said is the text that a server sends to a client of this port; "" when it cannot be reached.
 func said(address netip.Addr, port uint16) string {
 	connection, err := net.DialTimeout("tcp", netip.AddrPortFrom(address, port).String(), 2*time.Second)
 	if err != nil {

@@ -109,7 +109,7 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	_, err = project.ApplyStack(t.Context(), name, renamed)
 	require.Len(t, driver.ServerChanges(err), 1, "%v", err)
 
-	// What harms nobody is done.
+	// Harmless changes are made.
 	more := plan(t, project, "one")
 	more.Resources["group"].Properties["description"] = "a group"
 	_, err = project.ApplyStack(t.Context(), name, more.content(t))
@@ -122,7 +122,7 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	untouched(2)
 	require.Len(t, demo.serversNamed(t, "burano-test-renamed"), 1)
 
-	// Somebody has told Heat that it is not healthy, for which Heat would replace it.
+	// A user has marked it unhealthy in Heat, for which Heat would replace it.
 	if c.rows != nil {
 		require.NoError(t, demo.direct(t).MarkHealth(t.Context(), name, first.ID, "one-server", "a mistake"))
 	} else {
@@ -145,8 +145,8 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	require.Equal(t, driver.Active, state(t, project, next.ServerID).Status)
 }
 
-// aNewReleaseChangesNoServer: what a former release asked for (test/stack/testdata) stays as it is when another one writes user data and
-// the rest of the template otherwise.
+// aNewReleaseChangesNoServer: servers of a former release's template (test/stack/testdata) stay unchanged when a new release writes
+// other user data and another rest of the template.
 func aNewReleaseChangesNoServer(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))

@@ -16,7 +16,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// robot is who signs in with an application credential of a user.
+// robot signs in with an application credential of a user.
 func (c *cloud) robot(t *testing.T, owner user, userID string) user {
 	made, err := applicationcredentials.Create(t.Context(), owner.keystone(t), userID, applicationcredentials.CreateOpts{Name: "burano-test-robot"}).Extract()
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func (c *cloud) trustsOf(t *testing.T, userID string) []trusts.Trust {
 	return found
 }
 
-// aRoleIsNoMore: who gets hold of a token with which tasks work has the role in that project, and nothing else that the service user may.
+// aRoleIsNoMore: the token with which tasks work carries the role in that project, and no other right of the service user.
 func aRoleIsNoMore(t *testing.T, c *cloud) {
 	service := c.service(t)
 	as := func(entry string) identity.Caller { return c.as(t, entry).caller(t, service) }

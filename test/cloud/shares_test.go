@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// What clusters ask of Manila for their claims.
+// Requests of clusters to Manila for their claims.
 func TestSharesDoTheSameOnEveryCloud(t *testing.T) {
 	c := open(t)
 	c.rows = openRows(t)
@@ -139,7 +139,7 @@ func aShareIsMadeOnce(t *testing.T, s *storage) {
 	require.Empty(t, s.sharesLeft(t))
 }
 
-// sharesQuota sets what the project may have in Manila until the test ends.
+// sharesQuota sets the project's quota in Manila until the test ends.
 func (s *storage) sharesQuota(t *testing.T, quota map[string]any) {
 	t.Helper()
 	admin := s.cloud.as(t, "admin").client(t, openstack.NewSharedFileSystemV2)

@@ -32,8 +32,8 @@ var (
 	everyone = "0.0.0.0/0"
 )
 
-// plan is a template like those that environments have: the network, a security group, and these servers. The first one has a
-// floating IP.
+// plan is a template like an environment's: the network, a security group, and these servers. The first one has a floating
+// IP.
 func plan(t *testing.T, project *driver.Project, names ...string) stackTemplate {
 	external, err := project.ExternalNetwork(t.Context(), "")
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func (u user) updates(t *testing.T, stack driver.Stack, name string) (count int)
 	return count
 }
 
-// stacksNamed lists the stacks of this name; Heat may show deleted ones only to those who ask for them.
+// stacksNamed lists the stacks of this name; Heat may show deleted ones only on request.
 func (u user) stacksNamed(t *testing.T, name string) []stacks.ListedStack {
 	if u.rows != nil {
 		list, err := u.direct(t).List(t.Context(), name)
@@ -130,7 +130,7 @@ func (u user) serversNamed(t *testing.T, name string) []servers.Server {
 	return list
 }
 
-// requireGone asks each service whether it still has what a stack's resource stood for.
+// requireGone asks each service whether it still has the object of a stack's resource.
 func (u user) requireGone(t *testing.T, resource stackresources.Resource) {
 	t.Helper()
 	neutron, id := u.neutron(t), resource.PhysicalID
@@ -228,7 +228,7 @@ func aStackGrowsAndShrinks(t *testing.T, c *cloud) {
 	require.NotEqual(t, first.ID, reborn.ID)
 }
 
-// requirePlan looks whether Neutron has what the plan says of ports and security groups.
+// requirePlan checks that ports and security groups in Neutron have the properties of the plan.
 func requirePlan(t *testing.T, u user, resources map[string]stackresources.Resource) {
 	port, err := ports.Get(t.Context(), u.neutron(t), resources["one-port"].PhysicalID).Extract()
 	require.NoError(t, err)
@@ -323,8 +323,8 @@ func twoCreateOneStack(t *testing.T, c *cloud) {
 	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1)
 }
 
-// twins makes at least two stacks of one name, as those who create it within the same second can: it tries until Heat lets two pass.
-// They have a security group only, so that Heat is soon done with each request and with what it lets pass.
+// twins makes at least two stacks of one name, as creators within the same second can: it tries until Heat lets two pass. They have
+// a security group only, so that Heat is soon done with each request and each stack.
 func (u user) twins(t *testing.T, name string) []stacks.ListedStack {
 	template := emptyTemplate()
 	template.addSecurityGroup("group", "burano-test", []groupRule{{From: network.String()}})
@@ -396,7 +396,7 @@ func (u user) groupsNamed(t *testing.T, name string) []groups.SecGroup {
 	return list
 }
 
-// aStackOfSomebodyElseIsLeftAlone: only the tag tells whose it is.
+// aStackOfSomebodyElseIsLeftAlone: only the tag shows its owner.
 func aStackOfSomebodyElseIsLeftAlone(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
@@ -418,7 +418,7 @@ func aStackOfSomebodyElseIsLeftAlone(t *testing.T, c *cloud) {
 	require.NotContains(t, listed[0].Status, "DELETE")
 }
 
-// aStackThatIsBeingDeletedIsMadeAnew, as when a deletion was under way that nobody waits for any more.
+// aStackThatIsBeingDeletedIsMadeAnew: the task that began the deletion no longer waits for it.
 func aStackThatIsBeingDeletedIsMadeAnew(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))

@@ -109,7 +109,7 @@ func aStackWhoseUserHasGoneIsTakenOver(t *testing.T, c *cloud) {
 	require.Equal(t, empty, demo.has(t))
 }
 
-// A server of Burano dies while it takes a stack over: whoever goes on makes nothing twice.
+// A server of Burano dies while it takes a stack over: its successor makes nothing twice.
 func TestAStackOfHeatsIsTakenOverAtEveryInstant(t *testing.T) {
 	c := &cloud{path: startLocalCloud(t), brief: "service"}
 	c.upload(t)
@@ -142,7 +142,8 @@ func TestAStackOfHeatsIsTakenOverAtEveryInstant(t *testing.T) {
 	}
 }
 
-// A user goes in the middle of a deployment: Heat gives up on what is being made, and may have lost sight of servers that are well.
+// A user is deleted in the middle of a deployment: Heat gives up on the resources in work, and may have lost track of healthy
+// servers.
 func TestAStackThatHeatGaveUpOnIsTakenOverWithWhatIsThere(t *testing.T) {
 	c := &cloud{path: startLocalCloud(t), brief: "service"}
 	c.upload(t)

@@ -110,7 +110,7 @@ func (h *tasks) deploy(caller identity.Caller, environment, name string) {
 	require.NoError(h, h.service.Deploy(h.Context(), caller, environment, session.ID))
 }
 
-// ended waits for the end of the newest deployment, and returns its state with what it reported.
+// ended waits for the end of the newest deployment, and returns its state and its reports.
 func (h *tasks) ended(caller identity.Caller, environment string) (state, reports string) {
 	h.Helper()
 	var last orchestrator.Deployment
@@ -182,7 +182,8 @@ func aUserWhoIsDeletedIsNoOutage(t *testing.T, c *cloud) {
 	require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)))
 }
 
-// whoHasGoneTakesNothingAway: all stacks of a user who is deleted, and those of Burano's own role when that is taken, can be changed.
+// whoHasGoneTakesNothingAway: all stacks of a deleted user can be changed, and also the stacks that were made with Burano's own role
+// after that role is taken.
 func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	service := c.service(t)
 	h := newTasks(t, service, 30*time.Minute)
@@ -229,7 +230,7 @@ func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	}
 }
 
-// aTrustThatIsRefusedInTheMiddleEndsATask says so, and another member goes on.
+// aTrustThatIsRefusedInTheMiddleEndsATask reports the refusal, and another member goes on.
 func aTrustThatIsRefusedInTheMiddleEndsATask(t *testing.T, c *cloud) {
 	service := c.service(t)
 	h := newTasks(t, service, 30*time.Minute)
@@ -267,7 +268,8 @@ func aTrustThatIsRefusedInTheMiddleEndsATask(t *testing.T, c *cloud) {
 	})
 }
 
-// TestATaskOutlivesAnOutageInItsMiddle: Keystone and Heat answer nothing of use for a while. Only the local cloud can be told to.
+// TestATaskOutlivesAnOutageInItsMiddle: Keystone and Heat answer nothing of use for a while. Only the local cloud can simulate
+// that.
 func TestATaskOutlivesAnOutageInItsMiddle(t *testing.T) {
 	if os.Getenv(cloudsVariable) != "" {
 		t.Skip("a real cloud has no outages to order")

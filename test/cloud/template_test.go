@@ -34,7 +34,7 @@ func emptyTemplate() stackTemplate {
 	return stackTemplate{Version: "2016-10-14", Resources: map[string]stackResource{}, Outputs: map[string]stackOutput{}}
 }
 
-// content is the template as what a stack is to be made of.
+// content is the template as the content of a stack.
 func (t stackTemplate) content(tb testing.TB) driver.Content {
 	tb.Helper()
 	text, err := json.Marshal(t)

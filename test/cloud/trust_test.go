@@ -13,7 +13,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// heatKeepsATrustOfItsOwn: what was made through a trust decides how long it must last.
+// heatKeepsATrustOfItsOwn: stacks made through a trust decide how long the trust must last.
 func heatKeepsATrustOfItsOwn(t *testing.T, c *cloud) {
 	const name = "burano-test-trust"
 	service, demo := c.service(t), c.as(t, "demo")

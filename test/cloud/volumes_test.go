@@ -34,7 +34,7 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// What clusters ask of Cinder for their claims, by the service that answers their controllers.
+// Requests of clusters to Cinder for their claims, by the service that answers their controllers.
 func TestVolumesDoTheSameOnEveryCloud(t *testing.T) {
 	c := open(t)
 	c.rows = openRows(t)
@@ -57,10 +57,10 @@ func TestVolumesDoTheSameOnEveryCloud(t *testing.T) {
 	}
 }
 
-// onRealCloud tells whether the tests' cloud is a real one.
+// onRealCloud reports whether the tests' cloud is a real one.
 func onRealCloud() bool { return os.Getenv(cloudsVariable) != "" }
 
-// storage is what a cluster in the project demo has for its claims. The test ends when it has left nothing.
+// storage gives access to the claims of a cluster in the project demo. The test ends when it has left nothing.
 type storage struct {
 	cloud              *cloud
 	user               user
@@ -83,7 +83,7 @@ func storageOf(t *testing.T, c *cloud) *storage {
 		require.True(t, onRealCloud() && fault.KindOf(missing) == fault.NotFound, missing)
 		t.Skip(missing) // make test-openstack-storage has both
 	}
-	t.Cleanup(func() { // what a test has left that failed
+	t.Cleanup(func() { // a failed test may have left something
 		for _, one := range s.snapshotsLeft(t) {
 			require.NoError(t, s.volumes.DeleteSnapshot(context.Background(), one.ID))
 			require.NoError(t, volumes.SnapshotGone(context.Background(), s.volumes, one.ID))
@@ -167,7 +167,7 @@ func (s *storage) delete(t *testing.T, ids ...string) {
 
 func second[T any](_ T, err error) error { return err }
 
-// again calls until there is an answer that says more than that there is none yet.
+// again calls until the answer is more than that there is none yet.
 func again[T any](t *testing.T, call func(context.Context) (T, error)) (answer T, err error) {
 	deadline := time.Now().Add(patience())
 	for {
@@ -229,8 +229,8 @@ func aVolumeIsMadeOnce(t *testing.T, s *storage) {
 	require.Empty(t, s.left(t))
 }
 
-// written makes a volume of the cluster with something on it, without a server: of an image. The driver knows it by its name. On the local cloud there is nothing on it: its own
-// tests look at what copies have.
+// written makes a volume of the cluster with content, without a server: of an image. The driver knows it by its name. On the local cloud the volume is empty: the cloud's own
+// tests check the content of copies.
 func (s *storage) written(t *testing.T, name, content string) (id string) {
 	t.Helper()
 	if !onRealCloud() {
@@ -389,7 +389,7 @@ func complete(t *testing.T, s *storage, backup volumes.Backup) error {
 	return volumes.Complete(ctx, s.volumes, backup)
 }
 
-// quota sets what the project may have in Cinder until the test ends; nil is what it is by itself.
+// quota sets the project's quota in Cinder until the test ends; nil restores the default.
 func (s *storage) quota(t *testing.T, opts quotasets.UpdateOpts) {
 	t.Helper()
 	admin := s.cloud.as(t, "admin").client(t, openstack.NewBlockStorageV3)
@@ -501,7 +501,7 @@ func aServerHasAVolume(t *testing.T, s *storage) {
 	detach("one")
 	require.NoError(t, attach("two"))
 	s.sees(t, "two", "vdb", 2)
-	// Its server is gone: the volume is free by itself, and can be detached from what is not there.
+	// Its server is gone: the volume is free by itself, and can be detached from a missing server.
 	require.NoError(t, servers.Delete(ctx, nova, s.servers["two"]).ExtractErr())
 	eventually(t, "the volume is free", func() bool {
 		now, err := s.volumes.Volume(ctx, volume)
@@ -513,7 +513,7 @@ func aServerHasAVolume(t *testing.T, s *storage) {
 	require.Empty(t, s.left(t))
 }
 
-// sees waits until the kernel of a node's server has said of a device that it is so large. Servers of the local cloud have no kernel of their own.
+// sees waits until the kernel of a node's server has logged this size of a device. Servers of the local cloud have no kernel of their own.
 func (s *storage) sees(t *testing.T, node, device string, gibs int) {
 	t.Helper()
 	if !onRealCloud() {

@@ -26,7 +26,7 @@ func TestWhatIsTriedBesideTheNodeImageIsOfItsKubernetes(t *testing.T) {
 		var lines []string
 		for line := range strings.Lines(string(output)) {
 			line, _, _ = strings.Cut(line, "//")
-			// the version, and from where what goes with it comes
+			// the version, and the sources of the replaced modules
 			if strings.HasPrefix(strings.TrimSpace(line), "k8s.io/kubernetes ") || strings.Contains(line, " => ") {
 				lines = append(lines, strings.Join(strings.Fields(line), " "))
 			}
@@ -64,7 +64,7 @@ skipped: [sig-c] needs more: Requires two zones
 	require.Equal(t, 1.5, report.Specs[2].Took.Seconds())
 }
 
-// A feature that upstream adds is neither claimed nor named as missing until somebody has looked at it.
+// A feature that upstream adds is neither claimed nor named as missing until an engineer has decided about it.
 func TestEachFeatureOfDriversIsClaimedOrSaysWhyNot(t *testing.T) {
 	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
 	command.Dir = "kubernetes"

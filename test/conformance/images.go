@@ -1,5 +1,5 @@
-// Package conformance makes the container images that the conformance tests of Kubernetes run, under the names by which they ask for them: of
-// what build.sh has built of upstream's modules and of Debian's packages.
+// Package conformance makes the container images of Kubernetes' conformance tests, under the names that the tests ask for, from upstream's
+// modules and Debian's packages as build.sh has built them.
 package conformance
 
 import (
@@ -31,7 +31,7 @@ type Image struct {
 	Content v1.Image
 }
 
-// recipe says what an image is made of.
+// recipe lists the content of an image.
 type recipe struct {
 	names      []string // one for each tag
 	root       string   // the file system below, as build.sh names it
@@ -47,7 +47,7 @@ type file struct {
 	from string      // in build.sh's folder
 	link string      // where it is a symbolic link
 	text string      // where it is neither
-	mode os.FileMode // 0644 unless said
+	mode os.FileMode // default 0644
 }
 
 const (
@@ -55,7 +55,7 @@ const (
 	busybox = "busybox.tar"
 )
 
-// nginxSettings are those of upstream's image, in short.
+// nginxSettings are the settings of upstream's image, in short.
 const nginxSettings = `worker_processes 1;
 error_log /dev/stderr notice;
 pid /run/nginx.pid;
@@ -102,7 +102,7 @@ func recipes() []recipe {
 	}
 }
 
-// Images makes all images of what build.sh has left in a folder.
+// Images makes all images of the files that build.sh has left in a folder.
 func Images(folder string) ([]Image, error) {
 	roots := map[string]v1.Layer{}
 	for _, name := range []string{debian, busybox} {
@@ -153,7 +153,8 @@ func (r recipe) image(name string, layers []v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// layerOf is a layer of files, the same bytes for the same files. Folders above them are made by whoever unpacks it.
+// layerOf is a layer of files, the same bytes for the same files. The layer omits the folders above them: unpacking
+// makes them.
 func layerOf(folder string, files []file) (v1.Layer, error) {
 	var content bytes.Buffer
 	writer := tar.NewWriter(&content)

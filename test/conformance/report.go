@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Spec is one conformance test that was chosen, and what came of it.
+// Spec is one chosen conformance test, and its result.
 type Spec struct {
 	Name   string
 	Passed bool
 	// Skipped is the reason that the test itself gave for skipping; "" where it ran.
 	Skipped string
-	// Failure says in a line what a test that failed saw.
+	// Failure is the error of a failed test, in one line.
 	Failure string
 	Took    time.Duration
 }
 
-// reported are the fields that are used here of what Ginkgo says of a spec in its JSON report.
+// reported are the fields that are used here of a spec in Ginkgo's JSON report.
 type reported struct {
 	ContainerHierarchyTexts []string
 	LeafNodeType            string
@@ -32,9 +32,9 @@ type reported struct {
 	Failure                 struct{ Message string }
 }
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
-	// Specs are ordered by their names. What ran before or after all of them is among them only if it failed.
+	// Specs are ordered by their names. Setup before and clean-up after all of them is among them only if it failed.
 	Specs []Spec
 	// Left are how many were chosen besides, and did not begin before the time was over.
 	Left int
@@ -82,8 +82,8 @@ func ReadReport(path string) (Report, error) {
 	return report, nil
 }
 
-// Summary says how many tests of a kind passed, failed, were skipped and did not begin, and names those that failed with their reasons, and the reasons of those that
-// were skipped: with the test's name where it is one, and with how many they are otherwise.
+// Summary counts the tests of a kind that passed, failed, were skipped and did not begin. It names the failed ones with their reasons. Reasons for skipping are
+// followed by the test's name, or by the number of tests if there are several.
 func (r Report) Summary(kind string) string {
 	var passed, skips int
 	var failed []string

@@ -9,15 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// StorageDriver is what Kubernetes' tests of storage drivers are told about ours, cinder.burano.io: a storage class of a cluster that uses it, the zones' label, and which of
-// the features that they know it claims (test/e2e/storage/external in the module k8s.io/kubernetes).
+// StorageDriver configures Kubernetes' tests of storage drivers for ours, cinder.burano.io: a storage class of a cluster that uses it, the zones' label, and the known
+// features that it claims (test/e2e/storage/external in the module k8s.io/kubernetes).
 type StorageDriver struct {
 	Class string // of the cluster, of which each test makes a copy
-	// Grows tells whether the kernel lets an ext4 grow while it is mounted, which servers of the local cloud are not let do on every machine.
+	// Grows is set if the kernel lets a mounted ext4 grow, which some machines do not permit to servers of the local cloud.
 	Grows bool
 }
 
-// claimed are the features of the driver, by what is known as Capability there.
+// claimed are the features of the driver, by their names as Capability there.
 func claimed() []string {
 	return []string{"block", "controllerExpansion", "exec", "fsGroup", "multiplePVsSameID", "multipods", "nodeExpansion", "offlineExpansion", "persistence", "pvcDataSource", "readWriteOncePod",
 		"snapshotDataSource", "topology", "volumeLimits"}
@@ -79,7 +79,7 @@ func (d StorageDriver) Unclaimed() string {
 	return text.String()
 }
 
-// Choice are Ginkgo's options that leave out what LeftOut names.
+// Choice are Ginkgo's options that leave out the tests of LeftOut.
 func Choice() []string {
 	return []string{"--label-filter=!Disruptive", "--skip=any volume data source"}
 }

@@ -30,8 +30,8 @@ import (
 // limit is how long all scenarios, thorough ones too, or all pictures may take together.
 const limit = 25 * time.Minute
 
-// TestDashboard runs all scenarios. BURANO_SCENARIOS names those to run, as a regular expression, and BURANO_SCENARIO_FILES the files that
-// they are in, or with a ! before it those that they are not in.
+// TestDashboard runs all scenarios. BURANO_SCENARIOS is a regular expression for the names of scenarios to run, and BURANO_SCENARIO_FILES
+// one for their files, or with a ! before it for files to leave out.
 func TestDashboard(t *testing.T) {
 	s := start(t)
 	args := []string{"--test", "--test-reporter=spec", "--test-concurrency=1"}
@@ -164,7 +164,7 @@ func (s *server) image() {
 	require.NoError(s.t, imagedata.Upload(ctx, client, image.ID, bytes.NewReader(content)).ExtractErr())
 }
 
-// node runs Node and shows what it prints as it comes.
+// node runs Node and shows its output as it comes.
 func (s *server) node(limit time.Duration, args ...string) {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), "node", args...)

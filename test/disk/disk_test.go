@@ -20,7 +20,7 @@ import (
 // imageVariable names the disk, a qcow2.
 const imageVariable = "BURANO_DISK_IMAGE"
 
-// checkSystem has the machine say that it is up, and is what a node needs.
+// checkSystem checks that the machine has booted without failed units, and has everything that a node needs.
 func checkSystem(t *testing.T, m *machine, client *ssh.Client) {
 	t.Helper()
 	state, err := try(client, "systemctl is-system-running --wait")

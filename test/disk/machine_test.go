@@ -35,7 +35,7 @@ const (
 	sata   = "SATA"
 )
 
-// hardware is what a machine is made of, and from where it learns what it is.
+// hardware is the kind of a machine, and its source of metadata.
 type hardware struct {
 	firmware, bus string
 	// metadataService has the machine ask the metadata service; otherwise it has a config drive.
@@ -60,7 +60,7 @@ const patience = 20 * time.Minute
 
 const diskGiB = 10
 
-// metadata is what a server is told about itself, by file.
+// metadata is a server's metadata, by file.
 type metadata map[string][]byte
 
 func newMetadata(t *testing.T, name string, publicKeys map[string]string, userData []byte) metadata {
@@ -262,7 +262,7 @@ func (k keyPair) public() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k.signer.PublicKey())))
 }
 
-// login waits until a user can log in. A nil host key means that any is good.
+// login waits until a user can log in. A nil host key accepts any.
 func (m *machine) login(user string, key keyPair, hostKey ssh.PublicKey) *ssh.Client {
 	m.t.Helper()
 	check := ssh.InsecureIgnoreHostKey()
@@ -312,7 +312,7 @@ func (m *machine) until(check func() error) {
 	require.NoError(m.t, err)
 }
 
-// output is what a command says; its failure is the test's.
+// output is the output of a command, whose failure fails the test.
 func output(t *testing.T, client *ssh.Client, command string) string {
 	t.Helper()
 	said, err := try(client, command)

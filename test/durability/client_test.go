@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// client is a user who deploys, changes and deletes environments, and knows of each what must be there. When an answer is lost it
-// looks whether its wish was done, as a careful user does.
+// client is a user who deploys, changes and deletes environments, and records the expected content of each. When an answer is
+// lost it checks whether its request was done, as a careful user does.
 type client struct {
 	site   *site
 	number int
@@ -26,7 +26,7 @@ func newClient(s *site, number int) *client {
 	return &client{site: s, number: number, random: rand.New(rand.NewPCG(s.seed, uint64(number)+1))}
 }
 
-// errLost says that it is not known whether a request was done.
+// errLost: it is not known whether a request was done.
 var errLost = errors.New("no answer")
 
 // once sends a request to one of the servers.
@@ -57,7 +57,8 @@ func (c *client) once(method, path, session string, body, answer any) (status in
 		c.lost++
 		return 0, errLost
 	}
-	// The database may be away for a moment, where there are several servers: then it is not known what was done either.
+	// Where there are several servers, the database may be away for a moment: then it is not known either whether the
+	// request was done.
 	if response.StatusCode >= 500 && len(c.site.servers) > 1 {
 		c.lost++
 		return 0, errLost
@@ -76,7 +77,7 @@ func (c *client) once(method, path, session string, body, answer any) (status in
 // transport keeps no connections: a server that was killed is not asked on one of its old ones.
 var transport = &http.Transport{DisableKeepAlives: true}
 
-// until repeats what has no answer, and what do says is not over yet.
+// until repeats do while there is no answer, or while do returns that it is not over yet.
 func (c *client) until(what string, do func() (over bool, err error)) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -96,7 +97,7 @@ func (c *client) until(what string, do func() (over bool, err error)) error {
 	}
 }
 
-// run works until stop is closed, and then ends what it has begun.
+// run works until stop is closed, and then completes its current turn.
 func (c *client) run(stop <-chan struct{}) error {
 	for turn := 0; ; turn++ {
 		if err := c.turn(fmt.Sprintf("client-%d-turn-%d", c.number, turn)); err != nil {
@@ -133,7 +134,8 @@ func (c *client) turn(name string) error {
 	return c.delete(id)
 }
 
-// create makes an environment. Its name is its own, so that a lost answer can be told from a wish that was not heard.
+// create makes an environment. Its name is unique, so that after a lost answer the list shows whether the request was
+// done.
 func (c *client) create(name string) (id string, err error) {
 	err = c.until("create "+name, func() (bool, error) {
 		var made struct{ ID string }
@@ -270,7 +272,7 @@ func (c *client) extend(id string, steps, by int) error {
 	return c.check(id, steps, by)
 }
 
-// check looks whether what was deployed is there, once, and whether the environment says the same.
+// check compares the things of the world, each once, and the environment's attributes with the deployed model.
 func (c *client) check(id string, steps, more int) error {
 	things, err := c.site.world.things(id)
 	if err != nil {

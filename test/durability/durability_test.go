@@ -1,6 +1,6 @@
-// Package durability kills, stops and cuts off Burano's servers while clients deploy, change and delete environments, and looks
-// whether anything was lost: every deployment that was accepted ends, what was acknowledged is there, no native step whose
-// completion was recorded runs twice, and the status never says that something is there which is not.
+// Package durability kills, stops and cuts off Burano's servers while clients deploy, change and delete environments, and
+// checks that nothing is lost. Every accepted deployment ends, acknowledged changes are there, no native step whose completion
+// was recorded runs twice, and the status never claims a thing that does not exist.
 //
 // BURANO_KILLS is the number of blows (default 60 for one server, 24 for three), BURANO_SEED repeats a run's random choices.
 package durability
@@ -36,7 +36,7 @@ import (
 const (
 	lease   = 3 * time.Second
 	clients = 6
-	// manyDeaths is more than what the blows of a test can bring on one task.
+	// manyDeaths is more than the number of deaths that one task can suffer in a test.
 	manyDeaths = 1000
 	// patience is how long one thing that is waited for may take: many blows fall meanwhile.
 	patience = 2 * time.Minute
@@ -196,8 +196,8 @@ func blows(t *testing.T, usual int) int {
 	return number
 }
 
-// pause waits until something has happened in the world, so that blows do not only fall on servers that are just starting, and then
-// for a random time: the next blow falls at no particular instant.
+// pause waits until something has happened in the world, and then for a random time: otherwise blows would only fall on servers
+// that are just starting. The next blow falls at no particular instant.
 func (s *site) pause(longest time.Duration) {
 	size := func() int64 {
 		about, err := os.Stat(filepath.Join(s.world.folder, "log"))
@@ -216,8 +216,8 @@ func (s *site) pause(longest time.Duration) {
 	}
 }
 
-// under runs clients while blow is called again and again, and returns when the blows are over and every client has ended what it
-// had begun.
+// under runs clients while blow is called again and again, and returns when the blows are over and every client has completed its
+// turn.
 func (s *site) under(number int, blow func(i int)) {
 	stop := make(chan struct{})
 	stopped := sync.OnceFunc(func() { close(stop) })
@@ -255,7 +255,7 @@ func (s *site) under(number int, blow func(i int)) {
 	s.checkLog()
 }
 
-// checkLog looks at what happened in the world.
+// checkLog checks the order and number of events in the world's log.
 func (s *site) checkLog() {
 	lines, err := s.world.log()
 	require.NoError(s.t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// supervise starts the server again whenever it dies, until over says so, and returns how often it has died.
+// supervise starts the server again whenever it dies, until over returns true, and returns how often it has died.
 func (s *site) supervise(one *server, over func() bool) (deaths int) {
 	for {
 		died := make(chan error, 1)

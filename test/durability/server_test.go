@@ -40,8 +40,7 @@ var packages embed.FS
 // asServer makes this test binary be a Burano server: its value is the settings as JSON.
 const asServer = "BURANO_DURABILITY_SERVER"
 
-// settings are those of one server process. It is put together as `burano serve` does it, but that its embedded packages are those of
-// the tests.
+// settings configure one server process. It is wired as in `burano serve`, but with the embedded packages of the tests.
 type settings struct {
 	Listen   string
 	State    string        // folder of the key, and of the database where there is no other

@@ -18,9 +18,9 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 )
 
-// world is what deployments change outside of Burano, as they change a cloud and nodes: things, which are there once or not at all,
-// and a log. Like a node it remembers the highest fencing number it has seen of an environment, and refuses lower ones. It is a
-// folder, for several processes.
+// world simulates the effects of deployments outside of Burano, in a cloud and on nodes: things, which are there once or not at
+// all, and a log. Like a node it remembers the highest fencing number it has seen of an environment, and refuses lower ones. It is
+// a folder, for several processes.
 type world struct{ folder string }
 
 // line is one line of the world's log.
@@ -81,7 +81,7 @@ func (w world) write(entry line) error {
 	return errors.Join(err, log.Close())
 }
 
-// log is what was logged so far.
+// log returns the lines so far.
 func (w world) log() ([]line, error) {
 	file, err := os.Open(filepath.Join(w.folder, "log"))
 	if err != nil {
@@ -111,7 +111,7 @@ func (w world) thing(environment, object, name string) string {
 	return filepath.Join(w.folder, "thing "+environment+" "+object+" "+name)
 }
 
-// things are the names of what is there of an environment.
+// things are the names of an environment's things.
 func (w world) things(environment string) ([]string, error) {
 	entries, err := os.ReadDir(w.folder)
 	var names []string

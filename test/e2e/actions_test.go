@@ -341,7 +341,7 @@ func (s *scaling) actionsOfThePod(t *testing.T) {
 		require.Contains(t, after, name, "the pods stay")
 		require.Equal(t, after[name]+1, count, "the containers were started once more")
 	}
-	// A deployment of the same changes nothing: above all it does not take back what recreatePod did.
+	// A deployment of the same model changes nothing: above all it does not undo recreatePod.
 	s.act(t, object, "scalePodUp", map[string]any{})
 	now := s.pods(t)
 	require.Len(t, now, 5)

@@ -17,8 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestApplicationsOfMuranosKindRunOnServers deploys, each from its form to an answer by its protocol: a database with its data on a volume
-// and a client on another server, an application of io.murano.applications that scales, and a Heat template of two servers.
+// TestApplicationsOfMuranosKindRunOnServers deploys three kinds, each from its form to an answer by its protocol. They are a database with
+// its data on a volume and a client on another server, an application of io.murano.applications that scales, and a Heat template of two
+// servers.
 func TestApplicationsOfMuranosKindRunOnServers(t *testing.T) {
 	a := newApplications(t, start(t), "Database", "Ledger", "Pages", "Pair")
 	found := inventory(t, a.user)
@@ -32,7 +33,7 @@ func TestApplicationsOfMuranosKindRunOnServers(t *testing.T) {
 }
 
 // TestApplicationsRunWithoutHeat deploys the database with its volume and its client, has its server rebuilt, and deletes it, where Burano makes
-// the stack itself. What would cost the server is refused as with Heat.
+// the stack itself. Changes that would destroy the server are refused as with Heat.
 func TestApplicationsRunWithoutHeat(t *testing.T) {
 	l := start(t)
 	l.stop(t)
@@ -75,7 +76,7 @@ func newApplications(t *testing.T, l *lab, packages ...string) *applications {
 	return a
 }
 
-// applications is what the cases share.
+// applications is shared by the cases.
 type applications struct {
 	lab      *lab
 	user     *user
@@ -87,7 +88,7 @@ const (
 	nodeImage   = "burano-node"
 )
 
-// database leaves the environment "ledger" with what was written before and after the rebuild.
+// database leaves the environment "ledger" with the rows that were written before and after the rebuild.
 func (a *applications) database(t *testing.T) (environment string) {
 	environment = a.environment(t, "ledger")
 	sources := debian(t)
@@ -180,7 +181,7 @@ func (a *applications) draft(t *testing.T, environment string) string {
 	return a.user.must(t, http.MethodPost, "/v1/environments/"+environment+"/configure", nil)["id"].(string)
 }
 
-// add fills a package's form and puts what it gives into a draft; it returns the object's id.
+// add fills a package's form and puts the resulting object into a draft; it returns the object's id.
 func (a *applications) add(t *testing.T, environment, session, name, title string, values map[string]any) string {
 	t.Helper()
 	filled := a.user.must(t, http.MethodPost, "/burano/v1/forms/"+a.packages[name], map[string]any{"name": title, "values": values})
@@ -218,7 +219,7 @@ func (a *applications) application(t *testing.T, environment, name string) map[s
 	return all[n].(map[string]any)
 }
 
-// page is what an application's server answers at its floating address.
+// page is the answer of an application's server at its floating address.
 func (a *applications) page(t *testing.T, environment, name string) string {
 	t.Helper()
 	address := a.application(t, environment, name)["instance"].(map[string]any)["floatingIpAddress"].(string)

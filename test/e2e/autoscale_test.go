@@ -71,7 +71,7 @@ func TestAGroupFollowsItsLoad(t *testing.T) {
 	shown := l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "groups")
 	require.Contains(t, shown, "Group workers grows from 1 to 3 nodes, because pods default/busy-")
 
-	// What a model says of the count is older than what the group has.
+	// A model's count is older than the group's.
 	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	s.holds(t, []string{"murano-kube-2", "workers-1", "workers-2", "workers-3"}, []string{"murano-gateway-1"})
 
@@ -87,7 +87,7 @@ func TestAGroupFollowsItsLoad(t *testing.T) {
 		becomes()
 		s.cluster.kubectl(t, "", "scale", "deployment", "busy", "--replicas=1")
 		began = time.Now()
-		becomes("workers-2") // the one that went after workers-1, by the numbers that were kept
+		becomes("workers-2") // the next node after workers-1, by the stored numbers
 		s.cluster.kubectl(t, "", "rollout", "status", "deployment/busy", "--timeout=60s")
 	}
 

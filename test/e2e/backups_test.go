@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shopClaim is a claim of somebody else than Burano.
+// shopClaim is a claim that Burano did not make.
 const shopClaim = `
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -20,8 +20,8 @@ metadata: {name: %[1]s, namespace: %[2]s, labels: {made-by: kubectl}}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Mi}}}
 `
 
-// TestAnEnvironmentComesBackFromItsBackup backs an environment up while an application counts in two volumes, with three claims more, one of which no pod uses; restores it in another project of
-// another Burano, and has the application go on there from one moment that both volumes agree on, after all that it had counted before.
+// TestAnEnvironmentComesBackFromItsBackup backs an environment up while an application counts in two volumes, with three claims more, one of which no pod uses. It restores the backup in another
+// project of another Burano. The application must go on from one moment that both volumes agree on, and that is not before the backup.
 func TestAnEnvironmentComesBackFromItsBackup(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -145,7 +145,8 @@ func (c *cluster) inStore(t *testing.T, script string) (output string) {
 	return output
 }
 
-// wentOn makes sure that the application began where a backup was taken: at a number that both volumes agree on, not before what was counted then.
+// wentOn makes sure that the application began where a backup was taken: at a number that both volumes agree on, and that is not lower than the
+// count before the backup.
 func (c *cluster) wentOn(t *testing.T, counted int) {
 	t.Helper()
 	starts := strings.Split(strings.TrimSpace(c.inStore(t, "cat /first/starts")), "\n")

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// speaker is a router outside of the cloud, as far as nodes tell it routes by BGP (RFC 4271).
+// speaker is a router outside of the cloud. It learns the routes that nodes announce by BGP (RFC 4271).
 type speaker struct {
 	as       uint16
 	mutex    sync.Mutex
@@ -53,7 +53,8 @@ func startSpeaker(t *testing.T, as uint16) *speaker {
 	return s
 }
 
-// knows tells whether so many nodes tell it routes, all of them together of at least so many blocks of pods.
+// knows returns an error unless at least so many nodes announce routes to it, together for at least so many blocks of
+// pods.
 func (s *speaker) knows(nodes, blocks int) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -147,7 +148,7 @@ func (s *speaker) listen(conn net.Conn) error {
 	}
 }
 
-// cut divides bytes behind those whose number is in front.
+// cut splits bytes by the length in front of them.
 func cut(b []byte) (first, rest []byte, err error) {
 	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
 		return nil, nil, fmt.Errorf("an update of %d bytes ends too soon", len(b))

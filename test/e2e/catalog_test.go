@@ -134,7 +134,7 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, http.StatusOK, response.StatusCode)
 		s.act(t, "front", "recreatePod", map[string]any{})
-		// The former pods end at once when they are told to, and gateways hear of it a moment later.
+		// The former pods end at once when they get SIGTERM, and gateways learn of it a moment later.
 		l.eventually(t, 10*time.Second, "the guestbook answers", func() error {
 			_, err := get(page)
 			return err
@@ -199,7 +199,7 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// catalogImages and webImages are those that the tests of applications run: together all that come with Burano.
+// catalogImages and webImages are the images that the tests of applications run: together all that come with Burano.
 var (
 	catalogImages = []string{"guestbook", "httpd", "mariadb", "nginx", "postgresql", "redis"}
 	webImages     = []string{"git", "httpd", "nginx", "prometheus", "tomcat"}
@@ -217,7 +217,7 @@ func (l *lab) pushApplications(t *testing.T, names ...string) {
 	}
 }
 
-// documents is MongoDB, of an image that nobody has here.
+// documents is MongoDB, of an image that no registry here has.
 const documents = `
   - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: documents}
     name: documents
@@ -388,7 +388,7 @@ func deployWAR(t *testing.T, server, user, password string) string {
 	return string(text)
 }
 
-// watches looks at what Prometheus collects, and at what its certificates do not open.
+// watches checks which targets Prometheus collects, and that its certificates open nothing else.
 func (s *scaling) watches(t *testing.T, address string) {
 	var answer struct {
 		Data struct {
@@ -465,7 +465,7 @@ func newRepository(t *testing.T) *gitRepository {
 	return r
 }
 
-// commit has the page say this.
+// commit sets the content of the page.
 func (r *gitRepository) commit(t *testing.T, page string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Join(r.folder, "public"), 0o700))
@@ -483,7 +483,7 @@ func (r *gitRepository) git(t *testing.T, folder string, args ...string) string 
 	return string(output)
 }
 
-// redis sends commands on a connection of its own, and returns the lines of what came back, with spaces between.
+// redis sends commands on a connection of its own, and returns the lines of the answer, joined by spaces.
 func redis(t *testing.T, address string, commands ...string) string {
 	t.Helper()
 	connection, err := net.DialTimeout("tcp", address, 10*time.Second)
@@ -499,7 +499,7 @@ func redis(t *testing.T, address string, commands ...string) string {
 	return strings.Join(lines[:len(lines)-1], " ") // the last one is QUIT's
 }
 
-// rows runs a statement in the database "ledger" and returns what it gives, with spaces between.
+// rows runs a statement in the database "ledger" and returns its rows, joined by spaces.
 func rows(t *testing.T, address, password, statement string) string {
 	t.Helper()
 	text, err := query(t.Context(), address, password, statement)

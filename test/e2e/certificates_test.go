@@ -14,13 +14,13 @@ import (
 //go:embed testdata/try-certificates.sh
 var tryCertificates string
 
-// certificatesAndPorts has each node try each certificate that it has, its own and those of its kubeconfigs, on the ports of every node: the
-// members of etcd for clients (2379) and for each other (2380), the API server (6443), kubelets (10250).
+// certificatesAndPorts has each node try each of its certificates, its own and the ones in its kubeconfigs, on the ports of every node.
+// These are the members of etcd for clients (2379) and for each other (2380), the API server (6443), and kubelets (10250).
 func certificatesAndPorts(t *testing.T, c *cluster) {
 	opens := map[string]string{
 		"etcd-member": "2379", "apiserver-etcd": "2379", "calico": "2379", "publisher": "2379", "gateway": "2379",
 		"etcd-peer": "2380", "apiserver-kubelet": "6443 10250",
-		// Its key signs what opens anything of Kubernetes. Only the master has it.
+		// Certificates signed by its key open everything of Kubernetes. Only the master has it.
 		"kubernetes-ca": "6443",
 		"apiserver":     "", "front-proxy": "", "kubelet-server": "", "metrics-server": "",
 	}

@@ -33,7 +33,7 @@ metadata: {name: %s}
 spec: {source: {persistentVolumeClaimName: %s}}
 `
 
-// claimMadeOf has a name, what the claim is made of, and a size.
+// claimMadeOf has a name, the claim's source, and a size.
 const claimMadeOf = `
 apiVersion: v1
 kind: PersistentVolumeClaim

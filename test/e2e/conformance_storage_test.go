@@ -20,8 +20,7 @@ const thirdMinion = `      - "?": {type: com.mirantis.docker.kubernetes.Kubernet
         instance: {"?": {type: io.murano.resources.LinuxMuranoInstance}, name: murano-kube-4, flavor: m1.large, image: burano-node, availabilityZone: east, assignFloatingIp: true}
 `
 
-// TestKubernetesTestsTheStorageDriver runs the tests that Kubernetes has for storage drivers, or those of them that BURANO_FOCUS matches, with the driver of Cinder's
-// volumes.
+// TestKubernetesTestsTheStorageDriver runs Kubernetes' tests of storage drivers with the driver of Cinder's volumes; BURANO_FOCUS selects some of them.
 func TestKubernetesTestsTheStorageDriver(t *testing.T) {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)
@@ -54,7 +53,8 @@ func TestKubernetesTestsTheStorageDriver(t *testing.T) {
 	require.Empty(t, left, "the tests have deleted their claims")
 }
 
-// has tells whether this process has a right, which servers of the local cloud can have only then (capabilities(7)).
+// has reports whether this process has a capability; servers of the local cloud can have it only then
+// (capabilities(7)).
 func has(t *testing.T, capability int) bool {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -20,10 +20,10 @@ import (
 // conformanceVariable names the folder in which test/conformance/build.sh has built.
 const conformanceVariable = "BURANO_CONFORMANCE"
 
-// TestKubernetesConforms runs the conformance tests of Kubernetes, or those of them that BURANO_FOCUS matches, on a cluster of two minions.
+// TestKubernetesConforms runs the conformance tests of Kubernetes on a cluster of two minions; BURANO_FOCUS selects some of them.
 func TestKubernetesConforms(t *testing.T) {
 	u := startUpstream(t, start, nil)
-	// Those that are serial run after all others, one by one, which is Ginkgo's doing.
+	// Serial ones run after all others, one by one: Ginkgo sees to that.
 	u.run(t, "conformance tests", "", []string{"--label-filter=Conformance", "--focus=" + os.Getenv("BURANO_FOCUS")}, nil)
 }
 
@@ -37,7 +37,7 @@ type upstream struct {
 	model   string   // the file from which the cluster was deployed
 }
 
-// startUpstream deploys the cluster, in whose model replacements (old, new, …) are made, on what is started.
+// startUpstream deploys the cluster in the lab that start returns, with replacements (old, new, …) in its model.
 func startUpstream(t *testing.T, start func(*testing.T, ...string) *lab, replacements []string) *upstream {
 	built := os.Getenv(conformanceVariable)
 	if built == "" {
@@ -66,8 +66,8 @@ func startUpstream(t *testing.T, start func(*testing.T, ...string) *lab, replace
 	return u
 }
 
-// run runs the tests of a kind that options of Ginkgo and of the tests choose. The report, what the tests wrote and the summary, with what else is to be said in it, are
-// left in the folder reports beside their program.
+// run runs the tests of a kind that options of Ginkgo and of the tests choose. The report, the tests' output and the summary, with the given addition, are left in the
+// folder reports beside their program.
 func (u *upstream) run(t *testing.T, kind, besides string, choice, options []string) {
 	reports := filepath.Join(u.built, "reports")
 	require.NoError(t, os.MkdirAll(reports, 0o755))

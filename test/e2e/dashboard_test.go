@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheDashboardLeadsToAnApplication does in Debian's Chromium what TestAnApplicationAnswersThroughAGateway does with the command line.
+// TestTheDashboardLeadsToAnApplication repeats TestAnApplicationAnswersThroughAGateway in Debian's Chromium instead of the command line.
 func TestTheDashboardLeadsToAnApplication(t *testing.T) {
 	for _, needed := range []string{"node", "chromium-headless-shell"} {
 		if _, err := exec.LookPath(needed); err != nil {

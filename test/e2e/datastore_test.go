@@ -127,7 +127,7 @@ func inKubernetes(t *testing.T, lines string, unwrapped bool) {
 
 	l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "create", "scaling")
 	s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
-	s.cluster.kubectl(t, "", "delete", "node", "murano-gateway-1") // and what somebody did that should not have
+	s.cluster.kubectl(t, "", "delete", "node", "murano-gateway-1") // and a user's mistake
 	l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--yes", "--follow")
 	minions = append(minions, "murano-kube-4")
 	s.holds(t, minions, gateways)
@@ -145,7 +145,7 @@ func inKubernetes(t *testing.T, lines string, unwrapped bool) {
 	asBefore(t, demo, found)
 }
 
-// nodesChangeThemselvesOnly tries what the certificates of Calico open, and looks at the objects of nodes that take no pods.
+// nodesChangeThemselvesOnly tests the rights of Calico's certificates, and looks at the objects of nodes that take no pods.
 func nodesChangeThemselvesOnly(t *testing.T, c *cluster) {
 	t.Helper()
 	keys, err := c.on("murano-kube-1", "/bin/bash", "-c", `etcdctl() { /opt/burano/bin/etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/burano/pki/etcd-ca.crt --cert=/etc/burano/pki/apiserver-etcd.crt `+

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestServersOfPlainDebian has plans set up servers of images that have nothing of ours, with the cloud-init and the sshd that their
-// distribution brings. BURANO_DISTRIBUTIONS is a folder with them, as `make test-distributions` makes it: NAME.tar.
+// TestServersOfPlainDebian has plans set up servers of images that have nothing of ours, with the cloud-init and the sshd of their
+// distribution. BURANO_DISTRIBUTIONS is a folder with them, as `make test-distributions` makes it: NAME.tar.
 func TestServersOfPlainDebian(t *testing.T) {
 	folder := os.Getenv("BURANO_DISTRIBUTIONS")
 	if folder == "" {

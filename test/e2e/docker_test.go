@@ -28,8 +28,8 @@ func withDocker(t *testing.T) {
 	}
 }
 
-// TestDockerRunsTheContainersOfACluster has minions whose runtime is Docker's engine do what others do: pods that answer, are recreated, restarted, read,
-// asked by probes and by name, images of registries, and one more minion.
+// TestDockerRunsTheContainersOfACluster runs the usual cases on minions whose runtime is Docker's engine: pods that answer, are recreated, restarted,
+// read, asked by probes and by name, images of registries, and one more minion.
 func TestDockerRunsTheContainersOfACluster(t *testing.T) {
 	withDocker(t)
 	l := start(t)
@@ -182,7 +182,7 @@ func TestDockerRunsTheContainersOfACluster(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// dockerProcesses are those of all containers on two nodes, but for the registry, which starts anew with another mirror.
+// dockerProcesses are the containers on two nodes, except for the registry, which restarts with another mirror.
 func dockerProcesses(t *testing.T, s *scaling) (all []string) {
 	t.Helper()
 	for _, node := range []string{"murano-kube-2", "murano-kube-3"} {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// steadyRoutes are those that clients use: a port of a Service, a route of Gateway API, and one whose pods are replaced again and again.
+// steadyRoutes are the routes that clients use: a port of a Service, a route of Gateway API, and one whose pods are replaced again and
+// again.
 const steadyRoutes = `
 apiVersion: v1
 kind: Namespace
@@ -73,9 +74,9 @@ spec: {selector: {app: %[1]s}, ports: [{port: 80, targetPort: 8080}]}
 `, name, replicas)
 }
 
-// TestNothingIsDroppedWhileAClusterChanges has requests come through two gateways of three, on new and on kept connections, while routes, backends, hosts,
-// certificates and ports change at random in Kubernetes, pods behind one of the routes are replaced, and the third gateway is drained and comes back.
-// None fails. `make soak` has it; TestNothingIsDroppedWhileRoutesChange in package gateway has more changes a second.
+// TestNothingIsDroppedWhileAClusterChanges sends requests through two gateways of three, on new and on open connections. Meanwhile routes, backends,
+// hosts, certificates and ports change at random in Kubernetes, pods behind one of the routes are replaced, and the third gateway is drained and comes
+// back. No request may fail. `make soak` runs it; TestNothingIsDroppedWhileRoutesChange in package gateway has more changes a second.
 func TestNothingIsDroppedWhileAClusterChanges(t *testing.T) {
 	soakOnly(t, "make soak runs this")
 	l := start(t)
@@ -126,7 +127,7 @@ func TestNothingIsDroppedWhileAClusterChanges(t *testing.T) {
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "gatewayapi")
 }
 
-// randomChanges are those that somebody makes at random.
+// randomChanges makes random changes with kubectl.
 type randomChanges struct {
 	cluster     *cluster
 	random      *rand.Rand
@@ -162,7 +163,7 @@ func (c *randomChanges) run(stop <-chan struct{}) error {
 	}
 }
 
-// next is what kubectl is to do.
+// next is kubectl's next command.
 func (c *randomChanges) next() (kind, manifest string, args []string) {
 	number := c.random.IntN(6)
 	host := fmt.Sprintf("host-%d.example.org", number)

@@ -59,7 +59,7 @@ type withSix struct {
 	lab        *lab
 	user       *user
 	cluster    *cluster
-	found      map[string][]string // what there was before
+	found      map[string][]string // the cloud's content before
 	name, file string              // of the environment, and of its model
 	where      string              // the application answers there
 }
@@ -181,7 +181,7 @@ func podsReachBoth(t *testing.T, l *lab, c *cluster) {
 	}
 }
 
-// outsideBySix is where somebody outside of the cloud answers by IPv6, with whom he sees.
+// outsideBySix is the address of a server outside of the cloud that answers by IPv6 with the address of its client.
 func outsideBySix(t *testing.T) string {
 	world := &httptest.Server{Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "seen as "+r.RemoteAddr) })}}
 	listener, err := net.Listen("tcp6", "["+outside6()+"1]:0")
@@ -246,7 +246,7 @@ func comesAndGoesWith(t *testing.T, l *lab, c *cluster, environment string) {
 	c.kubectl(t, "", "delete", "pod/on-"+node, "--now")
 }
 
-// dualInExistingNetwork deploys a cluster in a network that somebody else made, with addresses of IPv6 that servers make themselves.
+// dualInExistingNetwork deploys a cluster in an existing network, with addresses of IPv6 that servers make themselves.
 func dualInExistingNetwork(t *testing.T, l *lab, demo *user) {
 	api := demo.neutron(t)
 	made, err := networks.Create(t.Context(), api, networks.CreateOpts{Name: "dual-there"}).Extract()

@@ -112,7 +112,7 @@ func (e *edits) mark(t *testing.T) {
 	require.NoError(t, err, output)
 }
 
-// keeps demands that the application has the marker, that the servers are those of the first deployment, and that one Deployment runs.
+// keeps demands that the application has the marker, that the servers are still the first deployment's, and that one Deployment runs.
 func (e *edits) keeps(t *testing.T) {
 	t.Helper()
 	e.lab.eventually(t, time.Minute, "the application has the marker", func() error {
@@ -130,8 +130,8 @@ func (e *edits) claims(t *testing.T) []string {
 	return strings.Fields(e.cluster.kubectl(t, "", "get", "pvc", "-o", "name"))
 }
 
-// TestOrdinaryEditsLoseNoData deploys a file again and again with edits that people make, each with its preview first: its nodes and the content of a volume
-// outlive all of them, and an edit that would leave the volume without its application wants consent.
+// TestOrdinaryEditsLoseNoData deploys a file again and again with edits that people make, each with its preview first. Its nodes and the content of a volume
+// outlive all of them, and an edit that would leave the volume without its application needs consent.
 func TestOrdinaryEditsLoseNoData(t *testing.T) {
 	l := start(t)
 	e := newEdits(t, l)
@@ -241,7 +241,7 @@ func (e *edits) refusals(t *testing.T) {
 	require.Contains(t, e.lab.run(t, e.lab.as("burano-demo"), "burano", "deploy", e.file, "--dry-run"), "nothing would be added, changed or removed", "the exit code is 0")
 }
 
-// drift changes with kubectl what the model says, and has it put back.
+// drift changes properties of the model with kubectl, and has a deployment restore them.
 func (e *edits) drift(t *testing.T) {
 	e.cluster.kubectl(t, "", "scale", "deployment/"+e.pod, "--replicas=0")
 	shown := e.preview(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wrongUse tries what users get wrong. Nothing of it may reach the cloud: found is what the project had there before.
+// wrongUse tries mistakes of users. None of them may reach the cloud: found is the project's content before.
 func wrongUse(t *testing.T, l *lab, found map[string][]string) {
 	demo := l.user(t, "burano-demo")
 

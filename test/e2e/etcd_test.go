@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// etcdUser is a user of etcd: a certificate on a node, what it may read and write, and what it may only read.
+// etcdUser is a user of etcd: a certificate on a node, the keys it may read and write, and the keys it may only read.
 type etcdUser struct {
 	name        string
 	server      string

@@ -55,7 +55,7 @@ spec: {podSelector: {matchLabels: {app: closed}}, policyTypes: [Ingress]}
 `
 )
 
-// closePods has pods that answer through the gateway with this address, and then a policy by which nobody may come in.
+// closePods creates pods that answer through the gateway with this address, and then a policy that denies all ingress.
 func closePods(t *testing.T, l *lab, c *cluster, gateway string) {
 	t.Helper()
 	c.kubectl(t, closedPods, "apply", "-f", "-")
@@ -83,8 +83,8 @@ func closedAnswer(gateway string) error {
 	return err
 }
 
-// extension is the configuration of HAProxy as a webhook that refuses what it is asked about, and as an extension API server that has one
-// empty group. AdmissionReview is of https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/.
+// extension is the configuration of HAProxy as a webhook that denies every review, and as an extension API server that has one empty
+// group. AdmissionReview is of https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/.
 const extension = `global
   tune.bufsize 65536
 defaults

@@ -27,12 +27,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// TestAMachineBesideTheCloudIsANode takes a machine that nobody made for Burano, in a network of its own, into a cluster, has pods on it answer
-// through the gateway, and takes it out again, three times: by the actions with Burano's key, by a token, and by the end of the environment with a key of its owner's.
+// TestAMachineBesideTheCloudIsANode takes a machine that Burano did not make, in a network of its own, into a cluster. Pods on it answer through the gateway, and it
+// is taken out again. This happens three times: by the actions with Burano's key, by a token, and by the end of the environment with a key of its owner's.
 func TestAMachineBesideTheCloudIsANode(t *testing.T) { machineBesideTheCloud(t, "") }
 
-// TestAMachineBesideTheCloudIsANodeWhereCalicoIsInKubernetes is the same in a cluster whose Calico has its store in Kubernetes, and wraps only what goes to the machine's network or comes
-// from there.
+// TestAMachineBesideTheCloudIsANodeWhereCalicoIsInKubernetes is the same in a cluster whose Calico has its store in Kubernetes, and encapsulates only traffic to and from the machine's
+// network.
 func TestAMachineBesideTheCloudIsANodeWhereCalicoIsInKubernetes(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: it is an option that clusters have by asking for it")
 	machineBesideTheCloud(t, "    calicoDatastore: kubernetes\n    podEncapsulation: crossSubnet\n")
@@ -235,7 +235,8 @@ spec:
 	s.cluster.kubectl(t, manifest, "delete", "--timeout=60s", "-f", "-")
 }
 
-// wrappedToTheMachineOnly demands that packets to pods are wrapped where a router is between the nodes, and only there, and arrive either way.
+// wrappedToTheMachineOnly demands that packets to pods are encapsulated where a router is between the nodes, and only there, and arrive in
+// both cases.
 func wrappedToTheMachineOnly(t *testing.T, s *scaling) {
 	t.Helper()
 	names := []string{"lab-1", "murano-kube-2"}
@@ -266,10 +267,10 @@ func wrappedToTheMachineOnly(t *testing.T, s *scaling) {
 // bare is a machine as its owner knows it.
 type bare struct {
 	id, address string
-	key         []byte // of its user ops, who becomes root by sudo
+	key         []byte // of its user ops, which becomes root by sudo
 }
 
-// machine sets one up with the content of the node image, which lets its owner in and nobody else, until the test ends.
+// machine starts a machine with the content of the node image, which only its owner's key opens, until the test ends.
 func (u *user) machine(t *testing.T, name, network string) bare {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -18,11 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The settings of the server in these tests: what takes minutes by default may take seconds here.
+// The settings of the server in these tests: timeouts of minutes are seconds here.
 var impatient = []string{"--ssh-patience", "40s"}
 
-// TestNodesThatFailAreReportedAndHealed lets servers of one environment fail in the ways in which servers fail: the deployment ends with a
-// report that says where, at what and why, and deploying again heals it.
+// TestNodesThatFailAreReportedAndHealed lets servers of one environment fail as servers do: the deployment ends with a report that names
+// the place, the step and the cause, and deploying again heals it.
 func TestNodesThatFailAreReportedAndHealed(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -78,7 +78,7 @@ func (s *scaling) beginDeploy(t *testing.T) string {
 	return s.user.must(t, http.MethodGet, path+"/deployments", nil)["deployments"].([]any)[0].(map[string]any)["id"].(string)
 }
 
-// end waits for the end of a deployment or action and returns its log's lines by level; bounded means that it ends by itself.
+// end waits for the end of a deployment or action and returns its log's lines by level; the wait is limited.
 func (s *scaling) end(t *testing.T, task string) map[string][]string {
 	t.Helper()
 	path := "/v1/environments/" + s.environment
@@ -96,7 +96,7 @@ func (s *scaling) end(t *testing.T, task string) map[string][]string {
 	return lines
 }
 
-// failed demands that a deployment failed and returns what its reports of level error say.
+// failed demands that a deployment failed and returns the text of its reports of level error.
 func failed(t *testing.T, lines map[string][]string) string {
 	t.Helper()
 	require.NotEmptyf(t, lines["error"], "it failed: %v", lines)
@@ -216,7 +216,7 @@ func (s *scaling) silentAndFull(t *testing.T) {
 	require.NotContains(t, text, "murano-kube-1: ", "the others are not to blame")
 }
 
-// rebootsInAStep heals what silentAndFull has done, and reboots a node while the deployment works on it.
+// rebootsInAStep undoes the faults of silentAndFull, and reboots a node while the deployment works on it.
 func (s *scaling) rebootsInAStep(t *testing.T) {
 	s.in(t, "murano-kube-2", "nft delete table inet test")
 	s.in(t, "murano-gateway-1", "systemctl stop etcd; umount /var/lib/etcd")
@@ -395,7 +395,7 @@ func (s *scaling) othersMissing(t *testing.T) {
 	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1"})
 }
 
-// becomes waits until Nova says this of a server.
+// becomes waits until Nova reports this status of a server.
 func (s *scaling) becomes(t *testing.T, id, status string) {
 	t.Helper()
 	s.lab.eventually(t, time.Minute, id+" becomes "+status, func() error {

@@ -117,7 +117,7 @@ func (o orders) pending(t *testing.T) []fault.Fault { return o.send(t, http.Meth
 // cloudIDs are the ids in the paths of calls, which other runs have not.
 var cloudIDs = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}`)
 
-// made are the different calls that Burano made for somebody, as faults that would meet them.
+// made are the different calls that Burano made for a user, as faults that would meet them.
 func (o orders) made(t *testing.T) (list []fault.Fault) {
 	t.Helper()
 	for _, call := range o.send(t, http.MethodGet, nil).Calls {

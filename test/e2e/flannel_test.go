@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFlannelConnectsThePodsToo goes the way of TestAnApplicationAnswersThroughAGateway, in short, with Flannel in the place of
-// Calico and one minion more, so that the replicas run on different nodes.
+// TestFlannelConnectsThePodsToo repeats TestAnApplicationAnswersThroughAGateway, in short, with Flannel in the place of Calico
+// and one minion more, so that the replicas run on different nodes.
 func TestFlannelConnectsThePodsToo(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -84,8 +84,8 @@ func flannelEnvironment(t *testing.T, useFlannel bool, lines string) string {
 	return file
 }
 
-// podsReachEachOther calls from inside of each replica: the application's Service, until both replicas have answered (so one of
-// them to itself and one across nodes), and the API server, which stands outside of the pods' network.
+// podsReachEachOther calls from inside of each replica the application's Service, until both replicas have answered: one of
+// them calls itself, the other one is across nodes. It also calls the API server, which is outside of the pods' network.
 func podsReachEachOther(t *testing.T, l *lab, c *cluster, application string) {
 	service := c.kubectl(t, "", "get", "service", application+"-hello", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
 	where := func() []string {

@@ -18,7 +18,7 @@ import (
 )
 
 // TestGatewayAPIsOwnSuitePasses runs Gateway API's conformance suite, which is a module of its own, on a cluster with three gateways.
-// BURANO_GATEWAYAPI is the folder for what it says, its report and a summary; `make conformance-gateway` sets it.
+// BURANO_GATEWAYAPI is the folder for its output, its report and a summary; `make conformance-gateway` sets it.
 func TestGatewayAPIsOwnSuitePasses(t *testing.T) {
 	folder := os.Getenv("BURANO_GATEWAYAPI")
 	if folder == "" {
@@ -61,7 +61,7 @@ func imagesOfTheSuite(t *testing.T, c *cluster, module, node string) {
 	wanted := imagesNamedIn(t, module)
 	for _, one := range []struct{ program, module, source, user string }{
 		{"echo-basic", module, "sigs.k8s.io/gateway-api/conformance/echo-basic", "65535:65535"},
-		{"coredns", filepath.Join(c.lab.root, "images", "modules", "coredns"), "./conformance", "0:0"}, // its pod drops what root may, but for port 53
+		{"coredns", filepath.Join(c.lab.root, "images", "modules", "coredns"), "./conformance", "0:0"}, // its pod drops root's capabilities, but for port 53
 	} {
 		compiled := filepath.Join(t.TempDir(), one.program)
 		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", compiled, one.source)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAGroupOfMinionsGrowsAndShrinks deploys a cluster with a group of one node, has it become two and one again, and takes the group away. Its pods and
-// Services have other addresses and names than those of other clusters.
+// TestAGroupOfMinionsGrowsAndShrinks deploys a cluster with a group of one node, scales it to two and back to one, and removes the group. Its pods and
+// Services have other addresses and names than the other clusters'.
 func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -64,7 +64,7 @@ func TestAGroupOfMinionsGrowsAndShrinks(t *testing.T) {
 	require.Equal(t, larger, s.cluster.servers, "a model that says no count keeps what the action made")
 	require.Equal(t, nodes, uids())
 
-	// What is set of one node goes before what its group says, and what its group says is put back by a deployment.
+	// A node's own label overrides its group's, and a deployment restores the group's labels.
 	l.run(t, l.as("burano-demo"), "burano", "node", "label", "groups", "workers-2", "room=b", "--follow")
 	result, _ := s.call(t, "scaling-cluster", "labelNode", map[string]any{"node": "workers-2", "remove": []string{"disk"}})
 	require.Contains(t, fmt.Sprint(result["result"]), "all nodes of group workers have it")

@@ -29,12 +29,13 @@ import (
 type guestbook struct {
 	scaling *scaling
 	client  *http.Client
-	written []string // what visitors have written
+	written []string // the visitors' entries
 }
 
 const guestbookHost = "guestbook.example.org"
 
-// guestbookByMurano has Murano's own client add a guestbook to what is deployed, over the database of this name, and gives its Service a host.
+// guestbookByMurano has Murano's own client add a guestbook to the deployed environment, over the database of this name, and gives its Service
+// a host.
 func (s *scaling) guestbookByMurano(t *testing.T, database string) *guestbook {
 	t.Helper()
 	output, err := exec.Command(filepath.Join("..", "setup", "packages.sh"), "python3-muranoclient").CombinedOutput()

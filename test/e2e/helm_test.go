@@ -69,7 +69,7 @@ func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 	}
 	require.Equal(t, "failed", release()["status"])
 
-	// What failed is mended by the next deployment; the one after it has nothing to do.
+	// A failed release is mended by the next deployment; the one after it has nothing to do.
 	one := map[string]any{"replicas": 1}
 	state, log := deploy(one)
 	require.Equal(t, "success", state, log)
@@ -83,7 +83,7 @@ func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 	require.NotContains(t, log, "Helm release pages is at revision")
 	require.Equal(t, map[string]any{"revision": 2.0, "status": "deployed", "chart": "pages-1.2.3", "appVersion": "1", "notes": "Pages are at port 8090.\n"}, release())
 
-	// What an upgrade would change is seen before it is made, but for what is secret.
+	// The preview shows the changes of an upgrade, without secrets.
 	changes, problems := a.previewOf(t, s.environment, "pages", map[string]any{"replicas": 2, "password": "battery-staple"})
 	require.Empty(t, problems)
 	require.Equal(t, []string{
@@ -151,8 +151,8 @@ func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// packagesOfCharts deploys applications of two packages of the format Helm/1.0, by the forms that are made of the chart: one brings its chart, the
-// other one names it in a registry.
+// packagesOfCharts deploys applications of two packages of the format Helm/1.0, by the forms that are made of the chart: one contains its chart,
+// the other one names it in a registry.
 func (s *scaling) packagesOfCharts(t *testing.T, a *applications, named string) {
 	t.Helper()
 	l, folder := a.lab, t.TempDir()
@@ -191,7 +191,7 @@ func (s *scaling) packagesOfCharts(t *testing.T, a *applications, named string) 
 	}
 }
 
-// folderOfPackage is a folder whose files are those of a package.
+// folderOfPackage is a folder with the files of a package.
 type folderOfPackage struct{ fs.FS }
 
 func (f folderOfPackage) File(name string) ([]byte, error) { return fs.ReadFile(f.FS, name) }
@@ -231,8 +231,8 @@ metadata: {name: burano-helm.shop.pages, namespace: kube-system}
 spec: {holderIdentity: murano-kube-9, leaseDurationSeconds: 15, acquireTime: %[1]q, renewTime: %[1]q}
 `
 
-// previewOf lists what the deployment of a draft would change in Kubernetes, and what it would be refused for. The draft, in which a release has other
-// values, is dropped.
+// previewOf lists the changes in Kubernetes that the deployment of a draft would make, and the problems for which it would be refused. The draft, in
+// which a release has other values, is dropped.
 func (a *applications) previewOf(t *testing.T, environment, name string, values map[string]any) (changes []string, problems string) {
 	t.Helper()
 	session := a.draft(t, environment)

@@ -223,7 +223,7 @@ func (h *history) forget(t *testing.T) {
 	app.volumes = kept
 }
 
-// breaks deploys a file that is refused. What comes next is the file as it was.
+// breaks deploys a file that is refused. The next deployment has the file as it was.
 func (h *history) breaks(t *testing.T) {
 	h.broken = "    masterCount: 17\n"
 	output, err := h.try(t)

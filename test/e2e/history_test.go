@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnEnvironmentHasAPast edits an environment, lets a deployment fail half-way, goes back, and takes the environment elsewhere. What is in a volume
-// outlives all of it, and no output shows a secret.
+// TestAnEnvironmentHasAPast edits an environment, lets a deployment fail after its first half, goes back, and takes the environment elsewhere. The
+// content of a volume outlives all of it, and no output shows a secret.
 func TestAnEnvironmentHasAPast(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -107,7 +107,7 @@ func TestAnEnvironmentHasAPast(t *testing.T) {
 	require.Contains(t, difference, "secretEnv")
 	require.NotContains(t, difference, "ipAddresses", "what code computes is no difference")
 
-	// A deployment that fails half-way: its second application never runs.
+	// This deployment fails after its first application: the second one never runs.
 	edit("applications:\n", `applications:
   - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: broken}
     name: broken
@@ -136,7 +136,7 @@ func TestAnEnvironmentHasAPast(t *testing.T) {
 		return nil
 	})
 
-	// Back to the first state, with the secrets of now, and then with those of then.
+	// Back to the first state, first with the present secrets, and then with its own.
 	require.Contains(t, burano("environment", "rollback", "past", "1", "--dry-run"), `name: "shop" → "store"`)
 	burano("environment", "rollback", "past", "1", "--follow")
 	holds("the-second-one")

@@ -19,12 +19,13 @@ import (
 )
 
 // TestNodesWithoutFloatingAddressAreReachedByAJump deploys a cluster of which only the gateway has a floating address, and whose network cannot
-// be reached from here: everything goes through the one SSH connection to the gateway. Then the direct way is opened, and closed again.
+// be reached from here: everything goes through the one SSH connection to the gateway. Then a direct route is opened, and closed again.
 func TestNodesWithoutFloatingAddressAreReachedByAJump(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	// The range is nobody else's on this machine, for the route below. Who looks after clusters has connections of its own.
+	// No other test on this machine uses the range, for the route below. Keepers, which open connections of their own, are
+	// switched off.
 	l.relaunch(t, "--networks", "10.77.0.0/16", "--keeper-interval", "0s")
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	s := &scaling{lab: l, user: demo}
@@ -62,7 +63,7 @@ func TestNodesWithoutFloatingAddressAreReachedByAJump(t *testing.T) {
 	require.Contains(t, log, "reached through murano-gateway-1")
 	require.Equal(t, 1, most)
 
-	// Whoever runs Burano inside of the cloud may reach the network itself.
+	// A Burano inside of the cloud may reach the network itself.
 	fixed := netip.PrefixFrom(netip.MustParseAddr(s.address(t, "murano-kube-1", "fixed")), 24).Masked().String()
 	route := []string{"route", "add", fixed, "via", s.router(t)}
 	output2, err := exec.Command("ip", route...).CombinedOutput()
@@ -85,7 +86,7 @@ func TestNodesWithoutFloatingAddressAreReachedByAJump(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// banner returns what an sshd says first, or nothing. That somebody takes the connection is not enough: a proxy may take any.
+// banner returns the first bytes of an sshd, or "". An accepted connection is not enough: a proxy may accept any.
 func banner(address string) string {
 	conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, "22"), time.Second)
 	if err != nil {
@@ -160,7 +161,7 @@ func (s *scaling) router(t *testing.T) string {
 	return all[0].GatewayInfo.ExternalFixedIPs[0].IPAddress
 }
 
-// logins counts how often somebody has logged in to each server.
+// logins counts the logins to each server.
 func (s *scaling) logins(t *testing.T) map[string]int {
 	t.Helper()
 	s.find(t)

@@ -88,7 +88,8 @@ func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *
 	asBefore(t, demo, found)
 }
 
-// looksCost measures what it costs to look at a cluster whose nodes are well, and says what that makes for 1,000 of them.
+// looksCost measures the processor time of the checks of a cluster whose nodes are well, and logs the share of a
+// processor for 1,000 such clusters.
 func (s *scaling) looksCost(t *testing.T) {
 	t.Helper()
 	s.lab.relaunch(t, "--keeper-interval", "200ms")
@@ -128,8 +129,8 @@ func (s *scaling) looksCost(t *testing.T) {
 	s.lab.relaunch(t, watchful...)
 }
 
-// finds waits until what is not as it should be is of these kinds, or among others, where there are some; else until nothing is. The disk of nodes that
-// are containers is this machine's, and may be nearly full.
+// finds waits until the findings include these kinds, or, without kinds, until there are none. The disk of nodes that are containers is this machine's,
+// and may be nearly full.
 func (s *scaling) finds(t *testing.T, kinds ...string) {
 	t.Helper()
 	s.lab.eventually(t, 3*time.Minute, fmt.Sprintf("findings are %v", kinds), func() error {

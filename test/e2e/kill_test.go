@@ -155,10 +155,10 @@ var changes = []change{
 	},
 }
 
-// TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of a deployment, of scaling, of replacements of nodes and of
-// the restoration of a snapshot, one after another on one environment, and starts it again each time: each ends as wanted, and nothing exists twice.
-// `make soak` does so in all changes, and kills it at the beginning and at the end of every step: BURANO_SOAK is 1, or names the changes in which
-// it does.
+// TestChangesSurviveTheDeathOfTheServer kills the server with SIGKILL at native steps of several changes, one after another on one environment: a
+// deployment, scaling, replacements of nodes and the restoration of a snapshot. It starts the server again each time: each change must succeed, and
+// nothing may exist twice. `make soak` does so in all changes, and kills it at the beginning and at the end of every step: BURANO_SOAK is 1, or
+// names the changes in which it does.
 func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 	l := start(t, "faults")
 	demo := l.user(t, "burano-demo")
@@ -174,7 +174,7 @@ func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 		kills[i] = change.sample
 	}
 	if soak != "" {
-		// The steps are those that the engine records of changes that nobody disturbs.
+		// The engine records these steps in undisturbed changes.
 		for i, change := range changes {
 			if change.prepare != nil {
 				change.prepare(t, l, demo)
@@ -202,8 +202,8 @@ func TestChangesSurviveTheDeathOfTheServer(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// instants are the beginnings and ends of steps, each once and in the order of time: a server gets as far as each of them from the one
-// before, so that it is never in vain that it was started.
+// instants are the beginnings and ends of steps, each once and in the order of time: after each instant the server reaches the next
+// one, so no start of it is in vain.
 func instants(steps []timeline.Step) []string {
 	at := map[string]time.Time{}
 	for _, step := range steps {
@@ -216,8 +216,8 @@ func instants(steps []timeline.Step) []string {
 	return slices.SortedFunc(maps.Keys(at), func(a, b string) int { return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a, b)) })
 }
 
-// killedDuring begins a change, kills the server at each of the instants, and looks at how the change ended. The cloud held what was
-// found before the first change.
+// killedDuring begins a change, kills the server at each of the instants, and checks how the change ended. found is the cloud's
+// content before the first change.
 func (l *lab) killedDuring(t *testing.T, demo *user, change change, kills []string, found map[string][]string) {
 	began := time.Now()
 	if change.prepare != nil {
@@ -240,7 +240,7 @@ func (l *lab) killedDuring(t *testing.T, demo *user, change change, kills []stri
 	require.Equal(t, len(kills), takeovers, "each is told in the log")
 }
 
-// endsAsWanted waits for the end of a change, and wants what it was to make to be there, and nothing twice. It returns the change's reports.
+// endsAsWanted waits for the end of a change, and demands that its result is there, and nothing twice. It returns the change's reports.
 func (l *lab) endsAsWanted(t *testing.T, demo *user, change change, found map[string][]string) (texts []string) {
 	t.Helper()
 	var environment map[string]any
@@ -323,8 +323,8 @@ func stepsOf(t *testing.T, u *user, deployment string) []string {
 	return names
 }
 
-// nothingTwice compares what there is in Heat, Nova, Neutron and Kubernetes with what an environment of so many servers with the
-// demonstration's application needs; found was there before. Names of servers and members of etcd are compared by holds.
+// nothingTwice compares the content of Heat, Nova, Neutron and Kubernetes with the needs of an environment of so many servers
+// with the demonstration's application; found was there before. Names of servers and members of etcd are compared by holds.
 func nothingTwice(t *testing.T, l *lab, u *user, c *cluster, found map[string][]string, servers int) {
 	t.Helper()
 	now := withoutTrusts(inventory(t, u))

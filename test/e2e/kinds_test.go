@@ -83,7 +83,7 @@ func (s *scaling) keepsVolumes(t *testing.T) {
 	require.Equal(t, strings.Repeat("book-1 began\n", 3), lines("book-1"))
 }
 
-// ranAtItsTime waits for the clock to have the cron job run, has it run once more, and reads what both have left on its volume.
+// ranAtItsTime waits until the cron job has run by the clock, has it run once more, and reads the output of both on its volume.
 func (s *scaling) ranAtItsTime(t *testing.T) {
 	began := time.Now()
 	s.lab.eventually(t, 2*time.Minute, "the clock has the cron job run", func() error {

@@ -1,6 +1,6 @@
-// Package e2e tries Burano as its users do: the built programs, the HTTP API and the command line, on real servers of the local
-// cloud. `make test` runs it; `make lab` keeps a local cloud for repeating single cases. BURANO_LAB names its folder: a local cloud that is
-// not there yet is brought up in it, and stays.
+// Package e2e tests Burano as users run it: the built programs, the HTTP API and the command line, on real servers of the local cloud.
+// `make test` runs it; `make lab` starts a local cloud for repeating single cases. BURANO_LAB names its folder: a local cloud that is not
+// there yet is started in it, and stays.
 package e2e
 
 import (
@@ -44,10 +44,11 @@ type lab struct {
 	url       string
 	before    machine // the machine before the local cloud came up
 	ownCloud  bool
-	patience  int // how many times as long as on the local cloud things may take; 0 means once
+	patience  int // factor on the timeouts of the local cloud; 0 is 1
 }
 
-// start brings up what BURANO_LAB does not name already. The server is the program in build/, or one built with the tags.
+// start starts a local cloud, unless BURANO_LAB names one, and the server. The server is the program in build/, or one
+// built with the tags.
 func start(t *testing.T, tags ...string) *lab { return startIn(t, nil, tags...) }
 
 // startIn is start with more flags of the local cloud; one that is there stays as it is.
@@ -84,9 +85,9 @@ func startWith(t *testing.T, program func(*lab) string, cloud ...string) *lab {
 	return l
 }
 
-// bringUp brings up a local cloud with the node image; one that is the test's own goes with it.
+// bringUp starts a local cloud with the node image; the test's own cloud ends with the test.
 func (l *lab) bringUp(t *testing.T, flags ...string) {
-	l.run(t, nil, "localcloud", append([]string{"down", "--abandoned"}, placeOfCloud()...)...) // what a killed test left
+	l.run(t, nil, "localcloud", append([]string{"down", "--abandoned"}, placeOfCloud()...)...) // left by a killed test
 	l.before = look(t)
 	l.run(t, nil, "localcloud", slices.Concat([]string{"up", "--state", l.cloud}, placeOfCloud(), flags)...)
 	if l.ownCloud {
@@ -110,8 +111,8 @@ func (l *lab) built(t *testing.T, tags []string) string {
 	return path
 }
 
-// slot keeps local clouds apart, so that tests of several checkouts, or several of one, can run at the same time: slotVariable is a digit.
-// None of them is in the way of the demonstration's.
+// slot separates local clouds, so that tests of several checkouts, or several of one, can run at the same time: slotVariable is a digit.
+// None of them collides with the demonstration's.
 func slot() string { return cmp.Or(os.Getenv(slotVariable), "0") }
 
 const slotVariable = "BURANO_SLOT"
@@ -137,7 +138,7 @@ func (l *lab) as(cloud string) []string {
 	return []string{"OS_CLIENT_CONFIG_FILE=" + filepath.Join(l.cloud, "clouds.yaml"), "OS_CLOUD=" + cloud, "BURANO_URL=" + l.url}
 }
 
-// run runs one of our programs and returns what it printed; it fails the test when the program fails.
+// run runs one of our programs and returns its output; it fails the test when the program fails.
 func (l *lab) run(t *testing.T, environment []string, program string, args ...string) string {
 	t.Helper()
 	output, err := l.try(environment, program, args...)
@@ -219,7 +220,7 @@ func (l *lab) healthy(t *testing.T) {
 	})
 }
 
-// soakOnly skips what `make soak` alone runs, and says why `make test` does without.
+// soakOnly skips a test that `make soak` alone runs; why is the reason why `make test` omits it.
 func soakOnly(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("BURANO_SOAK") == "" {
@@ -230,12 +231,12 @@ func soakOnly(t *testing.T, why string) {
 // eventually repeats try until it succeeds, at most for the limit.
 func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try func() error) {
 	t.Helper()
-	// Limits are those of a machine that is not busy, which one that runs tests is. In a cleanup the test's context has ended.
+	// Limits are for an idle machine, and the tests keep theirs busy. In a cleanup the test's context has ended.
 	limit *= time.Duration(max(3, l.patience))
 	err := wait.Every(50*time.Millisecond).For(limit).Until(context.WithoutCancel(t.Context()), func(context.Context) error {
 		began := time.Now()
 		if err := try(); err != nil {
-			// Many tries are programs, which must not take the processors from what they wait for.
+			// Many tries start programs, which must not take the processors from the awaited work.
 			return wait.After(min(3*time.Since(began), time.Second), err)
 		}
 		return nil
@@ -243,7 +244,7 @@ func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try fun
 	require.NoErrorf(t, err, "%s: not within %s", what, limit)
 }
 
-// user is somebody who calls Burano's API and the cloud's.
+// user calls Burano's API and the cloud's.
 type user struct {
 	lab      *lab
 	entry    string // of clouds.yaml
@@ -284,7 +285,7 @@ func (u *user) keystone(t *testing.T) *gophercloud.ServiceClient {
 	return u.service(t, openstack.NewIdentityV3)
 }
 
-// answer is what the API answered.
+// answer is an answer of the API.
 type answer struct {
 	Status int
 	Body   []byte

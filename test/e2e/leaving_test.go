@@ -26,7 +26,7 @@ func TestAUserIsDeletedInTheMiddleOfADeployment(t *testing.T) {
 // nextImage is the image to which clusters are upgraded. It has the same Kubernetes.
 const nextImage = "burano-next"
 
-// usersLeave deletes users in the middle of deployments, by each of the ways in which Burano works for them.
+// usersLeave deletes users in the middle of deployments, for each kind of delegation to Burano.
 func (l *lab) usersLeave(t *testing.T) {
 	t.Run("by trust, while nodes are set up", func(t *testing.T) {
 		v := l.leaving(t, "murano-kube-2: container runtime")
@@ -72,7 +72,7 @@ func (l *lab) leaving(t *testing.T, step string) *left {
 	return v
 }
 
-// goesOn has another member of the project do what the environment's user would have done.
+// goesOn has another member of the project continue the work of the environment's user.
 func (v *left) goesOn(t *testing.T) {
 	t.Helper()
 	v.isUp(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
@@ -109,7 +109,8 @@ func (v *left) delete(t *testing.T) {
 	asBefore(t, v.user, v.found)
 }
 
-// member makes a user who is a member of demo's project, until leave is called or the test ends. as is who commands act as.
+// member makes a user who is a member of demo's project, until leave is called or the test ends. as is the environment with
+// which commands run as this user.
 func (l *lab) member(t *testing.T, name string) (as []string, leave func()) {
 	t.Helper()
 	admin, project := l.user(t, "burano-admin").keystone(t), l.user(t, "burano-demo").project(t)

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	loadRate  = 100              // requests a second, half on new and half on kept connections
+	loadRate  = 100              // requests a second, half on new and half on open connections
 	heavyRate = 200              // in tests that `make test` does not have: here the requests alone would take a tenth of the processors
-	keepers   = 20               // kept connections
+	keepers   = 20               // connections that stay open
 	patience  = 30 * time.Second // for a connection or an answer: longer than a busy machine lets one wait
 )
 
-// load asks an address at a steady rate and counts what fails. It repeats nothing: a request that gets no answer has failed. A
-// kept connection is left only when an answer says so (Connection: close, RFC 9112 section 9.6).
+// load sends requests to an address at a steady rate and counts failures. It repeats nothing: a request that gets no answer
+// has failed. An open connection is left only when an answer asks for it (Connection: close, RFC 9112 section 9.6).
 type load struct {
 	address string
 	rate    int // requests a second
@@ -29,8 +29,8 @@ type load struct {
 
 	mutex   sync.Mutex
 	fresh   int // requests on new connections
-	kept    int // requests on kept connections
-	left    int // connections that were left because an answer said so
+	kept    int // requests on open connections
+	left    int // connections that were left at the request of an answer
 	failed  []failure
 	slowest time.Duration
 }
@@ -67,7 +67,7 @@ func startLoadOf(t *testing.T, address string, rate int) *load {
 	return l
 }
 
-// end stops the load and waits for the answers under way.
+// end stops the load and waits for the requests in flight.
 func (l *load) end() {
 	l.stop()
 	l.group.Wait()
@@ -90,9 +90,9 @@ func (l *load) note(count *int, began time.Time, err error) {
 	}
 }
 
-// freshConnections sends half of the load, each request at its time, whether those before were answered or not.
+// freshConnections sends half of the load, each request at its time, whether earlier ones were answered or not.
 func (l *load) freshConnections(ctx context.Context) {
-	// Not a ticker, which leaves out what it is late for.
+	// Not a ticker: that drops the ticks for which it is late.
 	for due := time.Now(); ; due = due.Add(2 * time.Second / time.Duration(l.rate)) {
 		wait := time.NewTimer(time.Until(due))
 		select {
@@ -154,7 +154,7 @@ func (l *load) keptConnection(ctx context.Context, number int) {
 	}
 }
 
-// ask sends one request and reads the answer; last says that the server wants no more on this connection.
+// ask sends one request and reads the answer; last is set when the server closes the connection after it.
 func ask(conn net.Conn, reader *bufio.Reader, connection string) (last bool, err error) {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return false, err

@@ -132,7 +132,7 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// began tells when the first process of a node's system began, of all that ever ran on this machine.
+// began is the start time of the first process of a node's system, which is unique among all processes of this machine.
 func (s *scaling) began(t *testing.T, node string) string {
 	t.Helper()
 	output, err := s.cluster.on(node, "/bin/cat", "/proc/1/stat")

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machine is what the local cloud could change on this machine.
+// machine is the state of this machine that the local cloud could change.
 type machine struct {
 	Mounts, Namespaces, Interfaces, Cgroups, Rules []string
 	Settings                                       map[string]string
@@ -62,7 +62,7 @@ func look(t *testing.T) machine {
 	return m
 }
 
-// volatile says which settings are counters or random numbers of the kernel.
+// volatile reports whether a setting is a counter or a random number of the kernel.
 func volatile(path string) bool {
 	for _, part := range []string{"/kernel/random/", "/kernel/ns_last_pid", "/kernel/pty/nr", "/vm/stat_refresh", "/tcp_fastopen_key", "/kernel/perf_"} {
 		if strings.Contains(path, part) {
@@ -72,8 +72,8 @@ func volatile(path string) bool {
 	return false
 }
 
-// differences says what is there now that was not, or the other way round. What else the machine runs may begin and end meanwhile: control
-// groups that are gone, and those in which something runs, which no server of the local cloud does by then, are no difference.
+// differences lists additions and removals. Other work on the machine may begin and end meanwhile. So control groups that are gone are no
+// difference, nor are control groups with processes: no server of the local cloud runs by then.
 func (m machine) differences(now machine) []string {
 	var found []string
 	compare := func(what string, before, after []string) {
@@ -105,14 +105,14 @@ func (m machine) differences(now machine) []string {
 	return found
 }
 
-// isUsed tells whether processes are in a control group.
+// isUsed reports whether processes are in a control group.
 func isUsed(group string) bool {
 	processes, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 	return len(processes) > 0
 }
 
-// guests lists the processes that live in a server of the local cloud, which are those of its control group, or run one of our
-// programs, but not those in except, and not programs that another slot's tests run.
+// guests lists the processes of servers of the local cloud: processes of its control groups, or of our programs. It omits the
+// ones in except, and programs that another slot's tests run.
 func guests(t *testing.T, programs string, except ...int) []string {
 	t.Helper()
 	group := "/burano-localcloud-b" + slot() + "-"
@@ -138,7 +138,7 @@ func guests(t *testing.T, programs string, except ...int) []string {
 	return found
 }
 
-// elsewhere says of a process, by its folder in /proc, whether it was started with another slot.
+// elsewhere reports whether a process, by its folder in /proc, was started with another slot.
 func elsewhere(folder string) bool {
 	environment, _ := os.ReadFile(filepath.Join(folder, "environ"))
 	for variable := range strings.SplitSeq(string(environment), "\x00") {

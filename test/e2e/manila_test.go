@@ -129,7 +129,7 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 		require.Contains(t, share.Description, "Claim default/data of cluster scaling-cluster")
 		locations, err := shares.ListExportLocations(t.Context(), manila, share.ID).Extract()
 		require.NoError(t, err)
-		for _, name := range []string{"first", "second"} { // the kernel of this machine may have no NFS, and nobody serves the local cloud's shares
+		for _, name := range []string{"first", "second"} { // the kernel of this machine may have no NFS, and the local cloud's shares have no server
 			told("Pod", name, "mount share "+share.ID)
 			told("Pod", name, "mount.nfs: ")
 			told("Pod", name, locations[0].Path)

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThreeMastersComeBack has what was built for one master done with three, to which alone etcd belongs: authorities and keys are rotated,
-// all servers are lost and come back from a snapshot, two masters are lost and the cluster goes on with the third one, a master is replaced
-// without room for another one, there are five for a while, and they stay until the first one, which was lost, is back. It is a part of `make soak`.
+// TestThreeMastersComeBack repeats the cases of one master with three, which alone run etcd. Authorities and keys are rotated; all servers are lost
+// and come back from a snapshot. Two masters are lost and the cluster goes on with the third one; a master is replaced without room for another one.
+// There are five for a while, and they stay until the first one, which was lost, is back. It is a part of `make soak`.
 func TestThreeMastersComeBack(t *testing.T) {
 	soakOnly(t, "it is a part of make soak")
 	l := start(t)

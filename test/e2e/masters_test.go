@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestAnyMasterCanBeLost has a cluster with one master become one with three while it is used, loses each of them in its own way while ConfigMaps are
-// written through a gateway, and has one master again. Requests to the application go through the same gateway all the time.
+// TestAnyMasterCanBeLost scales a cluster from one master to three while it is used, loses each of them in another manner while ConfigMaps are
+// written through a gateway, and scales back to one master. Requests to the application go through the same gateway all the time.
 func TestAnyMasterCanBeLost(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -109,7 +109,7 @@ func TestAnyMasterCanBeLost(t *testing.T) {
 	s.holds(t, minions, gateways)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	alone := filepath.Join(t.TempDir(), "masters.yaml") // a model that says no number of masters keeps them
+	alone := filepath.Join(t.TempDir(), "masters.yaml") // a model without a number of masters keeps them
 	require.NoError(t, os.WriteFile(alone, []byte(strings.Replace(string(text), "    nodeCount: 1", "    etcdNodes: masters\n    nodeCount: 1", 1)), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", alone, "--follow")
 	s.voting = 3
@@ -129,7 +129,7 @@ func TestAnyMasterCanBeLost(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// startedAt tells when a unit of a node began to run.
+// startedAt returns the time at which a unit of a node was started.
 func (s *scaling) startedAt(t *testing.T, node, unit string) string {
 	t.Helper()
 	output, err := s.cluster.on(node, "systemctl", "show", "-P", "ActiveEnterTimestampMonotonic", unit)
@@ -150,8 +150,8 @@ func (s *scaling) allMembersAnswer() error {
 	return nil
 }
 
-// retryAfter is what Kubernetes' clients wait before they try again. A program that was killed takes connections for some hundredths of a second
-// more, so that who tries again at once may meet it once more.
+// retryAfter is how long Kubernetes' clients wait before they try again. A killed program accepts connections for some hundredths of a second
+// more, so an immediate retry may meet it again.
 const retryAfter = time.Second
 
 // writing makes one ConfigMap after another, each with one more try when the first one fails.

@@ -23,8 +23,8 @@ spec:
   metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: %[4]s}}}]
 `
 
-// measures has a HorizontalPodAutoscaler ask for what a Deployment uses, which changes nothing. What it returns looks whether it knows, and what nodes and pods
-// use.
+// measures has a HorizontalPodAutoscaler ask for a Deployment's usage, which changes nothing. The returned function checks that the autoscaler knows it, and
+// that the usage of nodes and pods can be read.
 func measures(t *testing.T, l *lab, c *cluster) (knows func(t *testing.T)) {
 	deployment := c.kubectl(t, "", "get", "deployments", "-o", "jsonpath={.items[0].metadata.name}")
 	c.kubectl(t, fmt.Sprintf(scaler, deployment, 2, 2, "1Gi"), "apply", "-f", "-")
@@ -53,7 +53,7 @@ spec:
       containers: [{name: demo, image: "registry.local/demo:1", imagePullPolicy: IfNotPresent}]
 `
 
-// othersMetrics has the API server ask somebody else for metrics.
+// othersMetrics has the API server ask another server for metrics.
 const othersMetrics = `
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -67,7 +67,8 @@ spec:
   service: {name: others, namespace: kube-system}
 `
 
-// TestPodsFollowWhatTheyUse has a HorizontalPodAutoscaler add a pod, switches metrics off, and on where somebody else answers for them.
+// TestPodsFollowWhatTheyUse has a HorizontalPodAutoscaler add a pod, and switches metrics off, and on where another server answers for
+// them.
 func TestPodsFollowWhatTheyUse(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: TestAnApplicationAnswersThroughAGateway looks whether metrics are there")
 	l := start(t)

@@ -41,7 +41,8 @@ func (s *scaling) besideServers(t *testing.T) {
 	require.Equal(t, before, withoutTrusts(inventory(t, s.user)))
 }
 
-// routes publishes the application of a file at a port of the gateway and under a host name. Its servers let nobody else in.
+// routes publishes the application of a file at a port of the gateway and under a host name. Its servers admit no other
+// clients.
 func (s *scaling) routes(t *testing.T, file string) {
 	l := s.lab
 	const answering = "systemd-run --collect --unit answer socat TCP-LISTEN:8090,fork,reuseaddr EXEC:/srv/answer"

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNodesMoveToAnotherNetwork has a user name another network for all nodes in the file of a deployed cluster: they are replaced one
-// after another, the master last, while the cluster stands in both networks. Requests come through both gateways meanwhile, and fail
-// only at the one that is being replaced.
+// TestNodesMoveToAnotherNetwork has a user name another network for all nodes in the file of a deployed cluster. They are replaced one
+// after another, the master last, while the cluster is in both networks. Requests come through both gateways meanwhile, and fail only
+// at the gateway that is being replaced.
 func TestNodesMoveToAnotherNetwork(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: beside two other clusters on two processors a request may wait too long for what a gateway's routes follow")
 	l := start(t)
@@ -101,7 +101,7 @@ func (u *user) router(t *testing.T) string {
 	return u.routerWith(t, &routers.GatewayInfo{})
 }
 
-// routerWith is router, whose way outside is as told but for the network.
+// routerWith is router with this gateway, whose network it fills in.
 func (u *user) routerWith(t *testing.T, gateway *routers.GatewayInfo) string {
 	t.Helper()
 	isExternal := true
@@ -118,7 +118,7 @@ func (u *user) routerWith(t *testing.T, gateway *routers.GatewayInfo) string {
 	return made.ID
 }
 
-// network makes a network with a subnet, which a router stands in unless it is "".
+// network makes a network with a subnet, with an interface of the router unless that is "".
 func (u *user) network(t *testing.T, router, name string, addresses netip.Prefix) {
 	t.Helper()
 	made, err := networks.Create(t.Context(), u.neutron(t), networks.CreateOpts{Name: name}).Extract()
@@ -138,7 +138,7 @@ func (u *user) network(t *testing.T, router, name string, addresses netip.Prefix
 	})
 }
 
-// fixed tells the addresses of all servers in their networks.
+// fixed returns the addresses of all servers in their networks.
 func (s *scaling) fixed(t *testing.T) map[string]netip.Addr {
 	t.Helper()
 	pages, err := servers.List(s.user.nova(t), nil).AllPages(t.Context())

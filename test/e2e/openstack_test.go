@@ -22,14 +22,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What `make test-openstack-cluster` sets: a clouds.yaml, and what servers of that cloud are made from.
+// `make test-openstack-cluster` sets a clouds.yaml, and the image for servers of that cloud.
 const (
 	cloudsVariable = "BURANO_TEST_CLOUDS"
 	serverVariable = "BURANO_SERVER_IMAGE"
 )
 
-// TestAClusterLivesOnARealOpenStack goes the way of README's "Use it on a real OpenStack": the service user's server is in the service catalog,
-// a user deploys a cluster with an application, changes it, loses a server, and deletes all of it.
+// TestAClusterLivesOnARealOpenStack follows README's "Use it on a real OpenStack": the service user's server is in the service catalog, a user
+// deploys a cluster with an application, changes it, loses a server, and deletes all of it.
 func TestAClusterLivesOnARealOpenStack(t *testing.T) {
 	l := startOnOpenStack(t, "burano-node")
 	demo := l.user(t, "burano-demo")
@@ -54,7 +54,7 @@ func TestAClusterLivesOnARealOpenStack(t *testing.T) {
 
 	var s *scaling
 	var where string
-	whole := t // what is kept from step to step ends with it
+	whole := t // resources that steps share end with it
 	deploy := func(t *testing.T) {
 		burano(t, "deploy", file, "--dry-run")
 		began := time.Now()
@@ -166,7 +166,8 @@ func (s *scaling) servers(t *testing.T) map[string]string {
 	return found
 }
 
-// stands demands that exactly these nodes are there, as holds does, by what a user can ask for from outside of the servers.
+// Like holds, stands demands that exactly these nodes are there, but with only the checks that a user can make from outside
+// of the servers.
 func (s *scaling) stands(t *testing.T, minions, gateways []string) {
 	t.Helper()
 	names := append(append([]string{s.masterName()}, minions...), gateways...)

@@ -24,8 +24,8 @@ import (
 // version, burano-later.deb.
 const operatorVariable = "BURANO_TEST_OPERATOR"
 
-// TestAnOperatorRunsThePackage goes the way of docs/operators.md on a Debian that has nothing but itself, against a real OpenStack: the package is installed, Burano registered and
-// started as systemd's service, a user deploys a cluster with an application, the package is upgraded while somebody deploys and others ask, and it is removed.
+// TestAnOperatorRunsThePackage follows docs/operators.md on a bare Debian, against a real OpenStack. The package is installed; Burano is registered and started as systemd's
+// service. A user deploys a cluster with an application, the package is upgraded during a deployment and other requests, and it is removed.
 func TestAnOperatorRunsThePackage(t *testing.T) {
 	path, image, folder := os.Getenv(cloudsVariable), os.Getenv(serverVariable), os.Getenv(operatorVariable)
 	if path == "" || image == "" || folder == "" {
@@ -61,7 +61,7 @@ func TestAnOperatorRunsThePackage(t *testing.T) {
 		return output
 	}
 	const doctor = "runuser -u burano -- env OS_CLIENT_CONFIG_FILE=/etc/burano/clouds.yaml OS_CLOUD=burano-service burano doctor --config /etc/burano/burano.yaml"
-	// The image is a file system for containers, and nobody could boot it as a machine.
+	// The image is a file system for containers; no machine can boot it.
 	healed := func(t *testing.T) {
 		output, err := machine.try(t.Context(), nil, strings.Fields(doctor)...)
 		t.Log(output)
@@ -69,7 +69,7 @@ func TestAnOperatorRunsThePackage(t *testing.T) {
 		require.Contains(t, output, "1 of")
 		require.Regexp(t, `(?m)^failed +node image .* is neither a qcow2 nor a disk with partitions nor a tar`, output)
 	}
-	whole := t // what is kept from step to step ends with it
+	whole := t // resources that steps share end with it
 	step := func(name string, try func(*testing.T)) {
 		if !t.Failed() {
 			t.Run(name, try)
@@ -180,14 +180,14 @@ func (u *user) forget(t *testing.T, name string) {
 	})
 }
 
-// asked is what became of requests.
+// asked counts the outcomes of requests.
 type asked struct {
 	answered, refused int
 	away              time.Duration // the longest time without an answer
 	wrong             []string      // answers that are none
 }
 
-// ask lists environments a hundred times a second until the context ends, and returns then what became of the requests.
+// ask lists environments a hundred times a second until the context ends, and then returns the outcomes.
 func (u *user) ask(ctx context.Context) <-chan asked {
 	result := make(chan asked, 1)
 	go func() {
@@ -200,7 +200,7 @@ func (u *user) ask(ctx context.Context) <-chan asked {
 			answer, err := u.send(ctx, http.MethodGet, "/v1/environments", nil)
 			switch {
 			case ctx.Err() != nil:
-			case err != nil || answer.Status == http.StatusServiceUnavailable: // nobody listens, or the server has just started
+			case err != nil || answer.Status == http.StatusServiceUnavailable: // no server listens, or it has just started
 				got.refused++
 			case answer.Status != http.StatusOK:
 				got.wrong = append(got.wrong, fmt.Sprintf("%d %s", answer.Status, answer.Body))
@@ -221,7 +221,7 @@ type system struct {
 	leader int // its first process
 }
 
-// boot starts what is in a folder, until the test ends.
+// boot starts the system in a folder, until the test ends.
 func boot(t *testing.T, root string) *system {
 	s := &system{root: root}
 	boot := exec.Command("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--link-journal=no", "--resolv-conf=off", "--machine=operator", "--boot", "--directory="+s.root)
@@ -270,7 +270,7 @@ func (s *system) try(ctx context.Context, environment []string, words ...string)
 	return string(output), err
 }
 
-// says is what a command prints, whatever becomes of it.
+// says is the output of a command, which may fail.
 func (s *system) says(t *testing.T, command string) string {
 	output, _ := s.try(t.Context(), nil, strings.Fields(command)...)
 	return strings.TrimSpace(output)

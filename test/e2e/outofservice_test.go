@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestADatabaseOutlivesTheServerOfItsNode has a database of the catalog be written to while the server of its node is stopped, and then that of the next one deleted, in Nova: it
-// goes on with its volume on the other node, and has all that it said it had. So has a guestbook over it, which Murano's client deploys and visitors reach by HTTPS. The
-// keeper looks as often as it does where nobody says otherwise.
+// TestADatabaseOutlivesTheServerOfItsNode writes to a database of the catalog while the server of its node is stopped, and then the server of the next node is deleted, in Nova.
+// The database goes on with its volume on the other node, and has every acknowledged row. So does a guestbook over it, which Murano's client deploys and visitors reach by HTTPS.
+// The keeper runs at its default interval.
 func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	soakOnly(t, "make soak runs this: it installs Debian's packages for the database's image; TestClaimsGetVolumesOfCinder has a node with a volume lose its server")
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
@@ -54,7 +54,7 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	taints := func(node string) string {
 		return c.kubectl(t, "", "get", "node", node, "-o", "jsonpath={.spec.taints[*].key}")
 	}
-	// outlives has what is done to a node's server happen while there are writes.
+	// outlives runs do, a change of a node's server, during writes.
 	outlives := func(what string, do func(node string)) (left string) {
 		t.Helper()
 		left = node()
@@ -114,14 +114,14 @@ type writes struct {
 	t      *testing.T
 	end    context.CancelFunc
 	ended  chan struct{}
-	counts chan int // how many are acknowledged, for whoever asks
+	counts chan int // the number of acknowledged writes, for readers
 
 	seen         int // the count at the first look of more
 	acknowledged []int64
 	pause        time.Duration // the longest between two
 }
 
-// writeTo writes to a database until stop. A write that fails is not tried again: whether it is there nobody has said.
+// writeTo writes to a database until stop. A failed write is not tried again: it is unknown whether the row exists.
 func writeTo(t *testing.T, database string) *writes {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -162,7 +162,7 @@ func writeTo(t *testing.T, database string) *writes {
 	return w
 }
 
-// more tells whether so many were acknowledged since it was asked first, or since it was content.
+// more returns an error until so many writes were acknowledged since its first call, or since its last success.
 func (w *writes) more(than int) error {
 	var now int
 	select {
@@ -180,7 +180,7 @@ func (w *writes) more(than int) error {
 	return nil
 }
 
-// stop ends the writing, and says which numbers were acknowledged, and for how long none was.
+// stop ends the writing, and returns the acknowledged numbers, and the longest time without one.
 func (w *writes) stop() (acknowledged []int64, pause time.Duration) {
 	w.end()
 	<-w.ended

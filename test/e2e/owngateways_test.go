@@ -116,7 +116,7 @@ systemd-run --collect --unit answer-tls socat OPENSSL-LISTEN:8443,fork,reuseaddr
 	shown := l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "own")
 	require.Contains(t, shown, "gateway-2")
 
-	// They share an address, which the other one takes over from the one that dies.
+	// They share an address, which moves to the other one when its holder dies.
 	log = deploy(ownGateways + strings.Replace(gatewaysModel(2), "    gatewayCount: 2\n", `    gatewayCount: 2
     virtualAddress: {"?": {type: io.murano.SharedIp, id: shared}, assignFloatingIp: true}
 `, 1) + routes)
@@ -266,7 +266,7 @@ func (s *scaling) allAnswer(t *testing.T, name, gateway string, certificate []by
 	}
 }
 
-// getTLS returns a page of a host that a gateway serves by TLS, whose certificate is looked at where somebody is trusted.
+// getTLS returns a page of a host that a gateway serves by TLS; the certificate is checked if trusted is set.
 func getTLS(gateway, host, path string, trusted *x509.CertPool) (string, error) {
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{ServerName: host, RootCAs: trusted, InsecureSkipVerify: trusted == nil, MinVersion: tls.VersionTLS12}}
 	client := http.Client{Timeout: 5 * time.Second, Transport: transport}

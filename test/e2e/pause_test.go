@@ -17,8 +17,8 @@ import (
 	"github.com/burano/burano/internal/database/databasetest"
 )
 
-// TestAServerThatWasPausedDoesNothingMore pauses one of two servers over one PostgreSQL in the middle of a deployment, for longer than
-// its lease: the other one goes on, and the first, when it wakes, does nothing more in the database, the cloud or on nodes. `make soak` has it.
+// TestAServerThatWasPausedDoesNothingMore pauses one of two servers over one PostgreSQL in the middle of a deployment, for longer than its
+// lease. The other one goes on, and the first, when it wakes, does nothing more in the database, the cloud or on nodes. `make soak` runs it.
 func TestAServerThatWasPausedDoesNothingMore(t *testing.T) {
 	soakOnly(t, "make soak runs this: the unit tests hold each fence")
 	flags := []string{"--database", databasetest.Postgres(t), "--lease", "15s"}

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPlansSetServersUp deploys an application that is written as Murano's are: execution plans set its servers up, over SSH, with apt and
-// with scripts and files of the package; one of the servers boots from a volume. Then plans run in actions, and through the death of the server.
+// TestPlansSetServersUp deploys an application that is written like Murano's. Execution plans set its servers up, over SSH, with apt and with
+// scripts and files of the package; one of the servers boots from a volume. Then plans run in actions, and through the death of the server.
 func TestPlansSetServersUp(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -107,7 +107,7 @@ func (s *scaling) reported(t *testing.T, task string) string {
 	return strings.Join(lines, "\n")
 }
 
-// repository serves a package for apt, which brings the program burano-test-web, where servers of the local cloud reach it.
+// repository serves a package for apt, with the program burano-test-web, where servers of the local cloud reach it.
 func repository(t *testing.T) string {
 	folder, files := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Chmod(files, 0o755))

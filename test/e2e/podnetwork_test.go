@@ -31,7 +31,7 @@ spec:
 ---
 `
 
-// inPod runs a command on a node in the network of a pod, with its way to ask for names.
+// inPod runs a command on a node in the network of a pod, with the pod's resolver.
 func (c *cluster) inPod(node, command string) (string, error) {
 	out, err := c.on(node, "/bin/bash", "-c", `set -e; pid=$(pidof -s demo); cat "/proc/$pid/root/etc/resolv.conf" >/run/names-of-pod
 exec nsenter --net --target "$pid" unshare --mount bash -c 'mount --bind /run/names-of-pod /etc/resolv.conf && `+command+`'`)
@@ -133,8 +133,8 @@ func routed(t *testing.T, l *lab, c *cluster, minions []string, others ...string
 	}
 }
 
-// TestPodsAreRoutedByBGP has a cluster whose packets are not wrapped: pods and gateways reach pods by routes that the nodes tell each other, policies hold, and
-// nodes come and go.
+// TestPodsAreRoutedByBGP has a cluster whose packets are not encapsulated: pods and gateways reach pods by routes that the nodes announce to each other,
+// policies hold, and nodes come and go.
 func TestPodsAreRoutedByBGP(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: TestAGroupOfMinionsGrowsAndShrinks has packets that are not wrapped, by routes of Calico's own")
 	l := start(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// publicImages are the kinds of io.burano.PublicImage with what their images are like: where a registry has them, the port and the folder of data, and a
-// variable that they get beside their password.
+// publicImages are the kinds of io.burano.PublicImage with the properties of their images: repository, port, folder of data, and the variables for the
+// password and one more setting.
 var publicImages = []struct{ kind, repository, port, data, secret, variable string }{
 	{"CrateDB", "library/crate:5.10", "4200", "/data", "", ""},
 	{"Elasticsearch", "library/elasticsearch:8.19.0", "9200", "/usr/share/elasticsearch/data", "ELASTIC_PASSWORD", "discovery.type=single-node"},
@@ -31,8 +31,8 @@ var publicImages = []struct{ kind, repository, port, data, secret, variable stri
 	{"WildFly", "jboss/wildfly:latest", "8080", "", "", ""},
 }
 
-// TestPublicImagesRunAsTheirFormSays has a registry give images of the names that public ones have, with another program that answers on the port and keeps
-// to the folder of each, and deploys each kind as its form makes it.
+// TestPublicImagesRunAsTheirFormSays deploys each kind as its form makes it. A registry has images of the public names with another program, which answers
+// on the port and uses the folder of each.
 func TestPublicImagesRunAsTheirFormSays(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: it makes an image, and ten applications")
 	l := start(t)

@@ -29,11 +29,11 @@ import (
 // imageRegistry is a registry that servers of the local cloud reach, by plain HTTP.
 type imageRegistry struct {
 	address        string
-	user, password string // who may use it; empty: everybody
+	user, password string // credentials; empty: none needed
 	server         *http.Server
 	mutex          sync.Mutex
 	pulled         []string // the repositories whose manifests were asked for
-	wanted         []string // what was asked for by repository:tag, be it there or not
+	wanted         []string // requested as repository:tag, whether it exists or not
 }
 
 func startRegistry(t *testing.T, user, password string) *imageRegistry {
@@ -122,7 +122,7 @@ func (r *imageRegistry) pulls(repository string) bool {
 	return slices.Contains(r.pulled, repository)
 }
 
-// missing are those images that somebody wanted and are not among these, each once.
+// missing are the requested images that are not among these, each once.
 func (r *imageRegistry) missing(there []string) (names []string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -137,7 +137,7 @@ func (r *imageRegistry) missing(there []string) (names []string) {
 // mirrorName is a mirror that is reached through a proxy only.
 const mirrorName = "mirror.example.org"
 
-// imagesComeFromRegistries has pods run images of a registry that wants to know who asks, and, through a proxy, of Docker Hub's mirror.
+// imagesComeFromRegistries has pods run images of a registry that demands credentials, and, through a proxy, of Docker Hub's mirror.
 func imagesComeFromRegistries(t *testing.T, l *lab, c *cluster, own, mirror *imageRegistry, proxy *forwarder) {
 	own.push(t, l, "team/hello:1")
 	mirror.push(t, l, "library/hello:1")
@@ -156,8 +156,8 @@ func imagesComeFromRegistries(t *testing.T, l *lab, c *cluster, own, mirror *ima
 	c.kubectl(t, "", "delete", "pod", "of-own", "of-hub", "--now")
 }
 
-// TestMinionsReachRegistriesThroughTheMaster has a network whose router leads nobody outside but servers with a floating address, which minions have not: they
-// have images of the registries that their cluster names, through the master, and of no others.
+// TestMinionsReachRegistriesThroughTheMaster has a network whose router forwards only servers with a floating address to the outside, and minions have none.
+// They get images of the registries that their cluster names, through the master, and of no others.
 func TestMinionsReachRegistriesThroughTheMaster(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: TestFlannelConnectsThePodsToo has minions reach a mirror through a proxy")
 	l := start(t)

@@ -32,7 +32,7 @@ func twoMinions(t *testing.T) string {
 }
 
 // TestARegistryThatIsThereByDefaultMirrorsDockerHubAndTidiesUp has nodes pull from Docker Hub's mirror with and without the registry, and without the
-// mirror; and waits until what was deleted goes at the time that the cluster says.
+// mirror. It waits until deleted images are collected at the cluster's time.
 func TestARegistryThatIsThereByDefaultMirrorsDockerHubAndTidiesUp(t *testing.T) {
 	soakOnly(t, "`make soak` runs this")
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
@@ -138,8 +138,8 @@ func TestARegistryThatIsThereByDefaultMirrorsDockerHubAndTidiesUp(t *testing.T) 
 	asBefore(t, demo, found)
 }
 
-// TestAClusterHasARegistryOfItsOwn pushes images to it from the command line, and has pods on both nodes run them, before and after what becomes of
-// clusters: restarts, a node that is replaced, another authority, an end and a beginning.
+// TestAClusterHasARegistryOfItsOwn pushes images to it from the command line. Pods on both nodes run them, before and after events of a
+// cluster's life: restarts, a replaced node, another authority, removal and a new deployment.
 func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 	soakOnly(t, "`make soak` runs this")
 	l := start(t)
@@ -396,7 +396,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// nodeImageWithout has the node image not say a property, and returns what has it say it again.
+// nodeImageWithout removes a property of the node image, and returns the function that restores it.
 func (l *lab) nodeImageWithout(t *testing.T, property string) (again func()) {
 	t.Helper()
 	client := l.user(t, "burano-admin").service(t, openstack.NewImageV2)

@@ -20,8 +20,8 @@ import (
 )
 
 // TestNodesAreReplacedOneAfterAnother has a user change the flavor of all nodes in the file of a deployed cluster with two minions and two
-// gateways: every node gets another server, the master too, and nothing that is in the cluster is lost. Meanwhile requests come through
-// both gateways, and fail only at the one that is being replaced. `make soak` has it.
+// gateways. Every node gets another server, the master too, and no content of the cluster is lost. Meanwhile requests come through both
+// gateways, and fail only at the gateway that is being replaced. `make soak` runs it.
 func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	soakOnly(t, "make soak runs this: TestChangesSurvive… replaces each kind of node in make test")
 	l := start(t)
@@ -113,7 +113,7 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// flavors tells the flavor of each server in Nova.
+// flavors returns the flavor of each server in Nova.
 func (s *scaling) flavors(t *testing.T) map[string]any {
 	t.Helper()
 	pages, err := servers.List(s.user.nova(t), nil).AllPages(t.Context())
@@ -127,7 +127,7 @@ func (s *scaling) flavors(t *testing.T) map[string]any {
 	return flavors
 }
 
-// floating tells the floating addresses of nodes.
+// floating returns the floating addresses of nodes.
 func (s *scaling) floating(t *testing.T, names ...string) map[string]string {
 	t.Helper()
 	environment := s.user.must(t, http.MethodGet, "/v1/environments/"+s.environment, nil)
@@ -176,7 +176,7 @@ func (l *load) failedOutside(from, to time.Time) (failed []failure) {
 	return failed
 }
 
-// watchServers counts the servers in Nova until the function that it returns is called, which tells how many there were at most.
+// watchServers counts the servers in Nova until the returned function is called, which returns the highest count.
 func (s *scaling) watchServers(t *testing.T) (most func() int) {
 	nova := s.user.nova(t)
 	ctx, stop := context.WithCancel(context.Background())
@@ -222,7 +222,7 @@ func watchAPI(t *testing.T, address string) *apiWatch {
 	w.group.Go(func() {
 		last := time.Now()
 		for ctx.Err() == nil {
-			if response, err := client.Get(address); err == nil { // whatever it answers to somebody without a certificate
+			if response, err := client.Get(address); err == nil { // any answer to a client without a certificate
 				response.Body.Close()
 				now := time.Now()
 				if away := now.Sub(last); away > w.longest {

@@ -176,7 +176,7 @@ spec:
 `
 
 // TestAttachmentsAreAsKubernetesRecordsThem restores a snapshot of a time when a volume was attached to another node, and attaches a volume behind the back of
-// Kubernetes: its pods run again, and until they do a finding says why they do not.
+// Kubernetes. Its pods run again, and until then a finding gives the reason.
 func TestAttachmentsAreAsKubernetesRecordsThem(t *testing.T) {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rotated has all authorities and keys of a cluster exchanged, while a user writes to its API. What was there is there afterwards, pods' tokens work, and
-// nothing former opens anything.
+// rotated exchanges all authorities and keys of a cluster, while a user writes to its API. Objects from before are there afterwards, pods' tokens work,
+// and no former certificate or key opens anything.
 func rotated(t *testing.T, l *lab, demo *user, environment map[string]any) {
 	const former, minion = "/root/former", "murano-kube-2"
 	name := environment["name"].(string)
@@ -68,7 +68,7 @@ type: kubernetes.io/service-account-token
 	certificatesAndPorts(t, c)
 	c.kubectl(t, "", "logs", "--tail=1", "deployment/web") // for which the API server asks the kubelet
 
-	// What a pod has is what its programs ask with.
+	// The pods' programs use these very files for their requests.
 	ask := `cd /var/lib/kubelet/pods; for folder in */volumes/kubernetes.io~projected/kube-api-access-*; do
 	echo "$(curl --silent --output /dev/null --write-out '%{http_code}' --cacert "$folder/ca.crt" --resolve kubernetes.default.svc:6443:API --header "Authorization: Bearer $(cat "$folder/token")" https://kubernetes.default.svc:6443/version)"
 done`
@@ -97,7 +97,7 @@ done`
 	c.kubectl(t, "", "delete", "secret", "kept", "machine")
 }
 
-// write changes an object again and again until ctx ends, as a user does who downloads a new kubeconfig when the one that he has ends, and tells how that went.
+// write changes an object again and again until ctx ends, like a user who downloads a new kubeconfig when the old one expires, and returns a summary.
 func (l *lab) write(ctx context.Context, environment, kubeconfig string) string {
 	var longest time.Duration
 	written, refused := 0, 0

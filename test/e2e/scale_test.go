@@ -28,7 +28,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// What a hollow cluster has for each of its nodes.
+// The load of a hollow cluster for each of its nodes.
 const (
 	podsOfNode     = 10
 	servicesOfNode = 2
@@ -37,15 +37,15 @@ const (
 
 const (
 	hollowLabel    = "burano.io/hollow"
-	hollowNetwork  = "10.244.128.0/17" // of the range of pods, and none of Calico's blocks is likely to lie in what is used of it
+	hollowNetwork  = "10.244.128.0/17" // of the range of pods; none of Calico's blocks is likely to lie in the used part
 	hollowPort     = 8099
 	firstPort      = 20000 // of the gateways
 	changesAtScale = 20
 )
 
-// TestAClusterOfManyNodes puts as many hollow nodes as BURANO_SCALE says beside a cluster's own, with ten pods and two published Services each, and measures
-// what that costs its programs and how long changes take, beside the same with ten nodes. Nodes and pods are simulated by kwok, which
-// BURANO_KWOK names; API server, etcd, controllers, publisher and gateways are real, and a program on the minion answers at the addresses of all pods.
+// TestAClusterOfManyNodes adds hollow nodes to a cluster's own, as many as BURANO_SCALE, with ten pods and two published Services each. It measures the load
+// of the cluster's programs and the latency of changes, beside the same with ten nodes. Nodes and pods are simulated by kwok, which BURANO_KWOK names; API
+// server, etcd, controllers, publisher and gateways are real, and a program on the minion answers at the addresses of all pods.
 func TestAClusterOfManyNodes(t *testing.T) {
 	many, err := strconv.Atoi(cmp.Or(os.Getenv("BURANO_SCALE"), "0"))
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ type hollow struct {
 	client  *kubernetes.Clientset
 }
 
-// newHollow starts what simulates nodes and answers for pods.
+// newHollow starts the programs that simulate nodes and answer for pods.
 func newHollow(t *testing.T, s *scaling, gateway string) *hollow {
 	t.Helper()
 	h := &hollow{scaling: s, gateway: gateway}
@@ -131,7 +131,7 @@ spec:
   containers: [{name: demo, image: "registry.local/demo:1", imagePullPolicy: IfNotPresent, env: [{name: LISTEN, value: ":%d"}]}]
 `
 
-// atScale is what was measured with so many hollow nodes.
+// atScale is the measurement with so many hollow nodes.
 type atScale struct {
 	nodes    int
 	brought  time.Duration // from the first object to the last answer through the gateway
@@ -147,7 +147,7 @@ type atScale struct {
 	backends []time.Duration
 }
 
-// programUse is what a program takes.
+// programUse is the load of a program.
 type programUse struct {
 	name   string
 	memory int     // resident, in MiB
@@ -284,7 +284,7 @@ func (h *hollow) answers(port int) error {
 	return err
 }
 
-// until measures how long it takes until something is so. It looks often, for what is measured is short.
+// until measures how long a condition takes. It polls often, for the times are short.
 func (h *hollow) until(t *testing.T, what string, try func() error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -347,7 +347,7 @@ func (h *hollow) movedService(t *testing.T) time.Duration {
 	return h.until(t, "a Service with pods answers", func() error { return h.answers(firstPort) })
 }
 
-// programs measures what programs use while nothing changes.
+// programs measures the load of programs while nothing changes.
 func (h *hollow) programs(t *testing.T, over time.Duration) []programUse {
 	t.Helper()
 	units := map[string][]string{
@@ -383,7 +383,7 @@ done`
 	before, began := read(), time.Now()
 	select {
 	case <-t.Context().Done():
-	case <-time.After(over): // what is measured is how little happens in that time
+	case <-time.After(over): // the load of this idle time is the measurement
 	}
 	after, took := read(), time.Since(began)
 	var list []programUse
@@ -394,7 +394,7 @@ done`
 	return list
 }
 
-// serverUses tells the memory of the server in bytes, and how many seconds of a processor it has used.
+// serverUses returns the memory of the server in bytes, and its processor time in seconds.
 func serverUses(t *testing.T, u *user) (resident, seconds float64) {
 	t.Helper()
 	for line := range strings.Lines(string(u.call(t, http.MethodGet, "/metrics", nil).Body)) {
@@ -409,7 +409,7 @@ func serverUses(t *testing.T, u *user) (resident, seconds float64) {
 	return resident, seconds
 }
 
-// clear takes hollow nodes and what runs on them away.
+// clear deletes hollow nodes and their pods.
 func (h *hollow) clear(t *testing.T) {
 	t.Helper()
 	h.cluster.kubectl(t, "", "delete", "pod", "answers-for-all", "--namespace", "kube-system")
@@ -431,7 +431,7 @@ func middle(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// tableOf is what was measured, in Markdown, a column for each number of nodes.
+// tableOf is the measurement in Markdown, a column for each number of nodes.
 func tableOf(columns []*atScale) string {
 	var text strings.Builder
 	row := func(name string, value func(*atScale) string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAClusterOfIPv6AloneAnswersByBoth deploys the demonstration with pods and Services of IPv6 alone. Its nodes have both, as what makes the cluster goes by IPv4.
+// TestAClusterOfIPv6AloneAnswersByBoth deploys the demonstration with pods and Services of IPv6 alone. Its nodes have both versions: Burano reaches them by IPv4.
 func TestAClusterOfIPv6AloneAnswersByBoth(t *testing.T) {
 	if os.Getenv("BURANO_SOAK") == "" {
 		t.Skip("`make soak` runs it")
@@ -95,7 +95,7 @@ func TestAClusterOfIPv6AloneAnswersByBoth(t *testing.T) {
 	s.deleted(t)
 }
 
-// placedService is over a pod on each minion, and says nothing of versions of IP.
+// placedService is over a pod on each minion, with the default versions of IP.
 const placedService = `
 apiVersion: v1
 kind: Service

@@ -84,7 +84,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	require.GreaterOrEqual(t, strings.Count(list, "scaling (deleted)"), 2, list) // there may be one of the schedule, too
 	asBefore(t, demo, found)
 
-	// The environment is made again, with keys of its own, and has what its former one had.
+	// The environment is made again, with keys of its own, and gets the content of the former one.
 	var snapshots []struct{ ID, Reason, Container string }
 	require.NoError(t, json.Unmarshal([]byte(l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list", "-o", "json")), &snapshots))
 	i := slices.IndexFunc(snapshots, func(one struct{ ID, Reason, Container string }) bool { return one.Reason == "before the worst day" })
@@ -100,7 +100,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	where = endpointOf(t, environment)
 	back("kept")
 
-	// A cluster that somebody had destroyed begins anew when it is put back, and its snapshots are there.
+	// A cluster that a user has destroyed starts empty when it is put back, and its snapshots are there.
 	nothing := filepath.Join(t.TempDir(), "nothing.yaml")
 	require.NoError(t, os.WriteFile(nothing, []byte("name: scaling\napplications: []\n"), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", nothing, "--allow-destroy", "scaling-cluster", "--follow")

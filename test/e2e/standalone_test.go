@@ -50,7 +50,7 @@ type standalone struct {
 	floating     string
 }
 
-// TestContainersRunOnAStandaloneHost deploys two applications on one server, one of them from a registry that wants to know who asks, changes one,
+// TestContainersRunOnAStandaloneHost deploys two applications on one server, one of them from a registry that demands credentials, changes one,
 // reboots the server, and removes one.
 func TestContainersRunOnAStandaloneHost(t *testing.T) {
 	containersRunOnAStandaloneHost(t, "containerd")
@@ -200,7 +200,7 @@ func containersRunOnAStandaloneHost(t *testing.T, runtime string) {
 	asBefore(t, demo, found)
 }
 
-// page is what the application front answers from outside.
+// page is the answer of the application front to a client outside.
 func (h *standalone) page(t *testing.T) (text string) {
 	t.Helper()
 	text, err := get("http://" + h.floating + "/")
@@ -208,7 +208,7 @@ func (h *standalone) page(t *testing.T) (text string) {
 	return text
 }
 
-// processes are those of the containers that run, all of which are of the demonstration.
+// processes are the processes of the running containers, all of which are the demonstration's.
 func (h *standalone) processes(t *testing.T) []string {
 	t.Helper()
 	text, err := h.cluster.on("docker-1", "pidof", "demo")

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aPage are two replicas of httpd, which ends at once when it is told to.
+// aPage is two replicas of httpd, which ends at once on SIGTERM.
 const aPage = `
   - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: web}
     name: web
@@ -28,7 +28,7 @@ const aPage = `
 
 // trouble is an application that cannot run as it is.
 type trouble struct {
-	model        string // what it says beside its name and its host
+	model        string // properties beside its name and its host
 	wrong, right string // lines of it
 	says         string // the report
 	port         string // at which it answers when it is well
@@ -40,7 +40,7 @@ const demoApp = `  - "?": {type: com.example.docker.DockerApp}
     image: registry.local/demo:1
 `
 
-// troubles are known by their pods. Programs of their node are what the image has no others than.
+// troubles are keyed by their pods. The programs of their node are the only ones that the image has.
 var troubles = map[string]trouble{
 	"image": {model: demoApp + "    ports: \"8091:8080\"\n", wrong: "registry.local/none:1", right: "registry.local/demo:1", port: "8091",
 		says: `container image of image-\S+: its image registry.local/none:1 cannot be pulled`},
@@ -71,7 +71,7 @@ func troubled(right bool) string {
 	for name, one := range troubles {
 		fmt.Fprintf(&model, "  - \"?\": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: %[1]s}\n    name: %[1]s\n    kubernetesCluster: cluster\n    replicas: 1\n", name)
 		text := one.model
-		if name == "image" { // whose model is right as it stands
+		if name == "image" { // whose model is correct
 			text = strings.Replace(text, one.right, one.wrong, 1)
 		}
 		if right {
@@ -149,7 +149,7 @@ func TestApplicationsThatFailSayWhyAndHeal(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// projectQuota returns what sets how many servers the user's project may have.
+// projectQuota returns a function that sets the project's quota of servers.
 func (l *lab) projectQuota(t *testing.T, u *user) func(int) {
 	t.Helper()
 	keystone := u.keystone(t)

@@ -37,8 +37,8 @@ func TestTheTutorialWorks(t *testing.T) {
 	asBefore(t, l.user(t, "burano-demo"), before)
 }
 
-// shellBlocks returns what stands in a document's blocks of a shell. Each begins with a line that says where it is, so that what failed
-// can be found.
+// shellBlocks returns the text of a document's shell blocks. Each begins with a line that names its place, so that a failed one can be
+// found.
 func shellBlocks(document string) string {
 	var script strings.Builder
 	in, number := false, 0

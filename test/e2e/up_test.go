@@ -101,7 +101,7 @@ applications:
 `, name, minions, list.String(), gateways, doors.String())
 }
 
-// answersInside asks on a minion, once, what its pods ask: the address of the API server, and a name.
+// answersInside repeats on a minion, once, two requests of its pods: to the address of the API server, and for a name.
 func answersInside(t *testing.T, c *cluster, minion string) {
 	t.Helper()
 	question := `\x00\x36\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x0akubernetes\x07default\x03svc\x07cluster\x05local\x00\x00\x01\x00\x01`

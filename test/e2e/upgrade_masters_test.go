@@ -117,7 +117,7 @@ func TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes(t *testing.T) {
 	asBefore(t, u.user, u.found)
 }
 
-// needsDefinitions has the image not say that it has Calico's kinds: no upgrade to it begins.
+// needsDefinitions removes the image's property for Calico's kinds: no upgrade to it begins.
 func (u *upgrading) needsDefinitions(t *testing.T) {
 	t.Helper()
 	const property = "burano_calico_definitions"

@@ -36,8 +36,9 @@ func formerImage(t *testing.T) string {
 const closedRate = 4
 
 // TestAClusterIsUpgraded upgrades a cluster with two minions and two gateways to an image with a newer Kubernetes, while requests come through
-// both gateways: it is planned, begun, paused beside its former master, goes back, begins again, is paused after the master, and goes on, and
-// the server is killed at steps of it. Requests fail only at the gateway that is being replaced. `make test-upgrade` makes the former image.
+// both gateways. The upgrade is planned, begun, paused beside its former master, rolled back, begun again, paused after the master, and
+// continued; the server is killed at steps of it. Requests fail only at the gateway that is being replaced. `make test-upgrade` makes the
+// former image.
 func TestAClusterIsUpgraded(t *testing.T) { underLoad(t, "") }
 
 // TestAClusterIsUpgradedWhoseCalicoIsInKubernetes is the same with Calico's store in Kubernetes: nodes of all roles have Node objects, which come and go with them.

@@ -34,8 +34,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnApplicationAnswersThroughAGateway is the whole way of a user: from an empty cloud to an application of an uploaded package
-// that answers through a gateway of a Kubernetes cluster, and back to an empty cloud.
+// TestAnApplicationAnswersThroughAGateway does everything that a user does, from an empty cloud to an application of an uploaded
+// package that answers through a gateway of a Kubernetes cluster, and back to an empty cloud.
 func TestAnApplicationAnswersThroughAGateway(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -215,7 +215,7 @@ func (l *lab) noGuests(t *testing.T, programs string) {
 	})
 }
 
-// inventory lists what a project has in its cloud, by kind.
+// inventory lists the resources of a project in its cloud, by kind.
 func inventory(t *testing.T, u *user) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -285,13 +285,13 @@ func inventory(t *testing.T, u *user) map[string][]string {
 	return found
 }
 
-// withoutTrusts is an inventory without what ends a moment after its task.
+// withoutTrusts is an inventory without trusts, which end a moment after their task.
 func withoutTrusts(found map[string][]string) map[string][]string {
 	delete(found, "trusts")
 	return found
 }
 
-// asBefore waits until the cloud holds what was found before; trusts end a moment after their tasks.
+// asBefore waits until the cloud has the former content again; trusts end a moment after their tasks.
 func asBefore(t *testing.T, u *user, found map[string][]string) {
 	t.Helper()
 	u.lab.eventually(t, 10*time.Second, "the cloud holds what it held before", func() error {
@@ -322,7 +322,7 @@ func environmentNamed(t *testing.T, u *user, name string) map[string]any {
 	return nil
 }
 
-// endpointOf returns address and port at which the environment's first application says it is published.
+// endpointOf returns address and port in the applicationEndpoints of the environment's first application that has them.
 func endpointOf(t *testing.T, environment map[string]any) string {
 	t.Helper()
 	for _, one := range environment["services"].([]any) {
@@ -405,7 +405,7 @@ func (c *cluster) on(server string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// command is one that runs inside a server, for those that need more than on.
+// command returns a command that runs inside a server, for callers that need more than on.
 func (c *cluster) command(server string, args ...string) *exec.Cmd {
 	return exec.Command("runc", append([]string{"--root", filepath.Join(c.lab.cloud, "hypervisor", "runc"), "exec", "blc-" + c.servers[server]}, args...)...)
 }
@@ -497,7 +497,7 @@ spec:
 	})
 }
 
-// ingressByKubectl has the demo answer by TLS for a host. Its Service has port 80 of the gateways for itself, which the Ingress tells.
+// ingressByKubectl has the demo answer by TLS for a host. Its Service occupies port 80 of the gateways, which the Ingress reports.
 func ingressByKubectl(t *testing.T, l *lab, c *cluster, where string) {
 	address, _, _ := strings.Cut(where, ":")
 	const host = "shop.example.com"
@@ -687,11 +687,11 @@ func foreignProject(t *testing.T, l *lab, environment string) {
 	require.Empty(t, other.must(t, http.MethodGet, "/v1/environments", nil)["environments"])
 }
 
-// deployAgain deploys the unchanged file once more: every process that lives on the nodes goes on living, those in containers too, and
-// was started when it was.
+// deployAgain deploys the unchanged file once more: every process on the nodes, also in containers, lives on with its former start
+// time.
 func deployAgain(t *testing.T, l *lab, c *cluster, where string) {
 	before, units := c.processes(t), c.startTimes(t)
-	// What is gone a moment later was only a helper's run.
+	// A process that is gone a moment later was a short-lived helper.
 	later := c.processes(t)
 	maps.DeleteFunc(before, func(process, started string) bool { return later[process] != started })
 	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller", "kube-scheduler", "kubelet", "kube-proxy", "containerd", "calico-node", "haproxy", "burano", "demo", "coredns"} {
@@ -708,8 +708,8 @@ func deployAgain(t *testing.T, l *lab, c *cluster, where string) {
 	require.NoError(t, err)
 }
 
-// anotherName changes names and ids of nodes in a deployed file: the preview says that the node is replaced whose name changes, and a node
-// that is another one of the same name is refused, by which its server would be deleted.
+// anotherName changes names and ids of nodes in a deployed file. The preview lists the node as replaced whose name changes. Another node
+// of the same name is refused, since it would delete the server.
 func anotherName(t *testing.T, l *lab, c *cluster) {
 	c.kubectl(t, "", "create", "configmap", "precious", "--from-literal=word=swordfish")
 	before, units := c.processes(t), c.startTimes(t)
@@ -741,7 +741,7 @@ func anotherName(t *testing.T, l *lab, c *cluster) {
 	c.kubectl(t, "", "delete", "configmap", "precious")
 }
 
-// startTimes tells for each unit of ours on each node when its process was started.
+// startTimes returns for each unit of ours on each node when its process was started.
 func (c *cluster) startTimes(t *testing.T) map[string]string {
 	t.Helper()
 	times := map[string]string{}
@@ -753,8 +753,8 @@ func (c *cluster) startTimes(t *testing.T) map[string]string {
 	return times
 }
 
-// processes lists the processes of all servers, but for those of SSH's sessions, as "server pid name", with the ticks of the machine's
-// clock at which they were started (field 22 of /proc/PID/stat).
+// processes lists the processes of all servers, except SSH sessions, as "server pid name", with their start times in ticks of the
+// machine's clock (field 22 of /proc/PID/stat).
 func (c *cluster) processes(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -771,7 +771,7 @@ func (c *cluster) processes(t *testing.T) map[string]string {
 				continue
 			}
 			if stat, err := os.ReadFile(filepath.Join(folder, "stat")); err == nil {
-				// The name in parentheses may hold spaces; what follows the last one begins with field 3 (proc(5)).
+				// The name in parentheses may hold spaces; the text after the last one begins with field 3 (proc(5)).
 				end := bytes.LastIndexByte(stat, ')')
 				name := string(stat[bytes.IndexByte(stat, '(')+1 : end])
 				found[server+" "+entry.Name()+" "+name] = strings.Fields(string(stat[end+1:]))[19]

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGatewaysShareAnAddress has the gateways of a cluster that is there share an address, and takes it away from the one that has it: its HAProxy
-// stands still, its server dies, it leaves. Each time the other one takes it over, and requests through that one's own address notice nothing.
-// `make soak` has it.
+// TestGatewaysShareAnAddress has the gateways of an existing cluster share an address, and takes it away from its holder: its HAProxy is frozen,
+// its server dies, it leaves. Each time the other gateway takes it over, and requests to that gateway's own address do not fail. `make soak` runs
+// it.
 func TestGatewaysShareAnAddress(t *testing.T) {
 	soakOnly(t, "make soak runs this")
 	l := start(t)
@@ -140,7 +140,7 @@ type answers struct {
 	stop    context.CancelFunc
 	group   sync.WaitGroup
 	mutex   sync.Mutex
-	last    time.Time // when what was answered last had been asked
+	last    time.Time // when the last answered request was sent
 	longest time.Duration
 }
 
@@ -168,7 +168,7 @@ func watchAnswers(t *testing.T, page string) *answers {
 	return a
 }
 
-// answered tells whether something was answered that was asked after a time.
+// answered reports whether a request was answered that was sent after a time.
 func (a *answers) answered(after time.Time) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

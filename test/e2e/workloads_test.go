@@ -16,7 +16,7 @@ import (
 
 const (
 	firstImage  = "registry.local/demo:1"
-	secondImage = "glance.local/demo:2" // the same, which Burano brings to the nodes
+	secondImage = "glance.local/demo:2" // the same, which Burano copies to the nodes
 )
 
 // rollouts gives the pod another image, which Glance has, and goes back, while requests come.
@@ -53,14 +53,14 @@ func (s *scaling) rollouts(t *testing.T, gateway string) {
 	}
 }
 
-// images says which image the pod's Deployment has, and how many of its replicas have it.
+// images returns the image of the pod's Deployment, and how many of its replicas have it.
 func (s *scaling) images(t *testing.T) string {
 	t.Helper()
 	return s.cluster.kubectl(t, "", "get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[*].image} {.status.updatedReplicas} of {.status.replicas}")
 }
 
-// failingRollouts gives the pod an image and an environment that do not run, mends both, and does the same to a job, while requests come: minutes,
-// of which most are waits for what may pass by itself.
+// failingRollouts gives the pod an image and an environment that do not run, mends both, and does the same to a job, while requests come. It takes
+// minutes, most of them patience for errors that may pass by themselves.
 func (s *scaling) failingRollouts(t *testing.T, gateway string) {
 	soakOnly(t, "`make soak` runs this: it waits minutes for containers that do not come up")
 	a := &applications{lab: s.lab, user: s.user}
@@ -89,7 +89,7 @@ func (s *scaling) failingRollouts(t *testing.T, gateway string) {
 	s.act(t, "web", "resumeRollout", map[string]any{})
 	require.Equal(t, all(secondImage), s.images(t))
 
-	// A change of the environment that does not run, and what mends it.
+	// A change of the environment that does not run, and its correction.
 	change := func(env string) (map[string]any, string) {
 		return s.changed(t, a, "Hello", func(hello map[string]any) { hello["env"] = env })
 	}
@@ -123,7 +123,7 @@ func (s *scaling) failingRollouts(t *testing.T, gateway string) {
 
 const jobSecret = "WORD=pencil-and-paper"
 
-// aJob is what a model says of a job that runs to its end.
+// aJob is the model of a job that runs to its end.
 const aJob = `
   - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: once}
     name: once
@@ -150,7 +150,7 @@ func (s *scaling) ran(t *testing.T, log string) {
 	require.Equal(t, word, s.cluster.kubectl(t, "", "get", "secret", "-l", "burano.io/container=version", "-o", "go-template={{range .items}}{{.data.WORD | base64decode}}{{end}}"))
 }
 
-// changed deploys a change of what the model says of an application.
+// changed deploys a change of an application's model.
 func (s *scaling) changed(t *testing.T, a *applications, name string, change func(map[string]any)) (task map[string]any, log string) {
 	t.Helper()
 	session := a.draft(t, s.environment)

@@ -29,12 +29,12 @@ const (
 type target struct {
 	*Replay
 	t testing.TB
-	// nextID is what the next package or category gets for its id: as recorded, so that lists are ordered alike. A server that makes its
-	// own ids does not ask.
+	// nextID is the id of the next package or category: as recorded, so that lists are ordered alike. A server that makes its own ids
+	// does not use it.
 	nextID string
 }
 
-// CatalogAnswersAsRecorded replays what was recorded of the catalog, and of the API in general, on a server that makes its own ids.
+// CatalogAnswersAsRecorded replays the recording of the catalog, and of the API in general, on a server that makes its own ids.
 func CatalogAnswersAsRecorded(t testing.TB, replay *Replay) {
 	(&target{Replay: replay, t: t}).answersAsRecorded()
 }
@@ -122,8 +122,8 @@ func (s *target) call(token, method, path, contentType string, body []byte) map[
 	return value
 }
 
-// before makes what the recorded Murano held before the recording: an environment, a category of another test, and the packages of
-// a benchmark, which it counted but of which only a page was recorded.
+// before makes the objects that the recorded Murano had before the recording: an environment, a category of another test, and the
+// packages of a benchmark. Murano counted these packages, but only a page of them was recorded.
 func (s *target) before(all []Exchange) {
 	byName := map[string]Exchange{}
 	for _, e := range all {
@@ -164,7 +164,8 @@ func (s *target) upload(token string, files fstest.MapFS) {
 	s.call(token, "POST", "/v1/catalog/packages", contentType, body)
 }
 
-// exceptions are the exchanges that Burano answers otherwise, each for its reason; the function says what is wrong with the answer.
+// exceptions are the exchanges with another answer of Burano's, each with its reason; the function returns an error in the answer,
+// or "".
 var exceptions = map[string]struct {
 	reason string
 	check  func(e Exchange, response *http.Response, body []byte) string
@@ -191,8 +192,8 @@ func begins(text string) func(Exchange, *http.Response, []byte) string {
 	}
 }
 
-// orderedByID are the exchanges whose lists an id orders at last, and what orders them before. Ids of what was there at the beginning
-// (the seeded categories, the core library) are not the recorded ones, so the order here is looked at by itself.
+// orderedByID are the exchanges whose lists have the id as the last key of their order, with the keys before it. Ids of initial
+// objects (the seeded categories, the core library) are not the recorded ones, so the order here is checked by itself.
 var orderedByID = map[string]string{
 	"category-list-sort-multi": "created", "category-list-sort-package-count": "package_count", "package-search-order-bad": "",
 	"package-search-order-created": "created",
@@ -220,7 +221,7 @@ func (s *target) asRecorded(e Exchange, body []byte) []byte {
 	return body
 }
 
-// withOwnClasses writes the classes of Burano's core library in the place of those of Murano's, which has more.
+// withOwnClasses replaces the classes of Murano's core library, which has more, by Burano's.
 func withOwnClasses(value any, classes []any) {
 	switch value := value.(type) {
 	case []any:

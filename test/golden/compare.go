@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// IDs tells which id of the server stands for a recorded one.
+// IDs maps recorded ids to the server's.
 type IDs map[string]string
 
 var (
@@ -36,8 +36,8 @@ func (ids IDs) Translate(text string) string {
 // sets are the lists that have no order in Murano.
 var sets = []string{"tags", "categories", "class_definitions"}
 
-// difference compares a recorded body with the server's: ids that are met for the first time are learned, times only need to be
-// times. It says the first place where they differ, "" when they agree.
+// difference compares a recorded body with the server's: it learns ids that it meets for the first time, and times only need to
+// be times. It returns the first place where they differ, or "".
 func (ids IDs) difference(recorded any, here []byte) string {
 	if recorded == nil {
 		if len(here) > 0 {
@@ -80,7 +80,7 @@ func (ids IDs) differ(where string, recorded, here any) string {
 		if !ok {
 			return fmt.Sprintf("%s: recorded is an object, here is %v", where, here)
 		}
-		// Keys may hold ids, too: those of actions do.
+		// Keys may hold ids, too, as in actions.
 		names := map[string]string{}
 		for key := range r {
 			names[ids.Translate(key)] = key
@@ -149,7 +149,8 @@ func ordered(value any) any {
 
 var requestIDs = regexp.MustCompile(`^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// framing says what every answer of Murano has and this one has not: a request id, the length of its body, and JSON that ends where it ends.
+// framing checks the properties of every answer of Murano: a request id, the length of its body, and JSON without further text. It returns
+// the first missing one, or "".
 func framing(response *http.Response, body []byte) string {
 	switch {
 	case !requestIDs.MatchString(response.Header.Get("X-Openstack-Request-Id")):

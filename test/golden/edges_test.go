@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// edge is a request that the recording does not have, and what a real Murano answers to it. $names stand for ids that earlier answers told.
+// edge is a request that the recording does not have, and a real Murano's answer to it. $names are replaced by ids of earlier answers.
 type edge struct {
 	name    string
 	who     string // demo, other or admin
@@ -23,7 +23,7 @@ type edge struct {
 	kind    string            // media type of the answer; "" is that of JSON, "*" any
 	begins  string            // how the answer begins, in the place of answer
 	answer  string            // exact; JSON is compared as such, and keys that are not here are passed over; "" is an empty body, "*" any
-	keep    map[string]string // names for what the answer has under these keys
+	keep    map[string]string // names for the values under these keys of the answer
 }
 
 const (
@@ -31,7 +31,7 @@ const (
 	htmlText  = "text/html; charset=UTF-8"
 )
 
-// refused is an error as WebOb writes it to who accepts anything as text.
+// refused is an error as WebOb writes it as text.
 func refused(status int, explanation string) string {
 	return fmt.Sprintf("%d %s\n\n%s\n\n   ", status, http.StatusText(status), explanation)
 }
@@ -119,8 +119,8 @@ func edges() []edge {
 	)
 }
 
-// TestEdgesAnswerAsMuranoDoes sends what the recording does not show. With BURANO_TEST_MURANO=URL and the tokens BURANO_TEST_DEMO and
-// BURANO_TEST_OTHER, of two projects, it asks a real Murano the same, which so proves what is said here of it.
+// TestEdgesAnswerAsMuranoDoes sends requests that the recording does not have. With BURANO_TEST_MURANO=URL and the tokens
+// BURANO_TEST_DEMO and BURANO_TEST_OTHER, of two projects, it sends them to a real Murano, and so proves these expectations.
 func TestEdgesAnswerAsMuranoDoes(t *testing.T) {
 	target, tokens, isMurano := os.Getenv("BURANO_TEST_MURANO"), map[string]string{"demo": "{token:demo}", "other": "{token:other}"}, true
 	if target == "" {
@@ -168,7 +168,7 @@ func TestEdgesAnswerAsMuranoDoes(t *testing.T) {
 	}
 }
 
-// differs says how an answer is not the wanted one.
+// differs returns the difference between an answer and the expected one.
 func (e edge) differs(response *http.Response, body []byte) string {
 	kind := e.kind
 	if kind == "" {
@@ -202,7 +202,7 @@ func (e edge) differs(response *http.Response, body []byte) string {
 	return within("", want, got)
 }
 
-// within compares what is wanted with what is there: objects may have more keys, and messages say more, than is wanted.
+// within compares expected and actual values: actual objects may have more keys, and actual messages more text.
 func within(where string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:

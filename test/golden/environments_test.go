@@ -116,7 +116,7 @@ func (s *server) inRecordedOrder(e Exchange, body []byte) []byte {
 	return body
 }
 
-// TestEnvironmentsAnswerAsRecorded replays what was recorded of environments and of what belongs to them, with the recorded packages.
+// TestEnvironmentsAnswerAsRecorded replays the recording of environments and their parts, with the recorded packages.
 func TestEnvironmentsAnswerAsRecorded(t *testing.T) {
 	groups := []string{"error", "api", "schema", "static", "env", "stats", "deployments", "services", "session", "deployment", "action", "fail", "deploy", "template"}
 	list, err := Recorded(append(groups, "category", "package", "accept", "vm")...)
@@ -130,7 +130,7 @@ func TestEnvironmentsAnswerAsRecorded(t *testing.T) {
 	defer func() { open() }()
 	for _, e := range list {
 		word, _, _ := strings.Cut(e.Name, "-")
-		// Packages and categories are compared elsewhere; here they are what schemas, actions and deployments stand on.
+		// Packages and categories are compared elsewhere; here schemas, actions and deployments need them.
 		needed := strings.HasPrefix(e.Name, "package-upload") || strings.HasPrefix(e.Name, "category-create") || e.Name == "vm-package-upload"
 		if !needed && !slices.Contains(groups, word) {
 			continue
@@ -209,7 +209,7 @@ func (s *server) benchEnvironments(all []Exchange) {
 	}
 }
 
-// exception is an exchange that Burano answers otherwise for a reason; check says what is wrong with the answer.
+// exception is an exchange with another answer of Burano's, for a reason; check returns an error in the answer, or "".
 type exception struct {
 	reason string
 	check  check
@@ -217,7 +217,7 @@ type exception struct {
 
 type check func(s *server, e Exchange, response *http.Response, body []byte) string
 
-// status wants this status, and an error that says something.
+// status demands this status, and an error with these words.
 func status(want int, words ...string) check {
 	return func(_ *server, e Exchange, response *http.Response, body []byte) string {
 		for _, word := range append(words, http.StatusText(want)) {
@@ -239,7 +239,7 @@ func text(words ...string) check {
 	}
 }
 
-// but wants what is recorded after change was done to what is recorded and to what is here.
+// but demands the recorded value, after change was applied to both the recorded and the actual value.
 func but(change func(s *server, value any) any) check {
 	return func(s *server, e Exchange, response *http.Response, body []byte) string {
 		var here any
@@ -264,7 +264,7 @@ func without(keys ...string) func(*server, any) any {
 	}
 }
 
-// ownReports wants the recorded reports, in their order, and between the first and the last those that the classes made.
+// ownReports demands the recorded reports, in their order, and between the first and the last one the classes' own.
 func ownReports(last string) check {
 	return func(s *server, e Exchange, response *http.Response, body []byte) string {
 		var here struct {
@@ -293,7 +293,7 @@ func ownReports(last string) check {
 	}
 }
 
-// failed wants deployments as recorded but for what their results say of the failure, and their state.
+// failed demands deployments as recorded, except for their results' text about the failure, and their state.
 var failed = but(func(_ *server, value any) any {
 	return each(value, func(object map[string]any) {
 		if object["isException"] == true {

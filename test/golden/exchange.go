@@ -1,5 +1,5 @@
-// Package golden sends what was sent to a real Murano, in its order, to another server, and compares the answers with the
-// recorded ones.
+// Package golden sends the recorded requests of a real Murano, in their order, to another server, and compares the
+// answers with the recorded ones.
 package golden
 
 import (
@@ -61,7 +61,7 @@ func (e Exchange) Body() (content []byte, contentType string, err error) {
 	case json.Unmarshal(e.RequestBody, &form) == nil && form.Multipart != nil:
 		return formBody(form.Multipart, contentType)
 	case json.Unmarshal(e.RequestBody, &text) == nil && e.Status >= 400:
-		return []byte(text), contentType, nil // what was no JSON is recorded as a string; as a JSON string, Murano took it
+		return []byte(text), contentType, nil // bodies that are no JSON are recorded as a string; Murano accepted it as a JSON string
 	}
 	return e.RequestBody, contentType, nil
 }

@@ -20,11 +20,11 @@ import (
 	localkeystone "github.com/burano/burano/test/localcloud/keystone"
 )
 
-// recordedRegion is the one that environments of the recording stand in.
+// recordedRegion is the region of the recording's environments.
 const recordedRegion = "RegionOne"
 
-// cloud is the local cloud's Keystone and Heat, as far as they need no servers and networks. Whoever the recording calls its caller is
-// the local cloud's user demo there.
+// cloud is the local cloud's Keystone and Heat, as far as they need no servers and networks. The recording's callers are all the local
+// cloud's user demo there.
 type cloud struct {
 	*openstack.Service
 	url string
@@ -40,7 +40,7 @@ func newCloud(t *testing.T) *cloud {
 	mux := http.NewServeMux()
 	mux.Handle("/identity/", http.StripPrefix("/identity", users.Handler()))
 	mux.Handle("/orchestration/v1/", http.StripPrefix("/orchestration/v1", users.Require(stacks.Handler())))
-	// Of Neutron and Nova there is no more than what a client asks first.
+	// Neutron and Nova answer only a client's first request.
 	for path, version := range map[string]string{"GET /network/{$}": "v2.0", "GET /compute/{rest...}": "v2.1"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintf(w, `{"versions": [{"id": %q, "status": "CURRENT", "links": []}]}`, version)

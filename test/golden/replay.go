@@ -23,7 +23,8 @@ type Replay struct {
 	IDs      IDs
 }
 
-// Send sends the exchange's request, with the server's ids in it. An answer without what all of Murano's have (framing) is an error.
+// Send sends the exchange's request, with the server's ids in it. An answer without the properties of all of Murano's (framing) is
+// an error.
 func (r *Replay) Send(ctx context.Context, e Exchange) (*http.Response, []byte, error) {
 	body, contentType, err := e.Body()
 	if err != nil {
@@ -57,8 +58,8 @@ func (r *Replay) Send(ctx context.Context, e Exchange) (*http.Response, []byte, 
 	return response, answer, err
 }
 
-// Compare says how the answer differs from the recorded one in status, content type or body; "" when they agree. Ids that are met
-// for the first time are learned.
+// Compare returns the difference between the answer and the recorded one in status, content type or body; "" when they agree. Ids
+// that are met for the first time are learned.
 func (r *Replay) Compare(e Exchange, response *http.Response, body []byte) string {
 	if response.StatusCode != e.Status {
 		return fmt.Sprintf("recorded is the status %d, here %d: %s", e.Status, response.StatusCode, short(body))

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Deployment is an environment that was deployed in a replay and still stands.
+// Deployment is an environment that was deployed in a replay and still exists.
 type Deployment struct {
 	Environment string         // its id
-	Model       map[string]any // as the server tells it
+	Model       map[string]any // as the server returns it
 }
 
-// ServersAnswerAsRecorded replays what was recorded of an application with a server, and of one that is a Heat template, on a Burano with
-// a whole cloud in a region of this name. Between deployment and deletion it shows what stands.
+// ServersAnswerAsRecorded replays the recording of an application with a server, and of a Heat template, on a Burano with a whole cloud
+// in a region of this name. It passes each deployment to the function before it deletes it.
 func ServersAnswerAsRecorded(t testing.TB, replay *Replay, region string, stands func(Deployment)) {
 	s := &target{Replay: replay, t: t}
 	s.serversAnswer(region, stands)
@@ -68,7 +68,8 @@ func (s *target) serversAnswer(region string, stands func(Deployment)) {
 	s.t.Logf("replayed %d exchanges of an application with a server", compared)
 }
 
-// serverExceptions are the exchanges that Burano answers otherwise, each for its reason, and what makes of its answer the recorded one.
+// serverExceptions are the exchanges with another answer of Burano's, each with its reason, and the change that turns the answer into
+// the recorded one.
 var serverExceptions = map[string]struct {
 	reason string
 	change func(any) any
@@ -77,7 +78,8 @@ var serverExceptions = map[string]struct {
 	"vm-laststatus":          {"the recorded Murano lost what classes report", withoutOwnReports},
 }
 
-// heatTemplatesAnswer deploys the recorded Heat template in an environment of its own: in the recording it stands among others.
+// heatTemplatesAnswer deploys the recorded Heat template in an environment of its own; the recorded environment has other
+// applications, too.
 func (s *target) heatTemplatesAnswer(stands func(Deployment)) {
 	list, err := Recorded("package", "services", "env")
 	require.NoError(s.t, err)
@@ -134,7 +136,7 @@ func (s *target) ended(environment string) {
 
 var isUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// cloudShape puts the shapes of what a cloud gives in the place of its values: ids, addresses, subnets, and the name of its region.
+// cloudShape replaces the values of a cloud by their shapes: ids, addresses, subnets, and the name of its region.
 func cloudShape(value any, region string) any {
 	address := func(one any) any {
 		if text, ok := one.(string); ok {
@@ -175,7 +177,7 @@ func cloudShape(value any, region string) any {
 	})
 }
 
-// withoutOwnReports takes out what classes report.
+// withoutOwnReports removes reports of classes.
 func withoutOwnReports(value any) any {
 	return each(value, func(object map[string]any) {
 		if reports, ok := object["reports"].([]any); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// headers sends questions without a token whose agent and path are long: little of them is kept.
+// headers sends requests without a token whose agent and path are long: the server must store little of them.
 func headers(t *testing.T, l *lab) {
 	before := l.stored(t)
 	for range 300 {

@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// mostBytes is what a server may have in memory at a time: what it has at rest, and a quarter of a small machine's.
+	// mostBytes is the limit of a server's memory: its memory at rest, and a quarter of a small machine's.
 	mostBytes = 1 << 30
 	// promptly is how long another project waits for an answer, without the time that programs beside the test have the processors.
 	promptly = time.Second
@@ -179,7 +179,7 @@ func (l *lab) dial(t *testing.T, text string) (net.Conn, error) {
 	return connection, nil
 }
 
-// ready requires that all servers say that they are ready.
+// ready requires that all servers report that they are ready.
 func (l *lab) ready(t *testing.T) {
 	t.Helper()
 	for _, one := range l.entrances {

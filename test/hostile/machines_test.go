@@ -28,7 +28,7 @@ const (
 	// clusters is how many answer without end, and floodedLooks how often the keepers look at them before the test ends, or floodTime is over.
 	clusters, floodedLooks = 3, 12
 	floodTime              = 4 * time.Minute
-	// mostFlooded is what a server may have in memory at a time: some answers at once that are just within their bounds.
+	// mostFlooded is the limit of a server's memory: several simultaneous answers that are just within their bounds.
 	mostFlooded = 1500 << 20
 )
 

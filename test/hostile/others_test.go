@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// measureOthers begins to measure a time. It ends with how long that was, and with how long it would have been on a machine without programs beside the
-// test, its servers and their children: the part of all processors that those had meanwhile is left out.
+// measureOthers begins to measure a time. end returns its length, and an estimate of its length on a machine without other programs than the test,
+// its servers and their children: the others' share of all processors is subtracted.
 func measureOthers() (end func() (whole, alone time.Duration)) {
 	began, before := time.Now(), others()
 	return func() (whole, alone time.Duration) {
@@ -67,7 +67,7 @@ func ticks(texts ...string) (sum time.Duration) {
 	return sum
 }
 
-// lines are those of a file; none when it has gone.
+// lines returns the lines of a file; none when it has gone.
 func lines(path string) func(func(string) bool) {
 	text, _ := os.ReadFile(path)
 	return strings.Lines(string(text))

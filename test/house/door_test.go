@@ -20,7 +20,7 @@ var pastTheDoor = map[string]string{
 	"jsonschema.NewCompiler": "a child process of internal/door", "template.New": "a child process of internal/door",
 }
 
-// ofOurOwn are the files that may call them, with the reason: their input is our own, or that of whoever runs the program on his own machine.
+// ofOurOwn are the files that may call them, with the reason: their input is our own, or comes from the user of the machine.
 var ofOurOwn = map[string]string{
 	"catalog/charts/chart.go":             "schemas are compiled in a child process",
 	"cmd/burano/author/package_create.go": "an author's own folder",
@@ -88,7 +88,7 @@ func callsPastTheDoor(t *testing.T, name string, source any) (found []string) {
 	return found
 }
 
-// What comes from a tenant, a package, a machine or a stranger is read and compiled through internal/door only.
+// Input from a tenant, a package, a machine or a stranger is read and compiled through internal/door only.
 func TestNothingComesInPastTheDoor(t *testing.T) {
 	const root = "../.."
 	used := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Bounds inside of a package. testdata/sizes.txt lists what is above them; these only shrink.
+// Bounds inside of a package. testdata/sizes.txt lists the exceptions; these only shrink.
 const (
 	mostMethods = 30  // of a type
 	mostLines   = 100 // of a function, from its first line to its last
@@ -172,7 +172,7 @@ func receiver(function *ast.FuncDecl) string {
 	}
 }
 
-// roomsMayImport says which rooms of a storey import which others of it, directly. A room that is not named imports none.
+// roomsMayImport lists which rooms of a storey import which others of it, directly. An unlisted room imports none.
 var roomsMayImport = map[string][]string{
 	"cmd/burano":                     {"cmd/burano/author", "cmd/burano/cli", "cmd/burano/client", "cmd/burano/cluster", "cmd/burano/node", "cmd/burano/operator", "cmd/burano/server"},
 	"cmd/burano/author":              {"cmd/burano/cli", "cmd/burano/process"},
@@ -206,7 +206,7 @@ var roomsMayImport = map[string][]string{
 	"orchestrator/volumes":           {"orchestrator/openstack"},
 }
 
-// TestRoomsOfAStoreyImportWhatTheyMay holds roomsMayImport both ways: an import that nobody makes any more leaves the list.
+// TestRoomsOfAStoreyImportWhatTheyMay also demands that every listed import exists.
 func TestRoomsOfAStoreyImportWhatTheyMay(t *testing.T) {
 	used := map[string]bool{}
 	for _, one := range packages(t) {

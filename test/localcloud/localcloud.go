@@ -1,5 +1,5 @@
-// Package localcloud combines the services of the local cloud: Keystone, Glance, Nova, Neutron, Cinder, Manila, Swift and Heat behind one listener on
-// loopback, with real servers and networks on this machine, and removes all of it again.
+// Package localcloud combines the services of the local cloud behind one listener on loopback: Keystone, Glance, Nova, Neutron, Cinder, Manila, Swift
+// and Heat. Servers and networks are real, on this machine, and it removes all of them again.
 //
 // It is for development, demonstration and tests: its passwords are known, and its servers share the kernel of this machine.
 package localcloud

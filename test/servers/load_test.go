@@ -24,7 +24,7 @@ import (
 // patience is how long one thing that is waited for may take.
 const patience = 2 * time.Minute
 
-// load is users who list, draft, deploy, follow and delete until they are told to end.
+// load is users who list, draft, deploy, follow and delete until the load stops.
 type load struct {
 	t     *testing.T
 	users []*user
@@ -33,7 +33,7 @@ type load struct {
 
 	mutex       sync.Mutex
 	deployments int
-	again       []string        // what was asked for once more, and why
+	again       []string        // the repeated requests, with the reasons
 	broken      int             // streams that broke off and went on
 	handed      []time.Duration // from when a server gave a deployment back until another one went on with it
 }
@@ -50,7 +50,7 @@ func (s *servers) startLoad(count int) *load {
 		u := &user{load: l, name: fmt.Sprintf("user-%d", number), url: "https://" + s.Proxy.Address, token: token, http: &http.Client{Transport: transport}, kept: map[string]int{}}
 		l.users = append(l.users, u)
 		l.group.Go(func() {
-			// What is begun is ended also when the load is to end.
+			// A turn is completed also when the load ends.
 			for ctx.Err() == nil {
 				if err := u.turn(context.WithoutCancel(ctx)); err != nil {
 					s.t.Errorf("%s, turn %d: %v", u.name, u.turns, err)
@@ -77,7 +77,7 @@ func (l *load) goesOn() {
 	require.False(l.t, l.t.Failed())
 }
 
-// phase returns what was asked for once more since the last phase, and how many streams broke off.
+// phase returns the repeated requests since the last phase, and how many streams broke off.
 func (l *load) phase(name string) (again []string) {
 	l.t.Helper()
 	l.mutex.Lock()
@@ -90,7 +90,7 @@ func (l *load) phase(name string) (again []string) {
 	return again
 }
 
-// stop lets the users end what they have begun, and looks once more at all that was acknowledged.
+// stop lets the users complete their turns, and checks again everything that was acknowledged.
 func (l *load) stop() {
 	l.t.Helper()
 	l.end()
@@ -101,7 +101,7 @@ func (l *load) stop() {
 	}
 }
 
-// user is somebody who remembers what was acknowledged.
+// user has a record of the acknowledged changes.
 type user struct {
 	load             *load
 	name, url, token string
@@ -178,7 +178,7 @@ func (u *user) deploy(ctx context.Context, id string, steps int) error {
 	if len(drafted) != 1 || drafted[0].Steps != steps {
 		return fmt.Errorf("environment %s: the draft was acknowledged with %d steps, and has %+v", id, steps, drafted)
 	}
-	// Where the answer was lost, the session is told to be deployed already.
+	// After a lost answer the server may refuse the session as already deployed.
 	status, err := u.ask(ctx, http.MethodPost, "/v1/environments/"+id+"/sessions/"+session.ID+"/deploy", nil, nil)
 	if err != nil || status != http.StatusOK && status != http.StatusForbidden {
 		return fmt.Errorf("deploy environment %s: status %d: %w", id, status, err)
@@ -284,7 +284,7 @@ func (l *load) noteHandedOver(reports []report) error {
 	return nil
 }
 
-// compare looks whether an environment has what was deployed.
+// compare checks that an environment has its deployed content.
 func (u *user) compare(ctx context.Context, id string, steps int) error {
 	var shown struct {
 		Status   string
@@ -342,7 +342,7 @@ func (u *user) delete(ctx context.Context, id string) error {
 	})
 }
 
-// must is ask for what succeeds.
+// must sends a request that must succeed.
 func (u *user) must(ctx context.Context, method, path string, body, answer any, headers ...string) error {
 	status, err := u.ask(ctx, method, path, body, answer, headers...)
 	if err == nil && status != http.StatusOK {
@@ -367,7 +367,7 @@ func (u *user) ask(ctx context.Context, method, path string, body, answer any, h
 	return response.StatusCode, json.NewDecoder(response.Body).Decode(answer)
 }
 
-// send sends a request, and once more what got no answer or one of 5xx. That this fails too is an error.
+// send sends a request, and repeats it once if it got no answer or one of 5xx. A second failure is an error.
 func (u *user) send(ctx context.Context, method, path string, body any, headers ...string) (*http.Response, error) {
 	response, why := u.once(ctx, method, path, body, headers)
 	if why == nil {

@@ -34,11 +34,11 @@ func TestServersComeAndGoUnderLoad(t *testing.T) {
 	l.goesOn()
 	require.Empty(t, l.phase("as it is"))
 
-	// Servers of a former version know no stop-delay: HAProxy is told before.
+	// Servers of a former version know no stop-delay: HAProxy drains them first.
 	began := time.Now()
 	for _, one := range s.Servers {
 		s.SetState(one, "drain")
-		l.goesOn() // what was on its way to the server has arrived
+		l.goesOn() // requests in flight have arrived
 		s.Stop(one)
 		s.Begin(one, s.program, "--stop-delay", "4s")
 		s.SetState(one, "ready")
@@ -87,7 +87,7 @@ func TestServersComeAndGoUnderLoad(t *testing.T) {
 	l.phase("at the end")
 }
 
-// versions are those of the database that a program sees and brings with it.
+// versions are the versions of the database's tables that a program sees and needs.
 func (s *servers) versions(program string) string {
 	command := exec.CommandContext(s.t.Context(), program, "db", "version", "--state", s.Servers[0].State)
 	command.Env = append(s.As("burano", "service"), "BURANO_DATABASE="+s.database)

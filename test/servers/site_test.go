@@ -1,6 +1,6 @@
-// Package servers holds several servers of Burano behind HAProxy, over PostgreSQL, to what operators are promised (docs/operators.md, "Several
-// servers"): while servers are upgraded from a former version, stopped and killed, and the database fails over, nothing is refused that a
-// client asks for once more, nothing that was acknowledged is lost, and no deployment ends because of it.
+// Package servers checks the promises to operators (docs/operators.md, "Several servers") with several servers of Burano behind HAProxy, over
+// PostgreSQL. Servers are upgraded from a former version, stopped and killed, and the database fails over. Meanwhile no repeated request is
+// refused, no acknowledged change is lost, and no deployment ends because of it.
 //
 // BURANO_FORMER is the program of the former version; `make test-servers` builds it.
 package servers
@@ -42,7 +42,7 @@ func start(t *testing.T, database, program string) *servers {
 	return s
 }
 
-// run runs a command of today's program through the proxy, and returns what it says.
+// run runs a command of today's program through the proxy, and returns its output.
 func (s *servers) run(user string, args ...string) string {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), s.program, args...)

@@ -33,8 +33,8 @@ var floatingNetwork = netip.MustParsePrefix("10.87.0.0/16")
 // ImageName is the one image, with imageID.
 const ImageName, imageID = "burano-node", "5f0f7c6e-2c7e-4b0f-8c55-5d6c1f0a9b11"
 
-// cloud answers as OpenStack: Keystone and what is asked of Nova's flavors and limits and Neutron's networks are those of the local cloud; stacks, servers and the image
-// are simulated. A stack is complete as soon as it is made.
+// cloud answers as OpenStack. Keystone, and the used parts of Nova's flavors and limits and Neutron's networks, are the local cloud's; stacks, servers and the image are
+// simulated. A stack is complete as soon as it is made.
 type cloud struct {
 	world *World
 	made  time.Time
@@ -53,7 +53,7 @@ type stack struct {
 	resources         []map[string]any
 }
 
-// images are what Nova is told of the image.
+// images is Nova's view of the image.
 type images struct{}
 
 func (images) Find(context.Context, string, string) (glance.Image, error) {
@@ -207,7 +207,7 @@ func (c *cloud) createStack(out http.ResponseWriter, request *http.Request) {
 	answer.JSON(out, http.StatusCreated, map[string]any{"stack": map[string]any{"id": made.id, "links": []any{}}})
 }
 
-// build makes the servers of a stack, and says what its outputs are.
+// build makes the servers of a stack, and its outputs.
 func (c *cloud) build(s *stack) error {
 	var wanted template
 	if err := json.Unmarshal(s.template, &wanted); err != nil {
@@ -276,7 +276,7 @@ func (c *cloud) build(s *stack) error {
 	return nil
 }
 
-// boot does what cloud-init does with a node's user data.
+// boot applies a node's user data as cloud-init does.
 func (n *node) boot(userData string) error {
 	var config struct {
 		Users []struct {

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// What machines answer that are their owner's to the last byte.
+// Answers of machines whose owner controls them completely.
 
 var zeros [1 << 20]byte // a value of etcd may have 1.5 MiB
 
-// flood answers a command: one in a line without end, the next one in lines without end, after what the command expects first.
+// flood answers a command with endless output: alternately one endless line, and endless lines after the number that the
+// command expects first.
 func (n *node) flood(channel ssh.Channel) {
 	n.mutex.Lock()
 	n.floods++

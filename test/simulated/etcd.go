@@ -23,7 +23,8 @@ import (
 	"github.com/burano/burano/nodes/etcd"
 )
 
-// cluster is what the nodes of a simulated cluster have together: the store of etcd with its members and users, and the objects of Kubernetes.
+// cluster is the common state of the nodes of a simulated cluster: the store of etcd with its members and users, and the objects of
+// Kubernetes.
 type cluster struct {
 	world *World
 
@@ -227,7 +228,7 @@ func (s *store) MemberList(ctx context.Context, _ *etcdserverpb.MemberListReques
 	return &etcdserverpb.MemberListResponse{Header: c.header(), Members: c.list()}, nil
 }
 
-// list is a copy: what is answered is encoded later.
+// list is a copy, since answers are encoded later.
 func (c *cluster) list() (copied []*etcdserverpb.Member) {
 	for _, member := range c.members {
 		one := *member

@@ -32,7 +32,7 @@ var elsewhere = map[string][]string{
 	"gateway.networking.k8s.io/v1": {"GatewayClass", "Gateway", "HTTPRoute"}, "snapshot.storage.k8s.io/v1": {"VolumeSnapshotClass"},
 }
 
-// discover is what an API server says of the kinds of each group and version.
+// discover returns an API server's discovery of the kinds of each group and version.
 func discover() (map[string][]byte, error) {
 	lists := map[string][]string{}
 	for kind := range scheme.Scheme.AllKnownTypes() {
@@ -77,7 +77,7 @@ func (w *World) serveAPI() error {
 
 type nodeOf struct{}
 
-// overTLS is a feed whose connections are those of API servers.
+// overTLS is a feed with connections of API servers.
 type overTLS struct{ *feed }
 
 // Accept implements net.Listener.
@@ -146,7 +146,7 @@ func (w *World) api3(out http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// metadataOf is all that is told of the object at a path to who asks for no more.
+// metadataOf is the answer to a client that asks for the metadata of the object at a path only.
 func metadataOf(path string) []byte {
 	return fmt.Appendf(nil, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":%q,"uid":"5b0c1f6e-6a4c-4d9e-9a55-0d0f5f5c7e12","resourceVersion":"310","generation":1}}`,
 		path[strings.LastIndex(path, "/")+1:])
@@ -177,7 +177,7 @@ func (c *cluster) kubelets(name string, alone bool) []byte {
 	return text
 }
 
-// kubelet is what a kubelet tells of its node, as much as a real one does.
+// kubelet is the Node object of a kubelet, as full as a real one.
 func kubelet(n *node) corev1.Node {
 	now := metav1.NewTime(time.Now())
 	made := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, UID: "f0a8b1ce-41c2-4c33-8c5c-1e0c6b7f3b0a", ResourceVersion: "900", CreationTimestamp: now,

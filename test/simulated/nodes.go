@@ -34,7 +34,7 @@ import (
 // Where the scripts are that run on nodes, in the repository.
 var scriptFolders = []string{"nodes/scripts", "nodes/access/scripts"}
 
-// World is everything that is simulated: all nodes, what they have of their image, and what goes wrong because the simulation does not know it.
+// World is the whole simulation: all nodes, the files of their image, and failures caused by gaps of the simulation.
 type World struct {
 	scripts    map[string]string // the text of a script → its file
 	gatewayAPI []byte            // the file of the node image
@@ -43,8 +43,8 @@ type World struct {
 
 	etcd, api *feed // connections to all members and to all API servers
 	kinds     map[string][]byte
-	texts     sync.Map // what API servers keep: the same object of many clusters is kept once
-	Tally     *Tally   // of what is asked; nil for none
+	texts     sync.Map // content of API servers: an object that many clusters have is stored once
+	Tally     *Tally   // of requests; nil for none
 
 	// Endless has everything of the nodes answer without end.
 	Endless atomic.Bool
@@ -73,7 +73,7 @@ func newWorld(root string) (*World, error) {
 	return w, nil
 }
 
-// scriptOf is the file of a script, which may follow on what it shares with others; "" where it is none.
+// scriptOf is the file of a script, which may be appended to a shared script; "" where it is none.
 func (w *World) scriptOf(body string) string {
 	if name, is := w.scripts[body]; is {
 		return name
@@ -86,7 +86,7 @@ func (w *World) scriptOf(body string) string {
 	return ""
 }
 
-// beginsWith tells whether another script follows on one in a text, and where.
+// beginsWith reports whether a text is this script with another script after it, and where the second one begins.
 func (w *World) beginsWith(body, name string) (at int, is bool) {
 	for text, one := range w.scripts {
 		if one == name && len(body) > len(text) && strings.HasPrefix(body, text) {
@@ -96,21 +96,21 @@ func (w *World) beginsWith(body, name string) (at int, is bool) {
 	return 0, false
 }
 
-// note keeps what somebody asked that is not simulated: benchmarks fail with it.
+// note records a request that is not simulated: benchmarks fail with it.
 func (w *World) note(format string, args ...any) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.unknown[fmt.Sprintf(format, args...)] = true
 }
 
-// Notes are what was asked and is not simulated.
+// Notes are the requests that are not simulated.
 func (w *World) Notes() []string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return slices.Sorted(maps.Keys(w.unknown))
 }
 
-// node is a simulated server: what was put there, and which units were started.
+// node is a simulated server: the files that were put there, and the units that were started.
 type node struct {
 	world           *World
 	cluster         *cluster
@@ -121,11 +121,11 @@ type node struct {
 	mutex   sync.Mutex
 	floods  int // commands that were answered without end
 	hostKey ssh.Signer
-	next    ssh.Signer        // that it has made, and presents when it is told
+	next    ssh.Signer        // that it has made, and presents from the next restart of sshd
 	files   map[string]string // path → digest
 	links   map[string]string
 	kept    map[string][]byte // the content of files that the simulation itself needs
-	units   map[string]string // that were started, with what
+	units   map[string]string // started units, with their arguments
 	served  map[string]*tls.Config
 }
 
@@ -153,7 +153,7 @@ func (w *World) server(id string) *node {
 
 const remoteProgram = "/opt/burano/bin/burano"
 
-// Files of which the content is kept.
+// Files whose content is stored.
 var keptFiles = map[string]bool{etcd.JoinFile: true}
 
 func init() {
@@ -189,7 +189,8 @@ func (w *World) serveSSH(listener net.Listener) error {
 	}
 }
 
-// keyExchanges are those that the OpenSSH of the node image (9.2, of Debian 12) and package ssh both know, as OpenSSH prefers them.
+// keyExchanges are the algorithms that the OpenSSH of the node image (9.2, of Debian 12) and package ssh both know, in OpenSSH's
+// order.
 var keyExchanges = []string{ssh.KeyExchangeCurve25519, "curve25519-sha256@libssh.org", ssh.KeyExchangeECDHP256, ssh.KeyExchangeECDHP384, ssh.KeyExchangeECDHP521,
 	ssh.KeyExchangeDHGEXSHA256, ssh.KeyExchangeDH16SHA512, ssh.KeyExchangeDH14SHA256}
 
@@ -261,7 +262,7 @@ func (n *node) forward(asked ssh.NewChannel) {
 	into.put(&channelConn{Channel: channel, node: target, pair: pair})
 }
 
-// answerInside is the address of a Service: that of the API server, to which somebody only connects, or that of the DNS, which knows one address.
+// answerInside is the address of a Service: the API server's, to which clients only connect, or the DNS server's, which knows one address.
 func (n *node) answerInside(asked ssh.NewChannel, port uint32) {
 	n.world.Tally.add(0, "SSH forwards to a Service")
 	channel, requests, err := asked.Accept()
@@ -335,7 +336,7 @@ var (
 	looking   = regexp.MustCompile(`^if \[ -e (\S+) \]; then sha256sum (\S+); fi$`)
 )
 
-// run does what a command of package nodes/ssh asks for.
+// run performs a command of package nodes/ssh.
 func (n *node) run(channel ssh.Channel, line string) error {
 	if strings.HasPrefix(line, "kill -KILL ") { // of a script that is waited for no more
 		n.world.Tally.add(len(line), "SSH runs kill")
@@ -417,7 +418,7 @@ func (n *node) unpack(from io.Reader) error {
 	}
 }
 
-// script does what a script of package nodes would.
+// script has the effects of a script of package nodes.
 func (n *node) script(env map[string]string, body string) (string, error) {
 	if start, both := n.world.beginsWith(body, "start.sh"); both {
 		first, err := n.script(env, body[:start])
@@ -542,7 +543,7 @@ func unquote(text string) (word, rest string) {
 	}
 }
 
-// unwrap takes a script out of what is sent to bash, with its variables.
+// unwrap takes a script, with its variables, out of the input of bash.
 func unwrap(text string) (env map[string]string, body string) {
 	env = map[string]string{}
 	text = strings.TrimPrefix(text, "echo $$\n")

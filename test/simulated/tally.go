@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Tally counts what the server asks, by kind, with the bytes that it sends. A nil one counts nothing.
+// Tally counts the server's requests, by kind, with the bytes that it sends. A nil one counts nothing.
 type Tally struct {
 	mutex sync.Mutex
 	kinds map[string]*counted
@@ -37,7 +37,7 @@ func (t *Tally) add(bytes int, format string, args ...any) {
 	t.kinds[kind].bytes += max(0, bytes)
 }
 
-// Write writes what was counted since the last time, for each of so many clusters, and begins anew.
+// Write writes the counts since the last call, for each of so many clusters, and begins anew.
 func (t *Tally) Write(to io.Writer, title string, clusters int) {
 	if t == nil {
 		return
@@ -52,7 +52,7 @@ func (t *Tally) Write(to io.Writer, title string, clusters int) {
 	t.kinds = map[string]*counted{}
 }
 
-// anID is what differs from one request of a kind to the next.
+// anID matches the parts in which requests of a kind differ.
 var anID = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|many-[^/]*|murano-[^/]*|burano-[0-9a-z]{6,}`)
 
 // http counts a request of HTTP.

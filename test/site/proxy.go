@@ -99,7 +99,7 @@ func (p *Proxy) say(command string) (string, error) {
 	return string(answer), err
 }
 
-// SetState is what an operator does before and after work on a server: drain, ready.
+// SetState is an operator's command before and after work on a server: drain, ready.
 func (s *Site) SetState(one *Server, state string) {
 	s.t.Helper()
 	answer, err := s.Proxy.say("set server burano/" + one.Name + " state " + state)
@@ -113,7 +113,7 @@ func (s *Site) Offered(one *Server) {
 	require.Eventuallyf(s.t, func() bool { return s.status(one) == "UP" }, time.Minute, 20*time.Millisecond, "HAProxy does not send requests to server %s", one.Name)
 }
 
-// status is what HAProxy thinks of a server: UP, DOWN, DRAIN and others.
+// status is HAProxy's status of a server: UP, DOWN, DRAIN and others.
 func (s *Site) status(one *Server) string {
 	answer, err := s.Proxy.say("show stat")
 	if err != nil {

@@ -150,7 +150,7 @@ func (s *Site) stop(one *Server) error {
 	return one.Ended()
 }
 
-// Ended waits until a server that was told to stop has ended.
+// Ended waits until a stopped server has ended.
 func (s *Server) Ended() error {
 	<-s.ended
 	return s.err

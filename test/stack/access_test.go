@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/nodes/access"
 )
 
-// farm is an environment with servers of these classes; those that are scripted get the script.
+// farm is an environment with servers of these classes; the ones of scripted classes get the script.
 func farm(script string, classes map[string]string) map[string]any {
 	var servers []any
 	for id, class := range classes {

@@ -9,7 +9,7 @@ import (
 
 const demo = "../environments/demo.yaml"
 
-// resourcesOf are those of a type in a template, each with its properties.
+// resourcesOf are the resources of a type in a template, each with its properties.
 func resourcesOf(template map[string]any, kind string) (found []map[string]any) {
 	resources, _ := template["resources"].(map[string]any)
 	for _, one := range resources {
@@ -41,7 +41,7 @@ func TestTheExternalNetworkIsChosenOnce(t *testing.T) {
 	w.networks = other + "," + public
 	require.Equal(t, map[string]bool{"outside": true}, external(w.push(t, environment(t, demo))), "Neutron lists another one first")
 
-	// A former version has kept only the template.
+	// A former version recorded only the template.
 	for key := range w.attributes {
 		if strings.Contains(key, "externalNetwork") {
 			delete(w.attributes, key)
@@ -76,7 +76,7 @@ func TestTheExternalNetworkIsChosenOnce(t *testing.T) {
 	require.Equal(t, map[string]bool{"else": true}, external(w.push(t, model)), "the network's model names one")
 }
 
-// customNetwork makes the environment's network one that says more than a NeutronNetwork.
+// customNetwork makes the environment's network one with more properties than a NeutronNetwork.
 func customNetwork(model map[string]any) map[string]any {
 	network := model["defaultNetworks"].(map[string]any)["environment"].(map[string]any)
 	network["?"].(map[string]any)["type"] = "io.murano.resources.CustomNeutronNetwork"

@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/orchestrator/native"
 )
 
-// serversOf are those of a farm, by their ids.
+// serversOf are the servers of a farm, by their ids.
 func serversOf(model map[string]any) map[string]map[string]any {
 	made := map[string]map[string]any{}
 	for _, one := range model["applications"].([]any)[0].(map[string]any)["servers"].([]any) {

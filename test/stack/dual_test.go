@@ -13,7 +13,7 @@ var dual = map[string]any{"podRange": "10.244.0.0/16,fd00:10:244::/64", "service
 // six are ranges of IPv6 alone.
 var six = map[string]any{"podRange": "fd00:10:244::/64", "serviceRange": "fd00:10:96::/112"}
 
-// inDual is the demonstration whose cluster says more, in a network with IPv6.
+// inDual is the demonstration with more properties of its cluster, in a network with IPv6.
 func inDual(t *testing.T, six any, properties ...map[string]any) map[string]any {
 	model := environment(t, demo)
 	own := model["defaultNetworks"].(map[string]any)["environment"].(map[string]any)

@@ -90,7 +90,7 @@ func TestServersThatAreThereStayInTheGroupThatTheyWereMadeIn(t *testing.T) {
 	require.Len(t, resourcesOf(template, "OS::Nova::ServerGroup"), 1, "there are no groups but those of servers to be made")
 	require.NotNil(t, hints(template)["murano-kube-3"])
 
-	// And what is in a group stays in it, whatever the model and the quota say now.
+	// And members of a group stay in it, whatever the model and the quota are now.
 	w = newWorld(t)
 	w.there = w.push(t, environment(t, demo))
 	w.limits = `"maxServerGroups": 3, "totalServerGroupsUsed": 3, "maxServerGroupMembers": 0`

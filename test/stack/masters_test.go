@@ -10,7 +10,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// withMasters is the demonstration whose cluster says so of its masters.
+// withMasters is the demonstration with these properties of its cluster's masters.
 func withMasters(t *testing.T, fields map[string]any) map[string]any {
 	model := environment(t, demo)
 	maps.Copy(clusterOf(model), fields)

@@ -11,7 +11,7 @@ import (
 
 const groupID = "workers"
 
-// What the first two nodes of the group are called in every model and in Heat: the first 32 digits of SHA-256 of workers/1, workers/1/instance, ….
+// The ids of the first two nodes of the group, in every model and in Heat: the first 32 digits of SHA-256 of workers/1, workers/1/instance, ….
 const (
 	firstNode, firstInstance   = "483bcfa84352500382147be6269f686e", "c03207a55d2c854c2a8576908647496c"
 	secondNode, secondInstance = "6294d446494e7c6816d9c8668f045ec8", "9e1dc09930461cb040d78d1299e9a740"
@@ -28,7 +28,7 @@ func withGroup(t *testing.T, fields map[string]any) map[string]any {
 	return model
 }
 
-// serverNames are those of the servers of a template, by their resources.
+// serverNames are the names of the servers of a template, by their resources.
 func serverNames(template map[string]any) map[string]string {
 	names := map[string]string{}
 	resources, _ := template["resources"].(map[string]any)

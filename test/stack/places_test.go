@@ -12,7 +12,8 @@ import (
 
 const classNodeServer = "io.murano.resources.LinuxMuranoInstance"
 
-// networks is a world with two networks beside the environment's own one; a router stands in the latter and in net-b.
+// networks is a world with two networks beside the environment's own one; a router has interfaces in the latter and in
+// net-b.
 func networks(t *testing.T) *world {
 	w := newWorld(t)
 	w.networks += `, {"id": "b", "name": "net-b"}, {"id": "c", "name": "net-c"}`
@@ -37,7 +38,7 @@ func placed(t *testing.T, network string) map[string]any {
 	return model
 }
 
-// rehearsed says what a deployment would mean.
+// rehearsed returns the consequences of a deployment.
 func (w *world) rehearsed(t *testing.T, model map[string]any) []string {
 	t.Helper()
 	natives, rehearse := native.Rehearsal(w, w.config)
@@ -57,7 +58,7 @@ func (w *world) unchanged(t *testing.T, model map[string]any) {
 	require.Empty(t, w.asked)
 }
 
-// propertiesOf are those of a resource of a template.
+// propertiesOf are the properties of a resource of a template.
 func propertiesOf(t *testing.T, template map[string]any, name string) map[string]any {
 	t.Helper()
 	resources, _ := template["resources"].(map[string]any)

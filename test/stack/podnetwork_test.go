@@ -13,14 +13,14 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// saying is the demonstration whose cluster says more.
+// saying is the demonstration with more properties of its cluster.
 func saying(t *testing.T, properties map[string]any) map[string]any {
 	model := environment(t, demo)
 	maps.Copy(clusterOf(model), properties)
 	return model
 }
 
-// refusals are what a rehearsal tells that would be refused.
+// refusals are the reasons for which a rehearsal refuses the model.
 func (w *world) refusals(t *testing.T, model map[string]any) (texts []string) {
 	t.Helper()
 	natives, rehearse := native.Rehearsal(w, w.config)
@@ -105,7 +105,7 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 	require.ErrorContains(t, newWorld(t).fail(t, network(environment(t, demo), "10.244.8.0/24")), "which overlaps the network of its nodes", "though nobody has asked for the range")
 }
 
-// Clusters that were made before there was a choice have kept nothing but what connects their pods, and the first ones not even that.
+// Clusters that were made before there was a choice have recorded only the network of their pods, and the first ones not even that.
 func TestWhatAClusterWasMadeWithStays(t *testing.T) {
 	const id = "cluster"
 	for name, made := range map[string]func(*world){
@@ -140,7 +140,7 @@ func TestWhatAClusterWasMadeWithStays(t *testing.T) {
 		propertiesOf(t, w.push(t, saying(t, map[string]any{"useFlannel": true, "spreadServers": false})), minionID+"-port")["allowed_address_pairs"])
 }
 
-// archived is what snapshots are kept by, under a name of its own: it has a method Snapshots.
+// archived is the type of the field for snapshots, under a name of its own: it has a method Snapshots.
 type archived = native.Snapshots
 
 // archive has one snapshot.

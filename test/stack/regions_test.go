@@ -40,7 +40,7 @@ func TestARegionThatTheCloudDoesNotHaveIsSaidBeforeAnythingIsAskedFor(t *testing
 
 	require.ErrorContains(t, deploy(model("", "elsewhere")), "the environment stands in region local and cannot move to elsewhere")
 	require.Empty(t, w.asked)
-	// A former version has kept nothing of where it was.
+	// A former version recorded no region.
 	delete(w.attributes, "environment  region")
 	require.ErrorContains(t, deploy(model("", "elsewhere")), "the environment stands in region local and cannot move to elsewhere")
 

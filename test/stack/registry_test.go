@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cluster whose model says nothing of a registry has one from the beginning or not at all.
+// A cluster whose model has no property of a registry has one from the beginning or not at all.
 func TestANewClusterHasARegistryWhereItsVolumesFollowPodsAndOneThatIsThereStaysAsItIs(t *testing.T) {
 	class := func(backend string, standard bool) map[string]any {
 		return map[string]any{"name": "burano-" + backend, "backend": backend, "default": standard}
 	}
-	// Who has a registry is told that its size is none. The others are refused for their volumes at most, which no image here has.
+	// A cluster with a registry fails for the registry's missing size. The others fail for their volumes at most, which no image
+	// here has.
 	has := func(facts string, fields map[string]any, image string) bool {
 		t.Helper()
 		w := newWorld(t)

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARouteLetsGatewaysInAndNobodyElse looks at what a route asks for in the stack, and at what it refuses to publish.
+// TestARouteLetsGatewaysInAndNobodyElse checks the resources that a route adds to the stack, and the routes that it
+// refuses to publish.
 func TestARouteLetsGatewaysInAndNobodyElse(t *testing.T) {
 	w := newWorld(t)
 	model := environment(t, demo)

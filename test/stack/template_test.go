@@ -16,15 +16,15 @@ import (
 
 var update = flag.Bool("update", false, "write the golden templates anew")
 
-// environments are files with what is asked of Heat for them: testdata has the template for a new stack, testdata/first the one that the first
-// landed version asked for.
+// environments are files with their requests to Heat: testdata has the template for a new stack, testdata/first the template of the first
+// landed version.
 var environments = map[string]string{"the cluster of the demonstration": "../environments/demo.yaml", "a cluster beside servers": "testdata/mixed.yaml"}
 
-// TestTheTemplatesOfEnvironmentsStay compares what is asked of Heat for a new stack with what was asked for before. Where a difference is
-// wanted, Heat must neither replace nor rebuild anything that is there for it: say here why it does not, and try it on a real Heat.
+// TestTheTemplatesOfEnvironmentsStay compares the request to Heat for a new stack with the former one. A deliberate difference must not
+// make Heat replace or rebuild any existing resource: write the reason here, and try it on a real Heat.
 //
-// Servers of clusters have scheduler hints since they are in server groups. Heat would replace a server for them, so those that are there get
-// none, which the test below holds.
+// Servers of clusters have scheduler hints since they are in server groups. Heat would replace a server for them, so existing servers get
+// none: the test below checks that.
 //
 // User data is left out: it has keys that are new for each cluster and environment, and servers that are there keep theirs
 // (docs/architecture.md).

@@ -1,5 +1,5 @@
-// Package stack holds down what Burano's classes ask of Heat: the templates of environments, byte by byte. A stack that a former version
-// made is updated with what this one asks for, so a difference here may cost somebody their servers.
+// Package stack fixes the requests of Burano's classes to Heat: the templates of environments, byte by byte. A stack of a former version
+// is updated with this version's template, so a difference here may destroy users' servers.
 package stack
 
 import (
@@ -36,23 +36,24 @@ import (
 // errRecorded ends a deployment once its stack was asked for.
 const errRecorded = "this Heat only records"
 
-// world is a task's surroundings, in memory, over a Keystone and over a Heat and a Neutron that answer what is needed to ask for a stack.
+// world is a task's surroundings, in memory, over a Keystone, a Heat and a Neutron that answer only the requests for a new stack.
 type world struct {
 	project    *openstack.Project
 	model      *muranopl.Object
 	mutex      sync.Mutex
 	attributes map[string]any
 	secrets    map[string][]byte
-	asked      []map[string]any // the bodies of what was asked of Heat
-	// What the cloud has: external networks in the order in which Neutron lists them, subnets, and availability zones.
+	asked      []map[string]any // the bodies of the requests to Heat
+	// The content of the cloud: external networks in the order in which Neutron lists them, subnets, and availability
+	// zones.
 	networks, subnets, zones string
 	routers, ports           string
-	limits                   string // of Nova, beside those that are not set
+	limits                   string // of Nova, beside the unset ones
 	imageSays                string // the one image of Glance, beside its name; "": there is no Glance
 	// there is the template of the stack that Heat has, with all of its resources; nil for none.
 	there  map[string]any
 	config native.Config
-	nova   http.HandlerFunc // answers what a server is
+	nova   http.HandlerFunc // answers requests for servers
 }
 
 func newWorld(t *testing.T) *world {
@@ -176,8 +177,8 @@ func answerWith(w http.ResponseWriter, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// push deploys the last application of an environment until the stack is asked for, and returns the template: whoever asks for the stack
-// asks for all that the environment wants of it.
+// push deploys the last application of an environment until the stack is requested, and returns the template: the first request has all
+// resources of the environment.
 func (w *world) push(t *testing.T, environment map[string]any) map[string]any {
 	t.Helper()
 	err := w.deploy(t, environment)
@@ -208,7 +209,7 @@ func (w *world) deploy(t *testing.T, environment map[string]any) error {
 	return err
 }
 
-// source are the packages that come with Burano and those that tests need.
+// source are the packages that come with Burano and the tests' own.
 func source(t *testing.T) muranopl.Source {
 	t.Helper()
 	embedded, err := apps.Packages()
@@ -221,8 +222,7 @@ func source(t *testing.T) muranopl.Source {
 	return catalog.Shelf(embedded)
 }
 
-// environment reads a file for `burano deploy` as a model whose objects are called what their words in the file say, or after where they
-// stand.
+// environment reads a file for `burano deploy` as a model. An object's id is its word in the file, or else its place in the file.
 func environment(t *testing.T, path string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -260,7 +260,7 @@ func identified(place string, value any) any {
 	return value
 }
 
-// What bodies use of the engine.
+// The part of the engine that bodies use.
 
 func (w *world) EnvironmentID() string   { return "environment" }
 func (w *world) TaskID() string          { return "task" }

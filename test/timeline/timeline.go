@@ -1,4 +1,4 @@
-// Package timeline tells from a deployment's native steps, as the API gives them, where its time went.
+// Package timeline computes from a deployment's native steps, as the API gives them, how its time was spent.
 package timeline
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Step is one native step of a deployment as GET /burano/v1/deployments/{id}/steps tells it.
+// Step is one native step of a deployment as GET /burano/v1/deployments/{id}/steps returns it.
 type Step struct {
 	Name     string
 	Started  time.Time

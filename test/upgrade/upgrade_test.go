@@ -1,6 +1,6 @@
-// Package upgrade opens databases of former versions with today's server. testdata/first was made by the first version that was ever
-// kept (21 November 2026): environments that were deployed, failed, are empty and wait to be deployed, an uploaded package, a draft,
-// secrets. A database that a version has made stays here as it is.
+// Package upgrade opens databases of former versions with today's server. The first stored version (21 November 2026) made
+// testdata/first: environments that were deployed, failed, are empty and wait to be deployed, an uploaded package, a draft, secrets.
+// A version's database stays here as it is.
 package upgrade
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/burano/burano/web/api"
 )
 
-// project is the one that the fixture's environments belong to.
+// project is the owner of the fixture's environments.
 const project = "719b7bdac0ef48f984b5e18c16ee164a"
 
 // onEachFixture runs the test over a copy of the first version's database of each kind, with its key.
@@ -198,7 +198,7 @@ func TestADatabaseOfTheFirstVersionIsReadDeployedAgainAndDeleted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a key of the cluster", string(opened))
 
-		s.becomes(ids["waiting"], "ready") // it goes on with what the former version was told to do
+		s.becomes(ids["waiting"], "ready") // it goes on with the former version's task
 		session := field(s.call("POST", "/v1/environments/"+deployed+"/configure", "", nil), "id").(string)
 		s.call("POST", "/v1/environments/"+deployed+"/sessions/"+session+"/deploy", "", nil)
 		s.becomes(deployed, "ready")

@@ -16,7 +16,7 @@ import (
 const (
 	// settled is how long nothing is measured after all followers have come.
 	settled = 5 * time.Second
-	// talker is the class of an application whose deployment says a line a second.
+	// talker is the class of an application whose deployment reports a line a second.
 	talker = `Namespaces:
   =: org.bench
   std: io.murano
@@ -37,7 +37,8 @@ Methods:
 `
 )
 
-// follow measures what so many cost the server who follow one deployment for the span, during which it says a line a second.
+// follow measures the server's load while the given number of clients follow one deployment, which reports a line a second
+// for the span.
 func (t *target) follow(ctx context.Context, followers int, span time.Duration) error {
 	if err := t.uploadTalker(ctx); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (t *target) follow(ctx context.Context, followers int, span time.Duration) 
 	return errors.Join(group.Wait(), t.send(ctx, client, http.MethodDelete, path+"?abandon=true", nil, nil))
 }
 
-// talk deploys an environment of one application that says so many lines.
+// talk deploys an environment of one application that reports a line in each of the seconds.
 func (t *target) talk(ctx context.Context, client *http.Client, seconds int) (task, path string, err error) {
 	var environment, session struct{ ID string }
 	if err := t.send(ctx, client, http.MethodPost, "/v1/environments", map[string]any{"name": fmt.Sprintf("talking %d", time.Now().UnixNano())}, &environment); err != nil {

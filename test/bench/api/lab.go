@@ -141,7 +141,7 @@ func (l *lab) stop() error {
 	if l.identity != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		errs = append(errs, l.identity.Shutdown(ctx)) // what the server asked last is answered first
+		errs = append(errs, l.identity.Shutdown(ctx)) // the last opened is closed first: the server may still ask the others
 	}
 	return errors.Join(append(errs, os.RemoveAll(l.folder))...)
 }

@@ -1,6 +1,6 @@
-// Command api measures how many requests per second Burano's API answers: the built server as a process of its own over SQLite, with
-// authentication on, a local Keystone, and clients on loopback that hold 1 and 8 connections. With -murano the same requests go to a
-// Murano that is running already, in the same run. With -followers it measures what those cost who follow one deployment.
+// Command api measures how many requests per second Burano's API answers. The built server runs as a process of its own over SQLite,
+// with authentication by a local Keystone; clients on loopback hold 1 and 8 connections. With -murano, a running Murano gets the
+// same requests in the same run. With -followers, it measures the load of clients that follow one deployment.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What a server holds while it is measured.
+// The server's content during the measurement.
 const (
 	packages     = 50
 	environments = 100
@@ -50,14 +50,15 @@ type target struct {
 	name, url, token string
 	process          int // its id, 0 when it is not ours
 
-	environment, session string            // the one that is shown, and its draft
+	environment, session string            // the environment of the measured reads, and its draft
 	answers              map[string][]byte // the first of each path that is read
 }
 
 // ticks is the unit of the times in /proc/PID/stat (USER_HZ, proc_pid_stat(5)).
 const ticks = 10 * time.Millisecond
 
-// processor is the time of processors that the server has used; unlike the numbers of requests it does not depend on what else runs.
+// processor is the processor time that the server has used. Unlike the request rates it does not depend on other load of the
+// machine.
 func (t *target) processor() time.Duration {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", t.process))
 	if err != nil {
@@ -146,7 +147,7 @@ func run(ctx context.Context, program, murano, file, only string, followers int,
 	return nil
 }
 
-// report measures and prints one line of the table; reference is what Murano has made of it, 0 when it was not asked.
+// report measures and prints one line of the table. reference is Murano's rate, or 0 without a Murano.
 func (t *target) report(ctx context.Context, r request, n int, span time.Duration, reference float64) (rate float64, err error) {
 	if r.few {
 		span /= 3

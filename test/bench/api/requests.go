@@ -70,8 +70,8 @@ func same(path string) func(context.Context, *target, *http.Client) error {
 	}
 }
 
-// A deployment is looked at again after a twentieth of the time that it has taken until then, and not sooner than after firstLook: so it is
-// seen to be ready as little too late on a fast server as on a slow one, and a slow one is not kept busy by looks.
+// A deployment is polled after a twentieth of the time that it has taken so far, and at the earliest after firstLook. The delay of the last
+// poll is then the same share of a fast and of a slow deployment, and polls do not load a slow server.
 const firstLook = 500 * time.Microsecond
 
 // deploy makes an environment, deploys it empty, waits until it is ready, and lets go of it.
@@ -110,7 +110,7 @@ func deploy(ctx context.Context, t *target, client *http.Client) error {
 	return t.send(ctx, client, http.MethodDelete, path+"?abandon=true", nil, nil)
 }
 
-// fill gives the server what it is asked for.
+// fill creates the objects that the requests read.
 func (t *target) fill(ctx context.Context) error {
 	if err := t.fillCatalog(ctx); err != nil {
 		return fmt.Errorf("upload packages to %s: %w", t.name, err)

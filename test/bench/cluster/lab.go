@@ -33,7 +33,7 @@ type lab struct {
 	server  *exec.Cmd
 }
 
-// openLab brings it up. close takes down whatever there is, also after an error.
+// openLab starts the lab. close removes everything, also after an error.
 func openLab(ctx context.Context, image string) (*lab, error) {
 	folder, err := filepath.Abs("build/bench")
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *lab) get(ctx context.Context, path string, answer any) error {
 	return json.Unmarshal(body, answer)
 }
 
-// environment is what the API says about the bench's environment.
+// environment is the API's view of the bench's environment.
 type environment struct {
 	ID, Name, Status string
 	Services         []struct {
@@ -179,7 +179,7 @@ func (l *lab) environment(ctx context.Context) (environment, error) {
 	return found, l.get(ctx, "/v1/environments/"+list.Environments[at].ID, &found)
 }
 
-// lastSteps returns the native steps of what was done last in the environment.
+// lastSteps returns the native steps of the environment's last deployment or action.
 func (l *lab) lastSteps(ctx context.Context) ([]timeline.Step, error) {
 	found, err := l.environment(ctx)
 	if err != nil {
@@ -226,8 +226,8 @@ func (l *lab) everyGatewayAnswers(ctx context.Context, gateways int) error {
 	return nil
 }
 
-// processorTime is what the cloud's servers, those that are gone included, and the Burano server have used of the processors. Unlike
-// times of the clock it says the same on a busy machine as on a quiet one.
+// processorTime is the processor time of the cloud's servers, including deleted ones, and of the Burano server. Unlike wall-clock
+// time it does not depend on other load of the machine.
 func (l *lab) processorTime() (time.Duration, error) {
 	servers, err := l.serversTime()
 	if err != nil {
@@ -237,7 +237,8 @@ func (l *lab) processorTime() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name in parentheses may hold spaces; what follows the last one begins with field 3 (proc(5)). Ticks are of 10 ms.
+	// The name in parentheses may hold spaces; the text after the last one begins with field 3 (proc(5)). Ticks are of 10
+	// ms.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	for _, field := range fields[11:13] {
 		ticks, err := strconv.Atoi(field)

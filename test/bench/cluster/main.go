@@ -1,7 +1,7 @@
 // Command cluster measures how long a cluster takes to come up, and to grow, on the local cloud: build/burano and build/localcloud
-// with the node image at BURANO_NODE_IMAGE. It prints Markdown: a table of the whole times with what a minion more costs, a
+// with the node image at BURANO_NODE_IMAGE. It prints Markdown: a table of the whole times with the cost of one more minion, a
 // table per phase, and the critical paths. Each figure is the median of several rounds; all changes of a round are done one after
-// another, so that ratios compare what ran under like load.
+// another, so that ratios compare runs under like load.
 package main
 
 import (
@@ -196,7 +196,7 @@ applications:
 	return text.String()
 }
 
-// describe writes the tables. Of each change the round with the median time stands for all.
+// describe writes the tables. Each change is represented by its round with the median time.
 func describe(order []string, results map[string][]measurement) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d processors, load %s, %d rounds.\n\n| change | s (median) | fastest | slowest | s of processors |\n|---|--:|--:|--:|--:|\n", runtime.NumCPU(), load(), len(results[order[0]]))

@@ -34,8 +34,8 @@ import (
 	nodes "github.com/burano/burano/nodes/ssh"
 )
 
-// peerChange is what kubeadm's measurement is called. It makes less than Burano does for 1+1+1: no gateway, no DNS, no kube-proxy, no network between nodes,
-// and its one member of etcd asks for no users.
+// peerChange is the name of kubeadm's measurement. It makes less than Burano does for 1+1+1: no gateway, no DNS, no kube-proxy, no network between nodes,
+// and an etcd of one member without users.
 const peerChange = "kubeadm 1+1"
 
 // stackPolicy is how often Heat is asked about the stack of kubeadm's servers.
@@ -133,7 +133,7 @@ func programImage(program, content string) (v1.Image, error) {
 		return nil, err
 	}
 	settings = settings.DeepCopy()
-	settings.OS, settings.Architecture = "linux", runtime.GOARCH // what says neither containerd leaves out
+	settings.OS, settings.Architecture = "linux", runtime.GOARCH // neither containerd includes a platform equal to its own
 	settings.Config.Env = []string{"PATH=/usr/local/bin"}
 	return mutate.ConfigFile(made, settings)
 }
@@ -202,7 +202,7 @@ func (p *peer) measure(ctx context.Context) (one measurement, err error) {
 	return one, p.counted(&one, func() error { return p.join(ctx, servers["master"], servers["minion"]) })
 }
 
-// counted adds what it takes to the measurement.
+// counted adds the time and processor time of the work to the measurement.
 func (p *peer) counted(one *measurement, work func() error) error {
 	before, err := p.lab.processorTime()
 	if err != nil {
@@ -272,7 +272,7 @@ func (p *peer) remove(ctx context.Context, stack string) error {
 	})
 }
 
-// join is what somebody with two prepared servers types.
+// join runs the commands that a user of kubeadm types on two prepared servers.
 func (p *peer) join(ctx context.Context, master, minion *nodes.Client) error {
 	settings := fmt.Sprintf(`apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration

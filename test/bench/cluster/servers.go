@@ -75,7 +75,7 @@ applications:
 	return l.measure(ctx, fmt.Sprintf("%d servers", wanted.count), "deploy", file, "--follow")
 }
 
-// describeServers writes the table. Of each variant the round with the median time stands for all.
+// describeServers writes the table. Each variant is represented by its round with the median time.
 func describeServers(found map[variant][]measurement) string {
 	var text, ratios, paths strings.Builder
 	fmt.Fprintf(&text, "%d processors, load %s, %d rounds.\n\n", runtime.NumCPU(), load(), len(found[variant{serverCounts[0], boots[0]}]))

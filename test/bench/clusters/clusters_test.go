@@ -1,6 +1,6 @@
-// Package clusters measures what one server takes to deploy many clusters and to look after them. Real are its API, engine, store, driver and keeper, the program
-// itself as a process of its own, and everything that it does over the network: it speaks HTTP with the cloud, SSH with each node, and through it TLS, gRPC and HTTP/2
-// with etcd and the API server of each cluster. What answers is simulated in the benchmark's own process: no unit runs, and nothing takes time by itself.
+// Package clusters measures the load of one server that deploys many clusters and keeps them. The server is the real program in a process of its own: API, engine,
+// store, driver and keeper. It speaks HTTP with the cloud, SSH with each node, and through it TLS, gRPC and HTTP/2 with etcd and the API server of each cluster. The
+// other ends of these connections are simulated in the benchmark's process: no unit runs, and nothing takes time by itself.
 package clusters
 
 import (
@@ -38,13 +38,13 @@ const (
 	atOnce = 8
 	// patience is how long all deployments may take.
 	patience = 2 * time.Hour
-	// span is for how long it is measured what looking after them takes, when each has been looked at; BURANO_CLUSTERS_TIME is another time.
+	// span is how long the load of the keepers is measured, after each has checked its environment once; BURANO_CLUSTERS_TIME overrides it.
 	span = 5 * time.Minute
 )
 
-// BenchmarkClusters deploys them all over a server's API, and then watches the server look after them. It needs a network of its own (unshare --net), in which it takes
-// the addresses of all nodes. BURANO_PROGRAM is the server's program; one that was built with the tag faults writes where its time goes to the folder BURANO_PROFILE.
-// Where BURANO_CLUSTERS_TALLY is set it says how many requests of each kind the server sent.
+// BenchmarkClusters deploys all clusters over a server's API, and then measures the server while it keeps them. It needs a network of its own (unshare --net), in which
+// it takes the addresses of all nodes. BURANO_PROGRAM is the server's program; one that was built with the tag faults writes profiles to the folder BURANO_PROFILE.
+// Where BURANO_CLUSTERS_TALLY is set, the benchmark prints how many requests of each kind the server sent.
 func BenchmarkClusters(b *testing.B) {
 	count, length := clusters, span
 	var err error
@@ -56,7 +56,7 @@ func BenchmarkClusters(b *testing.B) {
 		length, err = time.ParseDuration(text)
 		require.NoError(b, err, "BURANO_CLUSTERS_TIME")
 	}
-	debug.SetGCPercent(400) // the server lacks the processors that are spent here; memory nobody lacks
+	debug.SetGCPercent(400) // saves processor time, which the server needs; memory is not scarce
 	simulated.TakeNetwork(b)
 	w, endpoint := simulated.Start(b, os.Getenv("BURANO_PROGRAM"))
 	if os.Getenv("BURANO_CLUSTERS_TALLY") != "" {
@@ -92,7 +92,7 @@ func BenchmarkClusters(b *testing.B) {
 	began, before, own = time.Now(), s.Processor(b), ownProcessor(b)
 	looked := metric(b, s, looks, "")
 	profiled = profile(b, profiles, "look", min(30*time.Second, length))
-	<-time.After(length) // what is measured is how little happens in that time
+	<-time.After(length) // the load of this idle time is the measurement
 	took, spent, simulated = time.Since(began), s.Processor(b)-before, ownProcessor(b)-own
 	require.NoError(b, <-profiled)
 	require.Empty(b, w.Notes(), "what the server asked and nothing answered")
@@ -127,8 +127,8 @@ func submit(b *testing.B, s *server.Server, users []server.User, count int) {
 	require.NoError(b, group.Wait())
 }
 
-// await waits until all environments are deployed. It asks the environments only when as many tasks have ended, or one has failed: users who look at all of them all the time are
-// not what is measured.
+// await waits until all environments are deployed. It reads the environments only when enough tasks have ended, or one has failed: the load of polling users is not part of the
+// measurement.
 func await(b *testing.B, s *server.Server, users []server.User, count int) {
 	b.Helper()
 	err := wait.Every(time.Second).For(patience).Until(b.Context(), func(context.Context) error {
@@ -158,7 +158,7 @@ func await(b *testing.B, s *server.Server, users []server.User, count int) {
 	require.NoError(b, err)
 }
 
-// said is what the deployments of an environment reported last.
+// said is the last report of an environment's deployment.
 func said(s *server.Server, token, environment string) string {
 	var list struct{ Deployments []struct{ ID string } }
 	path := "/v1/environments/" + environment + "/deployments"
@@ -193,7 +193,7 @@ func awaitSnapshots(b *testing.B, s *server.Server, users []server.User, count i
 // Metrics that count the looks of the keeper, and the tasks that have ended.
 const looks, tasks = "burano_keeper_looks_total", "burano_task_seconds_count"
 
-// metric is the sum of a metric of the server over all its labels, or over those lines that say something.
+// metric is the sum of a metric of the server over all its labels, or over the lines that contain a text.
 func metric(b *testing.B, s *server.Server, name, saying string) (sum float64) {
 	b.Helper()
 	response, err := s.Client.Get(s.URL + "/metrics")
@@ -248,7 +248,7 @@ func call(s *server.Server, token, method, path string, body, answer any, header
 	return json.Unmarshal(said, answer)
 }
 
-// ownProcessor is what this process has used of the processors.
+// ownProcessor is the processor time of this process.
 func ownProcessor(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -258,7 +258,8 @@ func ownProcessor(b *testing.B) time.Duration {
 
 const profileAt = "127.0.0.1:6060"
 
-// profile writes where the server's time goes for a while to a file in a folder, and what is in its memory then; nothing where the folder is "".
+// profile writes a processor profile of the given length and then a heap profile of the server to files in a folder; nothing where the folder is
+// "".
 func profile(b *testing.B, folder, name string, length time.Duration) <-chan error {
 	b.Helper()
 	ended := make(chan error, 1)

@@ -26,7 +26,7 @@ const (
 	pollAsks    = 100 * time.Millisecond // how often each asks whether its change is there
 )
 
-// baseline does what confd with a template does: every 15 seconds it reads all keys, writes HAProxy's configuration and restarts HAProxy when that
+// baseline works like confd with a template: every 15 seconds it reads all keys, writes HAProxy's configuration and restarts HAProxy if it
 // differs. Its keys are: tcp/PORT, whose value is the address of the backend, and host/HOST, all at the port http.
 type baseline struct {
 	etcd     *clientv3.Client

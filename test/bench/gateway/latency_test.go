@@ -1,5 +1,5 @@
 // Package gateway_test measures a gateway: how long changes of routes take until clients see them, beside a program that polls and restarts
-// HAProxy, and what thousands of Services cost. etcd, HAProxy and requests are real.
+// HAProxy. It also measures the cost of thousands of Services. etcd, HAProxy and requests are real.
 //
 //	make bench-gateway
 package gateway_test
@@ -73,7 +73,7 @@ func BenchmarkLatency(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// until asks every millisecond until something is seen, and tells how long that took.
+// until polls every millisecond until seen returns true, and returns how long that took.
 func until(b *testing.B, seen func() bool) time.Duration {
 	b.Helper()
 	start := time.Now()
@@ -94,7 +94,8 @@ func report(b *testing.B, what string, took []time.Duration) {
 	b.Logf("%s: %d changes, p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, slowest %.1f ms", what, len(took), at(0.5), at(0.9), at(0.99), at(1))
 }
 
-// served is what the daemon serves: a port whose backend changes, a port for HTTP that gets hosts, and ports that come and go.
+// served is the content of the daemon: a port whose backend changes, a port for HTTP that gets hosts, and ports that come and
+// go.
 type served struct {
 	etcd      *clientv3.Client
 	one, two  *haproxytest.Backend
@@ -123,7 +124,7 @@ func serve(b *testing.B, etcd *clientv3.Client) *served {
 	return s
 }
 
-// troubles logs what goes wrong.
+// troubles logs warnings and errors only.
 func troubles() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
@@ -158,7 +159,7 @@ func (s *served) backend(b *testing.B, number int) func() bool {
 	return func() bool { return ask(s.tcp, "", backend.Name) }
 }
 
-// host adds one to those before.
+// host adds one more host.
 func (s *served) host(b *testing.B, number int) func() bool {
 	name := fmt.Sprintf("host-%d", number+1)
 	host := name + ".example.org"
@@ -181,7 +182,7 @@ func (s *served) listener(b *testing.B, number int) func() bool {
 	}
 }
 
-// ask tells whether who is expected answers at a port, asked for a host or for any.
+// ask reports whether the expected backend answers at a port, asked for a host or for any.
 func ask(port uint16, host, expected string) bool {
 	answer, err := haproxytest.GetHost(context.Background(), port, host)
 	return err == nil && answer == expected

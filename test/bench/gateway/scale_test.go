@@ -29,14 +29,15 @@ import (
 	"github.com/burano/burano/gateway/route"
 )
 
-// What a daemon in a process of its own is told: where etcd is, the directory of HAProxy, and by which URL that is reloaded.
+// The environment of a daemon in a process of its own: the address of etcd, the directory of HAProxy, and the URL that
+// reloads it.
 const (
 	etcdVariable      = "BURANO_BENCH_ETCD"
 	directoryVariable = "BURANO_BENCH_DIRECTORY"
 	reloadVariable    = "BURANO_BENCH_RELOAD"
 )
 
-// TestMain is the daemon when it is told so: its memory is measured alone.
+// TestMain runs the daemon where etcdVariable is set: its memory is measured alone.
 func TestMain(m *testing.M) {
 	if os.Getenv(etcdVariable) == "" {
 		os.Exit(m.Run())
@@ -221,7 +222,7 @@ func stopDaemon(b *testing.B, child *exec.Cmd) {
 	require.NoError(b, child.Wait())
 }
 
-// processor is how much time of processors a process has used, with those of its children that have ended.
+// processor is the processor time of a process, including its ended children.
 func processor(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -1,6 +1,6 @@
-// Command lang compares the speed of catalog/yaql with that of Debian's python3-yaql: it runs both, one after the other, over each of
-// expressions.txt, and writes a table of ratios. What the two give must agree. Then it measures catalog/muranopl, which has no
-// counterpart to be compared with: what methods do, and the loading of models of several sizes.
+// Command lang compares the speed of catalog/yaql with that of Debian's python3-yaql. It runs both, one after the other, over each of
+// expressions.txt, and writes a table of ratios. Both must give equal results. Then it measures catalog/muranopl, which has no
+// counterpart: operations of methods, and the loading of models of several sizes.
 package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// run measures each expression in both one after the other, so that what else the machine does at the time weighs on both.
+// run measures each expression in both one after the other, so that other load of the machine affects both.
 func run(python string, seconds float64, only string, alone bool) (err error) {
 	expressions, document := chosen(only), records()
 	ours, theirs := make([]measured, len(expressions)), make([]measured, len(expressions))
@@ -236,7 +236,7 @@ func report(expressions []expression, ours, theirs []measured, alone bool) error
 	return nil
 }
 
-// agree compares by way of JSON, as Python's results came.
+// agree compares both as JSON, since Python's results came as JSON.
 func agree(ours, theirs any) bool {
 	text, err := json.Marshal(ours)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 //go:embed package
 var benchPackage embed.FS
 
-// methods are those of class bench.Methods that are measured, and how often they do what the row says.
+// methods are the measured methods of class bench.Methods, and how often each repeats the operation that its row names.
 var methods = []struct {
 	what, method string
 	times        int

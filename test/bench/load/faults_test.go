@@ -14,16 +14,16 @@ import (
 const (
 	// faultEvery is how often, on average, a call of Keystone and one of Heat go wrong each.
 	faultEvery = 500 * time.Millisecond
-	// within is among how many of the next calls the one that goes wrong is.
+	// within is the number of next calls of which one fails.
 	within = 20
 )
 
-// orderFaults lets calls of Keystone and of Heat go wrong until the context ends, each in a way of its own.
+// orderFaults lets calls of Keystone and of Heat fail until the context ends, each with another fault.
 func orderFaults(ctx context.Context, b *testing.B, faults *fault.Faults) {
 	b.Helper()
 	go func() {
 		for pause(ctx, faultEvery) {
-			faults.Clear() // what was recorded of calls is not looked at
+			faults.Clear() // the record of calls is not used
 			for _, service := range []string{"/identity/.*", "/orchestration/.*"} {
 				kind := fault.Kinds[rand.N(len(fault.Kinds))]
 				if err := faults.Order(fault.Fault{Path: service, Nth: 1 + rand.N(within), Kind: kind}); err != nil {

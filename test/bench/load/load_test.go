@@ -1,5 +1,5 @@
-// Package load holds a server to what it promises when many projects use it at once: what it has acknowledged is there afterwards, no
-// project starves, and memory stays bounded, while Keystone and Heat fail now and then.
+// Package load checks a server's promises while many projects use it at once and Keystone and Heat fail now and then: acknowledged
+// changes are there afterwards, no project starves, and memory stays bounded.
 package load
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
-// What is asked of the server; BURANO_LOAD_TIME and BURANO_LOAD_PROJECTS change the first two for a shorter look.
+// The size of the load; BURANO_LOAD_TIME and BURANO_LOAD_PROJECTS change the first two for a shorter run.
 const (
 	defaultTime     = 10 * time.Minute
 	defaultProjects = 500
@@ -36,7 +36,8 @@ const (
 	think = 60 * time.Second
 	// patience is how long one deployment may take before it counts as lost.
 	patience = 5 * time.Minute
-	// enough is from how many deployments on a project's median says something: a single one may just have met a fault.
+	// enough is the number of deployments from which a project's median is meaningful: a single one may just have met a
+	// fault.
 	enough = 5
 	// fairness is how much longer than the median project the slowest may wait.
 	fairness = 3
@@ -93,7 +94,7 @@ func measure(b *testing.B, database string) {
 	together.report(b, users[greedy:], s)
 }
 
-// tally counts what was done, for all projects.
+// tally collects the durations of calls, for all projects.
 type tally struct {
 	mutex sync.Mutex
 	calls map[string][]time.Duration // by kind
@@ -140,7 +141,7 @@ func (t *tally) report(b *testing.B, ordinary []*user, s *server.Server) {
 	require.Less(b, float64(slowest)/float64(middle), float64(fairness), "a project starves")
 }
 
-// pause waits, and tells whether there is time left.
+// pause waits, and reports whether there is time left.
 func pause(ctx context.Context, span time.Duration) bool {
 	timer := time.NewTimer(span)
 	defer timer.Stop()

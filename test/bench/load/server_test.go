@@ -33,7 +33,7 @@ func usersOf(b *testing.B, s *server.Server, count int) []*user {
 	return made
 }
 
-// importWords uploads the application for everybody.
+// importWords uploads the application as a public package.
 func importWords(b *testing.B, s *server.Server) {
 	b.Helper()
 	command := exec.Command(s.Program, "package", "import", "package", "--public")

@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/test/bench/server"
 )
 
-// user is the one user of a project, who remembers what the server has acknowledged.
+// user is the one user of a project, with a record of the changes that the server has acknowledged.
 type user struct {
 	server      *server.Server
 	name, token string
@@ -27,7 +27,7 @@ type user struct {
 	deploys     []time.Duration     // from the call to the end
 }
 
-// work is what a user does in one turn: looks, makes or changes an environment, deploys it, follows, looks again, and at times deletes.
+// work is one turn of a user: list, make or change an environment, deploy it, follow, list again, and at times delete.
 func (u *user) work(ctx context.Context, t *tally) error {
 	u.turn++
 	if err := u.list(ctx, t); err != nil {
@@ -136,7 +136,7 @@ func (u *user) draft(ctx context.Context, t *tally, environment string) (session
 	return opened.ID, u.compare(ctx, environment, opened.ID)
 }
 
-// deploy drafts and deploys, and tells how long the deployment took from the call to its end.
+// deploy drafts and deploys, and returns how long the deployment took from the call to its end.
 func (u *user) deploy(ctx context.Context, t *tally, environment string) (time.Duration, error) {
 	session, err := u.draft(ctx, t, environment)
 	if err != nil {
@@ -169,7 +169,7 @@ func (u *user) submit(ctx context.Context, t *tally, environment, session, kind 
 	return took, nil
 }
 
-// said is what a deployment reported.
+// said is the list of reports of a deployment.
 func (u *user) said(ctx context.Context, environment, deployment string) string {
 	var answer struct {
 		Reports []struct{ Level, Text string }
@@ -235,7 +235,7 @@ func (u *user) remove(ctx context.Context, t *tally, environment string) error {
 	}
 }
 
-// check reads every environment that was acknowledged, with what was put into it.
+// check reads every acknowledged environment, and compares its content with the record.
 func (u *user) check(ctx context.Context) error {
 	for environment := range u.kept {
 		if err := u.compare(ctx, environment, ""); err != nil {
@@ -299,7 +299,8 @@ func (u *user) call(ctx context.Context, method, path string, body, answer any, 
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// send returns an answer of success. What the server refuses for the moment (429, 503) is asked again: it was not acknowledged.
+// send returns an answer of success. A request that the server refuses for the moment (429, 503) is sent again: it was not
+// acknowledged.
 func (u *user) send(ctx context.Context, method, path string, body any, headers ...string) (*http.Response, error) {
 	var text []byte
 	if body != nil {

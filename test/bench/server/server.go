@@ -25,7 +25,7 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// Config says which program serves which cloud.
+// Config chooses the program and the cloud that it serves.
 type Config struct {
 	Endpoint string   // of a cloud with the users of a local one: Keystone is below it
 	Program  string   // one that was built; "" to build it
@@ -126,7 +126,7 @@ func (s *Server) Users(b testing.TB, count int) []User {
 	return made
 }
 
-// Memory is a line of the server's status in MiB (proc_pid_status(5)): VmHWM is the most that it has had in memory at a time, VmRSS what it has now.
+// Memory is a line of the server's status in MiB (proc_pid_status(5)): VmHWM is its peak of memory, VmRSS its memory now.
 func (s *Server) Memory(b testing.TB, line string) int {
 	b.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
@@ -155,7 +155,8 @@ func (s *Server) Processor(b testing.TB) time.Duration {
 	return sum
 }
 
-// processor is what a process and the children that it has waited for have used (utime, stime, cutime and cstime, proc_pid_stat(5), in ticks of 10 ms).
+// processor is the processor time of a process and of the children that it has waited for (utime, stime, cutime and cstime, proc_pid_stat(5), in ticks
+// of 10 ms).
 func processor(process string) (sum time.Duration, err error) {
 	content, err := os.ReadFile(filepath.Join("/proc", process, "stat"))
 	if err != nil {

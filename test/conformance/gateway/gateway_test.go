@@ -1,4 +1,4 @@
-// Package gateway runs Gateway API's own conformance suite on a cluster that is there. `make conformance-gateway` brings one up for it.
+// Package gateway runs Gateway API's own conformance suite on an existing cluster. `make conformance-gateway` starts one for it.
 package gateway
 
 import (
@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/features"
 )
 
-// project is where a report says that Burano is found.
+// project is Burano's address in a report.
 const project = "https://github.com/burano/burano"
 
 // unusable is an address that no gateway has (RFC 5737).
@@ -58,7 +58,7 @@ func TestConformance(t *testing.T) {
 	separate(t, options.Client, addresses)
 	var r results
 	options.Hook = r.note
-	// Tests of the suite that run beside each other end after this function. What is left to do when all have ended is done last.
+	// Parallel tests of the suite end after this function. The clean-up runs when all have ended.
 	t.Cleanup(func() {
 		summary := r.summary()
 		t.Log(summary)
@@ -114,10 +114,10 @@ func separate(t *testing.T, c client.Client, addresses []string) {
 	}, time.Minute, 100*time.Millisecond, "the API server follows the policy")
 }
 
-// results are what has become of the suite's tests.
+// results are the results of the suite's tests.
 type results struct {
 	mutex          sync.Mutex
-	claimed, tried map[features.FeatureName]bool // of the class; those of tests that passed
+	claimed, tried map[features.FeatureName]bool // of the class; of tests that passed
 	passed, failed []string
 	skipped        map[features.FeatureName][]string // by the first feature that the class does not claim
 	withoutAReason []string
@@ -149,7 +149,7 @@ func (r *results) note(t *testing.T, test suite.ConformanceTest, s *suite.Confor
 	}
 }
 
-// summary says how many tests passed and names the others.
+// summary counts the passed tests and names the others.
 func (r *results) summary() string {
 	var text strings.Builder
 	skipped := 0

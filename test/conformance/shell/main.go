@@ -1,6 +1,6 @@
-// Command shell is /bin/sh of the images that stand in for upstream's with busybox: busybox's shell, whose messages tests compare, or bash where the
-// environment has a name that is none of a shell's variables ("a-1"). Debian's busybox keeps such variables from the programs that it starts, which
-// upstream's does not.
+// Command shell is /bin/sh of our busybox images, which replace upstream's. It runs busybox's shell, whose messages tests compare. It runs bash
+// where the environment has a name that is not valid for a shell's variable ("a-1"): Debian's busybox drops such variables from the environment of
+// its children, upstream's does not.
 package main
 
 import (

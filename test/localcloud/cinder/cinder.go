@@ -1,6 +1,6 @@
 // Package cinder is the block storage service of the local cloud, answered in the shapes of Cinder v3
-// (https://docs.openstack.org/api-ref/block-storage/v3/): volumes, snapshots and backups are sparse files, of which the hypervisor shows
-// servers the volumes as block devices. Groups and transfers are not there.
+// (https://docs.openstack.org/api-ref/block-storage/v3/). Volumes, snapshots and backups are sparse files; the hypervisor attaches
+// volumes to servers as block devices. Groups and transfers are not supported.
 package cinder
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/burano/burano/test/localcloud/state"
 )
 
-// Config says where the service keeps its things.
+// Config sets the places of the service's data, and its collaborators.
 type Config struct {
 	StateDir string           // folder of tables and files, made when missing
-	Images   Images           // what volumes can be made of
+	Images   Images           // sources of new volumes
 	Endpoint string           // base of the cloud's addresses, such as "http://127.0.0.1:5050"
 	Zones    []string         // availability zones, one at least
 	Now      func() time.Time // clock, time.Now when nil
@@ -54,7 +54,7 @@ type Service struct {
 	mutex sync.Mutex // held while something is decided on, and its file made or removed
 }
 
-// New opens the tables. What the process's end has cut off is taken back: files of which nothing is known go.
+// New opens the tables. Work that the process's end has cut off is undone: files that no table lists are removed.
 func New(config Config) (*Service, error) {
 	s := &Service{dir: filepath.Join(config.StateDir, "files"), images: config.Images, endpoint: config.Endpoint, zones: config.Zones, now: config.Now, log: config.Logger}
 	if s.now == nil {

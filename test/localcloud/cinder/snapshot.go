@@ -15,7 +15,7 @@ import (
 	"github.com/burano/burano/test/localcloud/answer"
 )
 
-// Snapshot is a copy of what a volume had on it. It is always available.
+// Snapshot is a copy of a volume's content. It is always available.
 type Snapshot struct {
 	ID, ProjectID, VolumeID, Name, Description string
 	SizeGB                                     int
@@ -145,7 +145,7 @@ func (s *Service) updateSnapshot(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// addSnapshotMetadata adds to what is noted.
+// addSnapshotMetadata adds to the snapshot's metadata.
 func (s *Service) addSnapshotMetadata(w http.ResponseWriter, r *http.Request) error {
 	snapshot, err := s.snapshotOf(identity.From(r.Context()).ProjectID, r.PathValue("id"))
 	if err != nil {

@@ -236,7 +236,8 @@ func (f *Fabric) applyGateway(h *netlink.Handle, ns netns.NsHandle, r Router) er
 }
 
 // setHostNeighbours sets the host's entries for external addresses behind this MAC. A floating address moves between routers, and the host would look for
-// it at the old one for half a minute. routes are the networks of IPv6 behind it, by the address of their router; an existing route of the host stays.
+// it at the old one for half a minute. The map routes has the networks of IPv6 behind it, by the address of their router; an existing route of the host
+// stays.
 func (f *Fabric) setHostNeighbours(mac net.HardwareAddr, addresses map[netip.Addr]net.HardwareAddr, routes map[netip.Prefix]netip.Addr) error {
 	defer f.lock(f.ExternalBridge())()
 	h, err := netlink.NewHandle(syscall.NETLINK_ROUTE)

@@ -202,8 +202,8 @@ func (s *Stack) options(r stackRequest) error {
 // errRemote is Heat's answer to unforeseen errors; it is as terse.
 var errRemote = &Error{Status: 500, Type: "RemoteError"}
 
-// createStack checks that the name is free before it checks the rest, and stores the stack afterwards: like Heat, whose database has no rule that a name
-// is unique, it lets two simultaneous creations both pass.
+// createStack checks that the name is free before it checks the rest, and stores the stack afterwards. Two simultaneous creations both pass, as in Heat,
+// whose database has no rule that a name is unique.
 func (s *Service) createStack(ctx context.Context, caller identity.Caller, projectID string, r stackRequest) (Stack, error) {
 	if _, ok := s.named(projectID, r.Name); ok {
 		return Stack{}, &Error{Status: 409, Type: "StackExists", Message: fmt.Sprintf("The Stack (%s) already exists.", r.Name)}

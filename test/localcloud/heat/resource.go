@@ -36,7 +36,7 @@ type resourceType struct {
 	deleteFirst func(old, next map[string]any) bool
 	// release makes an old resource release objects that its replacement needs; may be nil.
 	release func(ctx context.Context, j *job) error
-	// ofMembers means that attributes are lists over members: without members each is empty.
+	// ofMembers is set if attributes are lists over members: without members each is empty.
 	ofMembers bool
 }
 

@@ -292,7 +292,7 @@ func (t *Template) decided(values map[string]any, files map[string]string) (*Tem
 	return &made, nil
 }
 
-// orTrue is a condition, or the one that always holds.
+// orTrue is a condition, or, without one, an always true one.
 func orTrue(condition any) any {
 	if condition == nil {
 		return true

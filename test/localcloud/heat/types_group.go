@@ -106,8 +106,8 @@ func (j *job) endGroup(ctx context.Context, action string, err error) error {
 	return errors.Join(err, j.service.setState(j.resource.PhysicalID, action, status, reason))
 }
 
-// removedFromGroup returns the names that no member has any more. A policy names members, or their values of get_resource; removed is kept between updates
-// unless the mode is update.
+// removedFromGroup returns the names that no member has any more. A policy names members, or their values of get_resource. The removed names stay recorded
+// across updates unless the mode is update.
 func (j *job) removedFromGroup() ([]string, error) {
 	former := strings.Fields(j.resource.Data[removedMembers])
 	var removed []string

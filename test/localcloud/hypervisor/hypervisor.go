@@ -155,7 +155,7 @@ func (h *Hypervisor) State(ctx context.Context, id string) (State, error) {
 	return Stopped, nil
 }
 
-// DeleteAll removes all servers and images and the folders of the hypervisor, also those of a dead process.
+// DeleteAll removes all servers and images and the folders of the hypervisor, also a dead process's.
 func (h *Hypervisor) DeleteAll(ctx context.Context) error {
 	servers, err := h.serverIDs()
 	if err != nil {

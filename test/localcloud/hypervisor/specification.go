@@ -177,8 +177,8 @@ func memoryInfo(mib int) string {
 	return text.String()
 }
 
-// serverCapabilities (capabilities(7)) are all capabilities that a system with containers needs, by their numbers. It excludes those over parts of the
-// machine: the kernel's modules, the machine's clock, its raw devices, its power.
+// serverCapabilities (capabilities(7)) are all capabilities that a system with containers needs, by their numbers. It excludes capabilities over parts
+// of the machine: the kernel's modules, the machine's clock, its raw devices, its power.
 func serverCapabilities() map[int]string {
 	return map[int]string{
 		0: "CHOWN", 1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 3: "FOWNER", 4: "FSETID", 5: "KILL", 6: "SETGID", 7: "SETUID",

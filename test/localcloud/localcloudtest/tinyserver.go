@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// TinyServer returns the tar of a system that is nothing but its first process (see the folder init): it configures its interfaces from the config drive,
-// returns its name and its user data to clients at port 8080 or 8081, and the metadata service's answer at port 8082.
+// TinyServer returns the tar of a system whose only program is its first process (see the folder init). It configures its interfaces from the config
+// drive. It returns its name and its user data to clients at port 8080 or 8081, and the metadata service's answer at port 8082.
 func TinyServer(ctx context.Context) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "tiny-server-")
 	if err != nil {

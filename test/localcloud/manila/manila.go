@@ -1,6 +1,6 @@
 // Package manila is the shared file systems service of the local cloud, answered in the shapes of Manila v2
-// (https://docs.openstack.org/api-ref/shared-file-system/) at the versions that Burano uses: shares of NFS are folders of this machine, with metadata,
-// rules of access and a quota. No server exports the folders, so a mount finds none. Share networks are only names; snapshots, groups and replicas are not
+// (https://docs.openstack.org/api-ref/shared-file-system/) at the versions that Burano uses. Shares of NFS are folders of this machine, with metadata,
+// rules of access and a quota. No server exports the folders, so a mount fails. Share networks are only names; snapshots, groups and replicas are not
 // supported.
 package manila
 

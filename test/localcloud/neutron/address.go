@@ -115,7 +115,7 @@ func (s *Service) addressOfEach(network Network) []FixedIP {
 		wanted = append(wanted, FixedIP{SubnetID: id})
 	}
 	if len(wanted) == 0 {
-		return []FixedIP{{}} // which means none
+		return []FixedIP{{}} // an empty one: no address
 	}
 	return wanted
 }

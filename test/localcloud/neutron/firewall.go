@@ -10,8 +10,8 @@ import (
 )
 
 // This file turns security groups into rules of the data plane, as Neutron does
-// (https://docs.openstack.org/neutron/latest/contributor/internals/openvswitch_firewall.html): nothing without a rule that allows it, replies always, and
-// no sender but the port's own addresses and its allowed address pairs.
+// (https://docs.openstack.org/neutron/latest/contributor/internals/openvswitch_firewall.html). Traffic needs a rule that allows it, replies always pass,
+// and a sender may only use the port's own addresses and its allowed address pairs.
 
 // protocols are the numbers of the protocols that a rule may name
 // (https://www.iana.org/assignments/protocol-numbers).

@@ -10,7 +10,8 @@ import (
 )
 
 // ServeMetadata lets servers send requests to http://169.254.169.254, through the router of their network, as Neutron's metadata agent does. The server is
-// identified by its source address: a port's own, not one of its address pairs. tell answers for the server with this id. Call it before Restore.
+// identified by its source address: a port's own, not one of its address pairs. The function returns the handler for the server with this id. Call it
+// before Restore.
 func (s *Service) ServeMetadata(tell func(serverID string) http.Handler) { s.metadata = tell }
 
 // listenMetadata makes a router answer. The caller holds the router's lock.

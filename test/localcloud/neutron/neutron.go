@@ -1,7 +1,7 @@
-// Package neutron is the local cloud's Networking API v2.0 over the data plane of package fabric: its answers are the real one's, as far as its clients
+// Package neutron is the local cloud's Networking API v2.0 over the data plane of package fabric. Its answers are the real one's, as far as its clients
 // here need them, and its objects can be pinged.
 //
-// The rules (visibility, refused deletions, texts and types of errors) are those of Neutron's API reference and of its server's behaviour.
+// The rules (visibility, refused deletions, texts and types of errors) come from Neutron's API reference and from its server's behaviour.
 //
 // All records are in state tables; the data plane is made from them, by Restore after a restart. Each object is one row, every address in use has a port
 // (also the routers' and the floating ones, as in Neutron), and a change of the rows happens under one lock.
@@ -42,8 +42,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Service is Neutron. Its Go calls are for the other services of the local cloud: each takes the project on whose behalf it acts, "" for an
-// administrator's view of all projects, and returns an *Error, which is also a fault, for a client's fault.
+// Service is Neutron. Its Go calls are for the other services of the local cloud. Each takes the project on whose behalf it acts, "" for an
+// administrator's view of all projects. For a client's fault it returns an *Error, which is also a fault.
 type Service struct {
 	config Config
 	fabric *fabric.Fabric

@@ -74,7 +74,7 @@ type PortRequest struct {
 	Profile               map[string]any   `json:"binding:profile"` // accepted without effect
 	ExtraDHCPOptions      []map[string]any `json:"extra_dhcp_opts"` // accepted without effect
 	PropagateUplinkStatus *bool            `json:"propagate_uplink_status"`
-	// DeleteWithServer means that Nova makes this port itself and that DetachServer deletes it. Not of the API.
+	// DeleteWithServer is set for ports that Nova makes itself and DetachServer deletes. Not of the API.
 	DeleteWithServer bool `json:"-"`
 }
 

@@ -322,7 +322,7 @@ func checkPorts(rule SecurityGroupRule) error {
 	return nil
 }
 
-// means is the rule without the fields in which equal rules differ.
+// means returns the rule without the fields in which equal rules differ.
 func (r SecurityGroupRule) means() string {
 	number := func(n *int) int {
 		if n == nil {

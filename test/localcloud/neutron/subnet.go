@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Subnet is a subnet as the API shows it. There are no announcements of IPv6: servers have their addresses from the config drive, as those of IPv4.
+// Subnet is a subnet as the API shows it. There are no announcements of IPv6: servers get IPv6 addresses from the config drive, like IPv4
+// addresses.
 type Subnet struct {
 	Common
 	NetworkID       string           `json:"network_id"`

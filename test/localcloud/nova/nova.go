@@ -1,4 +1,4 @@
-// Package nova is the compute service of the local cloud, answered in the shapes of Nova v2.1 (https://docs.openstack.org/api-ref/compute/): it accepts
+// Package nova is the compute service of the local cloud, answered in the shapes of Nova v2.1 (https://docs.openstack.org/api-ref/compute/). It accepts
 // servers at once and makes them in the background, continues begun work after a restart of the process, and leaves nothing of a deleted server.
 package nova
 

@@ -83,8 +83,8 @@ func (s *Service) AttachVolume(ctx context.Context, projectID, id string, wanted
 	return wanted, s.ended(ctx, op, err, id)
 }
 
-// oneVolume lets a server attach or detach one volume at a time, until that has ended, also when the caller no longer waits: block storage gets the list
-// of a server's volumes, and the others are returned.
+// oneVolume lets a server attach or detach one volume at a time, until that has ended, also when the caller no longer waits. The reason: block storage
+// gets the list of a server's volumes, and returns the other ones.
 func (s *Service) oneVolume(id string, begin func() (*operation, error)) (*operation, error) {
 	s.mutex.Lock()
 	lock := s.plugging[id]

@@ -31,7 +31,7 @@ type Table[T any] struct {
 	changes int // lines in the file
 }
 
-// kept is an object in memory: its encoded form, and decoded at the first Where; the decoded one is never changed.
+// kept is an object in memory: its encoded form, decoded at the first Where; the decoded form is never changed.
 type kept[T any] struct {
 	data    json.RawMessage
 	once    sync.Once

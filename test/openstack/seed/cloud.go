@@ -87,7 +87,7 @@ func flavor(ctx context.Context, p *gophercloud.ProviderClient) error {
 	return err
 }
 
-// guest uploads the tiny guest: a kernel, what it begins with, and a disk that boots both.
+// guest uploads the tiny guest: a kernel, its initial file system, and a disk that boots both.
 func guest(ctx context.Context, p *gophercloud.ProviderClient) error {
 	client, err := openstack.NewImageV2(p, gophercloud.EndpointOpts{Region: region})
 	if err != nil {

@@ -38,7 +38,8 @@ func accounts() []account {
 	return list
 }
 
-// endpointsOfServices are the addresses in the catalog, by type and name; Heat's and those of storage where they are wanted (PARTS).
+// endpointsOfServices are the addresses in the catalog, by type and name; Heat's and the storage services' only if they are selected
+// (PARTS).
 func endpointsOfServices() map[[2]string]string {
 	all := map[[2]string]string{
 		{"image", "glance"}:        "http://127.0.0.1:9292",
@@ -59,7 +60,7 @@ func endpointsOfServices() map[[2]string]string {
 	return all
 }
 
-// wanted tells whether this OpenStack has a service (openstack.sh).
+// wanted reports whether this OpenStack has a service (openstack.sh).
 func wanted(part string) bool { return slices.Contains(strings.Fields(os.Getenv("PARTS")), part) }
 
 func seedIdentity(ctx context.Context, provider *gophercloud.ProviderClient) error {
@@ -76,7 +77,7 @@ func seedIdentity(ctx context.Context, provider *gophercloud.ProviderClient) err
 	return nil
 }
 
-// seeder knows the ids of what there is, by name.
+// seeder knows the ids of existing objects, by name.
 type seeder struct {
 	ctx                              context.Context
 	client                           *gophercloud.ServiceClient
@@ -162,7 +163,7 @@ func (s *seeder) user(name, domain, project string) (string, error) {
 	})
 }
 
-// roleOfHeat is what Heat gives to the users that it makes for scaling policies and the like (its option heat_stack_user_role).
+// roleOfHeat makes the role of the users that Heat makes for scaling policies and the like (its option heat_stack_user_role).
 func (s *seeder) roleOfHeat() error {
 	_, err := findOrMake("role", "heat_stack_user", s.roles, func() (string, error) {
 		made, err := roles.Create(s.ctx, s.client, roles.CreateOpts{Name: "heat_stack_user"}).Extract()

@@ -1,5 +1,5 @@
-// Command seed puts into a new OpenStack what the tests of the cloud driver want to find there, and writes their clouds.yaml. What is
-// there already is left as it is. It runs inside the box (see ../openstack.sh).
+// Command seed makes the objects in a new OpenStack that the tests of the cloud driver need, and writes their clouds.yaml. It leaves
+// existing objects unchanged. It runs inside the box (see ../openstack.sh).
 //
 //	seed identity   projects, users with their roles, and the catalog of services; needs Keystone
 //	seed cloud      external network, flavor and image; needs the rest
@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	return fmt.Errorf("say identity or cloud")
 }
 
-// findOrMake returns the id of what is called so, and makes it when there is none.
+// findOrMake returns the id of the object with this name, and makes it when there is none.
 func findOrMake(what, name string, ids map[string]string, make func() (string, error)) (string, error) {
 	if id, ok := ids[name]; ok {
 		return id, nil

@@ -35,7 +35,7 @@ func main() {
 	<-halted
 }
 
-// serve calls say for every client.
+// serve calls the function for every client.
 func serve(listener net.Listener, say func(io.Writer)) {
 	for {
 		connection, err := listener.Accept()
