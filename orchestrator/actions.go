@@ -68,7 +68,7 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 	return task.ID, nil
 }
 
-// unmasked refuses arguments that are what is shown in place of a secret: nothing knows the secret.
+// unmasked refuses arguments that are the mask of a secret: nothing knows the secret.
 func unmasked(args map[string]any) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -81,7 +81,7 @@ func errActionBusy(id string) error {
 	return fault.New(fault.Forbidden, "Access was denied to this resource: environment %s is deploying or deleting, wait until that has ended", id)
 }
 
-// findAction finds the object whose header lists an action, and what it says of it; nil when nothing does.
+// findAction finds the object whose header lists an action, and the action's entry; nil when there is none.
 func findAction(value any, id string) (objectID string, action map[string]any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -110,7 +110,8 @@ func findAction(value any, id string) (objectID string, action map[string]any) {
 	return "", nil
 }
 
-// ActionResult returns what a task of the environment came to: {"isException": bool, "result": …}, empty while it runs.
+// ActionResult returns the result of a task of the environment: {"isException": bool, "result": …}, empty while it
+// runs.
 func (s *Service) ActionResult(ctx context.Context, caller identity.Caller, environmentID, taskID string) (map[string]any, error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type Deployment struct {
 	Finished                  *time.Time
 	// Description is the object model that was deployed, applications under "services", secrets masked; nil for a deletion.
 	Description map[string]any
-	// Action is what was run, secrets among its arguments masked; nil for a deletion.
+	// Action is the method that was run, secrets among its arguments masked; nil for a deletion.
 	Action *store.Action
 	// Result is {"isException": bool, "result": …}, empty while it runs.
 	Result map[string]any
@@ -134,7 +134,7 @@ func (s *Service) Deployment(ctx context.Context, caller identity.Caller, deploy
 	return list[0], nil
 }
 
-// seenDeployment is a deployment without what is in its model.
+// seenDeployment is a deployment without its model.
 func seenDeployment(task store.TaskState) Deployment {
 	seen := Deployment{ID: task.ID, EnvironmentID: task.EnvironmentID, State: deploymentState(task.Finished != nil, task.Counts),
 		Created: task.Created.Time(), Updated: task.Updated.Time(), Started: task.Started.Time()}
@@ -166,7 +166,7 @@ func (s *Service) deployments(ctx context.Context, tasks []store.Task, counts ma
 	return list, nil
 }
 
-// described is the model of a task as it is shown. What its classes make secrets becomes known.
+// described is a task's model as it is shown. known learns the values that its classes declare as secrets.
 func (s *Service) described(ctx context.Context, task store.Task, known *secret.Known) (map[string]any, error) {
 	if !muranopl.MayHide(map[string]any(task.Objects)) {
 		return task.Objects, nil
@@ -182,8 +182,9 @@ func (s *Service) described(ctx context.Context, task store.Task, known *secret.
 	return objects, nil
 }
 
-// listedResult is what a task came to, for lists, which are read by others than those who asked for an action, and long after: without
-// what is known, what the model or the arguments call a secret, and what a method of a secret's name returns, such as showPassword.
+// listedResult is a task's result for lists. Others than the caller of the action read them, long afterwards, so secrets are masked.
+// These are known secrets, secrets by their names in the model or the arguments, and results of a method with a secret's name, such
+// as showPassword.
 func listedResult(task store.Task, known *secret.Known) map[string]any {
 	if task.Result["result"] == nil {
 		return task.Result
@@ -216,7 +217,7 @@ func deploymentState(ended bool, counts store.Counts) string {
 	return clean
 }
 
-// Reports returns a deployment's log, oldest first; with serviceIDs only the lines about those applications and what is in
+// Reports returns a deployment's log, oldest first; with serviceIDs only the lines about these applications and objects in
 // them.
 func (s *Service) Reports(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string) ([]Report, error) {
 	list, _, err := s.ReportPage(ctx, caller, environmentID, deploymentID, serviceIDs, store.Page{})
@@ -250,7 +251,7 @@ func (s *Service) ReportPage(ctx context.Context, caller identity.Caller, enviro
 	return list, next, nil
 }
 
-// entities are the ids of applications of a deployment's model and of what is in them.
+// entities are the ids of applications of a deployment's model and of the objects in them.
 func (s *Service) entities(ctx context.Context, deploymentID string, serviceIDs []string) ([]string, error) {
 	task, err := s.task(ctx, deploymentID)
 	if err != nil {
@@ -296,11 +297,11 @@ func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentI
 // Progress is how far a deployment has come.
 type Progress struct {
 	Deployment               // without description and result
-	Reports, Steps, Done int // lines of its log; native steps that have begun, and of these those that have ended well
+	Reports, Steps, Done int // lines of its log; native steps that have begun; and steps that have ended in success
 	Failed               int // steps
 }
 
-// Progress tells how far a deployment has come. It reads no model.
+// Progress returns a deployment's progress. It reads no model.
 func (s *Service) Progress(ctx context.Context, caller identity.Caller, deploymentID string) (Progress, error) {
 	task, err := s.mayWatch(ctx, caller, deploymentID)
 	if err != nil {
@@ -323,8 +324,8 @@ func (s *Service) Progress(ctx context.Context, caller identity.Caller, deployme
 	return progress, err
 }
 
-// ObjectReports is a part of what was reported about an object, and what is in it, in all runs over its environment, the newest first. next is
-// the marker of the next page, "" after the last one.
+// ObjectReports is a part of the reports about an object and the objects in it, the newest first. It covers all runs over their environment.
+// next is the marker of the next page, "" after the last one.
 func (s *Service) ObjectReports(ctx context.Context, caller identity.Caller, environmentID, objectID string, page store.Page) (list []Report, next string, err error) {
 	environment, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
@@ -380,8 +381,8 @@ func (s *Service) gone(ctx context.Context, taskID string) (state string, err er
 	return "success", err
 }
 
-// Cancel has a deployment end before it is done, at its next safe point: what it has made stays, and deploying again goes on from
-// there. It answers when that is written; Follow tells when the deployment has ended.
+// Cancel ends a deployment early, at its next safe point: its resources stay, and deploying again goes on from there. It answers
+// when the cancellation is written; Follow waits until the deployment has ended.
 func (s *Service) Cancel(ctx context.Context, caller identity.Caller, deploymentID string) error {
 	task, err := s.task(ctx, deploymentID)
 	if err != nil {
@@ -403,7 +404,8 @@ func (s *Service) Cancel(ctx context.Context, caller identity.Caller, deployment
 	return nil
 }
 
-// Retry runs again what failed: the newest deployment, action or deletion of its environment. It answers the new deployment's id.
+// Retry runs a failed task again: the newest deployment, action or deletion of its environment. It returns the new deployment's
+// id.
 func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentID string) (taskID string, err error) {
 	task, err := s.task(ctx, deploymentID)
 	if err != nil {

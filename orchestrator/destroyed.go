@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Deletion says what the deletion of an environment would do, without doing anything. leaving asks its clusters and the cloud (native.Leaving); nil: they are not asked.
+// Deletion lists the effects of an environment's deletion, without doing anything. leaving asks its clusters and the cloud (native.Leaving); nil: they are not asked.
 func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environmentID string, leaving engine.Question) (preview.Deletion, error) {
 	environment, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) busy(ctx context.Context, environmentID string) (*preview.Busy
 	return busy, err
 }
 
-// destroys is the fault that a deployment would destroy clusters that nobody named.
+// destroys is the fault of a deployment that would destroy clusters without the user's consent.
 func destroys(clusters []preview.Object) error {
 	texts := make([]string, len(clusters))
 	for i, one := range clusters {

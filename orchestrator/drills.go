@@ -91,7 +91,7 @@ func (b *Backups) RunDrills(ctx context.Context) {
 	}
 }
 
-// beginDue begins the drills that schedules want now, and removes what nobody needs any more of drills and of backups that tasks have left.
+// beginDue begins the drills that schedules make due, and removes old results of drills, and the leftovers of tasks in backups.
 func (b *Backups) beginDue(ctx context.Context) error {
 	due, err := b.rows.DrillsDue(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // maxName is the longest name of an environment, in characters.
 const maxName = 255
 
-// Environment is what a caller sees of an environment.
+// Environment is a caller's view of an environment.
 type Environment struct {
 	ID, Name, ProjectID, DescriptionText string
 	Version                              int64
@@ -39,7 +39,8 @@ func seen(row store.Environment) Environment {
 		Version: row.Version, Created: row.Created.Time(), Updated: row.Updated.Time()}
 }
 
-// ListOptions say whose environments are listed; the policy says who may ask for others than the own project's.
+// ListOptions select the listed environments; the policy decides about callers that ask for other projects'
+// environments.
 type ListOptions struct {
 	AllProjects bool
 	ProjectID   string
@@ -92,7 +93,7 @@ func withStatuses(rows []store.Environment, sessions map[string][]store.Session)
 	return list
 }
 
-// status computes an environment's status from its sessions, as Murano does: the newest session that deploys, deletes or
+// status computes an environment's status from its sessions, as Murano does. The newest session that deploys, deletes or
 // failed decides; an open one makes it pending unless a failure follows. acquiredBy is the session that is deploying.
 func status(sessions []store.Session) (status, acquiredBy string) {
 	ordered := sessions
@@ -122,7 +123,7 @@ walk:
 	return "ready", ""
 }
 
-// CreateEnvironment makes an environment. body is what was posted: name, optionally defaultNetworks, region,
+// CreateEnvironment makes an environment. body is the posted object: name, optionally defaultNetworks, region,
 // description_text and any other key of the object model.
 func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller, body map[string]any) (Environment, error) {
 	row, err := newEnvironment(caller, body)
@@ -141,7 +142,7 @@ func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller,
 	return seen(row), nil
 }
 
-// newEnvironment makes the row of an environment of what was posted.
+// newEnvironment makes the row of an environment from the posted object.
 func newEnvironment(caller identity.Caller, body map[string]any) (store.Environment, error) {
 	name, _ := body["name"].(string)
 	if strings.TrimSpace(name) == "" {
@@ -210,8 +211,8 @@ func withStatus(services any, status string) (Applications, error) {
 	return Applications{List: list, Status: status}, nil
 }
 
-// Applications are those of an environment, which Murano shows with the environment's status in each one's header ("?"). The list belongs to the environment's
-// model and is not changed.
+// Applications are the applications of an environment, which Murano shows with the environment's status in each one's header ("?"). The list belongs to the
+// environment's model and is not changed.
 type Applications struct {
 	List   []any // of maps with a header
 	Status string
@@ -253,8 +254,8 @@ func (s *Service) RenameEnvironment(ctx context.Context, caller identity.Caller,
 }
 
 // DeleteEnvironment destroys everything in the environment and then removes it; the answer comes before that is done. An
-// environment of which nothing was ever made is removed at once. abandon removes it at once in any case, and leaves in the
-// cloud what is there.
+// environment that was never deployed is removed at once. abandon removes it at once in any case, and leaves its resources
+// in the cloud.
 func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller, id string, abandon bool) error {
 	row, err := s.environmentHead(ctx, caller, id)
 	if err != nil {
@@ -285,7 +286,7 @@ func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller,
 	return nil
 }
 
-// removed is what is to be done and answered when an environment was removed outside of a task, or was not.
+// removed completes the removal of an environment outside of a task, and returns the error for the caller.
 func (s *Service) removed(id string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):

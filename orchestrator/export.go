@@ -17,14 +17,14 @@ import (
 // Export is an environment as a file for burano deploy describes it. Objects keep their ids. Properties that code computes are left out.
 type Export struct {
 	Name, Region    string
-	State           int64          // the state that it is of; 0: what is deployed now
-	DefaultNetworks map[string]any // nil for those that each environment gets
+	State           int64          // the exported state; 0: the deployed one
+	DefaultNetworks map[string]any // nil for the default ones
 	Applications    []any
 	Packages        []store.PackagePart
 }
 
-// Export describes what is deployed in an environment, or a former state when number is not 0. Secrets are left out: secret.Mark stands in their places. With
-// a recipient they are sealed for that public key.
+// Export describes the deployed state of an environment, or a former state when number is not 0. Secrets are replaced by secret.Mark. With a recipient they
+// are sealed for that public key.
 func (h History) Export(ctx context.Context, caller identity.Caller, environmentID string, number int64, recipient *string) (Export, error) {
 	environment, err := h.service.environment(ctx, caller, environmentID)
 	if err != nil {
@@ -106,7 +106,8 @@ func (s *sealing) text(text string) string {
 	return sealed
 }
 
-// written is a model as a user would write it: without what code computes, and without values of null where these mean the same as none.
+// written is a model as a user would write it: without computed properties, and without values of null where these mean the same as
+// none.
 func (h History) written(ctx context.Context, environment store.Environment, model store.Model) map[string]any {
 	objects := store.Copy(model.Objects)
 	loaded, computed, problems := h.service.engine.Check(ctx, environment.ProjectID, model.Packages, store.ForClasses(environment.ID, store.Copy(objects)))
@@ -130,7 +131,7 @@ func (h History) written(ctx context.Context, environment store.Environment, mod
 	return short
 }
 
-// usualNetworks reports whether the networks of an environment are those that each environment gets.
+// usualNetworks reports whether the networks of an environment are the default ones.
 func (h History) usualNetworks(ctx context.Context, environment store.Environment, networks map[string]any) bool {
 	usual, err := newEnvironment(identity.Caller{ProjectID: environment.ProjectID}, map[string]any{"name": environment.Name})
 	if err != nil {
@@ -155,7 +156,7 @@ func (h History) usualNetworks(ctx context.Context, environment store.Environmen
 	return inner != nil && reflect.DeepEqual(plain(networks), plain(usual.Model.Objects["defaultNetworks"]))
 }
 
-// plainHeader is the header of an object without what Burano adds to it. Its type has no version, but where the environment uses several of the package.
+// plainHeader is the header of an object without Burano's additions. Its type has no version, unless the environment uses several of the package.
 func plainHeader(header map[string]any, several map[string]bool) map[string]any {
 	plain := maps.Clone(header)
 	maps.DeleteFunc(plain, func(name string, value any) bool {

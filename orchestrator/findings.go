@@ -39,8 +39,8 @@ func seenFinding(row store.Finding) Finding {
 	return seen
 }
 
-// FindingPage is a part of an environment's findings, the worst first; with closed also former ones that are still kept. next is the marker of the next
-// page, "" after the last one.
+// FindingPage is a part of an environment's findings, the worst first; with closed also former ones that are still stored. next is the marker of the
+// next page, "" after the last one.
 func (s *Service) FindingPage(ctx context.Context, caller identity.Caller, environmentID string, closed bool, page store.Page) (list []Finding, next string, err error) {
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
 		return nil, "", err

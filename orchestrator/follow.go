@@ -13,7 +13,8 @@ import (
 const (
 	// followPoll is how often a followed deployment is read without a notification: another process may run it.
 	followPoll = time.Second
-	// followed is how many of the newest reports are kept for followers; a follower who is further behind reads the rows.
+	// followed is how many of the newest reports are in memory for followers; a follower who is further behind reads the
+	// rows.
 	followed = 512
 	// behind is how many rows one who is further behind reads at a time.
 	behind = 256
@@ -146,7 +147,7 @@ type watchedTask struct {
 
 	mutex   sync.Mutex
 	current sight
-	changed chan struct{} // closed when there is another sight
+	changed chan struct{} // closed when there is a newer one
 }
 
 // join begins to watch a task, or shares the watch of other followers. release must be called.
@@ -171,7 +172,7 @@ func (w *watched) join(taskID string) (task *watchedTask, release func()) {
 	}
 }
 
-// seen returns the last sight, and a channel that is closed when there is another.
+// seen returns the last state, and a channel that is closed when there is another.
 func (t *watchedTask) seen() (sight, <-chan struct{}) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -233,7 +234,7 @@ func look(ctx context.Context, rows *store.Store, taskID string, former sight) (
 		return now, err
 	}
 	now.last = added[len(added)-1].Number
-	// Readers of the former sight have a part of the same array, which is only added to.
+	// Readers of the former state have a part of the same array, which is only added to.
 	now.reports = append(now.reports, added...)
 	if over := len(now.reports) - followed; over > 0 {
 		now.from = now.reports[over-1].Number

@@ -26,7 +26,7 @@ type History struct {
 // History returns the history of environments.
 func (s *Service) History() History { return History{s, store.NewStates(s.store)} }
 
-// State is what a caller sees of a state.
+// State is a caller's view of a state.
 type State struct {
 	Number     int64
 	Deployment string // id of the task, which may be gone; "" where it is not known
@@ -100,7 +100,8 @@ func (h History) content(ctx context.Context, environment store.Environment, num
 	return row, model, err
 }
 
-// masked is a model in which hide has answered for what its classes make secrets, and found for texts that are secrets by their names.
+// masked is a model in which hide has replaced the values that its classes declare as secrets, and found the texts that are secrets by
+// their names.
 func (h History) masked(ctx context.Context, environment store.Environment, model store.Model, hide func(any) any, found func(string) string) map[string]any {
 	environment.Model.Packages = model.Packages
 	shown, _ := h.service.hidden(ctx, environment, model.Objects, hide).(map[string]any)
@@ -111,7 +112,7 @@ func (h History) masked(ctx context.Context, environment store.Environment, mode
 // PartChange is a package or an image that differs between two states; "" for one that is not there.
 type PartChange struct{ Name, Before, After string }
 
-// Difference is what differs between two states.
+// Difference is the difference between two states.
 type Difference struct {
 	Changes  []preview.Change
 	Packages []PartChange // by versions
@@ -191,8 +192,8 @@ func differ(before, after map[string]string) []PartChange {
 	return list
 }
 
-// Back opens a session with the model of a former state, whose preview and deployment are those of any session. Secrets are as they are now, and as they
-// were then where there is none now or then is set. Notes are sentences for the user.
+// Back opens a session with the model of a former state, which is previewed and deployed like any session. Secrets are the present ones, and the former
+// ones where there is none now or then is set. Notes are sentences for the user.
 func (h History) Back(ctx context.Context, caller identity.Caller, environmentID string, number int64, then bool) (session Session, notes []string, err error) {
 	s := h.service
 	environment, err := s.environment(ctx, caller, environmentID)
@@ -257,7 +258,8 @@ func uploadedAgain(were, are []store.PackagePart) (notes []string) {
 	return notes
 }
 
-// present is the model of a former state, with what code has computed since of the objects that are there now, and without what it has computed of others.
+// present is the model of a former state, with the properties that code has computed since for existing objects, and without computed properties of other
+// objects.
 func (h History) present(ctx context.Context, environment store.Environment, model store.Model) map[string]any {
 	objects := store.Copy(model.Objects)
 	computed := h.computed(ctx, environment, model)
@@ -275,7 +277,7 @@ func (h History) present(ctx context.Context, environment store.Environment, mod
 	return objects
 }
 
-// eachObject calls do for each object in a value, each before those in it.
+// eachObject calls do for each object in a value, each before the objects in it.
 func eachObject(value any, do func(id string, object map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -295,7 +297,7 @@ func eachObject(value any, do func(id string, object map[string]any)) {
 	}
 }
 
-// Discard takes back an edit whose deployment was refused before anything of it was made: the environment's model is again what was deployed last.
+// Discard takes back an edit whose deployment was refused before anything of it was made: the environment's model is again the last deployed one.
 // It reports whether there was such an edit.
 func (h History) Discard(ctx context.Context, caller identity.Caller, environmentID string) (discarded bool, err error) {
 	if _, err := h.service.environmentHead(ctx, caller, environmentID); err != nil {

@@ -27,9 +27,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// TestSessionsAndDeploymentsKeepTheRules does random things to an environment and compares each answer, and what can be seen after
-// it, with a model of Murano's rules (sessions' states and validity, the environment's status and version, who sees which
-// applications). A deployment ends when the test says so, and as it says.
+// TestSessionsAndDeploymentsKeepTheRules does random things to an environment and compares each answer, and the visible state
+// after it, with a model of Murano's rules. The rules are about sessions' states and validity, the environment's status and
+// version, and the applications that each caller sees. The test decides when a deployment ends, and how.
 func TestSessionsAndDeploymentsKeepTheRules(t *testing.T) {
 	with := func(open func(t *testing.T) (*gorm.DB, error)) func(t *testing.T) {
 		return func(t *testing.T) {
@@ -50,7 +50,7 @@ var errWanted = errors.New("the test wants it to fail")
 func interleave(t *testing.T, db *gorm.DB) {
 	var alone []store.Option
 	if db.Name() != database.Postgres {
-		alone = append(alone, store.Alone()) // as the server does: what is listed comes from memory
+		alone = append(alone, store.Alone()) // as the server does: lists come from memory
 	}
 	rows, err := store.New(t.Context(), db, nil, alone...)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func interleave(t *testing.T, db *gorm.DB) {
 	})
 }
 
-// world is an environment, and what the rules say of it.
+// world is an environment, and its state by the rules.
 type world struct {
 	r       *rapid.T
 	service *orchestrator.Service
@@ -142,7 +142,7 @@ func (w *world) change(s *draft) {
 	s.changed = w.moment
 }
 
-// pick is any session there ever was, but for those of deletions, whose ids nobody is told.
+// pick is any session there ever was, except for sessions of deletions, whose ids are not shown.
 func (w *world) pick(r *rapid.T) *draft {
 	known := slices.DeleteFunc(slices.Clone(w.sessions), func(s *draft) bool { return s.id == "" })
 	if len(known) == 0 {
@@ -151,7 +151,7 @@ func (w *world) pick(r *rapid.T) *draft {
 	return rapid.SampledFrom(known).Draw(r, "session")
 }
 
-// expect compares an answer with what the rules say; 0 is that it goes well.
+// expect compares an answer with the rules; 0 is success.
 func (w *world) expect(r *rapid.T, err error, kind fault.Kind) bool {
 	if w.gone {
 		kind = fault.NotFound
@@ -252,7 +252,7 @@ func (w *world) delete(r *rapid.T) {
 	w.sessions = append(w.sessions, s)
 }
 
-// end lets what runs come to an end.
+// end ends the running task.
 func (w *world) end(r *rapid.T) {
 	s := w.busy()
 	if s == nil || w.gone {
@@ -353,7 +353,7 @@ func (w *world) look(r *rapid.T) {
 	}
 }
 
-// status is what the rules say: the newest session that does not merely draft decides.
+// status is the status by the rules: the newest session that does not merely draft decides.
 func (w *world) status() string {
 	ordered := slices.DeleteFunc(slices.Clone(w.sessions), func(s *draft) bool { return s.removed })
 	slices.SortFunc(ordered, func(a, b *draft) int {
@@ -373,7 +373,7 @@ func (w *world) status() string {
 	return status
 }
 
-// leave abandons the environment: what runs in it is ended, so that nothing of it is left to what comes next.
+// leave abandons the environment and ends its task, so that nothing of it affects the next environment.
 func (w *world) leave() {
 	if err := w.service.DeleteEnvironment(context.Background(), w.caller(), w.id, true); err != nil && !w.gone {
 		w.r.Errorf("abandon: %v", err)

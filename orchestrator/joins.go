@@ -17,9 +17,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// A join token lets one machine become a node of one cluster. Its maker's rights are what the machine joins with: by a trust of its own, which ends
-// with the token. Its text is its id and a secret of 130 bits, of which a hash is kept. The machine that redeems it first, which is known by its host key, may try
-// again until it has joined or the token has expired; no other may.
+// A join token lets one machine become a node of one cluster. The machine joins with the rights of the token's maker: by a trust of its own, which ends with the
+// token. The token's text is its id and a secret of 130 bits, of which a hash is stored. The machine that redeems it first, which is known by its host key, may
+// try again until it has joined or the token has expired; no other may.
 
 // How long a join token lasts.
 const (
@@ -27,7 +27,7 @@ const (
 	LongestJoin  = 7 * 24 * time.Hour
 )
 
-// JoinToken is what a caller sees of a join token.
+// JoinToken is a caller's view of a join token.
 type JoinToken struct {
 	ID, ClusterID, UserName string
 	Created, Expires        time.Time
@@ -90,7 +90,7 @@ func (s *Service) CreateJoinToken(ctx context.Context, caller identity.Caller, e
 	return s.seenJoin(row), row.ID + "." + secret, nil
 }
 
-// JoinTokens lists those of a cluster, oldest first: that can be redeemed, and that ended lately.
+// JoinTokens lists the tokens of a cluster, oldest first: redeemable ones, and recently ended ones.
 func (s *Service) JoinTokens(ctx context.Context, caller identity.Caller, environmentID, clusterID string) ([]JoinToken, error) {
 	if err := s.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *Service) JoinTokens(ctx context.Context, caller identity.Caller, enviro
 	return tokens, err
 }
 
-// DeleteJoinToken has nobody redeem a token any more. A machine that joins by it already goes on.
+// DeleteJoinToken ends a token: it cannot be redeemed any more. A machine that joins by it already goes on.
 func (s *Service) DeleteJoinToken(ctx context.Context, caller identity.Caller, environmentID, clusterID, id string) error {
 	if err := s.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *Service) DeleteJoinToken(ctx context.Context, caller identity.Caller, e
 	return err
 }
 
-// joinHash is what is kept of a secret. It has so many bits that a plain hash does.
+// joinHash is the stored hash of a secret. The secret has so many bits that a plain hash is safe.
 func joinHash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
@@ -124,17 +124,17 @@ func joinHash(secret string) string {
 
 var errJoinUnknown = fault.New(fault.Unauthorized, "The join token is not known: it was deleted, or is not the one that was made. Make another one (burano node token create)")
 
-// RedeemedJoin is what a token says to who has it.
+// RedeemedJoin is a token whose bearer has proved its secret.
 type RedeemedJoin struct {
 	row store.JoinToken
-	// Maker is who made it, in its environment's project: in whose name the machine joins.
+	// Maker is the maker of the token, in its environment's project: the machine joins on the maker's behalf.
 	Maker identity.Caller
 }
 
 // ID is the token's.
 func (r RedeemedJoin) ID() string { return r.row.ID }
 
-// Cluster tells what the token is for.
+// Cluster returns the cluster that the token is for.
 func (r RedeemedJoin) Cluster() (environmentID, clusterID string) {
 	return r.row.EnvironmentID, r.row.ClusterID
 }
@@ -195,8 +195,8 @@ func joinEnded(err error) error {
 	return err
 }
 
-// StartJoin has the machine join that a token is bound to: by the action, whose arguments are made of the machine. It answers when the task is written, or runs
-// already. A fault of kind Conflict says that the environment is deployed or deleted at the moment, which ends.
+// StartJoin runs the action by which the token's machine joins, with arguments made of the machine. It answers when the task is written, or runs already. While
+// the environment is being deployed or deleted, the error is a fault of kind Conflict.
 func (s *Service) StartJoin(ctx context.Context, token RedeemedJoin, action string, arguments func(store.Machine) map[string]any) error {
 	row := token.row
 	if row.Machine.HostKey == "" {
@@ -238,7 +238,7 @@ func (s *Service) StartJoin(ctx context.Context, token RedeemedJoin, action stri
 	return nil
 }
 
-// JoinProgress is how far a machine has come that joins by a token: what was reported about it, and nothing about others.
+// JoinProgress is the progress of a machine that joins by a token: the reports about it, and nothing about others.
 type JoinProgress struct {
 	Node    string
 	State   string // waiting, joining, joined or failed
@@ -256,7 +256,7 @@ const (
 // joinLines is how many lines of a log are looked at together.
 const joinLines = 500
 
-// JoinProgress tells how far the machine has come that a token is bound to, with the lines about it whose number is above after.
+// JoinProgress returns the progress of the token's machine, with the lines about it whose number is above after.
 func (s *Service) JoinProgress(ctx context.Context, token RedeemedJoin, after int64) (JoinProgress, error) {
 	row := token.row
 	progress := JoinProgress{Node: row.Machine.Node, State: JoinWaiting, Reports: []Report{}, Last: after}
@@ -297,7 +297,7 @@ func aboutNode(node string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[\s:])` + regexp.QuoteMeta(node) + `: `)
 }
 
-// offers tells whether an object of a model has an action that may be called.
+// offers reports whether an object of a model has an action that may be called.
 func offers(model map[string]any, objectID, method string) bool {
 	object, _ := objectOf(model, objectID).(map[string]any)
 	header, _ := object["?"].(map[string]any)

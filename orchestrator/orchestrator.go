@@ -1,5 +1,5 @@
-// Package orchestrator keeps environments: what is in them, the sessions that draft changes, and the deployments that make
-// them so. It is what the API does, without HTTP.
+// Package orchestrator stores environments: their applications, the sessions that draft changes, and the deployments that
+// make them so. It is the API without HTTP.
 package orchestrator
 
 import (
@@ -21,41 +21,42 @@ import (
 
 // Trusts lets Burano's service user act for a caller after the caller's token has ended.
 type Trusts interface {
-	// CreateTrust makes a trust with these of the caller's roles, and those that they imply; it lasts for ever when expires is zero. A fault
-	// of kind Forbidden says that the caller's token can make none.
+	// CreateTrust makes a trust with these of the caller's roles, and the implied ones; it lasts for ever when expires is zero. If the
+	// caller's token can make none, the error is a fault of kind Forbidden.
 	CreateTrust(ctx context.Context, caller identity.Caller, roles []string, expires time.Time) (trustID string, granted []string, err error)
 	DeleteTrust(ctx context.Context, trustID string) error
-	// Missing returns which of these roles somebody lacks who holds others, and those that they imply.
+	// Missing returns the desired roles that are neither held nor implied by held ones.
 	Missing(ctx context.Context, wanted, held []string) ([]string, error)
-	// CheckCredential tells whose an application credential is and when it ends; a fault of kind Unauthorized that Keystone takes it not.
+	// CheckCredential returns the owner of an application credential and its end; a fault of kind Unauthorized if Keystone does not
+	// accept it.
 	CheckCredential(ctx context.Context, id, secret string) (owner identity.Caller, expires time.Time, err error)
 }
 
 // Engine runs the tasks that Service writes.
 type Engine interface {
-	// Wake tells that there is a new task.
+	// Wake notifies the engine of a new task.
 	Wake()
-	// Cancel ends what runs in an environment after its cancellation was written.
+	// Cancel ends the task that runs in an environment after its cancellation was written.
 	Cancel(environmentID string)
-	// Abandon stops what runs in an environment whose rows are gone, and revokes its delegations.
+	// Abandon stops the task of an environment whose rows are gone, and revokes its delegations.
 	Abandon(environmentID string)
-	// Revoke tells that there may be a delegation that nobody works with any more.
+	// Revoke notifies the engine that there may be an unused delegation.
 	Revoke()
-	// Check returns a model in the classes' form as a deployment would load it, or what that would find wrong, with the API's paths.
-	// computed are, by the objects' ids, the properties that code gives and models do not (Usage: Out).
+	// Check returns a model in the classes' form as a deployment would load it, or the errors that the deployment would find, with
+	// the API's paths. Its result computed has, by the objects' ids, the properties that code sets and models do not (Usage: Out).
 	Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 		computed map[string][]string, problems []muranopl.Problem)
-	// Plan finds out what the deployment of a model, in the classes' form, would do. project is nil where the cloud is not asked.
+	// Plan computes the effects of deploying a model, in the classes' form. project is nil where the cloud is not asked.
 	Plan(ctx context.Context, environment store.Environment, objects map[string]any, project func(context.Context) (*openstack.Project, error), looks bool) (preview.Plan, error)
 	// Ask asks a question of an environment as it was deployed last, and changes nothing.
 	Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question engine.Question) (any, error)
 	// CallStatic runs a static method at once.
 	CallStatic(ctx context.Context, projectID string, class engine.ClassName, method string, args map[string]any) (any, error)
-	// Schemas are those of a class and of its model builders.
+	// Schemas are the schemas of a class and of its model builders.
 	Schemas(ctx context.Context, projectID string, class engine.ClassName, methods []string) (map[string]any, error)
-	// Extending tells which types are a class or extend it.
+	// Extending returns the types that are a class or extend it.
 	Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error)
-	// Hidden returns a model in which hide has answered for what the classes of its objects make secrets.
+	// Hidden returns a model in which hide has replaced the values that the classes of its objects declare as secrets.
 	Hidden(ctx context.Context, projectID string, packages map[string][]string, model any, hide func(value any) any) any
 	// Packages lists which of these versions of packages, by their names, the project sees in the catalog, and which it does not.
 	Packages(ctx context.Context, projectID string, packages map[string][]string) (there, missing []store.PackagePart, err error)
@@ -63,17 +64,17 @@ type Engine interface {
 	Actions(ctx context.Context, projectID string, class engine.ClassName) ([]muranopl.Action, error)
 }
 
-// DefaultTrustRoles are the roles that a task works with where nothing is said.
+// DefaultTrustRoles are the default roles of a task.
 var DefaultTrustRoles = []string{"member"}
 
-// Config is what a Service needs; all of it, but for Now, which is time.Now when nil, TrustRoles and Values.
+// Config configures a Service. All fields are needed except Now, which is time.Now when nil, TrustRoles and Values.
 type Config struct {
 	Store  *store.Store
 	Sealer *secret.Sealer
 	Trusts Trusts
 	// ProjectOf is a caller's project in the cloud, to look at with the caller's token; nil: previews do not look there.
 	ProjectOf func(ctx context.Context, caller identity.Caller) (*openstack.Project, error)
-	// TrustRoles are the roles of its submitter that a task works with; nil stands for DefaultTrustRoles.
+	// TrustRoles are the roles of its submitter that a task works with; nil selects DefaultTrustRoles.
 	TrustRoles []string
 	Engine     Engine
 	Now        func() time.Time
@@ -82,8 +83,8 @@ type Config struct {
 	Values int
 }
 
-// Service is safe for concurrent use. Its methods return faults (internal/fault) for what is the caller's to mend. Who may see
-// what: an environment belongs to a project, and only callers of that project and admins see it.
+// Service is safe for concurrent use. Its methods return faults (internal/fault) for mistakes of the caller. An environment
+// belongs to a project, and only callers of that project and admins see it.
 type Service struct {
 	store   *store.Store
 	sealer  *secret.Sealer
@@ -115,8 +116,8 @@ func (s *Service) environment(ctx context.Context, caller identity.Caller, id st
 	return row, visible(row, caller, id, err)
 }
 
-// withSessions is environment, with all sessions of it. These are read first: what ends in between is seen in the state that it had
-// before, and an environment that is deleted in between is not there, instead of one that is ready because it has no session.
+// withSessions is environment, with all sessions of it. The sessions are read first: one that ends in between has its former state,
+// and an environment that is deleted in between is not there. The other order would show it as ready, since it has no session.
 func (s *Service) withSessions(ctx context.Context, caller identity.Caller, id string) (store.Environment, []store.Session, error) {
 	sessions, err := s.store.PeekSessions(ctx, id)
 	if err != nil {
@@ -180,7 +181,8 @@ func foreignSession(id, environmentID string) error {
 	return fault.New(fault.Invalid, "Session <SessionId %s> is not tied with Environment <EnvId %s>", id, environmentID)
 }
 
-// valid tells whether a session can still be used: nobody deployed since it was opened, and nobody else is deploying.
+// valid reports whether a session can still be used: there was no deployment since it was opened, and no other session
+// is deploying.
 func valid(environment store.Environment, session store.Session, sessions []store.Session) bool {
 	if environment.Version > session.Version {
 		return false
@@ -196,8 +198,8 @@ func valid(environment store.Environment, session store.Session, sessions []stor
 	return true
 }
 
-// draft returns the objects that a reader sees: those of the session while it is valid, else the environment's own.
-// sessionID may be "".
+// draft returns the objects that a reader sees: the session's while it is valid, else the environment's own. sessionID
+// may be "".
 func (s *Service) draft(ctx context.Context, environment store.Environment, sessionID string) (map[string]any, error) {
 	if sessionID == "" {
 		return environment.Model.Objects, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// oneMore asks for one more than the page has, which tells whether there is a next page.
+// oneMore asks for one more row than the page has, which shows whether there is a next page.
 func oneMore(page store.Page) store.Page {
 	if page.Limit > 0 {
 		page.Limit++
@@ -16,7 +16,7 @@ func oneMore(page store.Page) store.Page {
 	return page
 }
 
-// cut takes what oneMore added away again. next is the marker of the next page, "" after the last one.
+// cut removes the row that oneMore added. next is the marker of the next page, "" after the last one.
 func cut[T any](rows []T, page store.Page, id func(T) string) (list []T, next string) {
 	if page.Limit == 0 || len(rows) <= page.Limit {
 		return rows, ""
@@ -24,7 +24,7 @@ func cut[T any](rows []T, page store.Page, id func(T) string) (list []T, next st
 	return rows[:page.Limit], id(rows[page.Limit-1])
 }
 
-// pageFault says what is wrong with a page that was asked for.
+// pageFault is the fault of a wrong request for a page.
 func pageFault(err error, page store.Page) error {
 	var sorting *store.SortError
 	switch {

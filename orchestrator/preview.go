@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Preview compares a session's draft with what was deployed last, and checks it, without doing anything.
+// Preview compares a session's draft with the last deployed model, and checks it, without doing anything.
 func (s *Service) Preview(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (preview.Plan, error) {
 	environment, session, err := s.own(ctx, caller, environmentID, sessionID)
 	if err != nil {
@@ -26,8 +26,8 @@ func (s *Service) Preview(ctx context.Context, caller identity.Caller, environme
 	return s.preview(ctx, caller, environment, session.Model)
 }
 
-// PreviewNew is Preview for an environment that is not there: body is as for CreateEnvironment, with the applications as services. What creating the
-// environment would be refused for, such as a quota, is a fault. Nothing is stored.
+// PreviewNew is Preview for an environment that does not exist yet: body is as for CreateEnvironment, with the applications as services. A reason to
+// refuse the creation, such as a quota, is a fault. Nothing is stored.
 func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body map[string]any) (preview.Plan, error) {
 	if _, list := body["services"].([]any); !list {
 		return preview.Plan{}, fault.New(fault.Invalid, "The applications of an environment are a list: give them as \"services\"")
@@ -48,7 +48,7 @@ func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body m
 	return s.preview(ctx, caller, row, row.Model)
 }
 
-// preview compares a model with what was deployed last of an environment, and checks it.
+// preview compares a model with the last deployed one of an environment, and checks it.
 func (s *Service) preview(ctx context.Context, caller identity.Caller, environment store.Environment, model store.Model) (preview.Plan, error) {
 	environment = environment.Back(model)
 	after := map[string]any(store.ForClasses(environment.ID, store.Copy(model.Objects)))
@@ -84,7 +84,7 @@ func (s *Service) Ask(ctx context.Context, caller identity.Caller, environmentID
 	return s.engine.Ask(ctx, environment, s.projectFor(caller), question)
 }
 
-// maskChanges masks in the values of changed properties what classes make secrets.
+// maskChanges masks secrets by class in the values of changed properties.
 func (s *Service) maskChanges(ctx context.Context, environment store.Environment, found []preview.Change, before, after map[string]any) {
 	if !muranopl.MayHide(before) && !muranopl.MayHide(after) {
 		return

@@ -21,7 +21,7 @@ var DefaultProjectRoles = []string{"member"}
 type ServiceUser interface {
 	ServiceUser() openstack.Named
 	// LetIn gives the service user roles in a project by the caller's token, and returns a trust through which it works there with them alone. former is
-	// the former trust, "" for none. A fault of kind Forbidden means that Keystone does not allow it to the caller.
+	// the former trust, "" for none. If Keystone does not allow it to the caller, the error is a fault of kind Forbidden.
 	LetIn(ctx context.Context, caller identity.Caller, projectID string, roles []string, former string) (trustID string, err error)
 	// LetOut takes the roles back by the caller's token.
 	LetOut(ctx context.Context, caller identity.Caller, projectID string, roles []string) error
@@ -39,7 +39,7 @@ type ProjectRoles struct {
 	log    *slog.Logger
 }
 
-// NewProjectRoles makes ProjectRoles; roles are the roles that projects give, nil stands for DefaultProjectRoles.
+// NewProjectRoles makes ProjectRoles; roles are the roles that projects give, nil selects DefaultProjectRoles.
 func NewProjectRoles(rows *store.Store, sealer *secret.Sealer, cloud ServiceUser, roles []string, log *slog.Logger) *ProjectRoles {
 	if roles == nil {
 		roles = DefaultProjectRoles
@@ -111,8 +111,8 @@ func (p *ProjectRoles) Enable(ctx context.Context, caller identity.Caller, proje
 	return p.Show(ctx, caller, projectID)
 }
 
-// Disable lets no task begin with the project's role any more, and then the caller removes it from the service user. A fault of kind Forbidden means that
-// Keystone does not allow the latter to the caller.
+// Disable lets no task begin with the project's role any more, and then the caller removes it from the service user. If Keystone does not allow the
+// removal to the caller, the error is a fault of kind Forbidden.
 func (p *ProjectRoles) Disable(ctx context.Context, caller identity.Caller, projectID string) error {
 	if err := ofOwnProject(caller, projectID); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Backups are those of the environments that callers see. They outlive their environments.
+// Backups are the backups of the environments that callers see. They outlive their environments.
 type Backups struct {
 	service *Service
 	keep    backup.Backups
@@ -48,7 +48,7 @@ func (b *Backups) Make(ctx context.Context, caller identity.Caller, environmentI
 	return b.service.CallAction(ctx, caller, environmentID, clusters[0].ID+"_backUp", map[string]any{"reason": reason, "incomplete": incomplete})
 }
 
-// List lists the whole backups of the caller's project, the newest first: all, or those of one environment.
+// List lists the whole backups of the caller's project, the newest first: all, or one environment's.
 func (b *Backups) List(ctx context.Context, caller identity.Caller, environmentID string) ([]store.Backup, error) {
 	if caller.ProjectID == "" {
 		return nil, errNoProject()
@@ -81,7 +81,7 @@ func (b *Backups) Delete(ctx context.Context, caller identity.Caller, id string)
 	return b.keep.Delete(ctx, found.ID)
 }
 
-// mostScheduled bounds what a schedule says: hours between backups and drills, and backups that are kept.
+// mostScheduled bounds the numbers of a schedule: hours between backups and drills, and stored backups.
 const mostScheduled = 24 * 366
 
 // Schedule shows how often backups of an environment are made by themselves; a fault of kind NotFound when they are not.
@@ -119,7 +119,7 @@ func (b *Backups) SetSchedule(ctx context.Context, caller identity.Caller, wante
 	return b.Schedule(ctx, caller, wanted.EnvironmentID)
 }
 
-// DropSchedule ends that backups of an environment are made by themselves. Those that are there stay.
+// DropSchedule ends the scheduled backups of an environment. Existing backups stay.
 func (b *Backups) DropSchedule(ctx context.Context, caller identity.Caller, environmentID string) error {
 	if _, err := b.Schedule(ctx, caller, environmentID); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (b *Backups) environment(ctx context.Context, caller identity.Caller, from 
 		return row, err
 	}
 	row.ID, row.Model.Packages = cmp.Or(as.id, row.ID), from.Model.Packages
-	// What code computes belongs to servers that are gone.
+	// Computed properties belong to servers that are gone.
 	_, computed, _ := b.service.engine.Check(ctx, caller.ProjectID, row.Model.Packages, store.ForClasses(row.ID, store.Copy(row.Model.Objects)))
 	withoutComputed(row.Model.Objects, computed)
 	row.Created = store.Time(b.service.now().UTC().UnixMicro())
@@ -230,7 +230,7 @@ func ownNetwork(value any, formerName, name string) {
 	}
 }
 
-// withoutComputed removes properties of objects, by their ids, and what Burano has added to their headers.
+// withoutComputed removes properties of objects, by their ids, and Burano's additions to their headers.
 func withoutComputed(value any, computed map[string][]string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -283,7 +283,7 @@ func (b *Backups) Sealed(ctx context.Context, caller identity.Caller, id, recipi
 	}, nil
 }
 
-// Upload stores the backup that an opened file has as one of the caller's project. admit is told the file's description before that is read.
+// Upload stores the backup in an opened file as one of the caller's project. admit gets the file's description before that is read.
 func (b *Backups) Upload(ctx context.Context, caller identity.Caller, from io.Reader, admit func(head []byte) error) (store.Backup, error) {
 	if caller.ProjectID == "" {
 		return store.Backup{}, errNoProject()

@@ -11,8 +11,8 @@ import (
 // sweepPause is how long after one sweep the next one comes.
 const sweepPause = 10 * time.Minute
 
-// Tidy removes what was kept for long enough, at first and again and again, until ctx ends. What servers that died have left of snapshots goes, too;
-// remove removes one with its pieces.
+// Tidy removes expired rows, at first and again and again, until ctx ends. It also removes the unfinished snapshots of servers that died; remove
+// removes one with its pieces.
 func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, remove func(ctx context.Context, id string) error, log *slog.Logger) {
 	ticker := time.NewTicker(sweepPause)
 	defer ticker.Stop()

@@ -14,8 +14,8 @@ import (
 // ErrNoApplication is the cause of the fault that a request to add applications holds none.
 var ErrNoApplication = errors.New("Request body is empty: please, provide application object model")
 
-// Services returns what is at the path below the applications of the environment, or of the session's draft of it: with an
-// empty path the list, each with the environment's status under ?/status; nil where there is nothing.
+// Services returns the value at the path below the applications of the environment, or of the session's draft of it. With
+// an empty path it is the list, each application with the environment's status under ?/status; nil where there is nothing.
 func (s *Service) Services(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) (any, error) {
 	environment, sessions, err := s.withSessions(ctx, caller, environmentID)
 	if err != nil {
@@ -40,9 +40,8 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 	return withStatus(services, status)
 }
 
-// AddServices adds an application (body is an object) or several (a list) to the session's draft. Nothing of it is checked
-// here, unless validate is set (then what is wrong is an *InvalidModel and nothing is added): a deployment checks everything and
-// reports each error.
+// AddServices adds an application (body is an object) or several (a list) to the session's draft. The draft is checked only if
+// validate is set; then errors are an *InvalidModel and nothing is added. A deployment checks everything and reports each error.
 func (s *Service) AddServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
 	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Service) AddServices(ctx context.Context, caller identity.Caller, envir
 	})
 }
 
-// toAdd is what a POST of an application (an object) or of several (a list) adds.
+// toAdd is the list of applications of a POST, whose body is one (an object) or several (a list).
 func toAdd(path []string, body any) ([]any, error) {
 	var added []any
 	switch b := body.(type) {
@@ -79,8 +78,8 @@ func toAdd(path []string, body any) ([]any, error) {
 	return added, nil
 }
 
-// PutServices replaces what is at the path below the draft's applications: with an empty path the whole list. validate is as for
-// AddServices.
+// PutServices replaces the value at the path below the draft's applications: with an empty path the whole list. validate is as
+// for AddServices.
 func (s *Service) PutServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
 	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
 	if err != nil {
@@ -101,7 +100,7 @@ func (s *Service) PutServices(ctx context.Context, caller identity.Caller, envir
 	})
 }
 
-// DeleteServices removes what is at the path below the draft's applications.
+// DeleteServices removes the value at the path below the draft's applications.
 func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) error {
 	_, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Session is what a caller sees of a session.
+// Session is a caller's view of a session.
 type Session struct {
 	ID, EnvironmentID, UserID, State string
 	Version                          int64
@@ -53,7 +53,7 @@ func (s *Service) sessionFirst(ctx context.Context, caller identity.Caller, envi
 	return environment, session, err
 }
 
-// own returns the session when it is one of the environment's and the caller's own; even an admin may not see those of others.
+// own returns the session when it belongs to the environment and the caller; even an admin may not see other users' sessions.
 func (s *Service) own(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
 	environment, session, err := s.sessionFirst(ctx, caller, environmentID, id)
 	if err != nil {
@@ -77,7 +77,8 @@ func (s *Service) Session(ctx context.Context, caller identity.Caller, environme
 	return seenSession(session), nil
 }
 
-// Draft is an open session, or one whose deployment was rejected, as everybody in the project may know of it.
+// Draft is an open session, or one whose deployment was rejected, without the parts that other members of the project
+// may not see.
 type Draft struct {
 	Session
 	UserName string // "" where it is not known
@@ -137,7 +138,7 @@ func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, env
 	return err
 }
 
-// Confirmed is what the caller of a deployment has seen and allowed.
+// Confirmed is the plan that the caller of a deployment has seen, and the losses that it allows.
 type Confirmed struct {
 	// MayDestroy are ids and names of clusters that may go, and of pods and claims whose data may lose its application.
 	MayDestroy []string
@@ -145,8 +146,8 @@ type Confirmed struct {
 	Plan string
 }
 
-// Deploy makes the environment what the session says. It answers when the task is written; the engine runs it. What is lost must be allowed, or its objects were
-// removed from the draft one by one; and where a plan was shown, the deployment does not destroy or replace more than that.
+// Deploy deploys the session's model. It answers when the task is written; the engine runs it. Losses must be allowed, or their objects were removed from the
+// draft one by one. Where a plan was shown, the deployment does not destroy or replace more than that.
 func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, confirmed ...Confirmed) error {
 	return s.DeployFile(ctx, caller, environmentID, sessionID, File{}, confirmed...)
 }
@@ -212,8 +213,8 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	return nil
 }
 
-// confirm refuses a deployment that would lose what is not allowed, or do more than was shown. Its task asks again: here the answer comes at once. What is wrong with
-// the model, and what cannot be found out now, is left to the task, as in Murano.
+// confirm refuses a deployment with losses that are not allowed, or with more changes than the plan that was shown. Its task checks again: here the answer comes at
+// once. Errors in the model, and open questions, are left to the task, as in Murano.
 func (s *Service) confirm(ctx context.Context, caller identity.Caller, environment store.Environment, session store.Session, allowed []string, token string) error {
 	after := store.ForClasses(environment.ID, store.Copy(session.Model.Objects))
 	plan, err := s.engine.Plan(ctx, environment.Back(session.Model), after, s.projectFor(caller), false)

@@ -19,8 +19,8 @@ import (
 // ErrTemplateName is the cause of the fault that a new template has the name of another one.
 var ErrTemplateName = errors.New("Env Template with specified name already exists")
 
-// Template is what a caller sees of an environment template: applications from which environments can be made. It belongs to a
-// project; a public one can be read, cloned and used by everybody.
+// Template is a caller's view of an environment template: applications from which environments can be made. It belongs to a
+// project; callers of all projects can read, clone and use a public one.
 type Template struct {
 	ID, Name, ProjectID, DescriptionText string
 	Public                               bool
@@ -40,9 +40,9 @@ func seenTemplate(row store.Template) Template {
 		Version: row.Version, Created: row.Created.Time(), Updated: row.Updated.Time(), Services: services}
 }
 
-// Templates lists templates without their applications, oldest first where the page does not say otherwise: those of the caller's project
-// and all public ones; with public true all public ones only, with false those of the project that are not. next is the marker of the next
-// page, "" after the last one.
+// Templates lists templates without their applications, oldest first unless the page has another order: the caller's project's and all
+// public ones. With public true it lists all public ones only, with false the project's private ones. next is the marker of the next page,
+// "" after the last one.
 func (s *Service) Templates(ctx context.Context, caller identity.Caller, public *bool, page store.Page) (list []Template, next string, err error) {
 	visible := store.OwnOrPublic
 	switch {
@@ -63,7 +63,7 @@ func (s *Service) Templates(ctx context.Context, caller identity.Caller, public 
 	return list, next, nil
 }
 
-// CreateTemplate makes a template of what was posted: name, optionally description_text, is_public and services.
+// CreateTemplate makes a template of the posted object: name, optionally description_text, is_public and services.
 func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, body map[string]any) (Template, error) {
 	name, err := templateName(body)
 	if err != nil {
@@ -216,8 +216,8 @@ func (s *Service) DeleteTemplate(ctx context.Context, caller identity.Caller, id
 	return editedTemplate(s.store.DeleteTemplate(ctx, id), id)
 }
 
-// CloneTemplate copies a public template, under the name in the body, into the caller's project. The copy is public when the body says
-// so.
+// CloneTemplate copies a public template, under the name in the body, into the caller's project. The copy is public if the body has
+// is_public.
 func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Template, error) {
 	source, err := s.template(ctx, id)
 	if err != nil {
@@ -245,7 +245,7 @@ func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id 
 }
 
 // EnvironmentFromTemplate makes an environment as CreateEnvironment does, and a session in whose draft the template's applications
-// are. Their objects keep their ids, as in Murano: an id tells objects of one environment apart.
+// are. Their objects keep their ids, as in Murano: an id is unique in one environment.
 func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (environmentID, sessionID string, err error) {
 	template, err := s.visibleTemplate(ctx, caller, id)
 	if err != nil {
@@ -275,7 +275,7 @@ func (s *Service) templateOfProject(ctx context.Context, caller identity.Caller,
 	return row, err
 }
 
-// TemplateServices returns what is at the path below the template's applications: with an empty path the list.
+// TemplateServices returns the value at the path below the template's applications: with an empty path the list.
 func (s *Service) TemplateServices(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
 	row, err := s.templateOfProject(ctx, caller, id)
 	if err != nil {
@@ -300,7 +300,8 @@ func (s *Service) AddTemplateServices(ctx context.Context, caller identity.Calle
 	return err
 }
 
-// PutTemplateServices replaces what is at the path below the template's applications, elements of a list by id or index.
+// PutTemplateServices replaces the value at the path below the template's applications, elements of a list by id or
+// index.
 func (s *Service) PutTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
 	body = copied(body)
 	_, err := s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
@@ -343,7 +344,7 @@ func (s *Service) TemplateDiffers(ctx context.Context, caller identity.Caller, i
 	return !bytes.Equal(was, will), err
 }
 
-// DeleteTemplateServices removes what is at the path below the template's applications and returns what is left of the template.
+// DeleteTemplateServices removes the value at the path below the template's applications and returns the remaining template.
 func (s *Service) DeleteTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string) (Template, error) {
 	return s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
 		if err := removeAt(objects, append([]string{"services"}, path...)); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Undeletion brings back environments that were deleted.
+// Undeletion restores environments that were deleted.
 type Undeletion struct {
 	kept store.DeletedEnvironments
-	// forget has what is known of the nodes of an environment's clusters be forgotten: their servers are gone.
+	// forget removes the facts about the nodes of an environment's clusters: their servers are gone.
 	forget func(ctx context.Context, environmentID string) error
 }
 
@@ -48,7 +48,7 @@ func (u *Undeletion) find(ctx context.Context, caller identity.Caller, id string
 	return row, visible(store.Environment{ProjectID: row.ProjectID}, caller, id, err)
 }
 
-// Undelete brings an environment back, under another name where that is not "". Nothing of it is in the cloud until it is deployed, unless it was left there.
+// Undelete restores an environment, under another name where that is not "". Nothing of it is in the cloud until it is deployed, unless it was left there.
 func (u *Undeletion) Undelete(ctx context.Context, caller identity.Caller, id, name string) (Environment, error) {
 	row, err := u.find(ctx, caller, id)
 	if err == nil {

@@ -27,7 +27,7 @@ const (
 	manager = "burano"
 	// labelHolder is the label of pods that only have a volume mounted; its value is the run that made them.
 	labelHolder = "burano.io/holds-for"
-	// pauseImage is on every node: it is what kubelets keep the network of a pod with.
+	// pauseImage is on every node: kubelets use it for the container that holds a pod's network.
 	pauseImage = "registry.local/pause:1"
 	// mounting is how long a volume may take to be mounted.
 	mounting = 5 * time.Minute
@@ -53,7 +53,7 @@ func (c Claim) volume(pod string) Volume {
 	return Volume{ID: c.Volume, Node: c.Node, Path: "/var/lib/kubelet/pods/" + pod + "/volumes/kubernetes.io~csi/" + c.Volume + "/mount"}
 }
 
-// Claims are the claims of a cluster that have volumes, but for those that belong to a pod and go with it. unable are those that cannot be read, each with the reason.
+// Claims are the claims of a cluster that have volumes, without a pod's own, which go with the pod. unable are the claims that cannot be read, each with the reason.
 func Claims(ctx context.Context, client kubernetes.Interface) (claims []Claim, unable map[string]string, err error) {
 	list, err := client.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -130,7 +130,7 @@ func claimOf(one *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume,
 	return claim, err
 }
 
-// onlyNode is the name of the only node that can use a volume, as its node affinity says; "" where there are several, or none is said.
+// onlyNode is the name of the only node that can use a volume, by its node affinity; "" where there are several, or no affinity.
 func onlyNode(affinity *corev1.VolumeNodeAffinity) string {
 	if affinity == nil || affinity.Required == nil || len(affinity.Required.NodeSelectorTerms) != 1 {
 		return ""
@@ -200,7 +200,7 @@ func mount(ctx context.Context, client kubernetes.Interface, claim Claim, run st
 	return mounted, nil
 }
 
-// stuck is why a pod does not start, as Kubernetes says.
+// stuck is Kubernetes' reason why a pod does not start.
 func stuck(pod *corev1.Pod) string {
 	for _, one := range pod.Status.Conditions {
 		if one.Status == corev1.ConditionFalse && one.Message != "" {
@@ -232,7 +232,7 @@ func RemoveHolders(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// Mounted are the volumes of claims where they are mounted, those of claims that no pod uses, too.
+// Mounted mounts the volumes of claims, also of unused ones, and returns them with the claims' pods.
 func Mounted(ctx context.Context, client kubernetes.Interface, claims []Claim, run string) (volumes []Volume, pods []Pod, err error) {
 	for _, claim := range claims {
 		pods = append(pods, claim.Pods...)
@@ -261,7 +261,7 @@ const (
 	Absent  Restored = iota // there is none of its name
 	Begun                   // it is there, and not all is in its volume
 	Filled                  // it is there, with its files
-	Foreign                 // one of its name is there that nobody has made of this backup
+	Foreign                 // a claim of its name exists that was not made of this backup
 )
 
 // Look finds out how far a claim is that is made of a backup.

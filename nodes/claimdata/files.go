@@ -1,4 +1,4 @@
-// Package claimdata reads and writes what is in the claims of a cluster, on the nodes where their volumes are mounted: in the same way for every back-end.
+// Package claimdata reads and writes the content of the claims of a cluster, on the nodes where their volumes are mounted, for every back-end alike.
 package claimdata
 
 import (
@@ -32,7 +32,7 @@ const (
 	HoldLimit = 25 * time.Second
 	// folder is where copies are on a node until they are read.
 	folder = "/var/lib/burano/backup"
-	// mostSaid is how many bytes a node says of its copies.
+	// mostSaid is how many bytes a node reports of its copies.
 	mostSaid = 1 << 20
 )
 
@@ -63,8 +63,8 @@ type Copies struct {
 	Held time.Duration
 }
 
-// Copy copies the files of volumes while all pods that write to them are frozen, on all nodes at the same time: the copies are of one moment, and have every write that
-// a process has made until then. The pods go on when it returns, and after HoldLimit in any case, also when the server dies. run names the copies; those of former
+// Copy copies the files of volumes while all pods that write to them are frozen, on all nodes at the same time. The copies are of one moment, and have every write that
+// a process has made until then. The pods go on when it returns, and after HoldLimit in any case, also when the server dies. run names the copies; copies of former
 // runs are removed from these nodes.
 func Copy(ctx context.Context, nodes Nodes, run string, volumes []Volume, pods []Pod) (*Copies, error) {
 	copies := &Copies{nodes: nodes, run: run, volumes: volumes, pods: pods, Bytes: map[string]int64{}}
@@ -133,7 +133,7 @@ func (c *Copies) Drop(ctx context.Context) error {
 
 func path(run string) string { return folder + "/" + run }
 
-// Fill gives a volume that no pod uses the files of an archive, as Read writes it, in place of those that it has.
+// Fill replaces the files of a volume that no pod uses by the files of an archive, as Read writes it.
 func Fill(ctx context.Context, nodes Nodes, volume Volume, from io.Reader) error {
 	if err := nodes.Stream(ctx, volume.Node, ssh.Job{Name: "fill a volume", Script: fillScript, Args: []string{volume.Path}, Input: from}); err != nil {
 		return fmt.Errorf("fill volume %s on %s: %w", volume.ID, volume.Node, err)
@@ -174,10 +174,10 @@ func hold(ctx context.Context, nodes Nodes, node, run string, volumes []Volume, 
 	return h
 }
 
-// tell writes a line to the script; how it ended says what is wrong with that.
+// tell writes a line to the script. An error of it is left to the script's end, which has the cause.
 func (h *holding) tell(word string) { _, _ = io.WriteString(h.input, word+"\n") }
 
-// until reads what the script says until it says a word.
+// until reads the script's lines until one is the word.
 func (h *holding) until(word string) error {
 	for h.lines.Scan() {
 		line := h.lines.Text()
@@ -200,7 +200,7 @@ func (h *holding) until(word string) error {
 	return fmt.Errorf("copy the volumes on %s: %w", h.node, err)
 }
 
-// release has the pods go on, and waits until the script has ended. Where something failed before, it says nothing more.
+// release lets the pods go on, and waits until the script has ended. After an earlier failure it returns no error.
 func (h *holding) release(well bool) error {
 	if well {
 		h.tell("release")

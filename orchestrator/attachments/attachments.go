@@ -1,5 +1,6 @@
-// Package attachments brings together what Cinder and Nova have attached to the servers of a cluster's nodes, and what Kubernetes records of it. They differ
-// after a restore of an older snapshot, and when servers are deleted in the cloud: then a volume stays attached where nobody detaches it, and its pods wait.
+// Package attachments reconciles the volumes that Cinder and Nova have attached to the servers of a cluster's nodes with Kubernetes' records of them. They
+// differ after a restore of an older snapshot, and when servers are deleted in the cloud: then a volume stays attached with no controller to detach it, and
+// its pods wait.
 package attachments
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// Cloud is the project of a cluster. Its faults say what is in the way.
+// Cloud is the project of a cluster. Its faults name the obstacle.
 type Cloud interface {
 	Tagged(ctx context.Context, name string, metadata map[string]string) ([]openstack.Volume, error)
 	Detach(ctx context.Context, id, server string) error
@@ -42,11 +43,11 @@ type Cluster struct {
 	Mounts func(ctx context.Context, node, volume string) (bool, error)
 }
 
-// Difference is a volume of which the cloud and Kubernetes say different things.
+// Difference is a volume whose state differs between the cloud and Kubernetes.
 type Difference struct {
 	Volume string // its id in Cinder; "" where Kubernetes alone knows of it
 	Text   string // a sentence without its full stop
-	// Mends says what is done about it, or what a person has to do.
+	// Mends is the remedy: Burano's, or a person's task.
 	Mends string
 	// Ours reports whether it passes without a person.
 	Ours bool
@@ -58,9 +59,9 @@ const (
 	settleLook = 2 * time.Second
 )
 
-// Reconcile finds the differences, and mends those that can be mended now. It never detaches a volume that a node may use.
+// Reconcile finds the differences, and mends all that can be mended now. It never detaches a volume that a node may use.
 func (c Cluster) Reconcile(ctx context.Context) (found []Difference, err error) {
-	// Whatever is under way changes one of both reads of the records.
+	// A change in progress changes one of both reads of the records.
 	before, err := c.Kubernetes.Records(ctx)
 	if err != nil {
 		return nil, err
@@ -198,7 +199,7 @@ func name(volume openstack.Volume, records kube.Attachments) string {
 	return fmt.Sprintf("volume %s (%s)", volume.ID, volume.Name)
 }
 
-// Settle reconciles until nothing differs that passes without a person, for patience at most. It reports each difference once, and returns those that are left.
+// Settle reconciles until every difference left needs a person, for patience at most. It reports each difference once, and returns the remaining ones.
 func (c Cluster) Settle(ctx context.Context, patience time.Duration, report func(Difference)) (left []Difference, err error) {
 	reported := map[string]bool{}
 	err = wait.Every(settleLook).For(patience).Until(ctx, func(ctx context.Context) error {

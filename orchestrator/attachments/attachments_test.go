@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// world is a cloud and a Kubernetes that do at once what they are told, and note it.
+// world is a cloud and a Kubernetes that perform each call at once, and record it.
 type world struct {
 	volumes []openstack.Volume
 	records kube.Attachments

@@ -13,8 +13,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// What code in MuranoPL keeps with an object is an attribute. One that holds secrets, such as the password that a database was made with, is a secret of the
-// environment, sealed for this object and name alone; the attribute then has keptSealed in its place.
+// An attribute holds a value that MuranoPL code stores with an object. An attribute with secrets, such as the password of a new database, is stored as a
+// secret of the environment, sealed for this object and name alone. The attribute's row then has keptSealed in its place.
 
 const keptSealed = "kept as a sealed secret"
 
@@ -30,12 +30,12 @@ func holdsSecrets(name string, value any) bool {
 	return found
 }
 
-// attributeSecret is the name of the secret that an attribute of an object is kept as.
+// attributeSecret is the name of the secret in which an attribute of an object is stored.
 func attributeSecret(objectID, class, name string) string {
 	return store.AttributeSecrets(objectID) + url.PathEscape(class) + "/" + url.PathEscape(name)
 }
 
-// openAttribute returns the value of an attribute as it was stored: what it has, or the secret that it is kept as.
+// openAttribute returns the value of a stored attribute: the row's own, or its secret's.
 func (e *Engine) openAttribute(ctx context.Context, environmentID, objectID, class, name string, stored any) (any, error) {
 	if !isKeptSealed(stored) {
 		return stored, nil
@@ -53,7 +53,8 @@ func (e *Engine) openAttribute(ctx context.Context, environmentID, objectID, cla
 	return yaql.FromJSON(value), nil
 }
 
-// sealAttribute keeps the value of an attribute as a secret, and then says so in the attribute: a task that ends in between leaves the attribute as it was.
+// sealAttribute stores the value of an attribute as a secret, and only then marks the attribute as sealed: a task that ends in between leaves the attribute
+// as it was.
 func (r *Runtime) sealAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -22,10 +22,11 @@ const (
 	sweepPause = 250 * time.Millisecond
 	// sweepTimeout is how long Keystone and Heat are waited for about one of them.
 	sweepTimeout = 30 * time.Second
-	// kept and longest are how often, in sweeps, a delegation that Heat still needs, and one that cannot be revoked, is checked at least.
+	// kept is the pause, in sweeps, before the next check of a delegation that Heat still needs; longest is the longest pause before the
+	// next try to revoke one.
 	kept    = 24 * 60
 	longest = 60
-	// abandonedAge is how long the data of abandoned tasks are kept for their followers.
+	// abandonedAge is how long the data of abandoned tasks stay for their followers.
 	abandonedAge = 24 * time.Hour
 )
 
@@ -151,7 +152,7 @@ func (e *Engine) throughRole(ctx context.Context, role store.ProjectRole) (*open
 }
 
 // StandingProject is the environment's project, reached outside of tasks through the role that Burano has there, or else through the environment's
-// standing delegation. The returned id is the delegation's, or stands for the role; the error is store.ErrNotFound where there is neither. known is the
+// standing delegation. The returned id is the delegation's, or a name for the role; without either the error is store.ErrNotFound. known is the
 // caller's present id, if any: if it is still right, project is nil.
 func (e *Engine) StandingProject(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error) {
 	environment, err := e.Store.EnvironmentHead(ctx, environmentID)
@@ -241,7 +242,7 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 // Revoke has orphaned delegations looked for soon. It never blocks.
 func (e *Engine) Revoke() { signal(e.sweep) }
 
-// sweepDelegations revokes delegations without a reference, until ctx ends. At first it also tries the ones that could not be revoked lately.
+// sweepDelegations revokes delegations without a reference, until ctx ends. At first it also retries recent failures.
 func (e *Engine) sweepDelegations(ctx context.Context) {
 	ticker := time.NewTicker(e.Sweep)
 	defer ticker.Stop()
@@ -273,7 +274,7 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 	}
 }
 
-// sweepOnce checks every delegation that is due once; with anew, it also tries the ones that could not be revoked.
+// sweepOnce checks every delegation that is due once; with anew, it also retries failed revocations.
 func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 	seen := map[string]bool{}
 	for ctx.Err() == nil {
@@ -333,7 +334,7 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 	}
 	// Through a trust with which no stack was changed Heat has made none. Former versions noted no stacks, nor users.
 	if err == nil && (len(stacks) > 0 || row.UserID == "") {
-		// A trust that was deleted with its user is kept in the database: it explains why Heat can change its stacks no more (lostUser).
+		// A trust that was deleted with its user stays in the database: it explains why Heat can change its stacks no more (lostUser).
 		if there, err := e.Cloud.HasTrust(ctx, trust); err != nil {
 			return err
 		} else if !there && len(stacks) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// loadRemoved loads of what was deployed before the objects that are not in objects, the model of root, and returns them in the order of
-// their destruction. Where nothing is to be destroyed nothing is loaded.
+// loadRemoved returns the deployed objects (before) that objects, the model of root, no longer has, in the order of their destruction.
+// Where there are none it loads nothing.
 func loadRemoved(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, before map[string]any, objects store.Document) ([]*muranopl.Object, []muranopl.Problem, error) {
 	if before == nil {
 		return nil, nil, nil
@@ -72,8 +72,8 @@ func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, ob
 	return first
 }
 
-// destroyOne destroys one object. What its classes throw is reported and muted, as in Murano; errors of native methods count, since
-// something may be left in the cloud.
+// destroyOne destroys one object. Exceptions of its classes are reported and muted, as in Murano; errors of native methods count,
+// since something may be left in the cloud.
 func destroyOne(ctx context.Context, h *held, interpreter *muranopl.Interpreter, object *muranopl.Object) *failure {
 	const name = ".destroy"
 	method, err := object.Class().Method(name)

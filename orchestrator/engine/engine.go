@@ -1,10 +1,10 @@
 // Package engine runs deployments: it takes tasks from their rows, makes the classes' methods do them, and writes how they
 // ended. Nothing of a task is only in memory.
 //
-// A task is held under a lease. When the process that holds it dies or is cut off, another one, or the next start, takes the task
-// over and runs its method again from the beginning: attributes are durable, and native steps adopt what is there. A process that
-// is told to stop gives its tasks back in the same way. Whoever lost a task can write nothing more of it: every write carries the
-// fencing number of its taking.
+// A task is held under a lease. When the process that holds it dies or is cut off, another process, or its own next start, takes
+// the task over. It runs the task's method again from the beginning: attributes are durable, and native steps adopt existing
+// resources. A process that is stopped gives its tasks back, with the same effect. A former holder can write nothing more: every
+// write carries the fencing number of its lease.
 package engine
 
 import (
@@ -37,7 +37,7 @@ type Cloud interface {
 	DeleteTrust(ctx context.Context, trustID string) error
 }
 
-// Config is what an Engine needs. Workers, Poll and Name have defaults.
+// Config configures an Engine. Workers, Poll and Name have defaults.
 type Config struct {
 	Store  *store.Store
 	Sealer *secret.Sealer
@@ -53,13 +53,13 @@ type Config struct {
 	ClassConfigs fs.FS
 	Logger       *slog.Logger
 
-	// Metrics is where the engine registers what it counts; nil: nowhere.
+	// Metrics is the registry of the engine's metrics; nil: none.
 	Metrics prometheus.Registerer
 
 	// Workers is the number of tasks that run at the same time (default DefaultWorkers); of one environment, one at a time, and of one
 	// project no more than there are places free.
 	Workers int
-	// Code bounds what the code in MuranoPL of one task, or of one static action, may cost (default DefaultCode).
+	// Code bounds the cost of the MuranoPL code of one task, or of one static action (default DefaultCode).
 	Code muranopl.Limits
 	// TaskTime is how long a task may run in one go (default DefaultTaskTime).
 	TaskTime time.Duration
@@ -75,22 +75,22 @@ type Config struct {
 	Sweep time.Duration
 	// Looked are the duties of the keeper that a deployment does itself, with how long after it they are due again (store.Outcome).
 	Looked map[string]time.Duration
-	// MaxDeaths is how many workers may die over a task while it runs alone, without a step getting done that was not done before
-	// (default DefaultMaxDeaths): it is what kills them.
+	// MaxDeaths is how many workers may die over a task while it runs alone, without a new step being done (default
+	// DefaultMaxDeaths): then the task kills them.
 	MaxDeaths int
-	// AloneTime is how long a task over which workers died runs alone, at first, before others may run beside it again; MakeWay is how
-	// long it waits for those that run, before they are given back. Defaults: DefaultAloneTime, DefaultMakeWay.
+	// AloneTime is how long a task over which workers died runs alone, at first, before others may run beside it again. MakeWay is how
+	// long it waits for running tasks, before they are given back. Defaults: DefaultAloneTime, DefaultMakeWay.
 	AloneTime, MakeWay time.Duration
-	// Sole says that no other process uses the database: then what a former process held is taken over at once.
+	// Sole is set if no other process uses the database: then the tasks of a former process are taken over at once.
 	Sole bool
 	// Memory accounts for models that tasks hold, and for answers of machines; nil: nothing does.
 	Memory *memory.Budget
-	// Running notes what runs, for the server's next start; nil: nothing does.
+	// Running records the running tasks, for the server's next start; nil: nothing is recorded.
 	Running *blackbox.Box
 	// AtStep, when it is set, is called when a native step has begun and when it is done, before its end is written: tests interrupt
 	// the server there.
 	AtStep func(name string, done bool)
-	// Name is this process among those that use the database (default a new id).
+	// Name is this process's name among the users of the database (default a new id).
 	Name string
 }
 
@@ -103,13 +103,13 @@ const (
 	DefaultMakeWay   = 2 * time.Minute
 )
 
-// DefaultCode is some minutes of computing, and many times what applications hold.
+// DefaultCode is some minutes of computing, and many times the memory of an application.
 var DefaultCode = muranopl.Limits{Steps: 1_000_000_000, Memory: 128 << 20}
 
 const (
 	defaultPoll  = 5 * time.Second
 	defaultSweep = time.Minute
-	// endTimeout is how long the end of a task may take to be written after the process was told to stop.
+	// endTimeout is how long the end of a task may take to be written after the process was asked to stop.
 	endTimeout = 15 * time.Second
 )
 
@@ -123,8 +123,8 @@ var (
 	errMadeWay   = errors.New("a task over which Burano servers had died was to run alone on the server")
 )
 
-// GoesOn says by the cause of a task's cancellation whether the task goes on, on this server or another: then what it has under way
-// elsewhere, and finds again, is better left to itself.
+// GoesOn reports by the cause of a task's cancellation whether the task goes on, on this server or another. Then the task leaves
+// its work elsewhere alone, and finds it again.
 func GoesOn(cause error) bool {
 	return errors.Is(cause, errStopped) || errors.Is(cause, errTakenOver) || errors.Is(cause, errMadeWay) || errors.Is(cause, lease.ErrLost)
 }
@@ -171,7 +171,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 	return e, nil
 }
 
-// again says what to do after a task that was cut off.
+// again is the advice to the user after a task that was cut off.
 func again(task store.Task) string {
 	switch task.Kind() {
 	case "deletion":
@@ -184,7 +184,7 @@ func again(task store.Task) string {
 	return "Deploy the environment again to go on: what is there is taken over, not made twice."
 }
 
-// Wake tells that there may be a new task. It never blocks.
+// Wake has a worker look for a new task. It never blocks.
 func (e *Engine) Wake() {
 	signal(e.wake)
 	e.mutex.Lock()
@@ -211,10 +211,10 @@ func (e *Engine) Cancel(environmentID string) {
 	if h := e.running[environmentID]; h != nil {
 		h.lease.Look()
 	}
-	signal(e.wake) // nobody may have it yet
+	signal(e.wake) // perhaps no process has it yet
 }
 
-// Abandon stops what runs in an environment whose rows are gone, and revokes its delegations soon.
+// Abandon stops the task in an environment whose rows are gone, and revokes its delegations soon.
 func (e *Engine) Abandon(environmentID string) {
 	e.mutex.Lock()
 	if h := e.running[environmentID]; h != nil {

@@ -55,7 +55,7 @@ type house struct {
 	code                         muranopl.Limits
 	metrics                      prometheus.Registerer
 	running                      *blackbox.Box
-	// packages and natives are those of enginetest, unless a test says otherwise.
+	// packages and natives are enginetest's, unless a test sets others.
 	packages []*catalog.Package
 	natives  func(*engine.Runtime) muranopl.Natives
 	configs  fs.FS
@@ -100,7 +100,7 @@ func (h *house) connect() {
 	require.NoError(h.t, err)
 }
 
-// poll is an hour where nobody else writes tasks: a test that needs none shows that waking works.
+// poll is an hour where no other process writes tasks: a test that passes shows that waking works.
 func (h *house) poll() time.Duration {
 	if h.sole {
 		return time.Hour
@@ -236,7 +236,7 @@ func TestADeploymentRunsAndItsEndIsWritten(t *testing.T) {
 	sealed, _, err := h.store.Secret(t.Context(), id, "key of alpha")
 	require.NoError(t, err)
 	require.NotContains(t, sealed, "alpha")
-	// Once more: attributes tell the classes that it is done.
+	// Once more: the classes' attributes record that they are deployed.
 	before := len(h.world.Log())
 	h.deploy(id, services...)
 	require.Equal(t, "success", h.ended(id).State)
@@ -269,7 +269,7 @@ func TestAModelThatIsWrongEndsBeforeAnythingIsDoneWithOneReportPerError(t *testi
 	require.Empty(t, h.world.Log(), "nothing was done")
 	require.Equal(t, "deploy failure", h.status(id))
 
-	// What is wrong can be mended.
+	// A fault can be mended.
 	h.deploy(id, application("a1", "good", nil))
 	require.Equal(t, "success", h.ended(id).State)
 	require.Equal(t, "ready", h.status(id))

@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// failure is why a task failed, as its log and its result tell it.
+// failure is the reason why a task failed, for its log and its result.
 type failure struct {
 	lines   []line // reports to be written; none when they were written already
 	message string // of the result
@@ -39,8 +39,8 @@ func (e *methodError) Error() string { return fullName(e.method) + ": " + e.err.
 
 func (e *methodError) Unwrap() error { return e.err }
 
-// Within says of an error that it came out of an object's method. Where a native method said so already that stays, unless it is one of
-// the tools that io.murano.system offers: a report is about who used them.
+// Within adds the object's method from which an error comes. An error that names a native method already stays as it is, unless that
+// method is one of io.murano.system's tools: a report is about their caller.
 func Within(object *muranopl.Object, name string, err error) error {
 	var inner *methodError
 	if err == nil || errors.As(err, &inner) && (inner.object == nil || !strings.HasPrefix(inner.object.Class().Name, "io.murano.system.")) {
@@ -85,7 +85,7 @@ func named(natives muranopl.Natives) muranopl.Natives {
 	return answer
 }
 
-// defective tells a panic of a native method as a failure of the object, with what it was doing.
+// defective turns a panic of a native method into a failure of the object, with the method.
 func defective(call muranopl.Call, err error) error {
 	defect, ok := err.(*panics.Error)
 	if !ok || call.Method == nil {
@@ -128,7 +128,7 @@ func failedWith(method string, err error) *failure {
 		var inner *methodError
 		if errors.As(part, &inner) {
 			if slices.ContainsFunc(causes, func(cause error) bool { return identical(cause, inner.err) }) {
-				continue // another object has waited for the one that failed
+				continue // another object has waited for the failed one
 			}
 			causes = append(causes, inner.err)
 			l.object = inner.object
@@ -159,7 +159,7 @@ func failedWith(method string, err error) *failure {
 	return failed
 }
 
-// identical tells whether two errors are the same one, and not only alike.
+// identical reports whether two errors are the same one, and not only alike.
 func identical(a, b error) bool { return reflect.TypeOf(a).Comparable() && a == b }
 
 // parts takes joined errors (errors.Join) apart.

@@ -40,7 +40,7 @@ func TestModelsOfTasksCountInMemory(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := requests.Open("greedy"); return err == nil }, time.Minute, time.Millisecond, "when the task has ended it is given back")
 }
 
-// greedy is an application that takes what it can get.
+// greedy is an application that takes all it can get.
 const greedy = `
 Namespaces: {=: org.greedy, std: io.murano}
 Name: Greedy
@@ -101,7 +101,7 @@ Methods:
         Do: [$x: 1 + 1]
 `
 
-// greedyHouse has the package org.greedy beside those of enginetest.
+// greedyHouse has the package org.greedy beside enginetest's packages.
 func greedyHouse(t *testing.T, house *house) *house {
 	house.watched()
 	uploaded, err := catalog.ReadFolder(fstest.MapFS{

@@ -15,7 +15,7 @@ import (
 )
 
 // TestWhatAGroupMakesOfItselfIsTheSameInEveryModel deploys a cluster with a group whose model never lists the nodes that the group makes: they
-// are neither destroyed nor said to change.
+// are neither destroyed nor reported as changes.
 func TestWhatAGroupMakesOfItselfIsTheSameInEveryModel(t *testing.T) {
 	const pkg = "com.mirantis.docker.kubernetes.KubernetesCluster"
 	var destroyed []string
@@ -26,7 +26,7 @@ func TestWhatAGroupMakesOfItselfIsTheSameInEveryModel(t *testing.T) {
 		natives := own(runtime)
 		cluster := natives[pkg]["com.mirantis.docker.kubernetes.KubernetesCluster"]
 		cluster["deploy"] = func(context.Context, muranopl.Call) (any, error) { return nil, nil }
-		// What is destroyed leaves the statistics.
+		// A destroyed server leaves the statistics.
 		natives["io.murano"]["io.murano.system.InstanceNotifier"]["untrackCloudInstance"] = func(_ context.Context, call muranopl.Call) (any, error) {
 			instance, _ := call.Args["instance"].(*muranopl.Object)
 			destroyed = append(destroyed, instance.Text("name"))
@@ -84,7 +84,7 @@ func TestWhatAGroupMakesOfItselfIsTheSameInEveryModel(t *testing.T) {
 	require.ElementsMatch(t, []string{"workers-1", "workers-2"}, destroyed, "a group that is gone takes its nodes along, and no others")
 }
 
-// TestAGroupIsAddedAndRemovedByActions has deploy fail for a flavor; there is no cloud that could say how far it came.
+// TestAGroupIsAddedAndRemovedByActions has deploy fail for a flavor; there is no cloud that could report its progress.
 func TestAGroupIsAddedAndRemovedByActions(t *testing.T) {
 	const pkg = "com.mirantis.docker.kubernetes.KubernetesCluster"
 	h := uploadedHouse(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// watch sees which tasks of which environments work at the same time: it stands around the bodies of the test packages.
+// watch records which tasks of which environments work at the same time: it wraps the bodies of the test packages.
 type watch struct {
 	world *enginetest.World
 
@@ -146,7 +146,7 @@ func TestProjectsShareTheWorkersAndOneIsLeftForTheNext(t *testing.T) {
 		require.Equal(t, 4, begun("many"))
 		require.Equal(t, 2, begun("few"))
 
-		// A place that becomes free stays free for somebody else, until there are enough of them.
+		// A place that becomes free stays free for other projects, until there are enough of them.
 		letOn["many"][0]()
 		h.finished(ids[0])
 		require.Equal(t, []int{4, 2, 1, 1}, []int{begun("many"), begun("few"), begun("one"), begun("last")})
@@ -176,7 +176,7 @@ func (h *house) finished(id string) {
 }
 
 // TestAnEnvironmentHasOneTaskAtATime submits deployments, actions, cancellations and retries at random from many users at once to two
-// servers. What is refused is refused for what others did first; what is accepted ends.
+// servers. A refused request is refused for another user's earlier one; every accepted task ends.
 func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
 	onEachDatabaseFor(t, lease.Default, func(t *testing.T, open func() *gorm.DB) {
 		seed := uint64(time.Now().UnixNano())
@@ -196,7 +196,8 @@ func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
 
 		var mutex sync.Mutex
 		accepted := map[string]int{}
-		// enough says that each kind of work was accepted at least once: as long as the first tasks wait for their servers, all others are refused.
+		// enough reports whether each kind of work was accepted at least once: as long as the first tasks wait for their servers, all others are
+		// refused.
 		enough := func() bool {
 			mutex.Lock()
 			defer mutex.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// rehearsalTimeout is how long the code of applications may take to say what it wants of the cloud.
+// rehearsalTimeout is how long the code of applications may take to declare its needs of the cloud.
 const rehearsalTimeout = time.Minute
 
-// Stage is what a rehearsal may look at. Nothing is written through it.
+// Stage is the part of the engine that a rehearsal may read. Nothing is written through it.
 type Stage struct {
 	engine      *Engine
 	environment store.Environment
@@ -24,7 +24,7 @@ type Stage struct {
 	looks       bool
 }
 
-// Looks tells whether somebody wants to see what the deployment would do; else only what would have it refused is of interest.
+// Looks reports whether a user wants to see the effects of the deployment; otherwise only reasons to refuse it matter.
 func (s *Stage) Looks() bool { return s.looks }
 
 // EnvironmentID is the id of the environment.
@@ -65,12 +65,12 @@ func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) {
 	return project.In(ctx, s.region)
 }
 
-// Rehearsed finds out what a deployment of a model would do to what is there, and in the error the servers that it would rebuild, resize or
-// replace (openstack.ServerChanges).
+// Rehearsed computes the effects of a model's deployment. Its error has the servers that the deployment would rebuild, resize or replace
+// (openstack.ServerChanges).
 type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) (preview.Foreseen, error)
 
-// Plan finds out what the deployment of a model, in the classes' form, would do to an environment. It changes nothing. Of one that was never deployed it is
-// empty unless looks says that someone wants to see it (Stage.Looks). project is nil where the cloud is not asked.
+// Plan computes the effects of deploying a model, in the classes' form, on an environment. It changes nothing. For an environment that was never deployed
+// the plan is empty unless looks is set (Stage.Looks). project is nil where the cloud is not asked.
 func (e *Engine) Plan(ctx context.Context, environment store.Environment, objects map[string]any,
 	project func(context.Context) (*openstack.Project, error), looks bool) (preview.Plan, error) {
 	if environment.Model.ObjectsCopy == nil && !looks {
@@ -101,7 +101,8 @@ func (e *Engine) Plan(ctx context.Context, environment store.Environment, object
 	return preview.Of(before, store.ForAPI(after), foreseen), nil
 }
 
-// rehearse has the classes of a model say what its deployment does. A model that cannot be loaded is the deployment's to tell.
+// rehearse runs the classes' own previews of the deployment of a model. A model that cannot be loaded is no error here: the
+// deployment reports it.
 func (e *Engine) rehearse(ctx context.Context, environment store.Environment, objects map[string]any,
 	project func(context.Context) (*openstack.Project, error), looks bool) (preview.Foreseen, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, rehearsalTimeout, fmt.Errorf("what the deployment would change was not found out within %s", rehearsalTimeout))
@@ -134,7 +135,8 @@ func (e *Engine) rehearse(ctx context.Context, environment store.Environment, ob
 // Question is asked of an environment as it was deployed last, by bodies that change nothing.
 type Question func(*Stage) (natives muranopl.Natives, ask func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) (any, error))
 
-// Ask asks a question of an environment as it was deployed last. It changes nothing. A fault of kind Invalid says that it was never deployed.
+// Ask asks a question of an environment in its last deployed state. It changes nothing. If the environment was never deployed, the error is a
+// fault of kind Invalid.
 func (e *Engine) Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question Question) (any, error) {
 	objects := environment.Model.ObjectsCopy
 	if objects == nil {

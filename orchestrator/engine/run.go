@@ -15,8 +15,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// run runs one task to its end, or gives it back when the process is told to stop. before is the task as it was before this
-// process took it.
+// run runs one task to its end, or gives it back when the process stops. before is the task as it was before this process
+// took it.
 func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	task := h.Task()
 	log := h.log.With("task", task.ID, "environment", task.EnvironmentID, "fence", h.Fence())
@@ -29,7 +29,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 		log.Error("a task met a defect of Burano", "panic", failed.defect.Value, "stack", string(failed.defect.Stack))
 	}
 
-	// The end is written even when the process was told to stop.
+	// The end is written even when the process is stopping.
 	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	cause := context.Cause(ctx)
@@ -65,7 +65,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 		log.Info("a task was given back", "reason", cause)
 		return
 	}
-	// Before the end is seen by anybody, this process no longer counts the task as running.
+	// This process stops counting the task as running before others can see its end.
 	e.mutex.Lock()
 	delete(e.running, task.EnvironmentID)
 	e.mutex.Unlock()
@@ -88,7 +88,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 	}
 }
 
-// attempt says in the task's log that it was taken over, when it was, and executes it, unless it has cost too many workers.
+// attempt executes a task, unless it has cost too many workers. If the task was taken over, its log gets a line about that.
 func (e *Engine) attempt(ctx context.Context, h *held, before store.Task) (store.Outcome, *failure) {
 	task := h.Task()
 	if before.Fence != 0 {
@@ -114,8 +114,8 @@ func (e *Engine) attempt(ctx context.Context, h *held, before store.Task) (store
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// execute does what the task says: it loads the model, destroys what is no longer in it, and runs the action. The outcome has a model
-// only when the action has begun.
+// execute runs the task: it loads the model, destroys removed objects, and runs the action. The outcome has a model only when the
+// action has begun.
 func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, failed *failure) {
 	task := h.Task()
 	environment, err := e.Store.Environment(ctx, task.EnvironmentID)
@@ -166,7 +166,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	root := runtime.model
 	former := environment.Model.ObjectsCopy
 	if task.Repair {
-		former = nil // what a deployment left to be destroyed waits for the next one
+		former = nil // objects that a deployment left to be destroyed wait for the next one
 	}
 	removed, problems, err := loadRemoved(ctx, interpreter, root, former, task.Objects)
 	if err != nil {
@@ -224,7 +224,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	return outcome, failed
 }
 
-// end is the outcome of a task whose method has ended, well unless failed says otherwise.
+// end is the outcome of a task whose method has ended, in success unless failed is set.
 func end(ctx context.Context, runtime *Runtime, classes *muranopl.Classes, root *muranopl.Object, result any, failed *failure) (outcome store.Outcome, _ *failure) {
 	task, model := runtime.held.Task(), muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()

@@ -15,15 +15,15 @@ import (
 // staticTimeout is how long a static action may take: its caller waits for it (the response timeout of Murano's messages).
 const staticTimeout = 60 * time.Second
 
-// ClassName says which class is meant.
+// ClassName selects a class.
 type ClassName struct {
 	Name    string // fully qualified
 	Package string // "" is any package that declares it
 	Version string // a spec such as "=0" or ">=1.2,<2"; "" is any
 }
 
-// CallStatic runs a public static method, outside of any environment, and returns its result as JSON's values. Faults say what is
-// wrong with the call; what the method itself throws is a *muranopl.Exception without a fault in its chain.
+// CallStatic runs a public static method, outside of any environment, and returns its result as JSON's values. A wrong call is a
+// fault; an exception of the method itself is a *muranopl.Exception without a fault in its chain.
 func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassName, method string, args map[string]any) (any, error) {
 	end, err := e.beginStatic(projectID)
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassNam
 	if found != nil && found.Scope == muranopl.Public && found.Usage == muranopl.RuntimeMethod {
 		return nil, fault.New(fault.Invalid, "A class instance is required: %s is no static method, call it as an action of an object that is deployed", found.FullName())
 	}
-	// Native code works in an environment, so that static methods have only what needs none.
+	// Native code works in an environment, so static methods have only the natives that need none.
 	host := &core.Local{Logger: e.Logger}
 	result, err := muranopl.NewInterpreter(classes, host.Natives(), muranopl.WithLimits(e.Code)).InvokeStaticAction(ctx, class, method, args)
 	if err != nil && ctx.Err() != nil {
@@ -102,8 +102,8 @@ func (e *Engine) Actions(ctx context.Context, projectID string, name ClassName) 
 	return class.Actions(ctx), nil
 }
 
-// Extending tells which of these types of a model, as headers name them, are a class or extend it. packages are the versions that the
-// model's environment was deployed with. A type that cannot be read extends nothing.
+// Extending returns which of these types of a model, as headers name them, are a class or extend it. packages are the versions that
+// the model's environment was deployed with. A type that cannot be read extends nothing.
 func (e *Engine) Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error) {
 	classes := e.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
@@ -120,8 +120,8 @@ func (e *Engine) Extending(ctx context.Context, projectID string, packages map[s
 	return extending, nil
 }
 
-// Hidden returns a model in which hide has answered for what the classes of its objects make secrets (muranopl.Classes.Hidden). packages are the versions that
-// the model's environment was deployed with.
+// Hidden returns a model in which hide has replaced the values that the classes of its objects declare as secrets (muranopl.Classes.Hidden). packages are the
+// versions that the model's environment was deployed with.
 func (e *Engine) Hidden(ctx context.Context, projectID string, packages map[string][]string, model any, hide func(value any) any) any {
 	classes := e.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
@@ -130,12 +130,12 @@ func (e *Engine) Hidden(ctx context.Context, projectID string, packages map[stri
 	return classes.Hidden(ctx, model, hide)
 }
 
-// classes are those that a project may use.
+// classes are the classes that a project may use.
 func (e *Engine) classes(projectID string) *muranopl.Classes {
 	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs), muranopl.WithParsed(e.parsed))
 }
 
-// class finds a class for a request; what is wrong with its name is said in Murano's words.
+// class finds a class for a request; errors in its name have Murano's words.
 func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID string, name ClassName) (*muranopl.Class, error) {
 	if _, err := muranopl.ParseSpec(name.Version); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
@@ -147,7 +147,7 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 	}
 	class, err := classes.ClassOf(ctx, name.Package, name.Name, name.Version)
 	if fault.KindOf(err) == fault.NotFound && name.Package == "" {
-		// Of another version it may be there, which the error says.
+		// Another version of it may exist; the error names it.
 		if _, missing := e.Source(projectID).PackageForClass(ctx, name.Name, ""); missing != nil {
 			return nil, fault.New(fault.NotFound, "Package for class %q is not found", name.Name)
 		}
@@ -155,9 +155,9 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 	return class, err
 }
 
-// Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its
-// defaults, and by the objects' ids the properties that code gives and models do not (Usage: Out); or everything that the deployment would find wrong with it, and
-// keys that embedded classes do not know: Murano ignores those. packages are the versions that its environment was deployed with.
+// Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its defaults, and by the
+// objects' ids the properties that code sets and models do not (Usage: Out). Or it returns all errors that the deployment would find in the model, and the keys
+// that embedded classes do not know, which Murano ignores. packages are the versions that its environment was deployed with.
 func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 	computed map[string][]string, problems []muranopl.Problem) {
 	classes := e.classes(projectID)

@@ -19,8 +19,8 @@ type Duty interface {
 	// Every is how often an environment is looked at. It is also looked at when one of its tasks has ended and when another server takes
 	// it, so a duty with a schedule of its own keeps when something was done last.
 	Every() time.Duration
-	// Look checks an environment. Findings that are missing in the result are mended and closed. An error means that the check failed: findings stay as
-	// they are, and one more gives the reason.
+	// Look checks an environment. Findings that are missing in the result are mended and closed. After an error the check is incomplete: findings stay
+	// as they are, and one more gives the reason.
 	//
 	// A check takes seconds. It may do work that can happen beside a deployment, such as a snapshot; every change of a node or the cloud is a Repair.
 	// While a task runs in the environment there is no check, and findings are dropped when a task begins meanwhile.
@@ -97,8 +97,8 @@ type Finding struct {
 	Repair *Repair
 }
 
-// Repair is an action of an object. It runs as a task of the engine that changes neither the environment's version nor open drafts. It makes way for a
-// user's task when its present step is done, and is started again, less and less often, while the finding is open.
+// Repair is an action of an object. It runs as a task of the engine that changes neither the environment's version nor open drafts. It ends early for
+// a user's task when its present step is done, and is started again, less and less often, while the finding is open.
 type Repair struct {
 	ObjectID string
 	Method   string // public, of the object's class

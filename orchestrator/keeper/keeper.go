@@ -20,7 +20,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Config is what a Keeper needs. What has a default may be left out.
+// Config configures a Keeper. Fields with a default may be left out.
 type Config struct {
 	Store  *store.Store
 	Duties []Duty
@@ -29,17 +29,17 @@ type Config struct {
 	// Project reaches an environment's project through its standing delegation, and returns that one's id, too: nothing more when it is the
 	// known one, and store.ErrNotFound when there is none.
 	Project func(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error)
-	// Waits reports that no look is to begin now, because a task runs alone that may be what servers died over; nil: none ever does.
+	// Waits reports that no check may begin now, because a task runs alone that servers may have died over; nil: none ever does.
 	Waits func() bool
 	// Memory accounts for answers of machines; nil: nothing does.
 	Memory *memory.Budget
 	// Running notes the looks, for the server's next start; nil: nothing does.
 	Running *blackbox.Box
-	// Wake tells the engine that there is a task.
+	// Wake notifies the engine of a task.
 	Wake func()
 
 	Logger *slog.Logger
-	// Metrics is where it registers what it counts; nil: nowhere.
+	// Metrics is the registry of its metrics; nil: none.
 	Metrics prometheus.Registerer
 
 	// Lease is how long an environment waits for a server that is silent (default lease.Default).
@@ -52,12 +52,12 @@ type Config struct {
 	Tries int
 	// Poll is how often it is looked for environments that are due (default 1 s).
 	Poll time.Duration
-	// RepairAfter is how long a finding has stood before it is repaired: most pass by themselves, such as a node that starts again (default 30 s).
+	// RepairAfter is how long a finding is open before it is repaired: most pass by themselves, such as a node that starts again (default 30 s).
 	RepairAfter time.Duration
 	// Pause is how long after the first repair of a finding the second one comes; each further pause is twice as long, an hour at most
 	// (default 1 min).
 	Pause time.Duration
-	// Sole says that no other process uses the database: then what a former process held is looked at at once.
+	// Sole is set if no other process uses the database: then a former process's environments are checked at once.
 	Sole bool
 }
 
@@ -76,14 +76,14 @@ const (
 	longestPause = time.Hour
 	// again is how long a finding that was closed counts as the same one when it is found again.
 	again = time.Hour
-	// keptClosed is how long a finding is kept that was closed, and forgetPause how often those are looked for that were kept for longer.
+	// keptClosed is how long a closed finding stays, and forgetPause the pause between searches for older ones.
 	keptClosed  = 30 * 24 * time.Hour
 	forgetPause = time.Hour
 	// addPause is how often it is looked for environments that have no keeper yet.
 	addPause = 30 * time.Second
 	// lookTimeout is how long the look of a duty may take.
 	lookTimeout = 5 * time.Minute
-	// endTimeout is how long the database is waited for after the process was told to stop.
+	// endTimeout is how long the keeper waits for the database after the process was asked to stop.
 	endTimeout = 10 * time.Second
 )
 
@@ -137,7 +137,7 @@ func (k *Keeper) hold(ctx context.Context) {
 	}
 }
 
-// holding is what a server does under one lease.
+// holding is a server's work under one lease.
 type holding struct {
 	*Keeper
 	worker string
@@ -191,7 +191,7 @@ func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
 	}
 }
 
-// claim begins to look at environments that are due. It tells whether there may be more of them than this server looks at.
+// claim begins to check due environments. It reports whether there may be more of them than this server can check.
 func (h *holding) claim(ctx context.Context, looks *sync.WaitGroup) (full bool) {
 	if h.Waits != nil && h.Waits() {
 		return false
@@ -248,7 +248,7 @@ type reached struct {
 	used       time.Time
 }
 
-// projectsKept is how long a project is kept that nobody asks for.
+// projectsKept is how long an unused project stays.
 const projectsKept = time.Hour
 
 // of returns an environment's project; ErrNoDelegation when there is no standing delegation.

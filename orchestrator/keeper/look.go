@@ -31,7 +31,7 @@ const (
 // errEndedServers is why an environment is not looked at for a day.
 var errEndedServers = errors.New("looks at it ended the server three times while nothing else ran: it is not looked at for a day after the last time, or until another version of Burano runs")
 
-// look has those duties look at an environment that are due, keeps what they find, and starts a repair.
+// look has the due duties check an environment, stores their findings, and starts a repair.
 func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) {
 	log := h.Logger.With("environment", claim.EnvironmentID)
 	key := blackbox.Key([]byte(blackbox.Look), []byte(claim.EnvironmentID))
@@ -63,7 +63,7 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 		all.Wait()
 	}
 	if ctx.Err() != nil {
-		return // what was cut off says nothing; the claim is given back
+		return // an interrupted check has no result; the claim is given back
 	}
 	now, chance := claim.Now+micros(time.Since(began)), rand.Float64()
 	looked := store.Looked{Due: store.Dues{}, Again: again, Mends: h.mends}
@@ -84,7 +84,7 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 	standing, err := h.Store.EndLook(ctx, claim, looked)
 	switch {
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrNotFound):
-		return // somebody else looks at it, or it is gone
+		return // another server checks it, or it is gone
 	case err != nil:
 		if ctx.Err() == nil {
 			log.WarnContext(ctx, "what was found in an environment could not be kept; it is looked at again when the lease has run out", "error", err)
@@ -96,12 +96,13 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 
 func micros(d time.Duration) store.Time { return store.Time(d.Microseconds()) }
 
-// jittered is about as long, by a chance between 0 and 1. All duties of a look have the same, so that those of one interval go on together.
+// jittered is about as long, by a chance between 0 and 1. All duties of a check use the same chance, so that duties of one interval stay
+// together.
 func jittered(d time.Duration, chance float64) time.Duration {
 	return time.Duration(float64(d) * (1 - spread/2 + spread*chance))
 }
 
-// environment reads what duties look at; nil where nothing was ever deployed.
+// environment reads the duties' view of an environment; nil where nothing was ever deployed.
 func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environment, error) {
 	row, err := h.Store.KeptEnvironment(ctx, claim.EnvironmentID)
 	if err != nil || row.Model.ObjectsCopy == nil {
@@ -160,7 +161,8 @@ func objects(value any, found func(id string, properties map[string]any)) {
 	}
 }
 
-// due are the duties that are due, or will be before chance would bring the most frequent ones: what looks together reads the environment once.
+// due are the duties that are due, or will be before the most frequent ones can be due again: duties that look together read the environment
+// once.
 func (h *holding) due(claim store.Claim) []*lookOf {
 	every := longestPause
 	for _, duty := range h.Duties {
@@ -205,11 +207,11 @@ func (l *lookOf) next() time.Duration {
 	return l.duty.Every()
 }
 
-// How large what a look finds may be: parts of it are what a cluster's machines say.
+// The limits of a check's findings: parts of them come from a cluster's machines.
 const (
 	mostFindings = 1000
 	longestText  = 8 << 10 // bytes of each text of a finding
-	longestName  = 512     // bytes of what it is about
+	longestName  = 512     // bytes of its subject
 )
 
 // cut is the beginning of a text that is too long.
@@ -220,7 +222,7 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// findings are what was found, as rows.
+// findings are the findings of a check, as rows.
 func (l *lookOf) findings() []store.Finding {
 	if l.err != nil {
 		return []store.Finding{{Duty: l.duty.Name(), Kind: unlooked, Severity: string(Warning),
@@ -237,13 +239,13 @@ func (l *lookOf) findings() []store.Finding {
 	return rows
 }
 
-// row is the finding without what the database says of it.
+// row is the finding without the database's columns.
 func (f Finding) row(duty string) store.Finding {
 	return store.Finding{Duty: duty, ObjectID: f.ObjectID, Kind: f.Kind, Subject: cut(f.Subject, longestName), Severity: string(f.Severity), Text: cut(f.Text, longestText), Mends: cut(f.Mends, longestText), Repairable: f.Repair != nil,
 		Routine: f.Repair != nil && f.Repair.Routine}
 }
 
-// mends says what mends a finding, once it is known how often it was tried.
+// mends is the remedy of a finding, once the number of its repairs is known.
 func (k *Keeper) mends(row store.Finding) string {
 	if row.Repairable && !row.Routine && row.Tries >= int64(k.Tries) {
 		return fmt.Sprintf("It was repaired %d times, which did not help, and is not any more: see the deployment %s and its log", row.Tries, row.TaskID)
@@ -251,7 +253,7 @@ func (k *Keeper) mends(row store.Finding) string {
 	return row.Mends
 }
 
-// repair starts the repair of one of the findings that stand, the worst and oldest first.
+// repair starts the repair of one of the open findings, the worst and oldest first.
 func (h *holding) repair(ctx context.Context, claim store.Claim, now store.Time, standing []store.Finding, looks []*lookOf) {
 	slices.SortStableFunc(standing, func(a, b store.Finding) int { return rank(a.Severity) - rank(b.Severity) })
 	for _, row := range standing {
@@ -291,7 +293,7 @@ func arguments(args map[string]any) map[string]any {
 	return args
 }
 
-// repairOf is what a duty has just said that mends a finding.
+// repairOf is the repair of a finding that a duty has just returned.
 func repairOf(row store.Finding, looks []*lookOf) *Repair {
 	for _, one := range looks {
 		for _, found := range one.result.Findings {

@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// adoption makes the environment's next deployment take over the stacks that Murano has made: the one in the environment's own region, the ones in other
-// regions, and the ones of packages in HOT. why is the sentence about them in a preview.
+// adoption makes the environment's next deployment take over the stacks that Murano has made. They are in the environment's own region, in other
+// regions, and of packages in HOT. why is the sentence about them in a preview.
 func (d description) adoption(environment string) (rows []store.Attribute, why string, err error) {
 	named := d.regions()
 	stacks := d.stacks()

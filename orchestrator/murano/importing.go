@@ -13,17 +13,17 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Fate is what becomes of a row of Murano's database.
+// Fate is the fate of a row of Murano's database.
 type Fate string
 
-// The fates. What is said of them in a preview is what an import does.
+// The fates: a preview predicts them, and an import carries them out.
 const (
 	Imported Fate = "import"   // it comes over
 	Skipped  Fate = "skip"     // it is here already, or comes with Burano
 	Refused  Fate = "conflict" // it cannot come over
 )
 
-// Line is one line of a preview, or of what an import has done.
+// Line is one line of a preview, or of the report of an import.
 type Line struct {
 	Kind string // category, package, environment, template
 	ID   string
@@ -32,7 +32,7 @@ type Line struct {
 	Why  string // "" where it simply comes over
 }
 
-// catalogStore is what an import needs of the catalog.
+// catalogStore is an import's use of the catalog.
 type catalogStore interface {
 	AddPackage(ctx context.Context, record catalog.Record, archive []byte) error
 	Archive(ctx context.Context, id string) ([]byte, error)
@@ -41,7 +41,7 @@ type catalogStore interface {
 	AddCategory(ctx context.Context, category catalog.Category) error
 }
 
-// environmentStore is what an import needs of the environments.
+// environmentStore is an import's use of the environments.
 type environmentStore interface {
 	EnvironmentHead(ctx context.Context, id string) (store.Environment, error)
 	Environments(ctx context.Context, projectID string) ([]store.Environment, map[string][]store.Session, error)
@@ -51,29 +51,31 @@ type environmentStore interface {
 	ImportTemplate(ctx context.Context, template store.Template) error
 }
 
-// Import takes over what Murano's database has. It can be run again after an interruption, and whenever something is new in Murano: what came
-// over before is skipped.
+// Import takes over the content of Murano's database. It can be run again after an interruption, and whenever something is new in Murano:
+// rows that came over before are skipped.
 type Import struct {
 	From         *Source
 	Catalog      catalogStore
 	Environments environmentStore
-	// Packages reads those of Murano's users.
+	// Packages reads the packages of Murano's users.
 	Packages catalog.Reader
 	// Embedded are the full names of the packages that come with Burano.
 	Embedded []string
-	// Preview says that nothing is written.
+	// Preview is set if nothing is to be written.
 	Preview bool
-	// EndUnfinished takes what is deploying or deleting in Murano over as failed: only right where no engine of Murano runs any more.
+	// EndUnfinished takes environments that are deploying or deleting in Murano over as failed: only right where no engine of Murano
+	// runs any more.
 	EndUnfinished bool
 	// NewID makes ids of 32 hexadecimal digits.
 	NewID func() string
 	// Say is called for each row once its fate is known.
 	Say func(Line)
 
-	categories map[string]bool // those that are here, or would be after a preview
+	categories map[string]bool // categories that are here, or would be after a preview
 }
 
-// Run takes everything over: categories, packages, environments, templates. An error is of the databases; what cannot come over is only said.
+// Run takes everything over: categories, packages, environments, templates. An error is of the databases; rows that cannot come over are only
+// reported.
 func (i *Import) Run(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{i.takeCategories, i.takePackages, i.takeEnvironments, i.takeTemplates} {
 		if err := part(ctx); err != nil {
@@ -83,7 +85,7 @@ func (i *Import) Run(ctx context.Context) error {
 	return nil
 }
 
-// done says what became of a row. A fault is the row's; any other error is the database's.
+// done reports the fate of a row. A fault is the row's; any other error is the database's.
 func (i *Import) done(line Line, err error) error {
 	switch {
 	case errors.Is(err, store.ErrDuplicate):
@@ -193,7 +195,7 @@ func (i *Import) takePackage(ctx context.Context, one sourcePackage, archive []b
 	return Imported, "", i.Catalog.AddPackage(ctx, record, archive)
 }
 
-// same tells what becomes of a package whose id is here.
+// same decides about a package whose id is here.
 func (i *Import) same(ctx context.Context, id string, archive []byte) (Fate, string, error) {
 	here, err := i.Catalog.Archive(ctx, id)
 	switch {

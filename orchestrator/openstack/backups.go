@@ -64,11 +64,11 @@ func (b *BlockStorage) Backups(ctx context.Context, metadata map[string]string) 
 	return list, nil
 }
 
-// ErrNoBackups says that a cloud makes no backups of volumes: its Cinder has no service that does.
+// ErrNoBackups is the error of a cloud whose Cinder has no service for backups of volumes.
 var ErrNoBackups = fault.New(fault.NotFound, "the cloud's Cinder makes no backups of volumes (it has no service cinder-backup that is up)")
 
-// CreateBackup asks for a backup of a volume, also of one that servers have; it is complete when it is available. ErrNoBackups says that the cloud makes none. After another error
-// that is no fault there may be one all the same.
+// CreateBackup starts a backup of a volume, also of an attached one; it is complete when it is available. The error is ErrNoBackups in a cloud without backups. After an error
+// that is no fault there may be a backup all the same.
 func (b *BlockStorage) CreateBackup(ctx context.Context, wanted NewSnapshot) (Backup, error) {
 	made, err := backups.Create(ctx, b.withBackups(), backups.CreateOpts{VolumeID: wanted.Volume, Force: true, Name: wanted.Name, Description: wanted.Description, Metadata: wanted.Metadata}).Extract()
 	// https://opendev.org/openstack/cinder/src/branch/master/cinder/api/contrib/backups.py

@@ -28,7 +28,7 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// What a user may choose from in a form, as the API answers it.
+// The choices of a user in a form, as the API answers them.
 type (
 	// FlavorChoice is a size of servers.
 	FlavorChoice struct {
@@ -38,7 +38,7 @@ type (
 		RAM  int    `json:"ram"`  // MiB
 		Disk int    `json:"disk"` // GiB
 	}
-	// ImageChoice is what a server boots from. Title and Type are what the property murano_image_info says of it, "" when it says nothing.
+	// ImageChoice is an image that a server can boot from. Title and Type come from its property murano_image_info, "" without it.
 	ImageChoice struct {
 		ID      string `json:"id"`
 		Name    string `json:"name"`
@@ -47,7 +47,7 @@ type (
 		MinDisk int    `json:"min_disk"` // GiB
 		MinRAM  int    `json:"min_ram"`  // MiB
 		Size    int64  `json:"size"`     // bytes
-		// Kubernetes is which one is in a node image, such as v1.36.3; "" where the image does not say.
+		// Kubernetes is the version in a node image, such as v1.36.3; "" where the image does not declare it.
 		Kubernetes string `json:"kubernetes"`
 	}
 	// KeypairChoice is a public key that Nova keeps for the user.
@@ -68,7 +68,7 @@ type (
 		Name      string `json:"name"`
 		Available bool   `json:"available"`
 	}
-	// SecurityGroupChoice is a set of rules for what reaches servers.
+	// SecurityGroupChoice is a set of rules for traffic to servers.
 	SecurityGroupChoice struct {
 		ID          string `json:"id"`
 		Name        string `json:"name"`
@@ -98,7 +98,7 @@ type (
 	}
 )
 
-// choices ask a cloud's service for what a caller may choose from, each kind for itself.
+// choices list a caller's choices in a cloud's service, each kind by its own function.
 var choices = map[string]func(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, projectID string) (any, error){
 	"flavors":            listFlavors,
 	"images":             listImages,
@@ -111,10 +111,11 @@ var choices = map[string]func(ctx context.Context, provider *gophercloud.Provide
 	"volumes":            listVolumes,
 }
 
-// Choices lists what the caller may choose from in their project: kind is flavors ([]FlavorChoice), images ([]ImageChoice), keypairs ([]KeypairChoice),
-// networks ([]NetworkChoice), availability-zones ([]ZoneChoice), security-groups ([]SecurityGroupChoice), subnets ([]SubnetChoice), volumes
-// ([]VolumeChoice, none where the cloud has no Cinder), quota ([]QuotaChoice), each by name, in a region, "" for Burano's own; or regions
-// ([]RegionChoice). It is asked with the caller's own token.
+// Choices lists the caller's choices in their project, by name, in a region, "" for Burano's own, with the caller's own token. The kinds are:
+// - flavors ([]FlavorChoice), images ([]ImageChoice), keypairs ([]KeypairChoice);
+// - networks ([]NetworkChoice), subnets ([]SubnetChoice), security-groups ([]SecurityGroupChoice);
+// - availability-zones ([]ZoneChoice), regions ([]RegionChoice), quota ([]QuotaChoice);
+// - volumes ([]VolumeChoice, none where the cloud has no Cinder).
 func (s *Service) Choices(ctx context.Context, caller identity.Caller, kind, region string) (any, error) {
 	if kind == "regions" {
 		return s.Regions(ctx, caller)

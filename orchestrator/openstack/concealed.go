@@ -122,5 +122,5 @@ func referred(value any, ids map[string]string) any {
 	return value
 }
 
-// concealedValue stands for a value of a hidden parameter.
+// concealedValue replaces a value of a hidden parameter.
 const concealedValue = "the value of a hidden parameter"

@@ -29,13 +29,13 @@ const (
 	ContainerFormat = "docker"
 )
 
-// IsContainerImage tells whether a container image goes by a name that Glance has.
+// IsContainerImage reports whether a container image's name refers to Glance.
 func IsContainerImage(name string) bool { return strings.HasPrefix(name, ContainerHost+"/") }
 
 // ContainerImage is a container image in Glance.
 type ContainerImage struct {
 	ID string
-	// Digest tells contents apart: SHA-512 in hexadecimal digits, or what an older Glance has.
+	// Digest identifies the content: SHA-512 in hexadecimal digits, or an older Glance's checksum.
 	Digest string
 }
 
@@ -92,7 +92,7 @@ func (r reachable) Read(into []byte) (int, error) {
 }
 
 // DownloadImage writes the data of an image, so many bytes at most, to a file, once admit has let their number pass. Where Glance knows their SHA-512, that is
-// checked. A fault of kind Invalid says that they are too many.
+// checked. Too many bytes are a fault of kind Invalid.
 func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, most int64, admit func(ctx context.Context, size int64) error) error {
 	client, err := openstack.NewImageV2(p.provider, p.endpoint)
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, m
 			return err
 		}
 		defer data.Close()
-		// What a try before has written is written over.
+		// The next try overwrites the data of the former one.
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ type Effect string
 const (
 	// InPlace changes the property and nothing else.
 	InPlace Effect = "in place"
-	// Replugged attaches a server's new interfaces and detaches the ones that it must not have any more.
+	// Replugged attaches a server's new interfaces and detaches its former ones.
 	Replugged Effect = "interfaces"
 	// Readdressed gives a port other addresses than its server knows.
 	Readdressed Effect = "other addresses"

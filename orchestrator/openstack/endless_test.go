@@ -128,7 +128,7 @@ func TestAnImageIsStreamedToItsFileAndAskedForAgainWhereItBreaksOff(t *testing.T
 	require.Equal(t, 2, begun)
 	require.True(t, content == data)
 
-	size = 1 << 20 // Glance says so, and more comes
+	size = 1 << 20 // as Glance declares it, and more comes
 	content, err = download()
 	require.ErrorContains(t, err, "it has more than 1 MiB")
 	require.LessOrEqual(t, len(content), 1<<20)

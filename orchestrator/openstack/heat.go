@@ -19,7 +19,7 @@ type heatStacks struct{ client *gophercloud.ServiceClient }
 // heat is the type of the service in the catalog.
 const heat = "orchestration"
 
-// timeout is after how many minutes Heat shall give an operation up: soon after whoever waits for it does. What it was making is
+// timeout is after how many minutes Heat gives an operation up: soon after its caller stops waiting. The resource in work is
 // failed then, so that the next update replaces it.
 func timeout(ctx context.Context) int {
 	deadline, limited := ctx.Deadline()
@@ -29,8 +29,8 @@ func timeout(ctx context.Context) int {
 	return max(1, int(math.Ceil(time.Until(deadline).Minutes())))
 }
 
-// request is what is sent to create or update a stack. gophercloud's own options would read the files that a template names on this
-// machine, whoever wrote the template.
+// request is the body that creates or updates a stack. gophercloud's own options would read the files that a template names from
+// this machine, also for a stranger's template.
 type request struct {
 	Content
 	name    string

@@ -13,53 +13,57 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// KubernetesProperty is the property of a node image that says which Kubernetes is in it, such as v1.36.3.
+// KubernetesProperty is the property of a node image with the version of its Kubernetes, such as v1.36.3.
 const KubernetesProperty = "burano_kubernetes"
 
-// KeepalivedProperty is the property of a node image that says which keepalived is in it, such as 1:2.2.7-1+b2.
+// KeepalivedProperty is the property of a node image with the version of its keepalived, such as 1:2.2.7-1+b2.
 const KeepalivedProperty = "burano_keepalived"
 
-// StorageProperty is the property of a node image that says which controllers of volumes are in it, such as v13.0.0.
+// StorageProperty is the property of a node image with the version of its volumes' controllers, such as v13.0.0.
 const StorageProperty = "burano_storage"
 
-// CinderProperty is the property of a node image that says which controller attaches volumes of Cinder in it, such as v4.12.0.
+// CinderProperty is the property of a node image with the version of the controller that attaches volumes of Cinder, such as
+// v4.12.0.
 const CinderProperty = "burano_cinder"
 
-// XFSProperty is the property of a node image that says which xfsprogs is in it, such as 6.1.0-1. With it come storage classes of Cinder whose volumes are in the zones of their nodes.
+// XFSProperty is the property of a node image with the version of its xfsprogs, such as 6.1.0-1. It is needed for storage classes of Cinder whose volumes are in the zones of their
+// nodes.
 const XFSProperty = "burano_xfs"
 
-// NFSProperty is the property of a node image that says which nfs-common is in it, such as 1:2.6.2-4+deb12u1. With it come storage classes of Manila.
+// NFSProperty is the property of a node image with the version of its nfs-common, such as 1:2.6.2-4+deb12u1. It is needed for storage classes of
+// Manila.
 const NFSProperty = "burano_nfs"
 
-// RegistryProperty is the property of a node image that says which registry of container images is in it, such as v3.1.2.
+// RegistryProperty is the property of a node image with the version of its registry of container images, such as v3.1.2.
 const RegistryProperty = "burano_registry"
 
-// CalicoProperty is the property of a node image that says of which Calico it has all that BGP needs, such as v3.28.5.
+// CalicoProperty is the property of a node image with the version of its Calico, such as v3.28.5, if it has all that
+// BGP needs.
 const CalicoProperty = "burano_calico"
 
-// DockerProperty is the property of a node image that says which Docker is in it, such as 20.10.24+dfsg1-1.
+// DockerProperty is the property of a node image with the version of its Docker, such as 20.10.24+dfsg1-1.
 const DockerProperty = "burano_docker"
 
-// CalicoDefinitionsProperty is the property of a node image that says of which Calico it has the definitions of its kinds in Kubernetes, such as v3.28.5.
+// CalicoDefinitionsProperty is the property of a node image with the version of the Calico whose kinds in Kubernetes it defines, such as v3.28.5.
 const CalicoDefinitionsProperty = "burano_calico_definitions"
 
-// NodeImage is an image as those want to know it who put clusters on it.
+// NodeImage is an image with the properties that clusters need. A property that the image does not have is "".
 type NodeImage struct {
 	ID, Name   string
-	Kubernetes string // which is in it, such as v1.36.3; "" where the image does not say
-	Keepalived string // which is in it; "" where the image does not say, or has none
-	Storage    string // which controllers of volumes are in it; "" where the image does not say, or has none
-	Cinder     string // which controller attaches volumes of Cinder; "" where the image does not say, or has none
-	XFS        string // which xfsprogs is in it; "" where the image does not say, or has none
-	NFS        string // which nfs-common is in it; "" where the image does not say, or has none
-	Registry   string // which registry of container images is in it; "" where the image does not say, or has none
-	Calico     string // of which it has all that BGP needs; "" where the image does not say, or has it not
-	Docker     string // which Docker is in it; "" where the image does not say, or has none
-	// CalicoDefinitions are of which Calico it has the definitions of its kinds; "" where the image does not say, or has none.
+	Kubernetes string // its version, such as v1.36.3
+	Keepalived string // its version
+	Storage    string // the version of the volumes' controllers
+	Cinder     string // the version of the controller that attaches volumes of Cinder
+	XFS        string // the version of xfsprogs
+	NFS        string // the version of nfs-common
+	Registry   string // the version of the registry of container images
+	Calico     string // its version, if the image has all that BGP needs
+	Docker     string // its version
+	// CalicoDefinitions is the version of the Calico whose kinds the image defines.
 	CalicoDefinitions string
 }
 
-// Image finds an image by its id or its name. Faults say that there is none, or that several have the name (Invalid).
+// Image finds an image by its id or its name. A missing image, or a name of several (Invalid), is a fault.
 func (p *Project) Image(ctx context.Context, named string) (NodeImage, error) {
 	client, err := openstack.NewImageV2(p.provider, p.endpoint)
 	if err != nil {
@@ -110,7 +114,8 @@ func nodeImage(image images.Image) NodeImage {
 		CalicoDefinitions: definitions}
 }
 
-// ImageOf is the id of the image that a server was made from; "" where Nova does not say, or does not know the server.
+// ImageOf is the id of the image that a server was made from; "" where Nova does not return it, or does not know the
+// server.
 func (p *Project) ImageOf(ctx context.Context, serverID string) (string, error) {
 	state, server, err := p.server(ctx, serverID)
 	if err != nil || state.Status == Gone {

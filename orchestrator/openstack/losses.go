@@ -12,8 +12,8 @@ type Kept struct {
 	Wanted   bool   // false: the next deployment's template no longer has it, so that Heat deletes it
 }
 
-// IsOf is true if a resource is of the object with this id: its name begins with the id, and "_" and a number when it is of a later server of a node, and
-// "-".
+// IsOf is true if a resource belongs to the object with this id. Its name is the id, "-" and more; a later server of a node has "_" and a number before
+// the "-".
 func IsOf(resource, id string) bool {
 	rest, ok := strings.CutPrefix(resource, id)
 	return ok && laterServer.MatchString(rest)

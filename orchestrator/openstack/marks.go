@@ -15,17 +15,17 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// imageInfo is the property of an image in which Murano tells what forms may use it for (https://docs.openstack.org/murano/).
+// imageInfo is the property of an image in which Murano stores the image's use in forms (https://docs.openstack.org/murano/).
 const imageInfo = "murano_image_info"
 
-// Mark is what forms know an image by.
+// Mark makes forms offer an image.
 type Mark struct {
 	Title string `json:"title"`
 	Type  string `json:"type"`
 }
 
-// MarkImage marks an image, so that forms offer it, with the caller's own token; nil takes the mark away. Faults say that there is no such
-// image (NotFound), or that Glance does not let the caller change it (Forbidden).
+// MarkImage marks an image, so that forms offer it, with the caller's own token; nil removes the mark. A missing image (NotFound), and one
+// that Glance does not let the caller change (Forbidden), are faults.
 func (s *Service) MarkImage(ctx context.Context, caller identity.Caller, id string, mark *Mark) error {
 	if err := identified("image", id); err != nil {
 		return err
@@ -74,8 +74,8 @@ func imageFault(id string, err error) error {
 	return fmt.Errorf("mark image %s: %w", id, err)
 }
 
-// AllProjects lists the enabled projects of the cloud, by name, with the caller's own token. A fault of kind Forbidden says that Keystone does not tell
-// the caller of them.
+// AllProjects lists the enabled projects of the cloud, by name, with the caller's own token. If Keystone does not let the caller list them, the error
+// is a fault of kind Forbidden.
 func (s *Service) AllProjects(ctx context.Context, caller identity.Caller) ([]identity.Project, error) {
 	enabled := true
 	pages, err := allPages(ctx, projects.List(s.as(caller.Token), projects.ListOpts{Enabled: &enabled}))

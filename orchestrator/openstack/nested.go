@@ -103,7 +103,7 @@ func (d definition) changesInside(next definition, resource string, depth int) (
 			// unwanted resources go
 		default:
 			differing, more := was.differences(is, name, false)
-			for _, property := range was.spelledOtherwise(is, name) { // the values inside cannot be kept
+			for _, property := range was.spelledOtherwise(is, name) { // the values inside cannot be preserved
 				_, had := was.properties(name)[property]
 				if _, has := is.properties(name)[property]; had != has && !slices.Contains(differing, property) {
 					differing = append(differing, property)

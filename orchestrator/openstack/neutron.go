@@ -18,7 +18,8 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// ListNeutron lists what Neutron shows the project of a kind (networks, subnets, ports, extensions), each as Neutron writes it.
+// ListNeutron lists the project's objects of a kind in Neutron (networks, subnets, ports, extensions), each as Neutron writes
+// it.
 func (p *Project) ListNeutron(ctx context.Context, kind string) ([]any, error) {
 	pager, known := map[string]pagination.Pager{
 		"networks":   networks.List(p.network, networks.ListOpts{}),
@@ -41,10 +42,10 @@ func (p *Project) ListNeutron(ctx context.Context, kind string) ([]any, error) {
 	return list, nil
 }
 
-// routerInterfaces own the ports by which routers stand in networks: those of plain, distributed and highly available ones.
+// routerInterfaces are the owners of ports that connect routers to networks: plain, distributed and highly available ones.
 var routerInterfaces = []string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}
 
-// RoutersOf lists the ids of the routers that stand in a network.
+// RoutersOf lists the ids of the routers with an interface in a network.
 func (p *Project) RoutersOf(ctx context.Context, network string) ([]string, error) {
 	pages, err := allPages(ctx, ports.List(p.network, ports.ListOpts{NetworkID: network}))
 	if err != nil {
@@ -103,7 +104,7 @@ func (p *Project) ExternalNetworkOfNetwork(ctx context.Context, id string) (stri
 	return "", nil
 }
 
-// DefaultRouterName is what Murano calls the router that networks without one of their own are joined to.
+// DefaultRouterName is Murano's name for the router that connects networks without one of their own.
 const DefaultRouterName = "murano-default-router"
 
 // DefaultRouter returns the id of the project's router of that name, or else of its first one that leads to an external network.

@@ -9,7 +9,8 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// Bounds of a list that is read to its last page, besides those of each page. Tenants fill lists, and a service may name a next page without end.
+// Bounds of a list that is read to its last page, in addition to the bounds of each page. Tenants fill lists, and a service may name a next page
+// without end.
 const (
 	mostPages         = 1_000
 	mostInList        = 128 << 20 // bytes of all pages

@@ -34,8 +34,8 @@ func outagesOf(ctx context.Context) Outages {
 	return Outages{Patience: callerPatience}
 }
 
-// Limit returns a context that ends after this much time in which no call under it was waiting for the end of an outage, which has a patience of its own.
-// cause is the error at its end.
+// Limit returns a context that ends after this much time. The time of calls under it that wait for the end of an outage does not count: these have a
+// patience of their own. cause is the error at its end.
 func Limit(ctx context.Context, patience time.Duration, cause error) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(ctx)
 	l := &limit{Context: inner, deadline: time.Now().Add(patience)}
@@ -57,7 +57,7 @@ func (o *overdue) Is(target error) bool { return target == context.DeadlineExcee
 
 type limitKey struct{}
 
-// limit is a context with a clock that stands still while it is held.
+// limit is a context with a clock that stops while it is held.
 type limit struct {
 	context.Context
 	outer *limit

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// AnyZone is the availability zone that Murano's models name by default. Where the cloud has no zone of that name it stands for any.
+// AnyZone is the availability zone that Murano's models name by default. Where the cloud has no zone of that name it selects any.
 const AnyZone = "nova"
 
 // Zones are the names of Nova's availability zones that servers can be made in.
@@ -35,9 +35,9 @@ func (p *Project) Zones(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// CheckRoom looks, before anything is made, whether the cloud has what the new servers of a stack are made of, and whether the project's quotas
-// have room for them. Its error, of kind Invalid, says all that is missing. A stack without new servers is not looked at, nor is what the
-// project may not ask for. coming is how many servers are new.
+// CheckRoom checks, before anything is made, that the cloud has the flavors, images, keys and zones of a stack's new servers, and that the
+// project's quotas have room for them. Its error, of kind Invalid, lists everything that is missing. It skips a stack without new servers, and
+// lists that the project may not read. coming is the number of new servers.
 func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (coming int, err error) {
 	resources, _ := content.Template["resources"].(map[string]any)
 	added := map[string]string{} // the type of each resource that is new
@@ -58,7 +58,7 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (
 		if added[resource] == serverType {
 			server := newServer{name: content.nameOf(resource)}
 			for property, into := range map[string]*string{"flavor": &server.flavor, "image": &server.image, "key_name": &server.key, "availability_zone": &server.zone} {
-				*into, _ = wanted.value(resource, property).(string) // what refers to a resource of the stack is there in time
+				*into, _ = wanted.value(resource, property).(string) // references to resources of the stack are resolved by Heat
 			}
 			list = append(list, server)
 		}
@@ -81,8 +81,7 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (
 	return 0, fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
 }
 
-// CheckServer looks whether the cloud has what a server is to be made of that takes the place of another one; "" is anything. Its error, of kind Invalid, says all that
-// is missing.
+// CheckServer checks that the cloud has the parts of a replacement server; "" is anything. Its error, of kind Invalid, lists everything that is missing.
 func (p *Project) CheckServer(ctx context.Context, name, flavor, image, key, zone string) error {
 	if zone == AnyZone {
 		zone = ""
@@ -101,8 +100,8 @@ func (p *Project) CheckServer(ctx context.Context, name, flavor, image, key, zon
 	return nil
 }
 
-// RoomFor says which quotas of the project have no room for one server more of a flavor, which is named by its name or id, with a port. A flavor that
-// is not found is left to CheckRoom to complain of.
+// RoomFor returns the quotas of the project without room for one more server of a flavor, given by its name or id, with a port. An unknown flavor is
+// CheckRoom's error.
 func (p *Project) RoomFor(ctx context.Context, flavor string) (missing []string, err error) {
 	known, err := p.choices(ctx, "flavors", "quota")
 	if err != nil {
@@ -111,7 +110,7 @@ func (p *Project) RoomFor(ctx context.Context, flavor string) (missing []string,
 	return known.exceeded([]newServer{{flavor: flavor}}, []string{serverType, "OS::Neutron::Port"}), nil
 }
 
-// Made are those resources of a stack that are there; none of a stack that is not.
+// Made are the existing resources of a stack; none if there is no stack.
 func (p *Project) Made(ctx context.Context, name string) (map[string]bool, error) {
 	found, err := p.named(ctx, name)
 	if err != nil || len(found) == 0 {
@@ -128,10 +127,10 @@ func (p *Project) Made(ctx context.Context, name string) (map[string]bool, error
 	return made, nil
 }
 
-// newServer is what a server is to be made of; "" for what is not known yet.
+// newServer lists the parts of a new server; "" where one is not known yet.
 type newServer struct{ name, flavor, image, key, zone string }
 
-// cloudChoices are what a project may choose from; an empty list says that it is not known.
+// cloudChoices are the project's choices; an empty list is unknown.
 type cloudChoices struct {
 	flavors  []FlavorChoice
 	images   []ImageChoice
@@ -140,7 +139,7 @@ type cloudChoices struct {
 	quotas   []QuotaChoice
 }
 
-// choices asks for those of these kinds.
+// choices lists the choices of these kinds.
 func (p *Project) choices(ctx context.Context, kinds ...string) (all cloudChoices, err error) {
 	projectID, err := p.ID()
 	if err != nil {
@@ -151,7 +150,7 @@ func (p *Project) choices(ctx context.Context, kinds ...string) (all cloudChoice
 		list, err := choices[kind](ctx, p.provider, p.endpoint, projectID)
 		var unexpected gophercloud.ErrUnexpectedResponseCode
 		if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
-			continue // the project may not ask for it: Heat and Nova will say what is wrong
+			continue // the project may not list it: Heat and Nova will report errors
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("ask the cloud for %s: %w", kind, err))
@@ -172,7 +171,7 @@ func (p *Project) choices(ctx context.Context, kinds ...string) (all cloudChoice
 	return all, errors.Join(problems...)
 }
 
-// unlistedImages adds images that are not listed and can be used by their ids all the same: those of a community.
+// unlistedImages adds images that are not listed but can be used by their ids: community images.
 func (p *Project) unlistedImages(ctx context.Context, list []newServer, known *cloudChoices) error {
 	if len(known.images) == 0 { // they could not be listed, and so are not checked
 		return nil
@@ -198,7 +197,7 @@ func (p *Project) unlistedImages(ctx context.Context, list []newServer, known *c
 	return nil
 }
 
-// ID is the project's, "" when the token does not say.
+// ID is the project's id, "" when the token does not have it.
 func (p *Project) ID() (string, error) {
 	if p.projectID != "" {
 		return p.projectID, nil
@@ -214,7 +213,7 @@ func (p *Project) ID() (string, error) {
 	return project.ID, nil
 }
 
-// missing says what new servers are to be made of that is not there, or does not fit.
+// missing lists the parts of new servers that do not exist, or do not fit.
 func (c cloudChoices) missing(list []newServer) (problems []string) {
 	add := func(server newServer, format string, args ...any) {
 		problems = append(problems, server.name+": "+fmt.Sprintf(format, args...))
@@ -259,7 +258,7 @@ func (c cloudChoices) missing(list []newServer) (problems []string) {
 	return problems
 }
 
-// exceeded says of which quotas new servers, and the other new resources, need more than is left.
+// exceeded lists the quotas of which new servers, and the other new resources, need more than is left.
 func (c cloudChoices) exceeded(list []newServer, kinds []string) (problems []string) {
 	count := func(kind string) (n int) {
 		for _, one := range kinds {
@@ -287,11 +286,11 @@ func (c cloudChoices) exceeded(list []newServer, kinds []string) (problems []str
 	return problems
 }
 
-// quotaNames are what quotas are of, for people.
+// quotaNames are the names of quotas for people.
 var quotaNames = map[string]string{"instances": "instances", "cores": "cores", "ram": "memory (MiB)", "floating_ips": "floating IPs", "networks": "networks",
 	"ports": "ports", "security_groups": "security groups"}
 
-// placement is what a server is placed by, for errors that only say that there is no room.
+// placement describes a server's place in the cloud, for errors that only report that there is no room.
 func (c Content) placement(resource string) string {
 	properties, _ := c.resource(resource)["properties"].(map[string]any)
 	zone := text(properties["availability_zone"])

@@ -30,7 +30,7 @@ var losses = map[string]string{
 	propertyID: "it would be deleted, with everything on its disk, while another one of its name is made",
 }
 
-// propertyID stands for the id of the object that a node's server belongs to.
+// propertyID is the Property of a ServerChange for the id of the object that a node's server belongs to.
 const propertyID = "id"
 
 const replacement = "Heat would delete it and make another one, and everything on its disk would be lost"
@@ -116,8 +116,8 @@ const (
 	checkFail = "CHECK_FAILED"
 )
 
-// preserve compares a stack with its wanted content, which it returns with the kept values of existing servers. Servers that are gone or in ERROR may
-// change; every other server that Heat would rebuild, resize or replace is an error with ServerChanges.
+// preserve compares a stack with its desired content, which it returns with the existing servers' present values. Servers that are gone or in ERROR
+// may change; every other server that Heat would rebuild, resize or replace is an error with ServerChanges.
 func (p *Project) preserve(ctx context.Context, existing *stacks.RetrievedStack, content Content) (Content, healths, error) {
 	template, err := p.template(ctx, existing)
 	if err != nil {
@@ -251,8 +251,8 @@ func (d definition) successor(next definition, resource string, nodes []string) 
 	return ""
 }
 
-// spelledOtherwise lists the properties that next gives a resource in another spelling. To us it means the same, but Heat may see another value and
-// replace the resource: to Heat a text that is null is an empty one, and not the same as none.
+// spelledOtherwise lists the properties that next gives a resource in another spelling. The meaning is the same to us, but Heat may see another
+// value and replace the resource: to Heat a text that is null is an empty one, and not the same as none.
 func (d definition) spelledOtherwise(next definition, resource string) (names []string) {
 	before, after, kind := d.properties(resource), next.properties(resource), d.kind(resource)
 	all := maps.Clone(before)

@@ -43,8 +43,8 @@ func (p *Project) Noting(changing func(ctx context.Context, stack string) error)
 	return &noting
 }
 
-// Doubting returns the project with a function that is asked when Heat answers the update of a stack with 500. An error of it says that Heat
-// will for good, and why; without one it is an outage. taken is called, with that error, when the stack was taken over then.
+// Doubting returns the project with a function that is called when Heat answers the update of a stack with 500. Its error is the reason why
+// Heat will always do so; after nil the answer is an outage. taken is called, with that error, when the stack was taken over then.
 func (p *Project) Doubting(lost func(ctx context.Context, stack string) error, taken func(ctx context.Context, stack string, lost error) error) *Project {
 	doubting := *p
 	doubting.lost, doubting.taken = lost, taken
@@ -82,16 +82,15 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, catalog
 }
 
 // beforeChange notes that Heat is about to be asked to change a stack, and gets a new token; for stacks that are made without Heat it does
-// nothing. Heat works with the token of a request until
-// the change is done, unless its operator has set reauthentication_auth_method: when the token ends meanwhile, the stack fails with 401, or
-// Heat answers 500 without a reason. So every change of a stack is asked for with a token that lasts as long as one can. Elsewhere
-// gophercloud replaces a token once it has ended.
+// nothing. Heat works with the token of a request until the change is done, unless its operator has set reauthentication_auth_method. When
+// the token ends meanwhile, the stack fails with 401, or Heat answers 500 without a reason. So every change of a stack is sent with a new
+// token, which lasts longest. Elsewhere gophercloud replaces a token once it has ended.
 func (p *Project) beforeChange(ctx context.Context, stack string) error {
 	if by, err := p.stacks(ctx, stack); err != nil || !p.isHeats(by) {
 		return err
 	}
 	names := []string{stack}
-	if from := p.adopted[stack].Stack; from != "" && from != stack { // what Heat calls it, as long as it is there
+	if from := p.adopted[stack].Stack; from != "" && from != stack { // its name in Heat, as long as it is there
 		names = append(names, from)
 	}
 	for _, name := range names {

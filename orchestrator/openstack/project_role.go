@@ -19,11 +19,11 @@ import (
 // ServiceUser is the user that Burano signs in as.
 func (s *Service) ServiceUser() Named { return s.user }
 
-// LetIn gives the service user roles in a project, by the caller's own token: Keystone decides whether the caller may. Where the service user has
-// the roles already, a caller who may not give them only makes use of that. The returned trust is one of the service user's for itself, of
-// the granted roles: these and those that they imply. Its tokens cannot be exchanged for others, as a token of the service user could for
-// one of its own project, where it is an administrator; and they have no other role that the service user has in this project. former is an earlier trust
-// of this kind, "" for none, which is returned again where it still fits: Heat keeps trusts that were made through it.
+// LetIn gives the service user roles in a project, by the caller's own token: Keystone decides whether the caller may. Where the service user has the
+// roles already, a caller who may not give them only makes use of that. The returned trust is the service user's for itself, of the granted roles: the
+// given and the implied ones. Unlike the service user's own token, its tokens cannot be exchanged for a token of the service user's own project, where it
+// is an administrator. They also have no other role of the service user in this project. former is an earlier trust of this kind, "" for none. It is
+// returned again where it still fits: Heat keeps trusts that were made through it.
 func (s *Service) LetIn(ctx context.Context, caller identity.Caller, projectID string, wanted []string, former string) (trustID string, err error) {
 	refused, err := s.eachRole(ctx, wanted, func(id string) error {
 		return roles.Assign(ctx, s.as(caller.Token), id, roles.AssignOpts{UserID: s.userID, ProjectID: projectID}).ExtractErr()
@@ -55,7 +55,8 @@ func (s *Service) LetIn(ctx context.Context, caller identity.Caller, projectID s
 	return trustID, err
 }
 
-// LetOut takes the roles in a project from the service user, by the caller's own token. A fault of kind Forbidden says that Keystone does not let the caller.
+// LetOut takes the roles in a project from the service user, by the caller's own token. If Keystone does not let the caller, the error is a fault of kind
+// Forbidden.
 func (s *Service) LetOut(ctx context.Context, caller identity.Caller, projectID string, wanted []string) error {
 	refused, err := s.eachRole(ctx, wanted, func(id string) error {
 		err := roles.Unassign(ctx, s.as(caller.Token), id, roles.UnassignOpts{UserID: s.userID, ProjectID: projectID}).ExtractErr()
@@ -133,7 +134,7 @@ func (s *Service) inProject(ctx context.Context, projectID string) (token string
 	return provider.Token(), own.Roles, err
 }
 
-// isOf reports whether the service user can work through a trust, and with just these roles and those that they imply.
+// isOf reports whether the service user can work through a trust that has just these roles and the implied ones.
 func (s *Service) isOf(ctx context.Context, trustID string, wanted []string) (bool, error) {
 	provider, err := s.signIn(ctx, trustID)
 	if errors.Is(err, ErrRefused) {

@@ -27,8 +27,8 @@ type home struct {
 	endpoint gophercloud.EndpointOpts
 }
 
-// in returns the addresses of the services of a region; "" stands for the home. The fault lists the regions. withoutHeat is true if a region without Heat
-// will do.
+// in returns the addresses of the services of a region; "" is the home. The fault lists the regions. withoutHeat is true if a region without Heat will
+// do.
 func (h home) in(catalog *tokens.ServiceCatalog, region string, withoutHeat bool) (gophercloud.EndpointOpts, error) {
 	endpoint := h.endpoint
 	if region == "" || region == h.name {

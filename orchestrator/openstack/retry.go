@@ -23,19 +23,19 @@ import (
 const (
 	// answerPatience is how long a service may take to begin its answer: Heat and Nova give up on each other after a minute.
 	answerPatience = 2 * time.Minute
-	// noticeAfter is for how long a service is away before anybody is told.
+	// noticeAfter is for how long a service is away before it is reported.
 	noticeAfter = 5 * time.Second
 	// maxRetryAfter is the longest pause that a service may ask for.
 	maxRetryAfter = 2 * time.Minute
-	// conflicts is how often a call is made again that a service refuses for what it is doing right now.
+	// conflicts is how often a call is repeated that a service refuses with a conflict with its present work.
 	conflicts = 3
 )
 
-// pauses are those between the tries of a call.
+// pauses are the pauses between the tries of a call.
 var pauses = wait.Policy{First: 200 * time.Millisecond, Most: 10 * time.Second, Jitter: 0.5}
 
-// retryTransport makes calls again that fail for an outage and do no more when they happen twice. What creates something is up to those who
-// know what may be there already: see adopting.
+// retryTransport repeats calls that fail for an outage, if a second call does no harm. Calls that create something are repeated by their
+// callers, which look for an earlier result first: see adopting.
 type retryTransport struct {
 	next  http.RoundTripper
 	named func(*url.URL) string // which service this is
@@ -107,8 +107,8 @@ func (t retryTransport) try(request *http.Request) (*http.Response, error) {
 const (
 	mostAnswer  = 64 << 20  // bytes of JSON
 	mostDecoded = 512 << 20 // bytes in memory, roughly
-	mostOther   = 16 << 20  // bytes of what is no JSON: a piece of a snapshot has 4 MiB
-	mostRefusal = 256 << 10 // bytes of what is no success, which become the text of an error
+	mostOther   = 16 << 20  // bytes of other content than JSON: a piece of a snapshot has 4 MiB
+	mostRefusal = 256 << 10 // bytes of a refusal, which becomes the text of an error
 )
 
 func (t retryTransport) bounded(request *http.Request, answer *http.Response) io.Reader {
@@ -126,7 +126,8 @@ func (t retryTransport) bounded(request *http.Request, answer *http.Response) io
 // streamedKey is the key in the context of calls whose answers may be of any size.
 type streamedKey struct{}
 
-// streamed returns a context for a call whose answer the caller reads as it comes, with a bound of its own. What breaks off is not asked for again.
+// streamed returns a context for a call whose answer the caller reads as it comes, with a bound of its own. An interrupted answer is not requested
+// again.
 func streamed(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamedKey{}, true)
 }
@@ -144,7 +145,7 @@ func again(request *http.Request) (*http.Request, error) {
 	return repeated, nil
 }
 
-// repeatable tells whether a request may be sent twice. Of two tokens one is not used.
+// repeatable reports whether a request may be sent twice. A second token is harmless: one of the two is not used.
 func repeatable(request *http.Request) bool {
 	if request.Body != nil && request.Body != http.NoBody && request.GetBody == nil {
 		return false
@@ -158,8 +159,8 @@ func repeatable(request *http.Request) bool {
 	return true
 }
 
-// Patiently calls try again while it fails for an outage of the service, for as long as the context's outages are borne. What asks for something to
-// be made looks first, from the second try on, whether the first has made it.
+// Patiently calls try again while it fails for an outage of the service, for as long as the context's outages are borne. A try that creates
+// something looks first, from the second call on, whether an earlier one has made it.
 func Patiently(ctx context.Context, service string, try func(context.Context) error) error {
 	outages := outagesOf(ctx)
 	began := time.Now()
@@ -191,7 +192,8 @@ func Patiently(ctx context.Context, service string, try func(context.Context) er
 	return err
 }
 
-// Contested has a call made again (Patiently) that a service refuses for what it is doing right now, for its first tries.
+// Contested has a call repeated (Patiently) that a service refuses with a conflict with its present work, for its first
+// tries.
 func Contested(err error, tries int) error {
 	if gophercloud.ResponseCodeIs(err, http.StatusConflict) && tries <= conflicts {
 		return &outage{status: http.StatusConflict, text: err.Error()}
@@ -221,7 +223,7 @@ func AwayOf(err error) *Away {
 	return away
 }
 
-// Reason says how the service is away, without addresses of the cloud and what a service writes for its operators.
+// Reason describes how the service is away, without addresses of the cloud and texts for its operators.
 func (a *Away) Reason() string {
 	if status, _ := a.answer(); status != 0 {
 		return fmt.Sprintf("it answers %d %s", status, http.StatusText(status))
@@ -229,7 +231,7 @@ func (a *Away) Reason() string {
 	return "it cannot be reached"
 }
 
-// RetryAfter is what the service asks for before it is called again; 0 when it says nothing.
+// RetryAfter is the pause that the service asks for; 0 if it does not.
 func (a *Away) RetryAfter() time.Duration {
 	_, after := a.answer()
 	return after
@@ -248,11 +250,11 @@ func (a *Away) answer() (status int, after time.Duration) {
 	return 0, 0
 }
 
-// outage is an answer that says that a service cannot work now.
+// outage is an answer of a service that cannot work now.
 type outage struct {
 	status int
 	text   string
-	after  time.Duration // what the service asks for before the next try
+	after  time.Duration // the pause that the service asks for
 }
 
 func (o *outage) Error() string { return "it answers " + o.text }
@@ -284,7 +286,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return min(max(pause, 0), maxRetryAfter)
 }
 
-// passes tells whether an error of a call is an outage, which goes away by itself, and how long the service wants not to be asked.
+// passes reports whether an error of a call is an outage, which goes away by itself, and the pause that the service asks for.
 func passes(ctx context.Context, err error) (after time.Duration, passing bool) {
 	if err == nil || ctx.Err() != nil {
 		return 0, false

@@ -19,7 +19,7 @@ const (
 	Shut   = "SHUTOFF"
 	Gone   = "" // Nova has no such server
 
-	Shelved   = "SHELVED"           // it was shut down, and its disk is kept as an image
+	Shelved   = "SHELVED"           // it was shut down, and its disk is stored as an image
 	Offloaded = "SHELVED_OFFLOADED" // and it is on no host any more
 )
 
@@ -167,7 +167,7 @@ func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error 
 	err := Patiently(ctx, "compute", func(ctx context.Context) error {
 		return servers.Reboot(ctx, p.compute, id, servers.RebootOpts{Type: method}).ExtractErr()
 	})
-	// A conflict means that the reboot has begun, or that other work is waited for.
+	// After a conflict the reboot has begun, or waits for other work.
 	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 		return fmt.Errorf("reboot server %s: %w", id, err)
 	}
@@ -193,7 +193,7 @@ func (p *Project) StartServer(ctx context.Context, id string) error {
 			return state.Status == Active, nil
 		}
 		err = Patiently(ctx, "compute", func(ctx context.Context) error { return servers.Start(ctx, p.compute, id).ExtractErr() })
-		// A conflict means that it runs already, or begins to; else it is asked again.
+		// After a conflict it runs already, or begins to; else the call is repeated.
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 			return false, fmt.Errorf("start server %s: %w", id, err)
 		}

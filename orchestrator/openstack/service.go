@@ -35,9 +35,9 @@ type Service struct {
 	implied       implied
 }
 
-// NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and once for each trust,
-// which Keystone grants to neither tokens nor application credentials (those are bound to a project). trusted are the accepted authorities of the cloud's
-// services; nil stands for the machine's. observe is called for every call; it may be left out.
+// NewService signs in as the service user. The options must hold a password: the service signs in again whenever a token ends, and once for each trust.
+// Keystone grants that to neither tokens nor application credentials, which are bound to a project. trusted has the accepted authorities of the cloud's
+// services; nil selects the machine's. Every call is passed to observe, which may be left out.
 func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint gophercloud.EndpointOpts, trusted *tls.Config, observe ...func(Call)) (*Service, error) {
 	if options.Password == "" {
 		return nil, fault.New(fault.Invalid, "the service user has no password: give one in clouds.yaml or OS_PASSWORD, because Keystone lets nobody act "+
@@ -96,7 +96,7 @@ func regionOf(catalog *tokens.ServiceCatalog) string {
 func (s *Service) ProjectID() string { return s.project }
 
 // Validate asks Keystone for the owner of a token; the caller of a token without a project has no ProjectID. A token that Keystone does not accept is a
-// fault of kind Unauthorized; every other error means that Keystone could not be asked.
+// fault of kind Unauthorized; after any other error the answer is unknown.
 func (s *Service) Validate(ctx context.Context, token string) (identity.Caller, error) {
 	refused := fault.New(fault.Unauthorized, "Keystone does not know this token, or its time is over: get a new one")
 	if token == "" {

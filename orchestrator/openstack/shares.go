@@ -19,26 +19,27 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// The statuses of shares that are told apart here: https://docs.openstack.org/api-ref/shared-file-system/#shares. An error has more than one, which begin so.
+// The statuses of shares that are distinguished here: https://docs.openstack.org/api-ref/shared-file-system/#shares. Several statuses are errors, which begin
+// with ShareError.
 const (
 	ShareAvailable = "available"
 	ShareDeleting  = "deleting"
 	ShareError     = "error"
 )
 
-// The states of access to a share that are told apart here.
+// The states of access to a share that are distinguished here.
 const (
 	AccessActive = "active"
 	AccessError  = "error"
 )
 
-// The versions of Manila's API that are asked for: shares, with export locations that are preferred; and messages, which say why something failed.
+// The versions of Manila's API: shares, with export locations that are preferred; and messages, with the reasons of failures.
 const (
 	manilaShares   = "2.14"
 	manilaMessages = "2.37"
 )
 
-// Share is what Manila says of a share.
+// Share is a share of Manila.
 type Share struct {
 	ID, Name, Status string
 	GiB              int
@@ -46,19 +47,19 @@ type Share struct {
 	Made             time.Time
 }
 
-// NewShare is what a share is to be: one of NFS. Type and Zone are "" for the cloud's own choice; Network is the name or id of a share network, "" for none.
+// NewShare is the request for a share of NFS. Type and Zone are "" for the cloud's own choice; Network is the name or id of a share network, "" for none.
 type NewShare struct {
 	Name, Description, Type, Zone, Network string
 	GiB                                    int
 	Metadata                               map[string]string
 }
 
-// Access is what an address may do with a share: read and write.
+// Access is a right of an address to read and write a share.
 type Access struct {
 	ID, Address, State string
 }
 
-// SharedFileSystems are a project's shares. What Manila refuses is a fault that repeats its words: TooLarge for a quota that is full, which is named.
+// SharedFileSystems are a project's shares. A refusal of Manila is a fault that repeats its words: TooLarge for a full quota, which is named.
 type SharedFileSystems struct {
 	manila *gophercloud.ServiceClient
 }
@@ -150,7 +151,7 @@ func (s *SharedFileSystems) network(ctx context.Context, wanted string) (string,
 	return "", fault.New(fault.Invalid, "Manila has %d share networks called %s: name one by its id", len(ids), wanted)
 }
 
-// Delete asks for a share to be deleted, whoever has access to it. That there is none is fine.
+// Delete begins the deletion of a share, even if addresses have access to it. A missing one is no error.
 func (s *SharedFileSystems) Delete(ctx context.Context, id string) error {
 	if err := identified("share", id); err != nil {
 		return err
@@ -178,7 +179,7 @@ func (s *SharedFileSystems) Grow(ctx context.Context, id string, gib int) error 
 	return refused
 }
 
-// Export is where a share is mounted from, such as 10.0.0.5:/shares/share-1; "" where Manila says nothing yet.
+// Export is where a share is mounted from, such as 10.0.0.5:/shares/share-1; "" where Manila has no address yet.
 func (s *SharedFileSystems) Export(ctx context.Context, id string) (string, error) {
 	if err := identified("share", id); err != nil {
 		return "", err
@@ -253,7 +254,7 @@ func (s *SharedFileSystems) Forget(ctx context.Context, id, key string) error {
 	return withoutMissing(ctx, "forget something of share "+id, shares.DeleteMetadatum(ctx, s.manila, id, key).ExtractErr())
 }
 
-// Why is what Manila says of why something failed with a share; "" where it says nothing.
+// Why is Manila's reason for a failure of a share; "" where it gives none.
 func (s *SharedFileSystems) Why(ctx context.Context, id string) string {
 	client := *s.manila
 	client.Microversion = manilaMessages

@@ -14,7 +14,7 @@ import (
 )
 
 // SignIn gets a token from Keystone by a password, which then belongs to no project, or by an application credential, whose project it
-// belongs to. A fault of kind Unauthorized says that Keystone takes neither; which part is wrong it tells nobody.
+// belongs to. If Keystone accepts neither, the error is a fault of kind Unauthorized; Keystone does not reveal which part is wrong.
 func (s *Service) SignIn(ctx context.Context, given identity.Proof) (token string, err error) {
 	options := tokens.AuthOptions{Username: given.User, DomainName: given.Domain, Password: given.Password, ApplicationCredentialID: given.CredentialID,
 		ApplicationCredentialName: given.CredentialName, ApplicationCredentialSecret: given.Secret}
@@ -28,8 +28,8 @@ func (s *Service) SignIn(ctx context.Context, given identity.Proof) (token strin
 	return s.newToken(ctx, builder, refused)
 }
 
-// Scope gets a token of a project for who has a token; it ends when that does. A fault of kind Forbidden says that the user may not work
-// in the project.
+// Scope exchanges a token for one of a project, which ends at the same time. If the user may not work in the project, the error is a
+// fault of kind Forbidden.
 func (s *Service) Scope(ctx context.Context, token, projectID string) (scoped string, err error) {
 	scoped, err = s.newToken(ctx, &tokens.AuthOptions{TokenID: token, Scope: tokens.Scope{ProjectID: projectID}}, "")
 	if fault.KindOf(err) == fault.Unauthorized {
@@ -38,8 +38,8 @@ func (s *Service) Scope(ctx context.Context, token, projectID string) (scoped st
 	return scoped, err
 }
 
-// Projects lists the enabled projects that the owner of a token may choose to work in. A fault of kind Unauthorized says that Keystone does
-// not know the token any more.
+// Projects lists the enabled projects that the owner of a token may choose to work in. If Keystone does not know the token any more, the
+// error is a fault of kind Unauthorized.
 func (s *Service) Projects(ctx context.Context, token string) ([]identity.Project, error) {
 	pages, err := allPages(ctx, projects.ListAvailable(s.as(token)))
 	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
@@ -96,5 +96,5 @@ func (o unscoped) ToTokenV3CreateMap(map[string]any) (map[string]any, error) {
 	return body, err
 }
 
-// ToTokenV3ScopeMap says that there is no other scope.
+// ToTokenV3ScopeMap returns no other scope.
 func (unscoped) ToTokenV3ScopeMap() (map[string]any, error) { return nil, nil }

@@ -73,12 +73,12 @@ const (
 )
 
 // ApplyStack applies the template to the stack, and waits for it: a stack of that name is taken over and updated, otherwise one is created. A stack that
-// matches already is left alone. The error of a failed stack names the failed resources, with the cloud's reasons; the stack is kept as it is, so that
+// matches already is left alone. The error of a failed stack names the failed resources, with the cloud's reasons; the stack stays as it is, so that
 // applying it again continues from there. When ctx ends first, the error names the resources that were not ready. A change that would destroy an existing
 // server is refused with ServerChanges, before anything is changed.
 //
 // Heat looks for stacks of that name before and right after it stores a new one, and knows their age in whole seconds. So several creators within the same
-// second can all succeed: of several stacks of that name the oldest is kept and the others are deleted.
+// second can all succeed: of several stacks of that name the oldest stays and the others are deleted.
 func (p *Project) ApplyStack(ctx context.Context, name string, content Content) (Stack, error) {
 	made, err := p.applyStack(ctx, name, content)
 	if errors.Is(err, errTakenOver) {
@@ -121,7 +121,7 @@ func (p *Project) applyStack(ctx context.Context, name string, content Content) 
 }
 
 // adoptOrCreate returns the stack of that name once nothing is in progress in it. It is made when there is none, and after an outage only when there still
-// is none. made is true if this call has created it, and not an earlier call whose answer was lost, or another creator, who may have had another template.
+// is none. made is true only if this call has created it. An earlier call whose answer was lost, or another creator, may have used another template.
 func (p *Project) adoptOrCreate(ctx context.Context, name string, content Content) (existing *stacks.RetrievedStack, made bool, err error) {
 	if existing, err = p.awaitIdle(ctx, name, content); err != nil || existing != nil {
 		return existing, false, err
@@ -342,7 +342,7 @@ func (p *Project) named(ctx context.Context, name string) ([]stacks.ListedStack,
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(one stacks.ListedStack) bool { return !isOurs(one) })
-	// Heat's times are whole seconds; stacks of the same second are ordered in a way that is the same for all processes.
+	// Heat's times are whole seconds; stacks of the same second have an order that is the same for all processes.
 	slices.SortFunc(found, func(a, b stacks.ListedStack) int {
 		return cmp.Or(a.CreationTime.Compare(b.CreationTime), strings.Compare(a.ID, b.ID))
 	})

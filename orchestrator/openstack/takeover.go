@@ -95,7 +95,7 @@ func (p *Project) takeOver(ctx context.Context, existing *stacks.RetrievedStack,
 	return nil
 }
 
-// kept are the types whose value Heat alone keeps.
+// kept are the types whose value only Heat has.
 var kept = []string{"OS::Heat::RandomString", "OS::Nova::KeyPair"}
 
 func keysOf(values map[string]any) (keys []string) {

@@ -14,8 +14,8 @@ import (
 // trustName is an attribute that Keystone keeps with a trust and lists, as it does with every one that it does not know.
 const trustName = "burano_name"
 
-// namedTrust asks for a trust with a name. A trust whose end is not chosen has none: what Heat makes through one that ends has its end, and
-// Keystone refuses the second trust of a user for Heat with the same end, so that no second stack could be made.
+// namedTrust creates a trust with a name. Unless its end is chosen it has none. A trust that Heat makes through an ending one has the same
+// end, and Keystone refuses the second trust of a user for Heat with the same end: no second stack could be made.
 type namedTrust struct {
 	trusts.CreateOpts
 	name string

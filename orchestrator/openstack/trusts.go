@@ -22,13 +22,14 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
-// ErrRefused is in the chain of an error that says that Keystone lets nobody act through a trust or an application credential any more: it
-// is gone, or its user is, or has no longer one of its roles.
+// ErrRefused is in the chain of an error when Keystone no longer accepts a trust or an application credential: it is gone, or its user is,
+// or its user has lost one of its roles.
 var ErrRefused = errors.New("Keystone refuses it")
 
-// CreateTrust lets the service user act for the caller in the caller's project, with these of the caller's roles and those that they imply,
-// until DeleteTrust or until expires (zero for never). granted are the trust's roles. The trust can be passed on, because Heat makes a
-// trust of its own for each stack; and because Heat asks for all roles of its token, implied ones too, the trust must name them.
+// CreateTrust lets the service user act for the caller in the caller's project, with these of the caller's roles and the implied ones.
+// It lasts until DeleteTrust or until expires (zero for never). The result granted has the trust's roles. The trust can be passed on,
+// because Heat makes a trust of its own for each stack. Heat asks for all roles of its token, implied ones too, so the trust must name
+// them.
 func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller, wanted []string, expires time.Time) (trustID string, granted []string, err error) {
 	implied, err := s.implied.of(ctx, s.identity)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Service) CreateTrust(ctx context.Context, caller identity.Caller, wante
 	return trust, granted, nil
 }
 
-// withImplied adds to roles those of the held ones that they imply, directly or not.
+// withImplied adds to roles the held ones that they imply, directly or not.
 func withImplied(wanted []string, implied map[string][]string, held []string) []string {
 	all := slices.Clone(wanted)
 	for i := 0; i < len(all); i++ {
@@ -80,7 +81,7 @@ func withImplied(wanted []string, implied map[string][]string, held []string) []
 	return all
 }
 
-// Missing returns which of these roles somebody lacks who holds others, and those that they imply.
+// Missing returns the desired roles that are neither held nor implied by held ones.
 func (s *Service) Missing(ctx context.Context, wanted, held []string) ([]string, error) {
 	implied, err := s.implied.of(ctx, s.identity)
 	if err != nil {
@@ -104,8 +105,8 @@ type implied struct {
 // impliedFor is how long Keystone's word on implied roles is taken.
 const impliedFor = 5 * time.Minute
 
-// of returns by their names the roles that roles imply; none where Keystone does not say: then the operator names them (trust-roles). Several
-// may ask Keystone at once: nobody waits for another's answer while it is away.
+// of returns by their names the roles that roles imply; none where Keystone does not reveal them: then the operator names them (trust-roles).
+// Several callers may ask Keystone at once: while Keystone is away, none waits for another's answer.
 func (i *implied) of(ctx context.Context, client *gophercloud.ServiceClient) (map[string][]string, error) {
 	i.mutex.Lock()
 	known, until := i.roles, i.until
@@ -131,7 +132,7 @@ func (i *implied) of(ctx context.Context, client *gophercloud.ServiceClient) (ma
 	return told, nil
 }
 
-// remedy says how somebody could make a trust whom Keystone does not let. Until 2026 an application credential could when it was made
+// remedy describes how a caller that Keystone refuses could make a trust. Until 2026 an application credential could when it was made
 // for that (https://docs.openstack.org/keystone/latest/user/application_credentials.html), since then none can
 // (https://bugs.launchpad.net/keystone/+bug/2150089).
 func remedy(credential *identity.Credential) string {
@@ -154,8 +155,8 @@ func (s *Service) DeleteTrust(ctx context.Context, trustID string) error {
 	if err == nil {
 		return nil
 	}
-	// Keystone tells nobody else anything of a trust, not even whether it exists: who signs in through one that is gone is refused
-	// as with a wrong password. The trustee, however, may look.
+	// Keystone answers a sign-in through a deleted trust like one with a wrong password: it does not reveal whether the trust
+	// exists. The trustee, however, may look.
 	if there := trusts.Get(ctx, s.identity, trustID).Err; gophercloud.ResponseCodeIs(there, http.StatusNotFound) {
 		return nil
 	}
@@ -181,7 +182,7 @@ func (s *Service) deleteTrust(ctx context.Context, trustID string) error {
 	return nil
 }
 
-// HasTrust tells whether Keystone knows a trust. It goes with its user, and with its project.
+// HasTrust reports whether Keystone knows a trust. It goes with its user, and with its project.
 func (s *Service) HasTrust(ctx context.Context, trustID string) (bool, error) {
 	err := trusts.Get(ctx, s.identity, trustID).Err
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
@@ -193,9 +194,9 @@ func (s *Service) HasTrust(ctx context.Context, trustID string) (bool, error) {
 	return true, nil
 }
 
-// PassedOn tells whether there is a trust that was made through this one. Heat makes one for each stack that is created through a trust, or
-// changed by another user than before, and keeps it until the stack is gone or another user changes it. It ends with the trust that it was
-// made through; and of a stack whose trust has ended Heat refuses every further change, whoever asks, with 500.
+// PassedOn reports whether there is a trust that was made through this one. Heat makes one for each stack that is created through a trust,
+// or changed by another user than before, and keeps it until the stack is gone or another user changes it. It ends with the trust that it
+// was made through. If the trust of a stack has ended, Heat refuses every further change of it, by any user, with 500.
 func (s *Service) PassedOn(ctx context.Context, trustID string) (bool, error) {
 	trust, err := trusts.Get(ctx, s.identity, trustID).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
@@ -215,7 +216,7 @@ func (s *Service) PassedOn(ctx context.Context, trustID string) (bool, error) {
 	return slices.ContainsFunc(all, func(other trusts.Trust) bool { return other.RedelegatedTrustID == trustID }), nil
 }
 
-// lostTrust adds to an error of an update what may be the reason when Heat gives none for long.
+// lostTrust adds the possible reason to an error of an update when Heat has given none for long.
 func lostTrust(err error) error {
 	var answer *outage
 	if errors.As(err, &answer) && answer.status == http.StatusInternalServerError || gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) {
@@ -225,8 +226,8 @@ func lostTrust(err error) error {
 	return err
 }
 
-// Changing tells whether Heat is changing one of these stacks, which it does with a token of the trust through which it was asked. Nothing
-// is done any more through a trust that Keystone refuses. names are what was noted of them (Project.Noting).
+// Changing reports whether Heat is changing one of these stacks, which it does with a token of the request's trust. Nothing is done any
+// more through a trust that Keystone refuses. names are the stacks that were noted (Project.Noting).
 func (s *Service) Changing(ctx context.Context, trustID string, names []string) (bool, error) {
 	if len(names) == 0 {
 		return false, nil
@@ -261,7 +262,7 @@ func (s *Service) Changing(ctx context.Context, trustID string, names []string) 
 	return false, nil
 }
 
-// Project signs in through a trust: what is then done is done as the trustor in the trust's project.
+// Project signs in through a trust: all calls are then the trustor's in the trust's project.
 func (s *Service) Project(ctx context.Context, trustID string) (*Project, error) {
 	provider, err := s.signIn(ctx, trustID)
 	if err != nil {
@@ -283,7 +284,7 @@ func (s *Service) signIn(ctx context.Context, trustID string) (*gophercloud.Prov
 	return provider, nil
 }
 
-// renewing has a provider say why it gets no new token any more.
+// renewing makes a provider return the reason why it gets no new token any more.
 func renewing(provider *gophercloud.ProviderClient, through string) {
 	renew := provider.ReauthFunc
 	provider.ReauthFunc = func(ctx context.Context) error {
@@ -321,7 +322,7 @@ func (s *Service) signedInTo(ctx context.Context, provider *gophercloud.Provider
 	return s.atHome(ctx, provider, catalog)
 }
 
-// signedIn is what is to be said of an attempt to sign in through something.
+// signedIn is the error of an attempt to sign in through something.
 func signedIn(err error, through string) error {
 	switch {
 	case err == nil:
@@ -332,8 +333,8 @@ func signedIn(err error, through string) error {
 	return fmt.Errorf("sign in through %s: %w", through, err)
 }
 
-// CheckCredential signs in by an application credential and tells whose it is, with which roles in which project, and when it ends (zero
-// for never, and where Keystone does not say). A fault of kind Unauthorized says that Keystone does not take it.
+// CheckCredential signs in by an application credential and returns its owner, with roles and project, and when it ends (zero for never,
+// and where Keystone does not return it). If Keystone does not accept it, the error is a fault of kind Unauthorized.
 func (s *Service) CheckCredential(ctx context.Context, id, secret string) (owner identity.Caller, expires time.Time, err error) {
 	if err := identified("application credential", id); err != nil {
 		return identity.Caller{}, time.Time{}, err

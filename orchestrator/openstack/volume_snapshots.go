@@ -20,7 +20,7 @@ type Snapshot struct {
 	Made             time.Time
 }
 
-// NewSnapshot is what a snapshot is to be.
+// NewSnapshot is the request for a snapshot.
 type NewSnapshot struct {
 	Name, Description string
 	Volume            string // its id

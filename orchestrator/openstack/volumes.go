@@ -19,7 +19,8 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// The statuses of volumes that are told apart here: https://docs.openstack.org/api-ref/block-storage/v3/#volumes-volumes.
+// The statuses of volumes that are distinguished here:
+// https://docs.openstack.org/api-ref/block-storage/v3/#volumes-volumes.
 const (
 	VolumeAvailable = "available"
 	VolumeInUse     = "in-use"
@@ -30,19 +31,19 @@ const (
 // growsInUse is the version of Cinder's API from which on volumes grow while servers have them.
 const growsInUse = "3.42"
 
-// Volume is what Cinder says of a volume.
+// Volume is a volume of Cinder.
 type Volume struct {
 	ID, Name, Status string
 	Zone             string // availability zone of Cinder
 	GiB              int
-	Servers          []string          // ids of those that have it
+	Servers          []string          // ids of the servers that have it
 	Attachments      map[string]string // ids in Cinder, by these servers
 	Metadata         map[string]string
 	Made             time.Time
 }
 
-// NewVolume is what a volume is to be. Type and Zone are "" for the cloud's own choice. It begins as a copy of the snapshot, the volume or the backup with the id Snapshot,
-// Source or Backup, or empty.
+// NewVolume is the request for a volume. Type and Zone are "" for the cloud's own choice. It begins as a copy of the snapshot, the volume or the backup with the id
+// Snapshot, Source or Backup, or empty.
 type NewVolume struct {
 	Name, Description, Type, Zone string
 	Snapshot, Source, Backup      string
@@ -50,7 +51,7 @@ type NewVolume struct {
 	Metadata                      map[string]string
 }
 
-// BlockStorage are a project's volumes. What Cinder or Nova refuses is a fault that repeats their words: TooLarge for a quota that is full, which is named.
+// BlockStorage are a project's volumes. A refusal of Cinder or Nova is a fault that repeats their words: TooLarge for a full quota, which is named.
 type BlockStorage struct {
 	cinder, nova *gophercloud.ServiceClient
 }
@@ -84,14 +85,14 @@ func (b *BlockStorage) Tagged(ctx context.Context, name string, metadata map[str
 	return tagged(found, volumeOf, name, metadata, func(one Volume) label { return label{one.ID, one.Name, one.Made, one.Metadata} }), nil
 }
 
-// label is by what something in the cloud is found.
+// label identifies an object of the cloud.
 type label struct {
 	id, name string
 	made     time.Time
 	metadata map[string]string
 }
 
-// tagged are those of what was found with this metadata and, where it is not "", this name, the oldest first: not every cloud filters its lists.
+// tagged selects the found objects with this metadata and, where it is not "", this name, the oldest first: not every cloud filters its lists.
 func tagged[F, T any](found []F, of func(F) T, name string, metadata map[string]string, labelOf func(T) label) (list []T) {
 	for _, one := range found {
 		item := of(one)
@@ -228,7 +229,7 @@ func (b *BlockStorage) Grow(ctx context.Context, volume Volume, gib int) error {
 	return refusal(ctx, "Cinder", fmt.Sprintf("have volume %s grow to %d GiB", volume.ID, gib), err)
 }
 
-// refusal turns what a service refuses into a fault in its own words. What passes by itself is none.
+// refusal turns a service's refusal into a fault in its own words. Errors that pass by themselves become no fault.
 func refusal(ctx context.Context, service, doing string, err error) error {
 	if err == nil {
 		return nil

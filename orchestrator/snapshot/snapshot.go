@@ -1,5 +1,5 @@
-// Package snapshot keeps snapshots of clusters in the database, or in a container of the project's object store: compressed, sealed, and in
-// pieces, so that neither memory nor a transaction ever holds a whole one. A snapshot is kept only when it was read back from there and opened.
+// Package snapshot stores snapshots of clusters in the database, or in a container of the project's object store: compressed, sealed, and in
+// pieces, so that neither memory nor a transaction ever holds a whole one. A snapshot stays only when it was read back from there and opened.
 package snapshot
 
 import (
@@ -41,19 +41,19 @@ type Rows interface {
 	Environment(ctx context.Context, id string) (store.Environment, error)
 }
 
-// Sealer makes pieces unreadable for whoever has the database only (secret.Sealer).
+// Sealer makes pieces unreadable for a reader of the database alone (secret.Sealer).
 type Sealer interface {
 	Seal(owner string, value []byte) string
 	Open(owner, sealed string) ([]byte, error)
 }
 
-// Checked is what was found in a snapshot that was opened.
+// Checked is the result of opening a snapshot.
 type Checked struct {
 	Revision int64 `json:"revision"`
 	Size     int64 `json:"size"`
 }
 
-// Objects are what containers hold that projects share with this server (openstack.Service).
+// Objects are the objects in containers that projects share with this server (openstack.Service).
 type Objects interface {
 	PutObject(ctx context.Context, container, name string, content []byte) error
 	Object(ctx context.Context, container, name string) (content []byte, found bool, err error)
@@ -70,8 +70,7 @@ type Archive struct {
 	scratch *scratch.Budget
 }
 
-// How much room the opening of a snapshot takes: the file and twice its size besides, and what etcd makes before anything is written (two segments of its
-// log, of 64 MiB each).
+// How much room the opening of a snapshot takes: the file and twice its size besides, and etcd's first files (two segments of its log, of 64 MiB each).
 const (
 	roomPerByte = 3
 	roomOfAny   = 192 << 20
@@ -86,7 +85,7 @@ func New(rows Rows, objects Objects, sealer Sealer, check func(ctx context.Conte
 	return &Archive{Rows: rows, objects: objects, sealer: sealer, check: check, checks: make(chan struct{}, maxChecks), scratch: budget}
 }
 
-// Subject says of what a snapshot is taken, and why.
+// Subject is the cluster of a snapshot, and its reason.
 type Subject struct {
 	// ProjectID and EnvironmentName are of a snapshot that was taken elsewhere; "" for the ones of the environment.
 	ProjectID, EnvironmentName            string
@@ -97,16 +96,16 @@ type Subject struct {
 	Backup                                string // that it becomes a part of; "" for none
 	// Keep is how many snapshots of this kind the cluster keeps; the oldest go. 0: all.
 	Keep int
-	// Stored is told when all is written and before it is opened. May be nil.
+	// Stored is called when all is written and before it is opened. May be nil.
 	Stored func()
 	// Container is the address of the container that takes the pieces, "" for the database. When it cannot be written or read, the database
-	// takes them after all, and Refused is told why; it may be nil.
+	// takes them after all, and Refused gets the reason; it may be nil.
 	Container string
 	Refused   func(why error)
 }
 
-// Take keeps what write writes as a snapshot, and returns it when it could be read back and opened. Where the project's quota is full,
-// scheduled snapshots and those before changes take the place of the oldest such ones of the cluster.
+// Take stores the output of write as a snapshot, and returns it when it could be read back and opened. Where the project's quota is
+// full, scheduled snapshots and the ones before changes replace the oldest such ones of the cluster.
 func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.Context, to io.Writer) error) (taken store.Snapshot, err error) {
 	if of.ProjectID == "" {
 		environment, err := a.Environment(ctx, of.EnvironmentID)
@@ -175,7 +174,7 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 	unpacked := &counter{to: a.bounded(compressed, begun), sum: sha256.New()}
 	if err := write(ctx, unpacked); err != nil {
 		if to.err != nil {
-			return "", to.err // what was to blame
+			return "", to.err // the cause
 		}
 		return "", err
 	}
@@ -209,7 +208,7 @@ func (a *Archive) bounded(to io.Writer, of store.Snapshot) io.Writer {
 	return door.Writer(to, max(0, a.scratch.Share()-roomOfAny)/roomPerByte, "the snapshot, for which a project has scratch space,")
 }
 
-// counter counts and sums what is written.
+// counter counts and sums the written bytes.
 type counter struct {
 	to    io.Writer
 	bytes int64
@@ -223,7 +222,7 @@ func (c *counter) Write(more []byte) (int, error) {
 	return n, err
 }
 
-// compare reads what was kept, and compares it with what was written.
+// compare reads the stored snapshot, and compares it with the written bytes.
 func (a *Archive) compare(ctx context.Context, of store.Snapshot, written *counter) error {
 	content, err := a.Open(ctx, of.ID)
 	if err != nil {
@@ -240,7 +239,7 @@ func (a *Archive) compare(ctx context.Context, of store.Snapshot, written *count
 	return nil
 }
 
-// verify opens what was kept of a snapshot of so many bytes.
+// verify opens a stored snapshot of so many bytes.
 func (a *Archive) verify(ctx context.Context, of store.Snapshot, size int64) (checked Checked, err error) {
 	room, err := a.scratch.Reserve(ctx, of.ProjectID, roomOfAny+roomPerByte*size)
 	if err != nil {
@@ -311,7 +310,7 @@ func (a *Archive) DeleteSnapshot(ctx context.Context, id string) error {
 	return a.Rows.DeleteSnapshot(ctx, id)
 }
 
-// makeRoom removes the oldest of the cluster's snapshots that nobody asked for, but for the newest one.
+// makeRoom removes the oldest of the cluster's snapshots that no user requested, but never the newest one.
 func (a *Archive) makeRoom(ctx context.Context, of Subject) (made bool, err error) {
 	list, err := a.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: of.EnvironmentID, ClusterID: of.ClusterID})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// A task writes and reads all kinds of a task's rows while the database crashes again and again. Nothing fails, is lost or is there twice, and the hold is
-// kept.
+// A task writes and reads all kinds of a task's rows while the database crashes again and again. Nothing fails, is lost or is there twice, and the hold
+// remains.
 func TestATaskGoesOnWhenPostgreSQLCrashesWithinItsLease(t *testing.T) {
 	server := databasetest.Start(t)
 	db, err := database.OpenPostgres(t.Context(), server.URL, 15*time.Second)

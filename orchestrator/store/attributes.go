@@ -17,14 +17,14 @@ import (
 // maxAttributeBytes is how many bytes of an environment's attributes a hold remembers at most.
 const maxAttributeBytes = 4 << 20
 
-// attributes are those of an environment as the holder of one of its tasks knows them: while it holds the task, nobody else writes them. They are
-// read from the database once, with the first question.
+// attributes are an environment's attributes as the holder of one of its tasks knows them: while it holds the task, no other process writes them.
+// They are read from the database once, with the first question.
 type attributes struct {
 	writes atomic.Int64 // numbers writes in the order in which the database has them
 
 	mutex   sync.Mutex
 	read    bool
-	unsure  bool // of what the database has, after a write that failed; or there is too much to remember: each question goes to the database
+	unsure  bool // of the database's content, after a write that failed; or there is too much to remember: each question goes to the database
 	known   map[attributeName]knownAttribute
 	removed map[string]int64 // by the ids of objects, the writes that removed all that was stored with them
 	bytes   int
@@ -34,7 +34,7 @@ type attributeName struct{ object, class, name string }
 
 type knownAttribute struct {
 	value string // JSON; "" when there is none
-	write int64  // 0 for what was read
+	write int64  // 0 if it was read
 }
 
 // Attribute is Store.Attribute of the task's environment, without a look into the database where the hold knows it.
@@ -54,7 +54,7 @@ func (h *Hold) Attribute(ctx context.Context, objectID, class, name string) (any
 	return attributeOf(Attribute{ObjectID: objectID, Name: name, Value: value})
 }
 
-// value returns what is known of an attribute; known is false when the database has to be asked.
+// value returns the known value of an attribute; known is false when the database has to be asked.
 func (a *attributes) value(name attributeName, read func() ([]Attribute, error)) (value string, known bool, err error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -71,7 +71,7 @@ func (a *attributes) value(name attributeName, read func() ([]Attribute, error))
 	return a.known[name].value, !a.unsure, nil
 }
 
-// learn takes down what was read or written, unless a later write is known already. The caller holds the mutex.
+// learn records a read or written value, unless a later write is known already. The caller holds the mutex.
 func (a *attributes) learn(name attributeName, is knownAttribute) {
 	was, there := a.known[name]
 	if a.unsure || there && was.write >= is.write || a.removed[name.object] > is.write {
@@ -127,7 +127,8 @@ func (h *Hold) SetAttribute(ctx context.Context, objectID, class, name string, v
 	return err
 }
 
-// AttributeSecrets begins the names of the secrets that attributes of an object are kept as. It is of one byte for each character.
+// AttributeSecrets begins the names of the secrets in which attributes of an object are stored. It is of one byte for each
+// character.
 func AttributeSecrets(objectID string) string {
 	return attributeSecrets + url.PathEscape(objectID) + "/"
 }

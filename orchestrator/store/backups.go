@@ -115,7 +115,8 @@ func (b Backups) Left(ctx context.Context, patience time.Duration) (ids []string
 	return ids, wrap(err, "look for the remains of backups")
 }
 
-// WaitedFor are the environments that wait for the files of backups, by the backups' ids, as this attribute of their clusters says.
+// WaitedFor are the environments that wait for the files of backups, by the backups' ids, according to this attribute of their
+// clusters.
 func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]string, error) {
 	var list []Attribute
 	if err := b.store.reading(ctx).Where("name = ?", attribute).Find(&list).Error; err != nil {
@@ -131,7 +132,7 @@ func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]st
 	return waited, nil
 }
 
-// BackupFilter narrows a list of backups; what is empty does not.
+// BackupFilter narrows a list of backups; empty fields do not.
 type BackupFilter struct {
 	ProjectID, EnvironmentID, TaskID string
 	Whole                            bool // leaves out the others
@@ -180,7 +181,7 @@ func (b Backups) Kept(ctx context.Context, environmentID, prefix string) (list [
 	return list, secrets, wrap(err, "list what code has kept")
 }
 
-// IsCodes reports whether an attribute is one that Kept lists.
+// IsCodes reports whether code has stored an attribute, so that Backups.Kept lists it.
 func IsCodes(attribute Attribute, prefix string) bool {
 	return strings.HasPrefix(attribute.Name, prefix) && !strings.HasPrefix(attribute.Class, coreClasses)
 }
@@ -198,7 +199,7 @@ type BackupSchedule struct {
 	Kept          int64  // how many of them stay
 	Incomplete    bool   // whether claims may be missing
 	DrillHours    int64  // between two drills, 0 for none
-	UserName      string // who has set it
+	UserName      string // the user that has set it
 	Updated       Time
 }
 
@@ -208,7 +209,7 @@ func (b Backups) Schedule(ctx context.Context, environmentID string) (schedule B
 	return schedule, schedule.EnvironmentID != "", wrap(err, "read a schedule of backups")
 }
 
-// SetSchedule gives an environment a schedule, in the place of the one that it has.
+// SetSchedule sets an environment's schedule, in place of a former one.
 func (b Backups) SetSchedule(ctx context.Context, schedule BackupSchedule) error {
 	schedule.Updated = b.store.clock()
 	return wrap(b.store.rows(ctx).Save(&schedule).Error, "write a schedule of backups")
@@ -227,7 +228,7 @@ type BackupDrill struct {
 	BackupID         string
 	CloneID          string // the environment beside
 	CloneName        string
-	UserID, UserName string // who has asked for it
+	UserID, UserName string // the user that requested it
 	Began            Time
 	Answered         Time   // when all answered; 0 when it did not
 	Failure          string // why it did not; "" while that is not known
@@ -248,7 +249,7 @@ func (b Backups) Drills(ctx context.Context, environmentID string, most int) (li
 	return list, wrap(err, "list drills")
 }
 
-// TakeDrill returns a drill that is to be looked at now; false when there is none. Nobody else is given it for the pause.
+// TakeDrill returns a drill that is due; false when there is none. Other callers do not get it during the pause.
 func (b Backups) TakeDrill(ctx context.Context, pause time.Duration) (drill BackupDrill, found bool, err error) {
 	err = b.store.transaction(ctx, "take a drill", func(tx *gorm.DB) error {
 		now := b.store.clock()

@@ -244,8 +244,8 @@ func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
 	})
 }
 
-// AdoptTrusts makes delegations of the trusts that a former version keeps with environments, and of the ones that it left to be deleted. A server of that
-// version may still be at work on the same database.
+// AdoptTrusts makes delegations of a former version's trusts: of environments, and of the ones to be deleted. A server of that version may still be at
+// work on the same database.
 func (s *Store) AdoptTrusts(ctx context.Context) error {
 	const columns = "INSERT INTO delegations (id, environment_id, kind, standing, used, user_id, user_name, roles, expires, sealed, tries, next_try, created) "
 	var former int64

@@ -24,13 +24,13 @@ type DeletedEnvironment struct {
 	EnvironmentID string
 	ProjectID     string
 	Name          string
-	UserID        string // who deleted it; "" where that is not known
+	UserID        string // the user that deleted it; "" where that is not known
 	Abandoned     bool   // it was left in the cloud as it was
-	Size          int64  // bytes of what is stored
+	Size          int64  // bytes of the stored rows
 	Deleted       Time
 }
 
-// deletedAt is the column of an environment that says when it was deleted. Queries and updates of environments leave out those that were, unless they are Unscoped.
+// deletedAt is the column of an environment with the time of its deletion. Queries and updates of environments leave out deleted ones, unless they are Unscoped.
 type deletedAt Time
 
 // QueryClauses is gorm's schema.QueryClausesInterface.
@@ -61,7 +61,7 @@ func (n notDeleted) ModifyStatement(statement *gorm.Statement) {
 	statement.Clauses[added] = clause.Clause{}
 }
 
-// DeletedEnvironments are those that are stored.
+// DeletedEnvironments are the stored deleted environments.
 type DeletedEnvironments struct{ store *Store }
 
 // Deleted are the environments that were deleted and are stored.
@@ -70,7 +70,7 @@ func Deleted(s *Store) DeletedEnvironments { return DeletedEnvironments{s} }
 // Period is how long they are stored, 0 for not at all.
 func (d DeletedEnvironments) Period() time.Duration { return d.store.undelete }
 
-// Of lists those of a project, or all for "", the newest first.
+// Of lists the deleted environments of a project, or all for "", the newest first.
 func (d DeletedEnvironments) Of(ctx context.Context, projectID string) (list []DeletedEnvironment, err error) {
 	query := d.store.reading(ctx).Order("deleted DESC, environment_id")
 	if projectID != "" {
@@ -86,7 +86,7 @@ func (d DeletedEnvironments) Environment(ctx context.Context, id string) (row De
 }
 
 // Restore restores one, under another name where that is not "". ErrDuplicate when that is taken, and a fault when the project has as many environments as it may.
-// What was not left in the cloud is made anew by the next deployment.
+// The next deployment makes resources again that the cloud no longer has.
 func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (environment Environment, err error) {
 	s := d.store
 	err = s.transaction(ctx, "restore a deleted environment", func(tx *gorm.DB) error {
@@ -115,7 +115,7 @@ func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (envi
 	return environment, err
 }
 
-// Purge removes one for good. Its snapshots stay for as long as those of any deleted environment.
+// Purge removes one for good. Its snapshots stay for as long as any deleted environment's.
 func (d DeletedEnvironments) Purge(ctx context.Context, id string) error {
 	return d.store.transaction(ctx, "purge a deleted environment", func(tx *gorm.DB) error {
 		purged := tx.Unscoped().Where("id = ? AND deleted <> 0", id).Delete(&Environment{})
@@ -126,7 +126,7 @@ func (d DeletedEnvironments) Purge(ctx context.Context, id string) error {
 	})
 }
 
-// sweepDeleted purges those that were deleted before the time.
+// sweepDeleted purges the environments that were deleted before the time.
 func (s *Store) sweepDeleted(ctx context.Context, swept *Swept) (more bool, err error) {
 	err = s.sweeping(ctx, "purge deleted environments", func(tx *gorm.DB) error {
 		var ids []string
@@ -140,7 +140,7 @@ func (s *Store) sweepDeleted(ctx context.Context, swept *Swept) (more bool, err 
 	return more && err == nil, err
 }
 
-// keepDeleted keeps an environment in place of removing it: its model, drafts, ended tasks and secrets. What asks for something of it goes, and so do the
+// keepDeleted keeps an environment in place of removing it: its model, drafts, ended tasks and secrets. Rows that trigger work for it go, and so do the
 // project's oldest deleted environments where there are too many.
 func (s *Store) keepDeleted(tx *gorm.DB, id, userID string, abandoned bool) error {
 	var environment Environment

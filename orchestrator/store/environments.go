@@ -51,20 +51,20 @@ func (s *Store) EnvironmentHead(ctx context.Context, id string) (Environment, er
 	return environment, wrap(err, "read an environment")
 }
 
-// PeekEnvironment is Environment for who only looks: what it returns is shared, and must not be changed.
+// PeekEnvironment is Environment for readers only: the result is shared, and must not be changed.
 func (s *Store) PeekEnvironment(ctx context.Context, id string) (Environment, error) {
 	return s.remembered.environments.Read(id, func() (Environment, error) { return s.Environment(s.peeking(ctx), id) })
 }
 
-// Environments returns the project's environments ("" for those of all projects) with their sessions, both oldest first and
-// without their models; nothing of it may be changed.
+// Environments returns the project's environments ("" for all projects') with their sessions, both oldest first and without
+// their models; the result must not be changed.
 func (s *Store) Environments(ctx context.Context, projectID string) ([]Environment, map[string][]Session, error) {
 	read, err := s.remembered.listings.Read(projectID, func() (listing, error) { return s.list(ctx, projectID) })
 	return read.environments, read.sessions, wrap(err, "list environments")
 }
 
 // list reads them, the sessions first: an environment that is deleted in between is not listed, instead of without its sessions. The rows
-// are many, and gorm's way of filling them would take most of the time.
+// are many, and gorm's own scan would take most of the time.
 func (s *Store) list(ctx context.Context, projectID string) (listing, error) {
 	sessions, err := s.sessionsOf(ctx, "environment_id IN (?)", s.environmentsOf(ctx, projectID).Select("id"))
 	if err != nil {
@@ -90,7 +90,8 @@ func readEnvironments(query *gorm.DB) (environments []Environment, err error) {
 	return environments, err
 }
 
-// sessionsOf returns, by their environments, what statuses need of the sessions for which the condition holds, oldest first.
+// sessionsOf returns, by their environments, the columns that statuses need of the sessions for which the condition holds,
+// oldest first.
 func (s *Store) sessionsOf(ctx context.Context, condition string, value any) (map[string][]Session, error) {
 	sessions := map[string][]Session{}
 	var row Session
@@ -140,8 +141,8 @@ func (s *Store) environmentPage(ctx context.Context, projectID string, page Page
 	return environments, all, nil
 }
 
-// areThere tells whether those of the environments that have no session still exist: one that was deleted after it was read has none either,
-// and would look ready.
+// areThere reports whether the environments without a session still exist: one that was deleted after it was read has none either, and would
+// look ready.
 func (s *Store) areThere(ctx context.Context, environments []Environment, sessions map[string][]Session) (bool, error) {
 	lonely := slices.DeleteFunc(idsOf(environments), func(id string) bool { return len(sessions[id]) > 0 })
 	for part := range slices.Chunk(lonely, maxListedIDs) {
@@ -242,19 +243,20 @@ type abandonedTask struct {
 	Created Time
 }
 
-// Abandoned tells whether a task that is gone had not ended when its environment was abandoned.
+// Abandoned reports whether a task that is gone had not ended when its environment was abandoned.
 func (s *Store) Abandoned(ctx context.Context, taskID string) (bool, error) {
 	var count int64
 	err := s.rows(ctx).Model(&abandonedTask{}).Where("id = ?", taskID).Count(&count).Error
 	return count > 0, wrap(err, "look for an abandoned task")
 }
 
-// ForgetAbandoned removes what Abandoned knows of tasks that were abandoned longer ago than age.
+// ForgetAbandoned removes the records of tasks that were abandoned longer ago than age.
 func (s *Store) ForgetAbandoned(ctx context.Context, age time.Duration) error {
 	return wrap(s.rows(ctx).Where("created < ?", s.clock()-Time(age.Microseconds())).Delete(&abandonedTask{}).Error, "forget abandoned tasks")
 }
 
-// remove takes an environment away: for good, or, with Undelete, for a while. abandoned says that it was left in the cloud.
+// remove removes an environment: for good, or, with Undelete, for a while. abandoned is set if its resources were left in
+// the cloud.
 func (s *Store) remove(tx *gorm.DB, id, userID string, abandoned bool) error {
 	var environment Environment
 	if err := locked(tx).Select("id", "trust").Where("id = ?", id).Take(&environment).Error; err != nil {

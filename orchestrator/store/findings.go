@@ -100,7 +100,7 @@ func (s *Store) ForgetFindings(ctx context.Context, age time.Duration) error {
 type FindingsOf struct {
 	EnvironmentID string
 	ProjectID     string // of all its environments, where there is no EnvironmentID
-	Closed        bool   // also closed ones that are still kept
+	Closed        bool   // also closed ones that are still stored
 }
 
 // Findings returns a part of the findings of an environment or a project, the worst first. An error is a *SortError or ErrMarker where the page

@@ -32,32 +32,31 @@ func (h *Hold) Task() Task { return h.task }
 // Fence is the fencing number: it grows with each taking of any task of the environment.
 func (h *Hold) Fence() uint64 { return uint64(h.task.Fence) }
 
-// candidates is how many tasks TakeTask looks at: more than one, because those whose rows are locked are skipped.
+// candidates is how many tasks TakeTask looks at: more than one, because tasks with locked rows are skipped.
 const candidates = 16
 
-// SuspectDeaths is how many workers die over a task, without a step getting done that was not done before, until it is a suspect: it
-// may be what kills them, or may only have run beside that.
+// SuspectDeaths is how many workers die over a task, without a new step being done, until it is a suspect: it may kill them, or may
+// only have run beside the cause.
 const SuspectDeaths = 2
 
-// Suspect tells whether the task may be what kills the workers that run it.
+// Suspect reports whether the task may kill the workers that run it.
 func (t Task) Suspect() bool { return t.Deaths >= SuspectDeaths }
 
-// Taking is who wants a task, and which.
+// Taking is a worker's request for a task.
 type Taking struct {
 	Worker string
 	Lease  time.Duration
-	// Free is how many tasks the worker can hold besides those that it holds, this one included. A project of which it holds as many
-	// already gets none: so one project never has more than half of a worker's places, the next half of the rest, and so on, and there
-	// is a place for one more. 0 is no limit.
+	// Free is how many tasks the worker can hold in addition to its present ones, this one included. A project with as many tasks at
+	// the worker already gets none. So one project never has more than half of a worker's places, the next half of the rest, and so
+	// on, and there is a place for one more. 0 is no limit.
 	Free int
 	// Unsuspected leaves out the suspects.
 	Unsuspected bool
 }
 
-// TakeTask gives a task that nobody holds to a worker, for as long as the lease: one that was never taken or was given back, or one
-// whose lease has run out. Environments of which a task is held are skipped. Of the others the project comes first of which the
-// fewest tasks are held, by whichever worker, and of a project the oldest task; repairs come after everything that users want. before is the task as it was. ErrNotFound when there
-// is none.
+// TakeTask gives a task without a holder to a worker, for as long as the lease: one that was never taken or was given back, or one whose lease has run out. Environments of which a
+// task is held are skipped. Of the others, the project with the fewest held tasks, of all workers, comes first, and of a project the oldest task; repairs come after users' tasks.
+// before is the task as it was. ErrNotFound when there is none.
 func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before Task, err error) {
 	if free, err := s.anyFree(ctx); err != nil || !free {
 		return nil, before, cmp.Or(err, ErrNotFound)
@@ -102,7 +101,8 @@ func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before
 	return hold, before, err
 }
 
-// anyFree tells whether there is a task that nobody holds. Mostly there is none, which is found out without a transaction that writes.
+// anyFree reports whether there is a task without a holder. Mostly there is none, and this finds it out without a transaction that
+// writes.
 func (s *Store) anyFree(ctx context.Context) (bool, error) {
 	now, err := s.databaseClock(s.reading(ctx))
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Store) anyFree(ctx context.Context) (bool, error) {
 
 // take takes one task. gorm.ErrRecordNotFound when it cannot be had now.
 func (s *Store) take(tx *gorm.DB, candidate Task, taking Taking, now Time) (task, before Task, err error) {
-	// A row that is locked belongs to somebody who is alive, or who is soon found to be dead: it is not waited for.
+	// A locked row belongs to a live process, or to one that is soon found to be dead: it is not waited for.
 	now = max(now, 1)
 	free := func() *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate, Options: "SKIP LOCKED"}) }
 	var environment Environment
@@ -139,7 +139,7 @@ func (s *Store) take(tx *gorm.DB, candidate Task, taking Taking, now Time) (task
 			task.AloneDeaths++
 		}
 	}
-	// At least the time in seconds: a database that was put back from a backup does not fall behind what nodes have seen.
+	// At least the time in seconds: a restored database does not fall behind the numbers that nodes have seen.
 	task.Fence = max(environment.Fence+1, int64(now/1e6))
 	task.Worker, task.LeaseUntil, task.Updated, task.Alone = taking.Worker, now+Time(taking.Lease.Microseconds()), s.clock(), false
 	if err := tx.Model(&Environment{}).Where("id = ?", environment.ID).Update("fence", task.Fence).Error; err != nil {
@@ -150,7 +150,7 @@ func (s *Store) take(tx *gorm.DB, candidate Task, taking Taking, now Time) (task
 }
 
 // EndLeases makes every lease run out now. Only the one process that uses the database may call it, before it takes a task: then
-// whoever held one is dead.
+// all former holders are dead.
 func (s *Store) EndLeases(ctx context.Context) error {
 	return wrap(s.rows(ctx).Model(&Task{}).Where("worker <> '' AND finished IS NULL").Update("lease_until", 0).Error, "end the leases of a former process")
 }
@@ -163,7 +163,7 @@ func (h *Hold) holding(ctx context.Context, what string, do func(tx *gorm.DB) er
 	return h.store.transaction(ctx, what, h.held(do))
 }
 
-// noting is holding for what tasks write all the time; others may write in the same transaction.
+// noting is holding for the frequent writes of tasks; others may write in the same transaction.
 func (h *Hold) noting(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
 	if err := h.guarded(what); err != nil {
 		return err
@@ -199,13 +199,13 @@ func (h *Hold) held(do func(tx *gorm.DB) error) func(tx *gorm.DB) error {
 	}
 }
 
-// Wanted is what others want of a task that a worker holds.
+// Wanted are requests of others about a held task.
 type Wanted struct {
-	CancelledBy string // who wants its end; "" when nobody does
+	CancelledBy string // the user that cancelled it; "" for none
 	Way         bool   // it is a repair, and a user's task waits for its environment
 }
 
-// Renew makes the lease end this long from now, and answers what others want of the task.
+// Renew makes the lease end this long from now, and returns the requests of others about the task.
 func (h *Hold) Renew(ctx context.Context, lease time.Duration) (wanted Wanted, err error) {
 	err = h.holding(ctx, "renew the lease of a task", func(tx *gorm.DB) error {
 		now, err := h.store.databaseClock(tx)
@@ -258,12 +258,12 @@ func (h *Hold) GiveBack(ctx context.Context, report Report) error {
 type Outcome struct {
 	Failed bool
 	Result Document
-	// Objects and ObjectsCopy become the environment's model. When Objects is nil, the draft that was to be made becomes the model, with the actions of what
-	// was there before, and the copy stays as it is, unless the deployment is rejected; a deletion that failed changes neither. Ignored after a successful deletion.
+	// Objects and ObjectsCopy become the environment's model. When Objects is nil, the draft becomes the model, with the actions of the former model. The copy stays
+	// as it is, unless the deployment is rejected. A deletion that failed changes neither. Ignored after a successful deletion.
 	Objects, ObjectsCopy map[string]any
 	// Packages are the versions of packages that it was made with; part of the model.
 	Packages map[string][]string
-	// Parts are those of the state that the task has come to.
+	// Parts are the parts of the state after the task.
 	Parts Parts
 	// Looked are the duties of the keeper that a deployment does itself, with how long after it they are due again. Ignored where there were errors or warnings.
 	Looked map[string]time.Duration
@@ -389,7 +389,7 @@ func (h *Hold) rejected(tx *gorm.DB, failed bool) (bool, error) {
 	return changed.RowsAffected > 0, changed.Error
 }
 
-// Begin says that the task is about to touch what is there: from now on it is not rejected.
+// Begin records that the task is about to change the cloud or nodes: from now on it is not rejected.
 func (h *Hold) Begin(ctx context.Context) error {
 	return h.holding(ctx, "begin a task", h.begin)
 }
@@ -398,7 +398,8 @@ func (h *Hold) begin(tx *gorm.DB) error {
 	return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("stage", Begun).Error
 }
 
-// SaveObjectsCopy is Begin, and writes what the engine is about to make, and with which versions of packages, before it makes any of it.
+// SaveObjectsCopy is Begin, and writes the model that the engine is about to make, and the versions of packages, before it makes any of
+// it.
 func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, packages map[string][]string) error {
 	return h.holding(h.store.peeking(ctx), "save the copy of an object model", func(tx *gorm.DB) error {
 		if err := h.begin(tx); err != nil {

@@ -40,7 +40,7 @@ func TestLookingForATaskThatIsNotThereWaitsForNoWriter(t *testing.T) {
 	environment(t, s, "one")
 	writing := db.Begin()
 	require.NoError(t, writing.Error)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // who waits for a writer waits for minutes
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a caller that waits for a writer waits for minutes
 	defer cancel()
 	_, _, err = s.TakeTask(ctx, store.Taking{Worker: "w1", Lease: time.Minute})
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -89,8 +89,8 @@ func losersWriteNothing(t *testing.T, s *store.Store) {
 	}
 }
 
-// TestALeaseIsHeldByOneAtATime does random things with workers that may die at any instant, over a clock that only goes forward:
-// who acts within the lease is never disturbed, and of two holds of a task only the later one can write.
+// TestALeaseIsHeldByOneAtATime does random things with workers that may die at any instant, over a clock that only goes forward.
+// A worker within its lease is never disturbed, and of two holds of a task only the later one can write.
 func TestALeaseIsHeldByOneAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "burano.db")
 	db, err := database.Open(path)

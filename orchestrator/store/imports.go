@@ -6,7 +6,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Imported is an environment from another program's database, with all its rows. Its ids and times are kept.
+// Imported is an environment from another program's database, with all its rows. Its ids and times stay.
 type Imported struct {
 	Environment Environment
 	Sessions    []Session

@@ -35,7 +35,7 @@ type Machine struct {
 }
 
 const (
-	// joinTokensKept is how long tokens are kept after their end, for machines that still ask for the result.
+	// joinTokensKept is how long tokens stay after their end, for machines that still ask for the result.
 	joinTokensKept = 24 * time.Hour
 	// mostJoinTokens is how many of an environment can be redeemed at a time: each may have a trust in Keystone.
 	mostJoinTokens = 100
@@ -46,8 +46,8 @@ func (s *Store) redeemable(query *gorm.DB) *gorm.DB {
 	return query.Where("spent IS NULL AND expires > ?", s.clock())
 }
 
-// AddJoinToken stores a token; its id and time of making are set here. Tokens that have ended long ago are deleted on this occasion. A fault of kind
-// Conflict means that the environment has too many.
+// AddJoinToken stores a token; its id and time of making are set here. Tokens that have ended long ago are deleted on this occasion. If the
+// environment has too many, the error is a fault of kind Conflict.
 func (s *Store) AddJoinToken(ctx context.Context, token *JoinToken) error {
 	token.ID, token.Created = NewID(), s.clock()
 	return s.transaction(ctx, "keep a join token", func(tx *gorm.DB) error {

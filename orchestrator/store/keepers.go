@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Keeper says when an environment is looked at next, and who does so.
+// Keeper is the schedule of an environment's checks, and their lease.
 type Keeper struct {
 	EnvironmentID string
 	Worker        string // the process that looks; "" while none does
@@ -46,16 +46,16 @@ type Claim struct {
 	Keeper
 	TaskFence int64
 	Now       Time     // of the claim, by the database's clock
-	Found     []string // the duties of which findings stand that are more than worth knowing
+	Found     []string // the duties with open findings above severity info
 }
 
-// idleKeepers are those that nobody holds, of environments in which no task runs or waits.
+// idleKeepers are the keepers without a holder, of environments in which no task runs or waits.
 func idleKeepers(query *gorm.DB, now Time) *gorm.DB {
 	return query.Where("due <= ? AND (worker = '' OR lease_until <= ?)", now, now).
 		Where("NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.environment_id = keepers.environment_id AND tasks.finished IS NULL)")
 }
 
-// ClaimKeepers gives keepers that are due to a worker for as long as the lease, at most that many, those first that have been due for longest.
+// ClaimKeepers gives due keepers to a worker for as long as the lease, at most that many, the longest due first.
 func (s *Store) ClaimKeepers(ctx context.Context, worker string, lease time.Duration, most int) ([]Claim, error) {
 	now, err := s.databaseClock(s.reading(ctx))
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *Store) AddKeepers(ctx context.Context) error {
 	})
 }
 
-// lookSoon has an environment looked at by all duties, because something in it has changed. Duties that have just been done, and of which nothing that was
-// found stands, keep their time, or come so much later where they had none.
+// lookSoon makes all duties of an environment due, because something in it has changed. Duties that have just been done, and have no open finding, are due
+// after their given time, or at their former time if that is earlier.
 func (s *Store) lookSoon(tx *gorm.DB, environmentID string, done map[string]time.Duration) error {
 	now, err := s.databaseClock(tx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Store) lookSoon(tx *gorm.DB, environmentID string, done map[string]time
 	return tx.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "environment_id"}}, DoUpdates: clause.AssignmentColumns([]string{"due", "duties"})}).Create(&row).Error
 }
 
-// KeptEnvironment is what a keeper looks at.
+// KeptEnvironment is a keeper's view of an environment.
 type KeptEnvironment struct {
 	Environment
 	Failed bool // its newest deployment, action or deletion by a user
@@ -192,7 +192,8 @@ func (s *Store) KeptEnvironment(ctx context.Context, id string) (KeptEnvironment
 	return KeptEnvironment{row, failed}, wrap(err, "read an environment")
 }
 
-// failed tells whether the newest task of a user's in an environment failed that was not rejected: those leave the environment as it was.
+// failed reports whether the newest user's task in an environment failed that was not rejected: a rejected one leaves the environment as
+// it was.
 func (s *Store) failed(tx *gorm.DB, environmentID string) (bool, error) {
 	var states []State
 	err := tx.Model(&Session{}).Where("environment_id = ? AND state <> ?", environmentID, Opened).
@@ -200,31 +201,31 @@ func (s *Store) failed(tx *gorm.DB, environmentID string) (bool, error) {
 	return len(states) > 0 && states[0] != Deployed, err
 }
 
-// SecretNames returns the names of those secrets of an environment that begin and end so.
+// SecretNames returns the names of an environment's secrets with this prefix and suffix.
 func (s *Store) SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error) {
 	var names []string
 	err := s.reading(ctx).Model(&secretRow{}).Where("environment_id = ? AND name LIKE ?", environmentID, prefix+"%"+suffix).Order("name").Pluck("name", &names).Error
 	return names, wrap(err, "list secrets")
 }
 
-// Looked is what came of looking at an environment.
+// Looked is the result of a check of an environment.
 type Looked struct {
-	// Duties are those that found out how it is. Their findings that are not named any more are closed.
+	// Duties are the completed duties. Their findings that are not named any more are closed.
 	Duties   []string
 	Findings []Finding
 	// Due is when the duties are due next.
 	Due Dues
 	// Again is how long a finding that was closed counts as the same one when it is found again: its repairs go on counting.
 	Again time.Duration
-	// Mends says what mends a finding of which all else is known.
+	// Mends returns the remedy of a finding that is otherwise complete.
 	Mends func(Finding) string
 }
 
 // discardedPause is when an environment is looked at again in which something else went on during a look.
 const discardedPause = 5 * time.Second
 
-// EndLook ends a claim. It keeps what was found, unless a task has begun meanwhile, and returns the findings that stand. ErrFenced when another
-// worker has claimed the environment.
+// EndLook ends a claim. It stores the findings, unless a task has begun meanwhile, and returns the open ones. ErrFenced when another worker has
+// claimed the environment.
 func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standing []Finding, err error) {
 	err = s.write(ctx, "keep what was found", nil, func(tx *gorm.DB) error {
 		standing = nil
@@ -267,7 +268,7 @@ func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standi
 	return standing, err
 }
 
-// quiet tells whether no task of an environment waits or runs, nor has begun since one had this number.
+// quiet reports whether no task of an environment waits or runs, nor has begun since the one with this number.
 func (s *Store) quiet(tx *gorm.DB, environmentID string, fence int64) (bool, error) {
 	var environment Environment
 	if err := tx.Select("id", "fence").Where("id = ?", environmentID).Take(&environment).Error; err != nil {

@@ -80,7 +80,8 @@ func TestARememberedListIsTheOneOfTheDatabase(t *testing.T) {
 	same("remove")
 }
 
-// TestWhatIsWrittenIsListed: whoever has made an environment finds it in the list, whatever others read and write at the same time.
+// TestWhatIsWrittenIsListed: a user that has made an environment finds it in the list, whatever others read and write at the same
+// time.
 func TestWhatIsWrittenIsListed(t *testing.T) {
 	db, err := database.Open(filepath.Join(t.TempDir(), "burano.db"))
 	require.NoError(t, err)

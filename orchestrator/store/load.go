@@ -12,7 +12,7 @@ type Load struct {
 	Waiting int64         // tasks that no server runs
 	Oldest  time.Duration // for which the one of them has waited that waits longest
 	Running int64         // tasks that servers run
-	Overdue int64         // of these, the ones whose lease has run out: their server is gone or cannot reach the database
+	Overdue int64         // of these, the number with an expired lease: their server is gone or cannot reach the database
 	// Orphaned are delegations that no task, no environment and, as far as is known, no Heat needs any more, and that Keystone still has.
 	Orphaned int64
 }

@@ -100,7 +100,7 @@ func readReports(ctx context.Context, query *gorm.DB) (reports []Report, err err
 // uncounted is how many bytes of a list are not worth counting.
 const uncounted = 64 << 10
 
-// bytes is what the report takes.
+// bytes is the size of the report.
 func (r Report) bytes() int64 {
 	const rest = 512 // everything but its texts
 	size := rest + len(r.Text)
@@ -116,7 +116,7 @@ var objectReportPages = list{
 	own:  []Sort{{Key: "created", Descending: true}},
 }
 
-// ObjectReportPage is a part of what was reported about objects in all of an environment's tasks, the newest first. An error is a *SortError or
+// ObjectReportPage is a part of the reports about objects in all of an environment's tasks, the newest first. An error is a *SortError or
 // ErrMarker where the page is wrong.
 func (s *Store) ObjectReportPage(ctx context.Context, environmentID string, objects []string, page Page) ([]Report, error) {
 	query, err := objectReportPages.page(page, func() *gorm.DB {

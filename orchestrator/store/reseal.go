@@ -74,9 +74,9 @@ const resealed = 16
 // passes is how often all columns are gone through while others go on to write values under a former key.
 const passes = 5
 
-// Reseal seals every value again that is not sealed under the active key, while others read and write: a value that somebody changes at
-// the same time stays as that one wrote it. Ended early and begun again, it goes on with what is left. did is called for each batch. Values
-// that cannot be opened stay, and are named by the error.
+// Reseal seals every value again that is not sealed under the active key, while others read and write: a value that changes at the same
+// time stays as its writer wrote it. Ended early and begun again, it goes on with the rest. did is called for each batch. Values that
+// cannot be opened stay, and are named by the error.
 func (s *Store) Reseal(ctx context.Context, ring Ring, did func(column string, values int64)) error {
 	places, err := s.places()
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) resealColumn(ctx context.Context, p place, ring Ring, damaged *[
 		query := s.db.WithContext(ctx).Table(p.table).Select(append(slices.Clone(p.key), p.column)).
 			Where("substr("+p.column+", 1, ?) <> ?", len(current), current).Order(strings.Join(p.key, ", ")).Limit(resealed)
 		if p.mark == "" {
-			query = query.Where(p.column + " <> ''") // none is kept
+			query = query.Where(p.column + " <> ''") // none is stored
 		}
 		if last != nil {
 			query = query.Where(tuple+" > ?", last)
@@ -176,7 +176,7 @@ func (p place) open(ring Ring, key []string, text string) ([]byte, error) {
 // SealedValues is how many values of a column are sealed under a key.
 type SealedValues struct {
 	Column string // table.column
-	KeyID  string // "" where the values do not say, as those of the first form
+	KeyID  string // "" where the values do not have it, as in the first form
 	Number int64
 }
 
@@ -229,7 +229,7 @@ func isID(text string, size int) bool {
 	return len(text) == size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// KeyOf turns what tells the key of a sealed value (secret.KeyOf) into what tells the key of any text in the database.
+// KeyOf turns a function that returns the key of a sealed value (secret.KeyOf) into one for any text in the database.
 func KeyOf(of func(sealed string) (id string, ok bool)) func(text string) (id string, ok bool) {
 	return func(text string) (string, bool) { return of(strings.TrimPrefix(text, sealedMark)) }
 }

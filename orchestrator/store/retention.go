@@ -10,19 +10,19 @@ import (
 	"github.com/burano/burano/internal/database"
 )
 
-// Retention says how long what has ended is kept; 0 is for ever.
+// Retention is how long rows stay after their end; 0 is for ever.
 type Retention struct {
-	// Deployments go with their reports and steps. Those that run and the KeptDeployments newest ones of each environment stay.
+	// Deployments go with their reports and steps. Running ones and the KeptDeployments newest ones of each environment stay.
 	Deployments time.Duration
-	// Reports of deployments that have ended, but for those same ones. What their states say of them stays.
+	// Reports of deployments that have ended, except for the same newest ones. The states of the deployments stay.
 	Reports time.Duration
 	// Sessions that were deployed, but for each environment's newest one, which its status comes from. Drafts stay.
 	Sessions time.Duration
-	// Statistics of applications and servers that are gone, and of API servers that say nothing any more.
+	// Statistics of applications and servers that are gone, and of API servers that no longer report.
 	Statistics time.Duration
 	// Snapshots of clusters whose environments were deleted.
 	Snapshots time.Duration
-	// States and StateBytes are how many states of each environment are kept, and bytes of their models; 0 is any number. The newest one stays.
+	// States and StateBytes are how many states of each environment stay, and bytes of their models; 0 is any number. The newest one stays.
 	States, StateBytes int64
 }
 
@@ -36,14 +36,14 @@ const (
 	sweepLock = 0x627572616e6f0001
 )
 
-// errElsewhere says that another server sweeps.
+// errElsewhere is returned while another server sweeps.
 var errElsewhere = errors.New("another server sweeps")
 
 // Swept is how many rows of each kind were removed.
 type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots, States, Environments int64 }
 
-// Sweep removes what was kept for long enough, in transactions so small that no writer waits for long. Of several servers over one database
-// one sweeps at a time; the others do nothing. remove removes a snapshot with its pieces.
+// Sweep removes expired rows, in transactions so small that no writer waits for long. Of several servers over one database one sweeps at a
+// time; the others do nothing. remove removes a snapshot with its pieces.
 func (s *Store) Sweep(ctx context.Context, keep Retention, remove func(ctx context.Context, id string) error) (swept Swept, err error) {
 	snapshots := func(ctx context.Context, until Time, swept *Swept) (bool, error) {
 		return s.sweepSnapshots(ctx, until, swept, remove)
@@ -119,7 +119,7 @@ func (s *Store) sweepReports(ctx context.Context, until Time, swept *Swept) (mor
 	return len(tasks) == sweptTogether, err
 }
 
-// sweepLog removes the reports of a task that has ended. Its row notes what its state comes from.
+// sweepLog removes the reports of a task that has ended. Its row records the source of its state.
 func (s *Store) sweepLog(ctx context.Context, taskID string, swept *Swept) error {
 	for {
 		removed := int64(0)

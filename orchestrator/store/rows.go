@@ -19,17 +19,18 @@ func (t Time) Time() time.Time { return time.UnixMicro(int64(t)).UTC() }
 
 // Model is the stored state of an environment, or of a session's draft of it.
 type Model struct {
-	// Objects is the object model; nil in a session means that the environment is to be deleted. Its applications are under
-	// the key "services", as in the API.
+	// Objects is the object model; nil in a session deletes the environment. Its applications are under the key "services",
+	// as in the API.
 	Objects map[string]any `json:"Objects"`
-	// ObjectsCopy is what the engine last set about to make: whatever is in it and no longer in Objects is destroyed by the
-	// next deployment. nil when nothing was ever deployed.
+	// ObjectsCopy is the model that the engine last began to make: objects that are in it and no longer in Objects are
+	// destroyed by the next deployment. nil when nothing was ever deployed.
 	ObjectsCopy map[string]any `json:"ObjectsCopy,omitempty"`
 	// Packages are the versions of packages, by their names, that the environment was deployed with.
 	Packages map[string][]string `json:"Packages,omitempty"`
 	// Back is, in a session, the state that it goes back to; nil for none.
 	Back *Back `json:"Back,omitempty"`
-	// MayDestroy are, in a session, the ids of objects that its user has removed one by one: that what they are goes is meant.
+	// MayDestroy are, in a session, the ids of objects that its user has removed one by one: the loss of their data is
+	// intended.
 	MayDestroy []string `json:"MayDestroy,omitempty"`
 }
 
@@ -42,10 +43,10 @@ func (m *Model) Scan(source any) error {
 	if err != nil {
 		return err
 	}
-	return m.UnmarshalJSON(text) // by way of a decoder the text would be read twice
+	return m.UnmarshalJSON(text) // a decoder would read the text twice
 }
 
-// UnmarshalJSON keeps integers integers (int64): an object model tells 1 from 1.0.
+// UnmarshalJSON keeps integers integers (int64): an object model distinguishes 1 from 1.0.
 func (m *Model) UnmarshalJSON(text []byte) error {
 	type plain Model
 	var p plain
@@ -58,7 +59,7 @@ func (m *Model) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// ResultListed is the key under which a task's result has what others than its caller see of it, where that differs.
+// ResultListed is the key in a task's result for the version that others than its caller see, where that differs.
 const ResultListed = "listed"
 
 // Document is one JSON object in a column; nil is null.
@@ -78,14 +79,14 @@ func (d *Document) Scan(source any) error {
 	return nil
 }
 
-// Action says which method of which object a task runs; the zero Action, null in the column, deletes the environment.
+// Action is the method of an object that a task runs; the zero Action, null in the column, deletes the environment.
 type Action struct {
 	ObjectID string         `json:"object_id"`
 	Method   string         `json:"method"`
 	Args     map[string]any `json:"args"`
-	// Allowed are the ids and names of what the caller of a deployment allowed to be lost.
+	// Allowed are the ids and names of objects whose loss the caller of a deployment allowed.
 	Allowed []string `json:"allowed,omitempty"`
-	// Plan is the token of what its caller was shown (preview.Plan); "" when it was not asked for.
+	// Plan is the token of the plan that its caller saw (preview.Plan); "" when it was not asked for.
 	Plan string `json:"plan,omitempty"`
 }
 
@@ -141,7 +142,7 @@ type Session struct {
 	ID            string
 	EnvironmentID string
 	UserID        string
-	UserName      string // "" in sessions of former versions, and in those of actions
+	UserName      string // "" in sessions of former versions, and in sessions of actions
 	State         State
 	Version       int64 // the environment's when the session was opened
 	Model         Model `gorm:"serializer:sealed"`
@@ -149,8 +150,8 @@ type Session struct {
 	Updated       Time
 }
 
-// IsDraft tells whether the session can be edited and deployed, unless it is older than its environment. One whose deployment was rejected can;
-// every other one that failed is older.
+// IsDraft reports whether the session can be edited and deployed, unless it is older than its environment. A session whose deployment was
+// rejected can; every other failed one is older.
 func (s Session) IsDraft() bool { return s.State == Opened || s.State == DeployFailure }
 
 // Task is one run of the engine over an environment: a deployment.
@@ -158,15 +159,15 @@ type Task struct {
 	ID            string
 	EnvironmentID string
 	SessionID     string
-	DelegationID  string // what it works with; "" is its environment's Trust
+	DelegationID  string // the delegation for its work; "" is its environment's Trust
 	Worker        string // the process that holds it; "" when none does
 	Fence         int64  // of the last taking; 0 when it was never taken
 	LeaseUntil    Time   // by the database's clock
 	Deaths        int64  // workers whose lease ran out since a step was done that was not done before
 	Alone         bool   // whether the worker runs nothing beside it
-	AloneDeaths   int64  // those of Deaths that fell while it ran alone
-	CancelledBy   string // the user who asked for its end; "" when nobody did
-	RequestID     string // of the call that submitted it; "" in what was submitted before ids were kept
+	AloneDeaths   int64  // how many of Deaths fell while it ran alone
+	CancelledBy   string // the user who cancelled it; "" for none
+	RequestID     string // of the call that submitted it; "" in tasks of versions without ids
 	Repair        bool   // a keeper has started it: it has no session, and leaves version and drafts alone
 	Origin        Origin // of a repair and a deletion the zero Origin
 	Stage         Stage
@@ -192,7 +193,7 @@ const (
 	Rejected Stage = "rejected" // it ended while it was planned, and the environment is as it was before: its session is a draft again
 )
 
-// Kind says in a user's words what the task is: a deployment, an action, a deletion or a repair.
+// Kind is the task's kind in a user's words: a deployment, an action, a deletion or a repair.
 func (t Task) Kind() string {
 	switch {
 	case t.Objects == nil:
@@ -240,8 +241,8 @@ type Attribute struct {
 	Value         string `gorm:"serializer:sealed"` // JSON
 }
 
-// maxColumn is how many bytes a JSON column has, before it is sealed. What is stored has bounds of its own, which say what it is; this one is for
-// whatever comes without.
+// maxColumn is how many bytes a JSON column has, before it is sealed. Most stored values have bounds of their own with clear errors; this one is
+// for the rest.
 const maxColumn = 256 << 20
 
 func encode(value any) (driver.Value, error) {

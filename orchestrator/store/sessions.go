@@ -14,7 +14,7 @@ func (s *Store) OpenSession(ctx context.Context, environmentID, userID string) (
 	return s.OpenDraft(ctx, environmentID, Holder{ID: userID})
 }
 
-// OpenDraft makes a session with a copy of the environment's model, which is shared and must not be changed; ErrBusy while the environment is
+// OpenDraft makes a session with a copy of the environment's model, which is shared and must not be changed. ErrBusy while the environment is
 // deploying or deleting, and a fault when the project has as many open ones as it may.
 func (s *Store) OpenDraft(ctx context.Context, environmentID string, holder Holder) (Session, error) {
 	var session Session
@@ -26,7 +26,7 @@ func (s *Store) OpenDraft(ctx context.Context, environmentID string, holder Hold
 	return session, err
 }
 
-// openDraft opens a session that somebody asked for, unless the project has as many as it may. Those of actions and deletions do not count.
+// openDraft opens a session for a user, unless the project has as many as it may. Sessions of actions and deletions do not count.
 func (s *Store) openDraft(tx *gorm.DB, environmentID string, holder Holder) (Session, error) {
 	environment, err := s.idle(tx, environmentID)
 	if err == nil {
@@ -67,7 +67,7 @@ func (s *Store) begin(tx *gorm.DB, environment Environment, holder Holder) (Sess
 	return session, tx.Create(&session).Error
 }
 
-// busy tells whether a session of the environment is deploying or deleting.
+// busy reports whether a session of the environment is deploying or deleting.
 func (s *Store) busy(tx *gorm.DB, environmentID string) (bool, error) {
 	var count int64
 	err := tx.Model(&Session{}).Where("environment_id = ? AND state IN ?", environmentID, []State{Deploying, Deleting}).Count(&count).Error
@@ -97,12 +97,12 @@ func (s *Store) Sessions(ctx context.Context, environmentID string) ([]Session, 
 	return sessions, wrap(err, "list sessions")
 }
 
-// PeekSession is Session for who only looks: what it returns is shared, and must not be changed.
+// PeekSession is Session for readers only: the result is shared, and must not be changed.
 func (s *Store) PeekSession(ctx context.Context, id string) (Session, error) {
 	return s.remembered.sessions.Read(id, func() (Session, error) { return s.Session(s.peeking(ctx), id) })
 }
 
-// PeekSessions is Sessions for who only looks: what it returns is shared, and must not be changed.
+// PeekSessions is Sessions for readers only: the result is shared, and must not be changed.
 func (s *Store) PeekSessions(ctx context.Context, environmentID string) ([]Session, error) {
 	return s.remembered.drafts.Read(environmentID, func() ([]Session, error) { return s.Sessions(ctx, environmentID) })
 }
@@ -151,7 +151,7 @@ func (s *Store) editable(tx *gorm.DB, id string) (Session, error) {
 	if err := locked(tx).Select("id", "version").Where("id = ?", session.EnvironmentID).Take(&environment).Error; err != nil {
 		return Session{}, err
 	}
-	// Read only now that nobody can change it.
+	// Read only now that no other process can change it.
 	if err := locked(tx).Where("id = ?", id).Take(&session).Error; err != nil {
 		return Session{}, err
 	}

@@ -16,8 +16,7 @@ type SignIn struct {
 	Expires Time
 }
 
-// AddSignIn writes a sign-in. Ended ones are deleted on this occasion, and of the user's the ones that were not used for longest, so that at most keep
-// stay with the new one.
+// AddSignIn writes a sign-in. It also deletes ended ones, and the user's longest unused ones, so that at most keep stay with the new one.
 func (s *Store) AddSignIn(ctx context.Context, row SignIn, unusedSince Time, keep int) error {
 	return s.transaction(ctx, "write a sign-in", func(tx *gorm.DB) error {
 		if err := tx.Where("expires <= ? OR used <= ?", row.Created, unusedSince).Delete(&SignIn{}).Error; err != nil {

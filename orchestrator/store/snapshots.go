@@ -12,12 +12,12 @@ import (
 // QuotaSnapshotBytes is how many bytes the snapshots of a project's clusters may take here, sealed.
 const QuotaSnapshotBytes = "snapshot_bytes"
 
-// SnapshotKind says why a snapshot was taken, and with that how long it is kept.
+// SnapshotKind is the reason of a snapshot, which decides how long it stays.
 type SnapshotKind string
 
 // The kinds.
 const (
-	Requested    SnapshotKind = "requested" // by a user: kept until a user deletes it
+	Requested    SnapshotKind = "requested" // by a user: it stays until a user deletes it
 	Scheduled    SnapshotKind = "scheduled"
 	Uploaded     SnapshotKind = "uploaded" // of backups only: it came as a file
 	BeforeChange SnapshotKind = "change"   // before nodes or keys of the cluster changed
@@ -25,7 +25,7 @@ const (
 	ClaimFiles   SnapshotKind = "claim"    // a part of a backup, too: the files of a claim, in place of etcd's state
 )
 
-// Snapshot is the state of a cluster's etcd at one moment. What it holds lies in pieces, which are sealed.
+// Snapshot is the state of a cluster's etcd at one moment. Its content is in pieces, which are sealed.
 type Snapshot struct {
 	ID              string
 	ProjectID       string
@@ -44,8 +44,8 @@ type Snapshot struct {
 	Orphaned        Time   // when its environment was deleted; 0 while that is there
 	BackupID        string // that it is a part of; "" for none
 
-	// Container is the address of the container where its pieces are, "" for the table here; then Pieces is how many there may be, and
-	// PieceKey what they are sealed under.
+	// Container is the address of the container with its pieces, "" for the table here; then Pieces is how many there may be, and
+	// PieceKey the key that they are sealed under.
 	Container string
 	Pieces    int64
 	PieceKey  string `gorm:"serializer:sealed"`
@@ -59,13 +59,14 @@ type snapshotPiece struct {
 }
 
 const (
-	// abandoned is how long the writing of a snapshot takes at most; what is older was left by a server that died.
+	// abandoned is how long the writing of a snapshot takes at most; an older unfinished one was left by a server that
+	// died.
 	abandoned = 6 * time.Hour
 	// removedPieces is how many pieces a transaction removes: few, because they are large.
 	removedPieces = 64
 )
 
-// SnapshotOwner says what a piece of a snapshot is sealed for.
+// SnapshotOwner is the purpose for which a piece of a snapshot is sealed.
 func SnapshotOwner(id string, number int64) string { return fmt.Sprintf("snapshot/%s/%d", id, number) }
 
 // BeginSnapshot adds a snapshot that is being written; its id and time are set here.
@@ -107,7 +108,7 @@ func (s *Store) admitPiece(tx *gorm.DB, id string, size int64, change map[string
 	return tx.Model(&Snapshot{}).Where("id = ?", id).Updates(change).Error
 }
 
-// KeepSnapshot says that a snapshot is whole and can be opened.
+// KeepSnapshot marks a snapshot as whole and readable.
 func (s *Store) KeepSnapshot(ctx context.Context, id string, revision, size int64) error {
 	kept := s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Updates(map[string]any{"revision": revision, "size": size, "verified": s.clock()})
 	if kept.Error == nil && kept.RowsAffected == 0 {
@@ -116,7 +117,7 @@ func (s *Store) KeepSnapshot(ctx context.Context, id string, revision, size int6
 	return wrap(kept.Error, "keep a snapshot")
 }
 
-// SnapshotFilter narrows a list of snapshots; what is empty does not.
+// SnapshotFilter narrows a list of snapshots; empty fields do not.
 type SnapshotFilter struct{ ProjectID, EnvironmentID, ClusterID string }
 
 // Snapshots lists the snapshots of etcd that are whole, the newest first, without their secrets and keys.
@@ -138,7 +139,7 @@ func (s *Store) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 	return row, wrap(err, "read a snapshot")
 }
 
-// SnapshotPieces tells where the pieces of a snapshot are, whole or not: of Snapshot only ID, Container, Pieces and PieceKey are set.
+// SnapshotPieces returns the place of a snapshot's pieces, whole or not: of Snapshot only ID, Container, Pieces and PieceKey are set.
 func (s *Store) SnapshotPieces(ctx context.Context, id string) (Snapshot, error) {
 	var row Snapshot
 	err := s.reading(ctx).Select("id", "container", "pieces", "piece_key").Where("id = ?", id).Take(&row).Error
@@ -160,7 +161,7 @@ func (s *Store) Piece(ctx context.Context, id string, number int64) (string, boo
 	return rows[0].Value, true, nil
 }
 
-// DeleteSnapshot removes what is here of a snapshot, whole or not; one that is not there is no error. It is listed no more as soon as that begins.
+// DeleteSnapshot removes the rows of a snapshot, whole or not; a missing one is no error. It is listed no more as soon as that begins.
 func (s *Store) DeleteSnapshot(ctx context.Context, id string) error {
 	err := s.HideSnapshot(ctx, id)
 	for more := true; more && err == nil; {
@@ -188,7 +189,7 @@ func (s *Store) sweepSnapshots(ctx context.Context, until Time, swept *Swept, re
 	return s.sweepSnapshotsWhere(ctx, swept, remove, "orphaned <> 0 AND orphaned < ? AND backup_id = '' AND NOT EXISTS (SELECT 1 FROM deleted_environments WHERE deleted_environments.environment_id = snapshots.environment_id)", until)
 }
 
-// sweepAbandoned removes snapshots that nobody writes any more.
+// sweepAbandoned removes snapshots whose writer has died.
 func (s *Store) sweepAbandoned(ctx context.Context, swept *Swept, remove removal) (more bool, err error) {
 	return s.sweepSnapshotsWhere(ctx, swept, remove, "verified = 0 AND created < ?", s.clock()-Time(abandoned.Microseconds()))
 }

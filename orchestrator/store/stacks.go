@@ -30,7 +30,7 @@ type StackResource struct {
 	Body    string `gorm:"serializer:sealed"` // its content, and its physical ids
 }
 
-// AddStack adds a stack without a holder; ErrDuplicate means that the project has one of that name in that region.
+// AddStack adds a stack without a holder; ErrDuplicate if the project has one of that name in that region.
 func (s *Store) AddStack(ctx context.Context, stack *Stack) error {
 	stack.Created = s.clock()
 	return wrap(s.rows(ctx).Create(stack).Error, "add a stack")
@@ -77,7 +77,7 @@ func (s *Store) withHeld(ctx context.Context, found []Stack, err error, what str
 	return found, wrap(err, what)
 }
 
-// HoldStack holds a stack for a term, or goes on holding it. ErrBusy means that it has another holder, ErrNotFound that it is gone.
+// HoldStack holds a stack for a term, or goes on holding it. ErrBusy if it has another holder, ErrNotFound if it is gone.
 func (s *Store) HoldStack(ctx context.Context, id, holder string, term time.Duration) error {
 	busy := false
 	err := s.transaction(ctx, "hold a stack", func(tx *gorm.DB) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// Origin is who submitted a task, and which file or former state it deploys.
+// Origin is the submitter of a task, and the file or former state that it deploys.
 type Origin struct {
 	UserID   string `json:"user_id,omitempty"`
 	UserName string `json:"user_name,omitempty"`
@@ -29,7 +29,8 @@ type Origin struct {
 // Back is the state that a draft goes back to.
 type Back struct {
 	State int64 `json:"state,omitempty"` // number of the state; 0 for none, or where the draft was changed after that
-	// Packages are the versions of packages to use first, by their names; nil for those that the environment was deployed with.
+	// Packages are the versions of packages to use first, by their names; nil for the versions that the environment was
+	// deployed with.
 	Packages map[string][]string `json:"packages,omitempty"`
 }
 
@@ -70,7 +71,7 @@ func (p Parts) Value() (driver.Value, error) { return encode(p) }
 // Scan reads the parts from JSON (database/sql).
 func (p *Parts) Scan(source any) error { return decode(source, p) }
 
-// PastState is what an environment was after a deployment or an action that succeeded.
+// PastState is the state of an environment after a deployment or an action that succeeded.
 type PastState struct {
 	EnvironmentID string
 	Number        int64  // from 1
@@ -141,7 +142,7 @@ func (s States) State(ctx context.Context, environmentID string, number int64) (
 	return state, wrap(err, "read a state")
 }
 
-// Discard makes the model of an environment again what was deployed last, and reports whether it was another one: an edit that was refused before
+// Discard resets the model of an environment to the last deployed one, and reports whether they differed: an edit that was refused before
 // anything of it was made. ErrBusy while the environment is deploying or deleting.
 func (s States) Discard(ctx context.Context, environmentID string) (discarded bool, err error) {
 	err = s.store.transaction(ctx, "discard a refused edit", func(tx *gorm.DB) error {
@@ -183,7 +184,7 @@ func (p past) newest() (PastState, error) {
 	return state, err
 }
 
-// begin keeps the state of before a task as the first one, where a former version, which kept none, has deployed the environment. Objects are the
+// begin stores the state before a task as the first one, where a former version, which stored none, has deployed the environment. Objects are the
 // environment's own.
 func (p past) begin(task Task) (PastState, error) {
 	newest, err := p.newest()
@@ -258,7 +259,8 @@ func (p past) keep(task Task, failed bool, outcome Outcome, now Time) error {
 	return err
 }
 
-// sweepStates removes the oldest states of the environments that have more than are kept. The newest state of each stays.
+// sweepStates removes the oldest states of the environments that have more than the limits. The newest state of each
+// stays.
 func (s *Store) sweepStates(ctx context.Context, keep Retention, swept *Swept) error {
 	const unlimited = math.MaxInt64
 	most, bytes := cmp.Or(keep.States, unlimited), cmp.Or(keep.StateBytes, unlimited)

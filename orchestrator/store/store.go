@@ -23,7 +23,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Errors that callers turn into what they mean to a user. Each method says which of them it returns.
+// Errors that callers translate for users. Each method lists the ones it returns.
 var (
 	ErrNotFound  = errors.New("no such row")
 	ErrDuplicate = errors.New("there is such a row already")
@@ -53,7 +53,7 @@ type Store struct {
 // ledger is the table in which transactions enter themselves.
 const ledger = "commits"
 
-// Option is something that New may be told.
+// Option is an option of New.
 type Option func(*Store)
 
 // Sealed makes the columns that can hold users' secrets unreadable without the sealer's key.
@@ -68,7 +68,7 @@ func Schema() database.Schema {
 	return database.Schema{Owner: "orchestrator", Files: files, Scratch: []string{ledger}}
 }
 
-// New brings the tables up to date. now is the clock of the rows' times; nil is time.Now.
+// New migrates the tables. now is the clock of the rows' times; nil is time.Now.
 func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Option) (*Store, error) {
 	if err := Schema().Migrate(ctx, db); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *Store) databaseClock(tx *gorm.DB) (Time, error) {
 const forUpdate = "NO KEY UPDATE"
 
 // locked makes the query lock the rows it reads until the transaction ends, where rows can be locked (PostgreSQL); SQLite has one
-// writer. An environment's row is locked before those of its sessions.
+// writer. An environment's row is locked before the rows of its sessions.
 func locked(tx *gorm.DB) *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate}) }
 
 // transaction runs do, which must use tx only, because SQLite has one connection that writes, and must bear to be run again.
@@ -143,13 +143,13 @@ func (s *Store) KeyProof(ctx context.Context, sealed string) (string, error) {
 	return row.Sealed, err
 }
 
-// wrap says what was being done and maps driver errors to those of this package.
+// wrap adds the failed operation and maps driver errors to the errors of this package.
 func wrap(err error, what string) error {
 	switch {
 	case err == nil:
 		return nil
 	case fault.KindOf(err) != 0:
-		return err // it says all
+		return err // it is complete
 	case database.IsNotFound(err):
 		err = ErrNotFound
 	case database.IsDuplicate(err):

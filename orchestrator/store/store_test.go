@@ -98,13 +98,13 @@ func signInsEnd(t *testing.T, s *store.Store) {
 	require.NoError(t, s.UseSignIn(t.Context(), "a", 1003))
 	add("d", "v", 1004)
 	add("e", "u", 1004)
-	there("a", "c", "d", "e") // of u's the one that was not used for longest is gone
+	there("a", "c", "d", "e") // u's longest unused one is gone
 	require.NoError(t, s.RemoveSignIn(t.Context(), "c"))
 	require.NoError(t, s.RemoveSignIn(t.Context(), "c"))
 	there("a", "d", "e")
 	require.NoError(t, s.UseSignIn(t.Context(), "e", 1010))
 	add("f", "w", 1034)
-	there("e", "f") // those not used for 30 are gone
+	there("e", "f") // the ones unused for 30 are gone
 	require.NoError(t, s.UseSignIn(t.Context(), "e", 1103))
 	add("a", "w", 1104)
 	there("a") // and that whose time is over
@@ -112,7 +112,7 @@ func signInsEnd(t *testing.T, s *store.Store) {
 }
 
 // TestWhatUsersPutIntoModelsIsNotInTheDatabase writes a password wherever a user or a class can, and looks for it in every column of every
-// table. What was written unsealed, by a Burano that did not seal yet, is read all the same.
+// table. Values that were written unsealed, by a Burano that did not seal yet, are read all the same.
 func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
 	const password = "correct horse battery staple"
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
@@ -164,7 +164,7 @@ func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
 		kept, err := s.Template(t.Context(), template.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.List{password, password}, kept.Services)
-		// and is in no column; nor does anybody read it without the key.
+		// and is in no column; nor can it be read without the key.
 		require.Empty(t, columnsWith(t, db, password))
 		require.NotEmpty(t, columnsWith(t, db, "Action deploy is scheduled"), "columns are looked at")
 		_, err = old.Environment(t.Context(), e.ID)
@@ -439,8 +439,8 @@ func heatNeedsTrusts(t *testing.T, s *store.Store) {
 	require.NoError(t, s.ForgetDelegation(t.Context(), row.ID))
 }
 
-// attributesAreRemembered has a hold write attributes at the same time, one value over another, and remove them: what it then knows without asking is what
-// the database has.
+// attributesAreRemembered has a hold write attributes at the same time, one value over another, and remove them: its memory of them then equals the
+// database.
 func attributesAreRemembered(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
 	deploy(t, s, e)

@@ -15,7 +15,7 @@ type Submission struct {
 	Action    Action
 	Text      string // of the first report
 	Origin    Origin // without Back, which is the session's
-	// DelegationID is what the task works with: one that was made for it, or the environment's standing one. ErrRevoked when it is neither
+	// DelegationID is the task's delegation: one that was made for it, or the environment's standing one. ErrRevoked when it is neither
 	// any more.
 	DelegationID string
 }
@@ -30,7 +30,7 @@ func (s *Store) Submit(ctx context.Context, submission Submission) (Task, error)
 		if err != nil {
 			return err
 		}
-		// The draft as it is now that nobody can change it, and not as it was when the submission began: Keystone may have taken its time.
+		// The draft is read now that no other process can change it, and not when the submission began: Keystone may have taken its time.
 		task, err = s.submit(tx, session, submission, ForClasses(session.EnvironmentID, session.Model.Objects))
 		return err
 	})
@@ -68,9 +68,9 @@ func (s *Store) SubmitAction(ctx context.Context, environmentID, userID string, 
 	return task, err
 }
 
-// Resubmit submits once more what a task was to do, if it failed and is the newest that a user has submitted in the environment (else ErrNoFailure), in one transaction.
-// ErrBusy while the environment is deploying or deleting. A deployment that was rejected is submitted with its draft as that is now; ErrStale when the draft is
-// gone or older than the environment.
+// Resubmit submits a failed task once more, if it is the newest that a user has submitted in the environment (else ErrNoFailure), in one transaction. ErrBusy while the
+// environment is deploying or deleting. A deployment that was rejected is submitted with its draft as that is now; ErrStale when the draft is gone or older than the
+// environment.
 func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit a task again", func(tx *gorm.DB) error {
@@ -141,7 +141,7 @@ func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, obje
 	return task, s.report(tx, Report{TaskID: task.ID, Level: "info", Text: submission.Text})
 }
 
-// CancelTask notes who wants the task's end, which its worker brings about. It changes nothing when somebody did already. ErrEnded
+// CancelTask marks the task as cancelled by the user; its worker then ends it. A second cancellation changes nothing. ErrEnded
 // when the task has ended, ErrNotFound when there is none.
 func (s *Store) CancelTask(ctx context.Context, id, userID, text string) error {
 	err := s.transaction(ctx, "cancel a task", func(tx *gorm.DB) error {

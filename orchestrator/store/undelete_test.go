@@ -174,7 +174,7 @@ func TestDeletedEnvironmentsAreBounded(t *testing.T) {
 		require.Equal(t, ids[3], list[99].EnvironmentID, "the oldest are gone")
 		require.NoError(t, store.Deleted(s).Purge(t.Context(), ids[3]))
 
-		// Where the setting is off they are removed, and those that were kept go.
+		// Where the setting is off they are removed, and stored ones go.
 		s, err = store.New(t.Context(), db, func() time.Time { now = now.Add(time.Second); return now })
 		require.NoError(t, err)
 		e := environment(t, s, "two")

@@ -17,8 +17,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Access is how users come to the API servers of clusters, and Burano to machines that are no servers of the cloud (native). Who may ask is checked
-// before.
+// Access connects users to the API servers of clusters, and Burano to machines that are no servers of the cloud (native). The caller's rights are
+// checked before.
 type Access struct {
 	// Kubeconfig makes a kubeconfig for a person, and Credential a certificate.
 	Kubeconfig func(ctx context.Context, environmentID, objectID string, person native.Person) ([]byte, error)

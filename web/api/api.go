@@ -1,5 +1,5 @@
-// Package api is Burano over HTTP: Murano's REST API v1 as its clients know it, and what Murano does not have below /burano/v1.
-// Handlers are thin; what they do is the orchestrator's and the catalog's.
+// Package api is Burano over HTTP: Murano's REST API v1 as its clients know it, and Burano's additions below /burano/v1.
+// Handlers are thin: the work is the orchestrator's and the catalog's.
 package api
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// Config is what the API answers with.
+// Config has the services behind the API.
 type Config struct {
 	Orchestrator *orchestrator.Service
 	Catalog      *catalog.Service
@@ -37,38 +37,40 @@ type Config struct {
 	Auth echo.MiddlewareFunc
 	// Known reports whether Auth would let a request in without asking Keystone; nil: of none.
 	Known func(*http.Request) bool
-	// Memory accounts for what requests hold; nil: nothing does.
+	// Memory accounts for the memory of requests; nil: nothing does.
 	Memory *memory.Budget
-	// SignIn signs browsers in; nil: nobody does.
+	// SignIn signs browsers in; nil: they cannot sign in.
 	SignIn *auth.Authenticator
-	// Policy says who may do what; nil stands for Murano's rules.
+	// Policy decides about callers' rights; nil selects Murano's rules.
 	Policy *policy.Policy
 	// Keystone is where callers get a token; it is named in 401 answers.
 	Keystone string
-	// Access lets users into clusters; nil: nobody is.
+	// Access lets users into clusters; nil: they have no access.
 	Access *Access
-	// Cluster describes a cluster of an environment (native.ClusterStatus); who may ask is checked before. nil: clusters are not asked.
+	// Cluster describes a cluster of an environment (native.ClusterStatus); the caller's rights are checked before. nil: clusters are
+	// not asked.
 	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
-	// UpgradePlan asks what the upgrade of a cluster to an image would do (native.PlanUpgrade), and PauseUpgrade has one pause; who may is checked
-	// before. nil: there are no upgrades.
+	// UpgradePlan asks for the effects of the upgrade of a cluster to an image (native.PlanUpgrade), and PauseUpgrade has one pause; the caller's
+	// rights are checked before. nil: there are no upgrades.
 	UpgradePlan  func(clusterID, image string) engine.Question
 	PauseUpgrade func(ctx context.Context, environmentID, objectID string) error
-	// Leaving asks what becomes of claims and volumes when an environment is deleted (native.Leaving); nil: clusters are not asked.
+	// Leaving asks for the fate of claims and volumes when an environment is deleted (native.Leaving); nil: clusters are not asked.
 	Leaving engine.Question
-	// Traffic samples what the gateways of a cluster count (native.Traffic); who may ask is checked before. nil: clusters are not asked.
+	// Traffic samples the counters of a cluster's gateways (native.Traffic); the caller's rights are checked before. nil: clusters are
+	// not asked.
 	Traffic func(ctx context.Context, environmentID, objectID string) (any, error)
-	// Clusters reads what runs in clusters; nil: clusters are not asked.
+	// Clusters reads the workloads of clusters; nil: clusters are not asked.
 	Clusters Clusters
-	// Snapshots keeps snapshots of clusters, TakeSnapshot takes one, after it was checked who asks, and SnapshotLoss says what a restore takes
-	// away. nil: there are none.
+	// Snapshots stores snapshots of clusters. TakeSnapshot takes one, after a check of the caller's rights, and SnapshotLoss describes the
+	// losses of a restore. nil: there are none.
 	Snapshots    SnapshotStore
 	TakeSnapshot func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
 	SnapshotLoss func(store.Snapshot) string
 	// Deleted restores deleted environments; nil: none stay.
 	Deleted *orchestrator.Undeletion
-	// Backups are those of environments; nil: none are kept.
+	// Backups are the backups of environments; nil: there are none.
 	Backups *orchestrator.Backups
-	// Choices lists what a caller may choose from in the cloud (openstack.Service); nil: the cloud is not asked.
+	// Choices lists a caller's choices in the cloud (openstack.Service); nil: the cloud is not asked.
 	Choices func(ctx context.Context, caller identity.Caller, kind, region string) (any, error)
 	// MarkImage marks an image for forms (openstack.Service), nil takes the mark away; AllProjects lists the projects of the cloud. nil: the
 	// cloud is not asked.
@@ -76,27 +78,28 @@ type Config struct {
 	AllProjects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
 	// Projects keeps which projects let Burano work in them with a role of its own; nil: the cloud is not asked.
 	Projects *orchestrator.ProjectRoles
-	// Examine looks at the server's settings and at the cloud, as burano doctor does; nil: nobody does.
+	// Examine checks the server's settings and the cloud, as burano doctor does; nil: there is no check.
 	Examine func(ctx context.Context) []doctor.Line
 	// Quotas keep how much projects may have.
 	Quotas []QuotaStore
-	// Applied keeps what projects have under labels.
+	// Applied stores projects' objects under labels.
 	Applied AppliedStore
-	// Checks are what /readyz asks.
+	// Checks are the checks of /readyz.
 	Checks []Check
 	Limits Limits
-	// Running notes what runs, for the server's next start, and knows the requests that are refused; nil: nothing does.
+	// Running records the requests in work, for the server's next start, and knows the refused ones; nil: nothing is
+	// recorded.
 	Running *blackbox.Box
-	// Metrics is where the API counts; nil when nobody looks.
+	// Metrics is the registry of the API's metrics; nil: none.
 	Metrics *prometheus.Registry
 	// MetricsElsewhere: Metrics are shown by another listener, and not at /metrics.
 	MetricsElsewhere bool
 	// Stopping ends when the server is to stop: streams end then. nil: they end with their clients or subjects only.
 	Stopping context.Context
-	// Audit accounts for what was done; nil: nothing does. AuditRows lists it; nil: nothing is kept.
+	// Audit records calls; nil: nothing does. AuditRows lists the records; nil: they are not stored.
 	Audit     *audit.Log
 	AuditRows AuditRows
-	// Address tells where a request comes from; nil: from the other end of its connection.
+	// Address returns the address of a request's sender; nil: the other end of its connection.
 	Address echo.IPExtractor
 	// Logger should be over requestid.LogHandler.
 	Logger *slog.Logger
@@ -106,7 +109,7 @@ type Config struct {
 const timeForm = "2006-01-02T15:04:05"
 
 func stamp(t time.Time) string {
-	return string(t.UTC().AppendFormat(make([]byte, 0, len(time.RFC3339)), time.RFC3339)[:len(timeForm)]) // what Go writes fastest, without its zone
+	return string(t.UTC().AppendFormat(make([]byte, 0, len(time.RFC3339)), time.RFC3339)[:len(timeForm)]) // Go's fastest format, without its zone
 }
 
 // stampOrNil is for times that may not be yet.
@@ -122,7 +125,7 @@ const sessionHeader = "X-Configuration-Session"
 
 func sessionOf(c echo.Context) string { return c.Request().Header.Get(sessionHeader) }
 
-// calling is the context of a request, and who calls.
+// calling is the context of a request, and its caller.
 func calling(c echo.Context) (context.Context, identity.Caller) {
 	ctx := c.Request().Context()
 	return ctx, identity.From(ctx)
@@ -232,7 +235,7 @@ func versions(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// blob answers with bytes, and with their number: without it what is longer than a buffer is sent in chunks.
+// blob answers with bytes, and with their number: without it an answer longer than a buffer is sent in chunks.
 func blob(c echo.Context, mediaType string, content []byte) error {
 	if err := holds(c, int64(len(content))); err != nil {
 		return err
@@ -252,7 +255,7 @@ func answer(c echo.Context, value any) error {
 	return c.JSON(http.StatusOK, value)
 }
 
-// writeOver answers with what was posted and, in the place of its own fields, those of made: Murano does so where something is made.
+// writeOver answers with the posted fields, overridden by the fields of made: Murano does so where something is made.
 func writeOver(c echo.Context, posted map[string]any, made any) error {
 	text, err := json.Marshal(made)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// backupHandlers answer about backups of environments, also of those that were deleted.
+// backupHandlers answer about backups of environments, also of deleted ones.
 type backupHandlers struct {
 	backups *orchestrator.Backups
 	limits  Limits
@@ -52,7 +52,7 @@ type backupJSON struct {
 	Kind            string              `json:"kind"`
 	Reason          string              `json:"reason"`
 	Created         time.Time           `json:"created"`
-	Whole           time.Time           `json:"whole"` // when all of it was kept and read back
+	Whole           time.Time           `json:"whole"` // when all of it was stored and read back
 	Held            float64             `json:"held"`  // for how many seconds pods were frozen
 	Bytes           int64               `json:"bytes"` // of the files of claims
 	Clusters        []backupClusterJSON `json:"clusters"`
@@ -63,7 +63,7 @@ type backupJSON struct {
 type backupClusterJSON struct {
 	ObjectID string            `json:"object_id"`
 	Name     string            `json:"name"`
-	Snapshot string            `json:"snapshot"` // of what Kubernetes knew
+	Snapshot string            `json:"snapshot"` // of the state of Kubernetes
 	Claims   []backupClaimJSON `json:"claims"`
 }
 

@@ -116,7 +116,7 @@ func (h catalogHandlers) packageUI(c echo.Context) error {
 	if len(ui) == 0 {
 		return blob(c, "text/plain", nil)
 	}
-	// Murano means text/plain and sends this. A browser must not treat it as a page.
+	// Murano intends text/plain and sends this. A browser must not treat it as a page.
 	c.Response().Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	return blob(c, "text/html; charset=UTF-8", ui)
 }

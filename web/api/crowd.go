@@ -18,9 +18,9 @@ import (
 	"github.com/burano/burano/web/gate"
 )
 
-// crowd keeps requests out of each other's way. A request is in one place at a time: of strangers while it is not known who calls; of those that send
-// their body; of those that are worked on, or of streams; and, from the first byte of its answer on, of those that read it. So whoever sends or reads
-// slowly takes no place from who is worked for, and in each kind a project, or a stranger's address, leaves places to others.
+// crowd limits simultaneous requests, by phases, so that they do not block each other. A request is in one phase at a time. They are: strangers,
+// while the caller is not known; sending of the body; work, or a stream; and, from the first byte of its answer on, reading of the answer. So a slow
+// sender or reader takes no place from requests in work, and in each phase a project, or a stranger's address, leaves places to others.
 type crowd struct {
 	unknown, reading, requests, streams, sending *gate.Places
 
@@ -41,16 +41,17 @@ func newCrowd(config Config) *crowd {
 }
 
 const (
-	// strangersTime is how long the body of who is not known may take.
+	// strangersTime is how long the body of an unknown caller may take.
 	strangersTime = 10 * time.Second
-	// fullTime is for how long all places are taken, or memory is short, before the server says that it is not ready.
+	// fullTime is for how long all places are taken, or memory is short, before the server reports that it is not
+	// ready.
 	fullTime = 5 * time.Second
 )
 
-// keyRead is where the context of a request says that its body was read.
+// keyRead is the key in a request's context that marks its body as read.
 const keyRead = "read"
 
-// checks say when the server has no room.
+// checks fail when the server has no room.
 func (w *crowd) checks() []Check {
 	return []Check{
 		{Name: "requests", Check: func(context.Context) error {
@@ -78,7 +79,8 @@ func (w *crowd) stranger(c echo.Context) (leave func(), err error) {
 	return leave, nil
 }
 
-// network is an address as strangers are counted by: who has one of IPv6 has its whole network.
+// network is the key by which strangers are counted: an address of IPv4, or a whole network of IPv6, since a host there
+// owns one.
 func network(address string) string {
 	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Unmap().Is6() {
 		return netip.PrefixFrom(parsed.WithZone(""), 64).Masked().String()
@@ -86,10 +88,10 @@ func network(address string) string {
 	return address
 }
 
-// alwaysAnswered are the paths that take no place: they cost nothing, and whoever watches the server is answered when it is busy.
+// alwaysAnswered are the paths that take no place: they cost nothing, and monitors get an answer when the server is busy.
 var alwaysAnswered = map[string]bool{"/healthz": true, "/readyz": true}
 
-// strangers answers requests for which nobody is asked who calls: their small body is read first, and then they have a place.
+// strangers answers requests that need no caller: their small body is read first, and then they have a place.
 func (w *crowd) strangers(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if alwaysAnswered[c.Request().URL.Path] {
@@ -98,7 +100,7 @@ func (w *crowd) strangers(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := fetch(c, maxProof+1, nil); err != nil {
 			return err
 		}
-		// What comes of it may take longer than the body; tests' recorders know no deadline.
+		// The work may take longer than the body; tests' recorders know no deadline.
 		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(w.time))
 		leave, err := w.stranger(c)
 		if err != nil {
@@ -203,8 +205,8 @@ func writeNoMemory(c echo.Context, no *memory.None) error {
 	return (&refusal{status: http.StatusTooManyRequests, explanation: text}).write(c)
 }
 
-// fetch reads the beginning of a request's body, which is all of it unless it is longer than anything takes: handlers find it in memory, and what
-// broke it off, where they read it.
+// fetch reads the beginning of a request's body, which is all of it unless it is longer than any route accepts. Handlers find it in memory, and
+// the error that broke it off, where they read it.
 func fetch(c echo.Context, most int, account *memory.Account) error {
 	request := c.Request()
 	if request.ContentLength == 0 || request.Body == http.NoBody {

@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/internal/memory"
 )
 
-// listening is a server at a real address, and what opens a connection to it and sends a text.
+// listening is a server at a real address, and a function that opens a connection to it and sends a text.
 func listening(t *testing.T, s *server) (address string, dial func(text string) net.Conn) {
 	server := httptest.NewServer(s.echo)
 	t.Cleanup(server.CloseClientConnections)
@@ -68,7 +68,7 @@ func TestWhoReadsSlowlyTakesNoPlace(t *testing.T) {
 		return err
 	})
 	_, dial := listening(t, s)
-	for range 2 * aside { // half of those who may read
+	for range 2 * aside { // half of the places for readers
 		dial("GET /v1/large HTTP/1.1\r\nHost: x\r\nX-Auth-Token: {token:demo}\r\n\r\n")
 		<-begun
 	}

@@ -55,7 +55,7 @@ func (h deletedHandlers) list(c echo.Context) error {
 
 func (h deletedHandlers) undelete(c echo.Context) error {
 	var given struct {
-		Name string `json:"name"` // another one; "" for the one that it had
+		Name string `json:"name"` // another one; "" for its former name
 	}
 	if c.Request().ContentLength != 0 {
 		if err := decode(c, &given); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 )
 
-// draftHandlers tell who holds drafts of an environment.
+// draftHandlers list the holders of drafts of an environment.
 type draftHandlers struct{ orchestrator *orchestrator.Service }
 
 func (h draftHandlers) register(v1 *echo.Group) {

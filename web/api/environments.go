@@ -170,7 +170,7 @@ func (h environmentHandlers) delete(c echo.Context) error {
 	return empty(c)
 }
 
-// lastStatusesJSON has by the id of an application what it reported last; null for one that never did.
+// lastStatusesJSON has by the id of an application its last report; null for one without reports.
 type lastStatusesJSON struct {
 	Last map[string]*reportJSON `json:"lastStatuses"`
 }
@@ -282,7 +282,7 @@ func (h environmentHandlers) getServices(c echo.Context, path []string) (any, er
 	return h.orchestrator.Services(ctx, caller, c.Param("environment"), sessionOf(c), path)
 }
 
-// validate tells whether a draft is to be refused that could not be deployed, which Murano has not.
+// validate reports whether the request wants a draft refused that could not be deployed, which Murano cannot do.
 func validate(c echo.Context) bool { return strings.EqualFold(c.QueryParam("validate"), "true") }
 
 func (h environmentHandlers) addServices(c echo.Context, path []string, value any) error {

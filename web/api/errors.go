@@ -44,7 +44,7 @@ func statusOf(kind fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// statusGone is for logs and metrics: the client has gone, nobody reads the answer (nginx's status).
+// statusGone is for logs and metrics: the client has gone before the answer (nginx's status).
 const statusGone = 499
 
 // refusal is an answer in the shape that WebOb, Murano's HTTP library, gives to errors.
@@ -102,7 +102,7 @@ var explanations = map[int]string{
 	http.StatusServiceUnavailable: "The server is currently unavailable. Please try again at a later time.",
 }
 
-// detailed makes the answer of a fault in which WebOb's own words come first, and what is wrong after them. Other errors stay.
+// detailed makes the answer of a fault in which WebOb's own words come first, and the cause after them. Other errors stay.
 func detailed(err error) error {
 	if fault.KindOf(err) == 0 {
 		return err
@@ -127,7 +127,7 @@ func errorHandler(config Config) echo.HTTPErrorHandler {
 
 func writeError(config Config, c echo.Context, err error) error {
 	if c.Request().ContentLength != 0 && c.Get(keyRead) == nil {
-		c.Response().Header().Set("Connection", "close") // nobody waits for the rest of a body that is not read
+		c.Response().Header().Set("Connection", "close") // the client need not send the rest of a body that is not read
 	}
 	var unknown notAuthenticated
 	var refused *refusal
@@ -159,7 +159,7 @@ func writeError(config Config, c echo.Context, err error) error {
 		return c.JSON(http.StatusBadRequest, wrongModelJSON{http.StatusBadRequest, err.Error(), problems(model.Problems), http.StatusText(http.StatusBadRequest)})
 	case errors.As(err, &large):
 		return (&refusal{status: http.StatusRequestEntityTooLarge, explanation: fmt.Sprintf("The request body is larger than %d bytes", large.Limit)}).write(c)
-	case kind == fault.Unauthorized: // the caller is known, and not the one who may
+	case kind == fault.Unauthorized: // the caller is known, but lacks the right
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge(config))
 		return (&refusal{status: statusOf(kind), explanation: err.Error()}).write(c)
 	case kind != 0:
@@ -189,10 +189,10 @@ func writeError(config Config, c echo.Context, err error) error {
 	})
 }
 
-// comeAgain is after how many seconds a client may ask again, where nobody knows better.
+// comeAgain is the default number of seconds after which a client may ask again.
 const comeAgain = 5
 
-// cloudServices are what people call the services of a cloud.
+// cloudServices are people's names for the services of a cloud.
 var cloudServices = map[string]string{"identity": "Keystone", "orchestration": "Heat", "compute": "Nova", "network": "Neutron", "image": "Glance"}
 
 // writeAway answers a request for which the cloud was needed, of which a service is away. Such requests ask the cloud before they write anything.
@@ -235,7 +235,7 @@ type wrongModelJSON struct {
 	Title       string        `json:"title"`
 }
 
-// internalErrorJSON is the error of a request that failed for a defect of the server or of what it needs.
+// internalErrorJSON is the error of a request that failed for a defect of the server or of its services.
 type internalErrorJSON struct {
 	Code        int        `json:"code"`
 	Error       tracedJSON `json:"error"`
@@ -250,7 +250,7 @@ type tracedJSON struct {
 	Type      string  `json:"type"`
 }
 
-// challenge says where to get a token; keystonemiddleware adds it to every 401.
+// challenge names the place to get a token; keystonemiddleware adds it to every 401.
 func challenge(config Config) string { return fmt.Sprintf("Keystone uri=%q", config.Keystone) }
 
 // writeUnauthenticated answers as keystonemiddleware does.
@@ -282,13 +282,13 @@ func escape(text string) string {
 	return strings.NewReplacer("&#39;", "&#x27;", "&#34;", "&quot;").Replace(html.EscapeString(text))
 }
 
-// maxRefusal is how many bytes of an error are answered: it may name what was sent.
+// maxRefusal is how many bytes of an error are answered: it may quote the request.
 const maxRefusal = 64 << 10
 
-// ownPrefix begins the paths of what Murano does not have.
+// ownPrefix begins the paths of Burano's additions to Murano's API.
 const ownPrefix = "/burano/"
 
-// write answers below /burano/v1 with JSON and plain words; elsewhere with HTML, JSON or text, whichever the caller asks for; to who says nothing with text.
+// write answers below /burano/v1 with JSON and plain words; elsewhere with HTML, JSON or text, whichever the caller asks for, and by default with text.
 func (r *refusal) write(c echo.Context) error {
 	end := "\n\n\n"
 	if r.whole {
@@ -321,7 +321,7 @@ func (r *refusal) write(c echo.Context) error {
 	case jsonQuality > 0:
 		return c.JSON(r.status, muranoRefusalJSON{status, text(r.explanation, r.detail), title})
 	}
-	// What stands in angle brackets is taken for a tag, as WebOb does: Murano's ids of sessions stand there.
+	// Text in angle brackets is removed as a tag, as WebOb does: also Murano's ids of sessions.
 	plain := strings.ReplaceAll(text(r.explanation, r.detail), "\n", " ")
 	plain = html.UnescapeString(tags.ReplaceAllString(breaks.ReplaceAllString(plain, "\n"), ""))
 	return c.String(r.status, status+"\n\n"+plain)

@@ -49,7 +49,7 @@ Methods:
 	return made.ID
 }
 
-// deployed deploys applications into an environment, in place of those that it has.
+// deployed deploys applications into an environment, in place of its present ones.
 func (s *server) deployed(id, query string, applications ...any) {
 	s.t.Helper()
 	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)

@@ -18,7 +18,7 @@ type machines struct {
 	environment, tokens string
 }
 
-// withMachines has a cluster c1, whose action takes a machine, or throws where its name says so.
+// withMachines has a cluster c1, whose action takes a machine, or throws for a certain name of it.
 func withMachines(s *server) machines {
 	var archive bytes.Buffer
 	require.NoError(s.t, catalog.WriteZip(&archive, fstest.MapFS{
@@ -63,7 +63,7 @@ func (m machines) token(body any) (id, text string) {
 	return field(made, "id").(string), field(made, "token").(string)
 }
 
-// with calls as a machine that has nothing but its token, and says what the answer's message is.
+// with calls as a machine that has nothing but its token, and returns the answer with its message.
 func (m machines) with(token, method, path string, body any) (code int, answer map[string]any, said string) {
 	m.t.Helper()
 	var text []byte

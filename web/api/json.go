@@ -5,8 +5,8 @@ import (
 	"github.com/burano/burano/orchestrator"
 )
 
-// checkJSON refuses JSON that would take much more memory than its text, before it is decoded: JSON nested deeper than a model may be, or with more than
-// this number of values, including names of members, which it counts. The decoder checks the syntax.
+// checkJSON refuses JSON that would take much more memory than its text, before it is decoded. It refuses JSON nested deeper than a model may be, or
+// with more than this number of values, including names of members, which it counts. The decoder checks the syntax.
 func checkJSON(text []byte, values int) (count int, err error) {
 	depth := 0
 	for i := 0; i < len(text); i++ {

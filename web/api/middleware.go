@@ -105,8 +105,8 @@ type notAuthenticated struct{ error }
 
 func (e notAuthenticated) Unwrap() error { return e.error }
 
-// authenticated demands a caller for everything that is not open, routes that do not exist included. Who follows a stream is asked for
-// again and again: it ends soon after the caller has signed out, or the token has ended.
+// authenticated demands a caller for everything that is not open, routes that do not exist included. The caller of a stream is checked
+// again and again: the stream ends soon after the caller has signed out, or the token has ended.
 func authenticated(enter echo.MiddlewareFunc, crowd *crowd, recheck time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		unknown := crowd.strangers(next)

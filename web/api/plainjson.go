@@ -50,8 +50,8 @@ func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
 // maxAnswer is how many bytes an answer has, before it is sent.
 const maxAnswer = 64 << 20
 
-// sizeOfAnswer is the rough size of an answer as JSON, or a fault when it is too large: values in many places of an answer, as in an action's result, take
-// little memory until they are written.
+// sizeOfAnswer is the rough size of an answer as JSON, or a fault when it is too large. A value that occurs in many places of an answer, as in an action's
+// result, takes little memory until it is written.
 func sizeOfAnswer(value any) (int64, error) {
 	if shown, ok := value.(appender); ok {
 		value = shown.parts()

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/preview"
 )
 
-// previewHandlers answer what a deployment, or a deletion, would do.
+// previewHandlers answer with the effects of a deployment, or a deletion.
 type previewHandlers struct {
 	orchestrator *orchestrator.Service
 	deleted      *orchestrator.Undeletion
@@ -20,7 +20,7 @@ type previewHandlers struct {
 	leaving      engine.Question
 }
 
-// deletionJSON is what the deletion of an environment would do.
+// deletionJSON are the effects of the deletion of an environment.
 type deletionJSON struct {
 	Means    []string      `json:"means"` // all of it, in sentences
 	Goes     []string      `json:"goes"`
@@ -31,7 +31,7 @@ type deletionJSON struct {
 	UndeleteSeconds int64 `json:"undelete_seconds"`
 }
 
-// busyJSON is what runs in an environment.
+// busyJSON is the task that runs in an environment.
 type busyJSON struct {
 	DeploymentID string `json:"deployment_id"`
 	Kind         string `json:"kind"`
@@ -70,18 +70,18 @@ type changeJSON struct {
 	Type       string      `json:"type"`
 	Name       string      `json:"name"`
 	Path       string      `json:"path"`
-	Properties []string    `json:"properties"` // of a changed object: those that are other than they were
+	Properties []string    `json:"properties"` // of a changed object: its changed properties
 	Values     []valueJSON `json:"values"`
 }
 
-// valueJSON is such a property with what it was and what it would be.
+// valueJSON is such a property with its value before and after.
 type valueJSON struct {
 	Name   string `json:"name"`
 	Before any    `json:"before"`
 	After  any    `json:"after"`
 }
 
-// lossJSON is what a deployment would delete in the cloud.
+// lossJSON is a resource that a deployment would delete in the cloud.
 type lossJSON struct {
 	Kind     string `json:"kind"` // server, volume or stack
 	ObjectID string `json:"object_id"`
@@ -101,7 +101,7 @@ type kubernetesJSON struct {
 	More      int         `json:"more"`   // of them, besides
 }
 
-// fieldJSON is a part of such an object with what it is and what it would be.
+// fieldJSON is a part of such an object with its value before and after.
 type fieldJSON struct {
 	Path   string `json:"path"`
 	Before any    `json:"before"`
@@ -128,16 +128,16 @@ type consentJSON struct {
 	Claims   []string `json:"claims"` // of a pod: naming all of them allows it, too
 }
 
-// previewJSON is what a deployment would do.
+// previewJSON are the effects of a deployment.
 type previewJSON struct {
 	Changes    []changeJSON     `json:"changes"`
 	Means      []string         `json:"means"`
-	Notes      []string         `json:"notes"` // what stays although the model says otherwise
+	Notes      []string         `json:"notes"` // differences from the model that stay
 	Losses     []lossJSON       `json:"losses"`
 	Kubernetes []kubernetesJSON `json:"kubernetes"`
 	Problems   []problemJSON    `json:"problems"`
 	Consents   []consentJSON    `json:"consents"`
-	Plan       string           `json:"plan"` // names what is destroyed and replaced, for the deployment
+	Plan       string           `json:"plan"` // identifies the destroyed and replaced objects, for the deployment
 }
 
 func changesOf(list []preview.Change) []changeJSON {
@@ -169,7 +169,7 @@ func consentsOf(list []preview.Consent) []consentJSON {
 	return answer
 }
 
-// preview answers what the deployment of a session would do.
+// preview answers with the effects of the deployment of a session.
 func (h previewHandlers) preview(c echo.Context) error {
 	ctx, caller := calling(c)
 	plan, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
@@ -179,7 +179,7 @@ func (h previewHandlers) preview(c echo.Context) error {
 	return c.JSON(http.StatusOK, previewOf(plan))
 }
 
-// previewNew answers what the deployment of an environment would do that is not there.
+// previewNew answers with the effects of the deployment of an environment that does not exist yet.
 func (h previewHandlers) previewNew(c echo.Context) error {
 	fields, err := object(c)
 	if err != nil {
@@ -213,7 +213,7 @@ func (h previewHandlers) template(c echo.Context) error {
 	}{changed})
 }
 
-// deletion answers what the deletion of an environment would do.
+// deletion answers with the effects of the deletion of an environment.
 func (h previewHandlers) deletion(c echo.Context) error {
 	ctx, caller := calling(c)
 	deletion, err := h.orchestrator.Deletion(ctx, caller, c.Param("environment"), h.leaving)

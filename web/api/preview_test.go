@@ -106,7 +106,7 @@ func TestADraftIsCheckedWhenItIsAskedFor(t *testing.T) {
 	s.call("demo", session, "PUT", services, []any{bad}, 200) // as Murano takes it
 }
 
-// plainHello is hello without what the class does not know.
+// plainHello is hello without the properties that the class does not know.
 func plainHello(id, name string) map[string]any {
 	made := hello(id, name)
 	delete(made, "password")

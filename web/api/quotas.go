@@ -20,7 +20,7 @@ type QuotaStore interface {
 	ClearQuotas(ctx context.Context, projectID string) error
 }
 
-// quotaHandlers answer quotas of projects: to members their own, to administrators any, who also set them.
+// quotaHandlers answer quotas of projects: to members their own, to administrators any. Administrators also set them.
 type quotaHandlers struct {
 	stores []QuotaStore // each with resources of its own
 	values int          // in JSON

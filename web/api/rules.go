@@ -13,8 +13,8 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// rules names for each route the rule of the policy that a caller must pass, as Murano asks for them. What depends on more than the
-// route (publishing a package, other projects' environments) is asked by the services, through identity.Caller.May.
+// rules names for each route the rule of the policy that a caller must pass, as Murano asks for them. Rights that depend on more
+// than the route (publishing a package, other projects' environments) are checked by the services, through identity.Caller.May.
 var rules = map[string]string{
 	"GET /v1/environments":                                        "list_environments",
 	"POST /v1/environments":                                       "create_environment",
@@ -140,7 +140,7 @@ var rules = map[string]string{
 	"POST /burano/v1/forms/:package":                                        "get_package",
 	"GET /burano/v1/environments/:environment/clusters/:cluster":            "show_environment",
 	"GET /burano/v1/environments/:environment/clusters/:cluster/traffic":    "show_environment",
-	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": ruleReaders, // and who asks for more is asked for more
+	"GET /burano/v1/environments/:environment/clusters/:cluster/kubeconfig": ruleReaders, // and a larger request needs more rights
 	"GET /burano/v1/environments/:environment/clusters/:cluster/credential": ruleReaders,
 
 	"GET /burano/v1/environments/:environment/clusters/:cluster/ssh-key":           "show_environment",
@@ -201,19 +201,19 @@ var rules = map[string]string{
 // open are the paths that are answered without asking who calls.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.json": true}
 
-// signingIn are the routes that who is not known yet may call, in addition to the paths that are open.
+// signingIn are the routes that unknown callers may call, in addition to the paths that are open.
 var signingIn = map[string]bool{"POST /burano/v1/session": true, "DELETE /burano/v1/session": true, "GET /burano/v1/session/providers": true,
 	"POST " + auth.WebSSOPath: true}
 
-// joining are the routes of machines, whose join token says all.
+// joining are the routes of machines, whose only credential is a join token.
 var joining = map[string]bool{"POST " + joinPath: true, "POST " + joinPath + "/deployment": true, "GET " + joinPath: true}
 
-// anonymous tells whether a request, or a route, is answered without asking who calls.
+// anonymous reports whether a request, or a route, is answered without a caller.
 func anonymous(method, path string) bool {
 	return open[path] || signingIn[method+" "+path] || joining[method+" "+path] || method == http.MethodPost && strings.HasPrefix(path, auth.WebSSOPath+"/")
 }
 
-// withoutProject are the routes for who has signed in and has not chosen a project yet.
+// withoutProject are the routes for callers that have signed in and have not chosen a project yet.
 var withoutProject = map[string]bool{"GET /burano/v1/session": true, "GET /burano/v1/session/projects": true, "PUT /burano/v1/session/project": true}
 
 // checkRules makes it impossible to forget the rule of a new route.
@@ -229,10 +229,10 @@ func checkRules(routes []*echo.Route, policy *policy.Policy) {
 	}
 }
 
-// denied is Murano's answer to who does not pass a rule.
+// denied is Murano's answer to a caller that does not pass a rule.
 var denied = fault.New(fault.Forbidden, "Access was denied to this resource.")
 
-// permitted demands that the caller passes the rule of the route, and tells the services what else the caller may.
+// permitted demands that the caller passes the rule of the route, and gives the services the caller's other rights.
 func permitted(policy *policy.Policy) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -252,7 +252,7 @@ func permitted(policy *policy.Policy) echo.MiddlewareFunc {
 	}
 }
 
-// target is what the request is about: "environment_id" for the path's ":environment", and so on.
+// target is the object of the request: "environment_id" for the path's ":environment", and so on.
 func target(c echo.Context) map[string]string {
 	attributes := map[string]string{}
 	for _, name := range c.ParamNames() {

@@ -26,7 +26,7 @@ func Starting(config Config) http.Handler {
 	return e
 }
 
-// Leaving makes the handler of a server that is about to stop: it is not ready any more, and lets each client open a new connection for its next request,
+// Leaving makes the handler of a server that is about to stop. It is not ready any more, and lets each client open a new connection for its next request,
 // which a balancer gives to another server.
 func Leaving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

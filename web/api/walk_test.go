@@ -22,11 +22,11 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// possessions are the ids of what a project has, by the name of the path parameter that takes them. A route with a parameter that is
-// not here fails the walk: give it a thing of the project, or a name that is everybody's.
+// possessions are the ids of a project's things, by the name of the path parameter that takes them. A route with a parameter that is
+// not here fails the walk: add a thing of the project, or a name that all projects share.
 type possessions map[string]string
 
-// populate gives the caller's project one of everything. What it calls its things holds the mark.
+// populate gives the caller's project one of everything. The names of its things hold the mark.
 func (s *server) populate(token, mark string) possessions {
 	id := field(s.call(token, "", "POST", "/v1/environments", map[string]any{"name": mark + "-environment"}, 200), "id").(string)
 	session := field(s.call(token, "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
@@ -83,7 +83,8 @@ func (s *server) everybodys() map[string]string {
 	return map[string]string{"state": "1", "category": all[0].ID, "methods": "any", "instance": "any", "kind": "flavors", "image": "any", "label": "any", "namespace": "default", "pod": "web", "workload": "web", "node": "murano-kube-2"}
 }
 
-// parameters lists the parameters of a route; those that are called "id" by what they are, and "*" with what it is below.
+// parameters lists the parameters of a route. A parameter "id" gets the name of its kind, and "*" is combined with the
+// segment before it.
 func parameters(route *echo.Route) []string {
 	var names []string
 	segments := strings.Split(route.Path, "/")
@@ -158,7 +159,7 @@ func (s *server) visit(route *echo.Route, values map[string]string, token, sessi
 	return recorder
 }
 
-// walked are the registered routes, without those that are open to who is not known.
+// walked are the registered routes that need a known caller.
 func (s *server) walked() []*echo.Route {
 	routes := slices.DeleteFunc(s.echo.Routes(), func(r *echo.Route) bool { return r.Method == echo.RouteNotFound || anonymous(r.Method, r.Path) })
 	require.Greater(s.t, len(routes), 30)
@@ -204,7 +205,7 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 	before := picture()
 	for i, route := range s.walked() {
 		name := route.Method + " " + route.Path
-		var ids []string // parameters that take what belongs to a project
+		var ids []string // parameters that take a project's things
 		for _, parameter := range parameters(route) {
 			if _, isOwned := theirs[parameter]; isOwned {
 				ids = append(ids, parameter)
@@ -212,7 +213,7 @@ func TestAnotherProjectReachesNothing(t *testing.T) {
 		}
 		refused := []int{403, 404}
 		if len(ids) == 0 {
-			refused = nil // what the caller's own project, or everybody, may see
+			refused = nil // things that the caller's own project, or all, may see
 		}
 		check := func(recorder *httptest.ResponseRecorder, what string, statuses []int) {
 			t.Helper()
@@ -261,7 +262,8 @@ func (s *server) renewed(token string, own possessions, mark string) possessions
 
 // TestAReaderWritesNothing walks with the ids of the reader's own project.
 func TestAReaderWritesNothing(t *testing.T) {
-	// What gives rights is not only read; and what changes nothing, or only the caller's own session, is open.
+	// Routes that give rights need more than a reader; routes that change nothing, or only the caller's own session,
+	// are open.
 	closed := []string{"GET /burano/v1/audit", "GET /burano/v1/projects", "GET /burano/v1/doctor", "GET /v1/environments/:environment/actions/:task",
 		"GET /burano/v1/snapshots/:snapshot/content"}
 	opened := []string{"POST /burano/v1/forms/:package", "PUT /burano/v1/session/project"}
@@ -294,7 +296,7 @@ func TestAMemberMayWhatThePolicyGivesThem(t *testing.T) {
 				require.Equal(t, 403, recorder.Code, "%s", recorder.Body)
 				return
 			}
-			// What is sent is not always what the route wants, nor the environment in the state that it wants.
+			// The request is not always valid for the route, nor the environment in the right state.
 			require.Contains(t, []int{200, 202, 400, 409}, recorder.Code, "%s", recorder.Body)
 		})
 	}

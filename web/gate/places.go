@@ -1,5 +1,5 @@
-// Package gate decides what a server takes on when more is asked of it than it has room for: connections, places of requests, and the
-// time that clients take to send and to read. Nobody's requests take the room of others.
+// Package gate limits a server's load: connections, places of requests, and the time that clients take to send and to read. No
+// owner's requests take the room of others.
 package gate
 
 import (
@@ -9,17 +9,17 @@ import (
 )
 
 // Places are so many requests of a kind at the same time, each of which belongs to an owner: a project, or an address of strangers. An owner gets a
-// further place only while more places are free than it has, so that some are always left for others, however many owners take what they can get.
+// further place only while more places are free than it has. So some are always left for others, even if every owner takes all it can get.
 type Places struct {
-	most, share int // share is what an owner has at most; 0: what the rule above gives
+	most, share int // share is the most places of an owner; 0: the rule above
 
 	mutex sync.Mutex
 	taken int
-	held  map[string]int // by owner; who has none is not in it
+	held  map[string]int // by owner, without owners of none
 	full  time.Time      // since when nothing is free; zero: something is
 }
 
-// NewPlaces makes Places; share is as many as one owner has at most, and 0 stands for as many as are free beside those that it has.
+// NewPlaces makes Places; share is the most places of one owner, and 0 allows as many as are free in addition to its own.
 func NewPlaces(most, share int) *Places {
 	return &Places{most: most, share: share, held: map[string]int{}}
 }
@@ -27,7 +27,7 @@ func NewPlaces(most, share int) *Places {
 // NoPlace is why there is no place.
 type NoPlace struct {
 	Held   int  // places that the owner has
-	Others bool // all places are taken, by whomever; else the owner has its share
+	Others bool // all places are taken, by any owners; else the owner has its share
 }
 
 func (n *NoPlace) Error() string {

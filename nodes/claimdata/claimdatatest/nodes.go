@@ -17,11 +17,11 @@ import (
 // Nodes are nodes of a cluster.
 type Nodes struct {
 	mutex sync.Mutex
-	// Files are what is in volumes, by their paths; Fill changes them.
+	// Files are the files of volumes, by the volumes' paths; Fill changes them.
 	Files map[string]string
-	// Said are the words that nodes were told and have answered, in their order: "n1 held", "n1 < copy".
+	// Said are the words between the caller and nodes, in their order: "n1 held", "n1 < copy".
 	Said []string
-	// Fails is asked before each word of a node, and before anything else that is run there.
+	// Fails is called before each word of a node, and before any other script there.
 	Fails func(node, word string) error
 
 	copies map[string]string
@@ -50,7 +50,7 @@ func (n *Nodes) Left() (paths []string) {
 	return paths
 }
 
-// Stream runs what claimdata runs on nodes.
+// Stream simulates the scripts that claimdata runs on nodes.
 func (n *Nodes) Stream(_ context.Context, node string, job ssh.Job) error {
 	switch job.Name {
 	case "copy volumes":
