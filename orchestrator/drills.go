@@ -97,7 +97,7 @@ func (b *Backups) beginDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failures := []error{b.keep.Sweep(ctx), b.rows.ForgetDrills(ctx, b.now()-store.Time(drillsKept.Microseconds()))}
+	failures := []error{b.keep.Sweep(ctx, b.service.now()), b.rows.ForgetDrills(ctx, b.now()-store.Time(drillsKept.Microseconds()))}
 	for _, schedule := range due {
 		list, err := b.rows.List(ctx, store.BackupFilter{EnvironmentID: schedule.EnvironmentID, Whole: true})
 		if err == nil && len(list) > 0 {

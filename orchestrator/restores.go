@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/internal/envelope"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/nodes/claimdata"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/preview"
@@ -23,11 +24,15 @@ type Backups struct {
 	service *Service
 	keep    backup.Backups
 	rows    store.Backups
+	claims  ClaimsOf
 }
 
+// ClaimsOf lists the claims of a cluster that a backup has, and the others with the reasons (claimdata.Claims).
+type ClaimsOf func(ctx context.Context, environmentID, clusterID string) (claims []claimdata.Claim, unable map[string]string, err error)
+
 // NewBackups returns the backups that a Service's callers see.
-func NewBackups(service *Service, keep backup.Backups) *Backups {
-	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store)}
+func NewBackups(service *Service, keep backup.Backups, claims ClaimsOf) *Backups {
+	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store), claims: claims}
 }
 
 // Reach returns a fault unless the caller may see an environment.
@@ -36,16 +41,49 @@ func (b *Backups) Reach(ctx context.Context, caller identity.Caller, environment
 	return err
 }
 
+// Order is a backup that a user asks for.
+type Order struct {
+	Reason     string
+	Incomplete bool // allows claims that cannot be backed up, and applications that do not take part
+	Passing    bool // it is of a clone, and goes when that has its files
+}
+
 // Make has a backup of an environment made, and returns the id of the task.
-func (b *Backups) Make(ctx context.Context, caller identity.Caller, environmentID, reason string, incomplete bool) (taskID string, err error) {
-	clusters, err := b.service.Objects(ctx, caller, environmentID, "", preview.ClassCluster)
+func (b *Backups) Make(ctx context.Context, caller identity.Caller, environmentID string, order Order) (taskID string, err error) {
+	clusters, err := b.clusters(ctx, caller, environmentID)
 	if err != nil {
 		return "", err
 	}
-	if len(clusters) == 0 {
-		return "", fault.New(fault.Invalid, "Environment %s has no cluster that was deployed: backups are of its clusters with their claims, and of the model with them. What is on disks of servers is not in them", environmentID)
+	return b.service.CallAction(ctx, caller, environmentID, clusters[0].ID+"_backUp", map[string]any{"reason": order.Reason, "incomplete": order.Incomplete, "passing": order.Passing})
+}
+
+// clusters are the clusters of an environment, of which there is at least one.
+func (b *Backups) clusters(ctx context.Context, caller identity.Caller, environmentID string) ([]Object, error) {
+	clusters, err := b.service.Objects(ctx, caller, environmentID, "", preview.ClassCluster)
+	if err == nil && len(clusters) == 0 {
+		err = fault.New(fault.Invalid, "Environment %s has no cluster that was deployed: backups are of its clusters with their claims, and of the model with them. What is on disks of servers is not in them", environmentID)
 	}
-	return b.service.CallAction(ctx, caller, environmentID, clusters[0].ID+"_backUp", map[string]any{"reason": reason, "incomplete": incomplete})
+	return clusters, err
+}
+
+// PreviewOf lists the claims of a cluster that a backup would have, and the others with the reasons.
+type PreviewOf struct {
+	Cluster Object
+	Claims  []claimdata.Claim
+	Missing map[string]string
+}
+
+// Preview lists the claims that a backup of an environment would have now.
+func (b *Backups) Preview(ctx context.Context, caller identity.Caller, environmentID string) (list []PreviewOf, err error) {
+	clusters, err := b.clusters(ctx, caller, environmentID)
+	for _, cluster := range clusters {
+		one := PreviewOf{Cluster: cluster}
+		if one.Claims, one.Missing, err = b.claims(ctx, environmentID, cluster.ID); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, err
 }
 
 // List lists the whole backups of the caller's project, the newest first: all, or one environment's.
@@ -283,12 +321,16 @@ func (b *Backups) Sealed(ctx context.Context, caller identity.Caller, id, recipi
 	}, nil
 }
 
-// Upload stores the backup in an opened file as one of the caller's project. admit gets the file's description before that is read.
-func (b *Backups) Upload(ctx context.Context, caller identity.Caller, from io.Reader, admit func(head []byte) error) (store.Backup, error) {
+// Upload stores the backup in an opened file as one of the caller's project. passing is as in Order. admit gets the file's description before that is read.
+func (b *Backups) Upload(ctx context.Context, caller identity.Caller, from io.Reader, passing bool, admit func(head []byte) error) (store.Backup, error) {
 	if caller.ProjectID == "" {
 		return store.Backup{}, errNoProject()
 	}
-	return b.keep.Read(ctx, backup.Upload{ProjectID: caller.ProjectID, Now: b.service.now(), Admit: admit, Accept: b.accept,
+	kind := store.Uploaded
+	if passing {
+		kind = store.Passing
+	}
+	return b.keep.Read(ctx, backup.Upload{ProjectID: caller.ProjectID, Kind: kind, Now: b.service.now(), Admit: admit, Accept: b.accept,
 		Has: func(ctx context.Context, id string) (bool, error) { return b.has(ctx, caller.ProjectID, id) }}, from)
 }
 

@@ -302,11 +302,27 @@ func (b Backups) retain(ctx context.Context, order Order) error {
 	return nil
 }
 
-// Sweep removes the remains of backups that were not finished, when the task or the upload that made them has ended.
-func (b Backups) Sweep(ctx context.Context) error {
+// passing is how long a backup of a clone stays at least: its environment is made meanwhile.
+const passing = time.Hour
+
+// Sweep removes the remains of backups that were not finished, when the task or the upload that made them has ended, and backups of clones whose files no environment waits for.
+func (b Backups) Sweep(ctx context.Context, now time.Time) error {
 	left, err := b.Left(ctx, uploadPatience)
 	if err != nil {
 		return err
+	}
+	passed, err := b.List(ctx, store.BackupFilter{Kind: store.Passing, Whole: true})
+	if err != nil {
+		return err
+	}
+	waited, err := b.WaitedFor(ctx, AttributeFilledFrom)
+	if err != nil {
+		return err
+	}
+	for _, one := range passed {
+		if waited[one.ID] == "" && now.Sub(one.Whole.Time()) > passing {
+			left = append(left, one.ID)
+		}
 	}
 	var failures []error
 	for _, id := range left {
@@ -318,6 +334,9 @@ func (b Backups) Sweep(ctx context.Context) error {
 // Fill makes the claims that a cluster had when a backup was made, with their files, before pods use them. It goes on where an earlier call has ended early.
 func (b Backups) Fill(ctx context.Context, id string, cluster Cluster, report func(ctx context.Context, text string)) (err error) {
 	from, err := b.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return fault.New(fault.Invalid, "Backup %s, of which cluster %s was to get the files of its claims, was deleted. Delete this environment, and make another one of another backup", id, cluster.Name)
+	}
 	if err != nil {
 		return fmt.Errorf("read backup %s: %w", id, err)
 	}

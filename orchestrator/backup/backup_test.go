@@ -243,3 +243,53 @@ func TestAClaimThatIsThereAlreadyKeepsItsFilesAndTheOthersAreFilled(t *testing.T
 	require.Equal(t, map[string]string{path("claim-2", "new-claim-2"): "two"}, other.Files)
 	require.Contains(t, strings.Join(said, "\n"), "There is a claim default/claim-1 that was not made of backup")
 }
+
+// waits has an environment wait for the files of a backup.
+func (w *world) waits(t *testing.T, backupID string) store.Environment {
+	t.Helper()
+	waiting := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: store.NewID(), Model: store.Model{Objects: map[string]any{}}}
+	require.NoError(t, w.rows.ImportEnvironment(t.Context(), store.Imported{Environment: waiting,
+		Attributes: []store.Attribute{{EnvironmentID: waiting.ID, ObjectID: "c", Class: "Cluster", Name: backup.AttributeFilledFrom, Value: fmt.Sprintf("%q", backupID)}}}))
+	return waiting
+}
+
+func TestABackupThatAnEnvironmentWaitsForIsNotRemovedForItsAge(t *testing.T) {
+	w := newWorld(t, quota.Unlimited)
+	order := w.order("clone")
+	order.Kind = store.Passing
+	clone, err := w.backups.Make(t.Context(), order, []backup.Cluster{w.cluster})
+	require.NoError(t, err)
+	waiting := w.waits(t, clone.ID)
+	w.now = w.now.Add(48 * time.Hour)
+	there := func(id string) bool {
+		_, err := w.backups.Get(t.Context(), id)
+		if !errors.Is(err, store.ErrNotFound) {
+			require.NoError(t, err)
+		}
+		return err == nil
+	}
+	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
+	require.True(t, there(clone.ID))
+
+	var scheduled []store.Backup
+	for i := range 3 {
+		order := w.order(fmt.Sprint("task-", i))
+		order.Kind, order.Kept = store.Scheduled, 1
+		made, err := w.backups.Make(t.Context(), order, []backup.Cluster{w.cluster})
+		require.NoError(t, err)
+		if scheduled = append(scheduled, made); i == 0 {
+			w.waits(t, made.ID)
+		}
+	}
+	require.Equal(t, []bool{true, false, true}, []bool{there(scheduled[0].ID), there(scheduled[1].ID), there(scheduled[2].ID)})
+
+	require.NoError(t, w.rows.RemoveEnvironment(t.Context(), waiting.ID, "user"))
+	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
+	require.False(t, there(clone.ID), "the clone is gone")
+	order = w.order("another")
+	order.Kind = store.Passing
+	clone, err = w.backups.Make(t.Context(), order, []backup.Cluster{w.cluster})
+	require.NoError(t, err)
+	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
+	require.True(t, there(clone.ID), "its clone may be about to be made")
+}

@@ -25,7 +25,7 @@ import (
 
 // uploads are those of a project that has no environment.
 func uploads(project string) backup.Upload {
-	return backup.Upload{ProjectID: project, Now: time.Now().Add(time.Hour), Admit: func([]byte) error { return nil }, Accept: func(backup.File) error { return nil },
+	return backup.Upload{ProjectID: project, Kind: store.Uploaded, Now: time.Now().Add(time.Hour), Admit: func([]byte) error { return nil }, Accept: func(backup.File) error { return nil },
 		Has: func(context.Context, string) (bool, error) { return false, nil }}
 }
 
@@ -243,17 +243,17 @@ func TestTheRemainsOfAnUploadGoWhenItsServerIsGone(t *testing.T) {
 	w := newWorld(t, quota.Unlimited)
 	left := store.Backup{ProjectID: "p1", Kind: store.Uploaded}
 	require.NoError(t, w.backups.Begin(t.Context(), &left))
-	require.NoError(t, w.backups.Sweep(t.Context()))
+	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
 	list, err := w.backups.List(t.Context(), store.BackupFilter{})
 	require.NoError(t, err)
 	require.Len(t, list, 1, "it may go on")
 	for range 6 * 60 { // each look at the clock takes a second
 		require.NoError(t, w.backups.Touch(t.Context(), left.ID))
 	}
-	require.NoError(t, w.backups.Sweep(t.Context()))
+	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
 	require.NoError(t, w.backups.Touch(t.Context(), left.ID), "it goes on")
 	w.now = w.now.Add(6 * time.Minute)
-	require.NoError(t, w.backups.Sweep(t.Context()))
+	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
 	require.ErrorIs(t, w.backups.Touch(t.Context(), left.ID), store.ErrNotFound)
 	w.nothing(t, "p1")
 }

@@ -20,6 +20,7 @@ const (
 // Upload is a backup that comes as a file, which is opened.
 type Upload struct {
 	ProjectID string
+	Kind      store.SnapshotKind
 	// Has reports whether the project has an environment of this id, which the backup then belongs to.
 	Has func(ctx context.Context, environmentID string) (bool, error)
 	// Admit is told the file's description before that is read, and Accept when it was.
@@ -41,7 +42,7 @@ func (b Backups) Read(ctx context.Context, upload Upload, from io.Reader) (made 
 		return made, err
 	}
 	moment := min(file.Created.UnixMicro(), upload.Now.UnixMicro())
-	made = store.Backup{ProjectID: upload.ProjectID, EnvironmentName: file.EnvironmentName, Kind: store.Uploaded, Reason: file.Reason, Held: file.Held, Model: store.Model{Objects: file.Objects, Packages: file.Packages},
+	made = store.Backup{ProjectID: upload.ProjectID, EnvironmentName: file.EnvironmentName, Kind: upload.Kind, Reason: file.Reason, Held: file.Held, Model: store.Model{Objects: file.Objects, Packages: file.Packages},
 		Parts: store.BackupContents{Secrets: file.Secrets, Missing: file.Missing, Warnings: file.Warnings}}
 	for _, one := range file.Attributes {
 		made.Parts.Attributes = append(made.Parts.Attributes, store.Attribute{ObjectID: one.ObjectID, Class: one.Class, Name: one.Name, Value: string(one.Value)})

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/claimdata"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/snapshot"
@@ -21,6 +23,7 @@ const (
 	methodAfterBackup  = "afterBackup"
 	argumentIncomplete = "incomplete"
 	argumentKept       = "kept"
+	argumentPassing    = "passing"
 )
 
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
@@ -43,6 +46,9 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 		Report: func(ctx context.Context, text string) { c.reports.inform(ctx, call.Object, "%s", text) }}
 	order.Reason, _ = call.Args[argumentReason].(string)
 	order.Incomplete, _ = call.Args[argumentIncomplete].(bool)
+	if passing, _ := call.Args[argumentPassing].(bool); passing {
+		order.Kind = store.Passing
+	}
 	if scheduled, _ := call.Args[argumentScheduled].(bool); scheduled {
 		order.Kind = store.Scheduled
 		kept, _ := call.Args[argumentKept].(int64)
@@ -90,6 +96,18 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 		Snapshot: func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
 			return takeSnapshot(ctx, c.server.Snapshots, live, of, live.Snapshot)
 		}}, err
+}
+
+// BackupClaims lists the claims of the cluster that a backup has, and the others with the reasons.
+func (c Clusters) BackupClaims(ctx context.Context, environmentID, objectID string) (claims []claimdata.Claim, unable map[string]string, err error) {
+	err = c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+		client, err := kubernetes.NewForConfig(config)
+		if err == nil {
+			claims, unable, err = claimdata.Claims(ctx, client)
+		}
+		return err
+	})
+	return claims, unable, err
 }
 
 // hooks has a method of all applications run, by which they take part in a backup. Their containers may be gone, or not answer: then the backup has what is on their disks.

@@ -17,7 +17,7 @@ type Backup struct {
 	EnvironmentID   string
 	EnvironmentName string
 	TaskID          string       // that makes it
-	Kind            SnapshotKind // Requested, Scheduled or Uploaded
+	Kind            SnapshotKind // Requested, Scheduled, Uploaded or Passing
 	Reason          string       // for a person
 	Created         Time
 	Touched         Time           // when the upload that makes it went on last; 0 where a task makes it
@@ -119,7 +119,7 @@ func (b Backups) Left(ctx context.Context, patience time.Duration) (ids []string
 // clusters.
 func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]string, error) {
 	var list []Attribute
-	if err := b.store.reading(ctx).Where("name = ?", attribute).Find(&list).Error; err != nil {
+	if err := b.store.reading(ctx).Where("name = ? AND environment_id IN (SELECT id FROM environments WHERE deleted = 0)", attribute).Find(&list).Error; err != nil {
 		return nil, wrap(err, "look which environments wait for backups")
 	}
 	waited := map[string]string{}
@@ -135,13 +135,14 @@ func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]st
 // BackupFilter narrows a list of backups; empty fields do not.
 type BackupFilter struct {
 	ProjectID, EnvironmentID, TaskID string
+	Kind                             SnapshotKind
 	Whole                            bool // leaves out the others
 }
 
 // List lists backups, the newest first, without their models.
 func (b Backups) List(ctx context.Context, filter BackupFilter) ([]Backup, error) {
 	query := b.store.reading(ctx).Omit("model").Order("created DESC, id")
-	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "task_id": filter.TaskID} {
+	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "task_id": filter.TaskID, "kind": string(filter.Kind)} {
 		if value != "" {
 			query = query.Where(column+" = ?", value)
 		}

@@ -20,6 +20,7 @@ const (
 	Requested    SnapshotKind = "requested" // by a user: it stays until a user deletes it
 	Scheduled    SnapshotKind = "scheduled"
 	Uploaded     SnapshotKind = "uploaded" // of backups only: it came as a file
+	Passing      SnapshotKind = "clone"    // of backups only: it goes when the clone that it was made for has its files
 	BeforeChange SnapshotKind = "change"   // before nodes or keys of the cluster changed
 	OfBackup     SnapshotKind = "backup"   // a part of a backup, with its lifetime
 	ClaimFiles   SnapshotKind = "claim"    // a part of a backup, too: the files of a claim, in place of etcd's state

@@ -173,7 +173,7 @@ func TestAnEnvironmentHasAPast(t *testing.T) {
 	require.Contains(t, output, "OpenStack cannot transfer servers between projects")
 	output = burano("environment", "clone", "past", "twin", "--follow")
 	l.deleteIfFailed(t, "twin")
-	require.Contains(t, output, "the data of volumes is not copied, and begins empty: pages")
+	require.Contains(t, output, "the data of volumes is not copied without --data, and begins empty: pages")
 	twin := l.clusterOf(t, demo, environmentNamed(t, demo, "twin"))
 	require.Len(t, ids(), 2*len(before))
 	pod := strings.Fields(twin.kubectl(t, "", "get", "pods", "-l", "id in (store,shop)", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))

@@ -24,6 +24,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/scratch"
+	"github.com/burano/burano/nodes/claimdata"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/backup"
@@ -98,12 +99,15 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	service := orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)})
 	config := Config{
 		Orchestrator: service,
-		Backups:      orchestrator.NewBackups(service, backup.Backups{Rows: store.NewBackups(rows), Archive: archive}),
-		Projects:     orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler)),
-		Catalog:      packageService,
-		Auth:         s.authenticator.Enter,
-		SignIn:       s.authenticator,
-		Keystone:     "http://127.0.0.1:5000/v3",
+		Backups: orchestrator.NewBackups(service, backup.Backups{Rows: store.NewBackups(rows), Archive: archive},
+			func(_ context.Context, environmentID, _ string) ([]claimdata.Claim, map[string]string, error) {
+				return []claimdata.Claim{{Namespace: "default", Name: "of " + environmentID, Size: "1Gi"}}, map[string]string{"default/raw": "it is a block device"}, nil
+			}),
+		Projects: orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler)),
+		Catalog:  packageService,
+		Auth:     s.authenticator.Enter,
+		SignIn:   s.authenticator,
+		Keystone: "http://127.0.0.1:5000/v3",
 		Access: &Access{
 			Kubeconfig: func(_ context.Context, environmentID, objectID string, person native.Person) ([]byte, error) {
 				return fmt.Appendf(nil, "for: %s/%s\n%s %v %s %s %v\n", environmentID, objectID, person.User, person.Groups, person.Namespace, person.Lifetime, person.Command), nil

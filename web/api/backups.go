@@ -31,6 +31,7 @@ func (h backupHandlers) register(v1 *echo.Group) {
 		return handler
 	}
 	v1.POST("/environments/:environment/backups", kept(h.create))
+	v1.GET("/environments/:environment/backups/preview", kept(h.preview))
 	v1.GET("/environments/:environment/backups/schedule", kept(h.schedule))
 	v1.PUT("/environments/:environment/backups/schedule", kept(h.setSchedule))
 	v1.DELETE("/environments/:environment/backups/schedule", kept(h.dropSchedule))
@@ -97,6 +98,7 @@ func (h backupHandlers) create(c echo.Context) error {
 	var given struct {
 		Reason     string `json:"reason"`
 		Incomplete bool   `json:"incomplete"`
+		Passing    bool   `json:"passing"`
 	}
 	ctx, caller := calling(c)
 	if err := h.backups.Reach(ctx, caller, c.Param("environment")); err != nil {
@@ -107,11 +109,33 @@ func (h backupHandlers) create(c echo.Context) error {
 			return err
 		}
 	}
-	task, err := h.backups.Make(ctx, caller, c.Param("environment"), given.Reason, given.Incomplete)
+	task, err := h.backups.Make(ctx, caller, c.Param("environment"), orchestrator.Order(given))
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]string{"task_id": task})
+}
+
+// preview answers with the claims that a backup would have now.
+func (h backupHandlers) preview(c echo.Context) error {
+	ctx, caller := calling(c)
+	found, err := h.backups.Preview(ctx, caller, c.Param("environment"))
+	if err != nil {
+		return err
+	}
+	type previewJSON struct {
+		backupClusterJSON
+		Missing map[string]string `json:"missing"`
+	}
+	list := []previewJSON{}
+	for _, one := range found {
+		shown := previewJSON{backupClusterJSON{ObjectID: one.Cluster.ID, Name: one.Cluster.Name, Claims: []backupClaimJSON{}}, one.Missing}
+		for _, claim := range one.Claims {
+			shown.Claims = append(shown.Claims, backupClaimJSON{Namespace: claim.Namespace, Name: claim.Name, Class: claim.Class, Size: claim.Size})
+		}
+		list = append(list, shown)
+	}
+	return c.JSON(http.StatusOK, map[string]any{"clusters": list})
 }
 
 func (h backupHandlers) list(c echo.Context) error {
@@ -197,7 +221,7 @@ func (h backupHandlers) download(c echo.Context) error {
 // upload stores the backup of a file, which the client has opened with its key.
 func (h backupHandlers) upload(c echo.Context) error {
 	ctx, caller := calling(c)
-	made, err := h.backups.Upload(ctx, caller, h.paced(c), func(head []byte) error {
+	made, err := h.backups.Upload(ctx, caller, h.paced(c), c.QueryParam("passing") == "true", func(head []byte) error {
 		count, err := checkJSON(head, h.limits.Values)
 		if err == nil {
 			err = holds(c, int64(len(head))+int64(count)*valueBytes)

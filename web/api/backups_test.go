@@ -15,7 +15,9 @@ import (
 
 	"github.com/burano/burano/internal/envelope"
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 func TestBackupsAreTheirProjectsAndStayWhenTheEnvironmentGoes(t *testing.T) {
@@ -156,4 +158,20 @@ func TestAFileOfABackupIsAcceptedAsAnApplicationsDataOnly(t *testing.T) {
 		require.Contains(t, fmt.Sprint(s.uploaded("demo", file.Bytes(), 400)), one.words, one.head)
 	}
 	require.Empty(t, field(s.call("demo", "", "GET", "/burano/v1/backups", nil, 200), "backups"))
+}
+
+func TestABackupOfWhichAnEnvironmentWaitsForFilesCannotBeDeleted(t *testing.T) {
+	s := newServer(t)
+	mine := s.populate("demo", "demos")
+	held := store.Backup{ProjectID: goldenDemo, Kind: store.Requested, EnvironmentName: "held", Model: store.Model{Objects: map[string]any{"name": "held"}}}
+	require.NoError(t, store.NewBackups(s.rows).Begin(t.Context(), &held))
+	require.NoError(t, store.NewBackups(s.rows).Keep(t.Context(), held))
+	waiting := store.Environment{ID: store.NewID(), ProjectID: goldenDemo, Name: "waits", Model: store.Model{Objects: map[string]any{}}}
+	require.NoError(t, s.rows.ImportEnvironment(t.Context(), store.Imported{Environment: waiting,
+		Attributes: []store.Attribute{{EnvironmentID: waiting.ID, ObjectID: "c", Class: "Cluster", Name: backup.AttributeFilledFrom, Value: fmt.Sprintf("%q", held.ID)}}}))
+	refused := s.call("demo", "", "DELETE", "/burano/v1/backups/"+held.ID, nil, 409)
+	require.Contains(t, field(refused, "message"), "Environment "+waiting.ID+" waits for files of backup "+held.ID)
+	s.call("demo", "", "DELETE", "/v1/environments/"+waiting.ID, nil, 200)
+	s.call("demo", "", "DELETE", "/burano/v1/backups/"+held.ID, nil, 200)
+	s.call("demo", "", "GET", "/burano/v1/environments/"+mine["environment"]+"/backups/preview", nil, 400) // it has no cluster
 }

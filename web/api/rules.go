@@ -161,6 +161,7 @@ var rules = map[string]string{
 	"DELETE /burano/v1/snapshots/:snapshot":      "update_environment",
 
 	"POST /burano/v1/environments/:environment/backups":            "execute_action",
+	"GET /burano/v1/environments/:environment/backups/preview":     "show_environment",
 	"GET /burano/v1/environments/:environment/backups/schedule":    "show_environment",
 	"PUT /burano/v1/environments/:environment/backups/schedule":    "update_environment",
 	"DELETE /burano/v1/environments/:environment/backups/schedule": "update_environment",

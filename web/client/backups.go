@@ -55,12 +55,33 @@ func (c *Client) Backups() Backups { return Backups{c} }
 
 const backupsPath = "/burano/v1/backups"
 
-// Make has a backup of an environment made, and returns the id of the task. incomplete allows claims that cannot be backed up.
-func (b Backups) Make(ctx context.Context, environment, reason string, incomplete bool) (task string, err error) {
+// BackupOptions are a backup that is asked for.
+type BackupOptions struct {
+	Reason     string `json:"reason"`
+	Incomplete bool   `json:"incomplete"` // allows claims that cannot be backed up, and applications that do not take part
+	Passing    bool   `json:"passing"`    // it is of a clone, and goes when that has its files
+}
+
+// Preview lists the claims that a backup of an environment would have now, by cluster.
+func (b Backups) Preview(ctx context.Context, environment string) ([]BackupPreview, error) {
+	var list struct {
+		Clusters []BackupPreview `json:"clusters"`
+	}
+	return list.Clusters, b.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups/preview", nil, &list)
+}
+
+// BackupPreview is a cluster in the preview of a backup.
+type BackupPreview struct {
+	BackupCluster
+	Missing map[string]string `json:"missing" yaml:"missing"` // claims that it cannot have, with the reasons
+}
+
+// Make has a backup of an environment made, and returns the id of the task.
+func (b Backups) Make(ctx context.Context, environment string, options BackupOptions) (task string, err error) {
 	var made struct {
 		Task string `json:"task_id"`
 	}
-	err = b.client.Call(ctx, http.MethodPost, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups", map[string]any{"reason": reason, "incomplete": incomplete}, &made)
+	err = b.client.Call(ctx, http.MethodPost, "/burano/v1/environments/"+url.PathEscape(environment)+"/backups", options, &made)
 	return made.Task, err
 }
 
@@ -110,9 +131,13 @@ func (b Backups) Download(ctx context.Context, id, recipient string, to io.Write
 	return nil
 }
 
-// Upload stores a backup in the project. from is its file, opened with its key.
-func (b Backups) Upload(ctx context.Context, from io.Reader) (made Backup, err error) {
-	content, err := b.client.open(ctx, untimed(b.client), http.MethodPost, backupsPath+"/file", from, "Content-Type", "application/octet-stream")
+// Upload stores a backup in the project. from is its file, opened with its key. passing is as in BackupOptions.
+func (b Backups) Upload(ctx context.Context, from io.Reader, passing bool) (made Backup, err error) {
+	path := backupsPath + "/file"
+	if passing {
+		path += "?passing=true"
+	}
+	content, err := b.client.open(ctx, untimed(b.client), http.MethodPost, path, from, "Content-Type", "application/octet-stream")
 	if err != nil {
 		return made, err
 	}

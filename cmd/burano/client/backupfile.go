@@ -145,5 +145,5 @@ func uploadBackup(ctx context.Context, api *client.Client, path, keyFile string)
 		return made, err
 	}
 	defer func() { err = errors.Join(err, closeFile()) }()
-	return api.Backups().Upload(ctx, opened)
+	return api.Backups().Upload(ctx, opened, false)
 }

@@ -23,8 +23,8 @@ func EnvironmentBackupCommand(connection *cli.Connection) *cobra.Command {
 }
 
 func backupCreateCommand(connection *cli.Connection) *cobra.Command {
-	var reason string
-	var incomplete bool
+	var options client.BackupOptions
+	var dryRun bool
 	command := &cobra.Command{
 		Use:   "create ENVIRONMENT",
 		Short: "Back up an environment, and wait until the backup is whole",
@@ -33,15 +33,23 @@ clusters, and the files of all claims, of one moment. Pods that use claims are f
 be backed up are refused, each with the reason, unless --incomplete allows a backup without them.`,
 		Args: cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
-			task, err := api.Backups().Make(command.Context(), environment.ID, reason, incomplete)
+			if dryRun {
+				preview, err := api.Backups().Preview(command.Context(), environment.ID)
+				if err == nil {
+					writeCopied(command.OutOrStdout(), preview)
+				}
+				return err
+			}
+			task, err := api.Backups().Make(command.Context(), environment.ID, options)
 			if err != nil {
 				return err
 			}
 			return cli.Follow(command.Context(), api, task, command.OutOrStdout())
 		}),
 	}
-	command.Flags().StringVar(&reason, "reason", "", "what it is for; it is kept with the backup")
-	command.Flags().BoolVar(&incomplete, "incomplete", false, "allow claims that cannot be backed up")
+	command.Flags().StringVar(&options.Reason, "reason", "", "what it is for; it is kept with the backup")
+	command.Flags().BoolVar(&options.Incomplete, "incomplete", false, "allow claims that cannot be backed up")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the claims that it would have")
 	return command
 }
 

@@ -154,14 +154,10 @@ func (p *placing) addFlags(command *cobra.Command) {
 // place deploys a file.
 func (p placing) place(ctx context.Context, api *client.Client, file client.EnvironmentFile, out io.Writer) error {
 	file.Name, file.Region = cmp.Or(p.name, file.Name), cmp.Or(p.region, file.Region)
-	missing, err := api.Missing(ctx, file)
-	if err != nil {
+	if err := hasPackages(ctx, api, file); err != nil {
 		return err
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("environment %s: the catalog does not have the packages %s: import them first (burano package import)", file.Name, strings.Join(missing, ", "))
-	}
-	_, err = api.Environment(ctx, file.Name)
+	_, err := api.Environment(ctx, file.Name)
 	isNew := client.IsStatus(err, http.StatusNotFound)
 	if err != nil && !isNew {
 		return err
@@ -182,6 +178,15 @@ func (p placing) place(ctx context.Context, api *client.Client, file client.Envi
 		return nil
 	}
 	return cli.FollowNewest(ctx, api, id, out)
+}
+
+// hasPackages returns an error where the catalog lacks packages of a file.
+func hasPackages(ctx context.Context, api *client.Client, file client.EnvironmentFile) error {
+	missing, err := api.Missing(ctx, file)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("environment %s: the catalog does not have the packages %s: import them first (burano package import)", file.Name, strings.Join(missing, ", "))
+	}
+	return err
 }
 
 func environmentImportCommand(connection *cli.Connection) *cobra.Command {
@@ -258,12 +263,15 @@ func copyOf(ctx context.Context, api *client.Client, environment client.Environm
 func environmentCloneCommand(connection *cli.Connection) *cobra.Command {
 	var how placing
 	var to target
+	var data dataCopy
 	var state int64
 	command := &cobra.Command{
 		Use:   "clone NAME|ID NEW-NAME",
 		Short: "Deploy a copy of an environment under another name, here or in another project, region or cloud",
 		Long: `Clone deploys the applications of an environment, with their secrets, as a new environment. Each object gets a new id, and its own servers, networks and
-certificates. The original stays as it is. Claims begin empty: the data of volumes is not copied.
+certificates. The original stays as it is. Claims begin empty. With --data they have the files of the original's claims, as of one moment: a backup is
+made and restored, so that objects keep their ids, and removed when the clone has its files. Pods that use claims are frozen meanwhile, for at most 25
+seconds. The command first lists the copied claims; without --yes it ends there.
 
 ` + exitCodesOfRollback,
 		Args: cobra.ExactArgs(2),
@@ -274,16 +282,18 @@ certificates. The original stays as it is. Claims begin empty: the data of volum
 				return err
 			}
 			how.name = args[0]
-			return cloneTo(ctx, api, there, found, state, how, command.OutOrStdout())
+			return cloneTo(ctx, api, there, found, state, how, data, command.OutOrStdout())
 		}),
 	}
 	command.Flags().Int64Var(&state, "state", 0, "number of a former state to copy (burano environment history)")
 	how.addFlags(command)
 	to.addFlags(command)
+	data.addFlags(command)
+	command.MarkFlagsMutuallyExclusive("state", "data")
 	return command
 }
 
-func cloneTo(ctx context.Context, here, there *client.Client, found client.Environment, state int64, how placing, out io.Writer) error {
+func cloneTo(ctx context.Context, here, there *client.Client, found client.Environment, state int64, how placing, data dataCopy, out io.Writer) error {
 	if _, err := there.Environment(ctx, how.name); !client.IsStatus(err, http.StatusNotFound) {
 		return cmp.Or(err, fmt.Errorf("there is an environment %s already: a copy is always new, so give it another name", how.name))
 	}
@@ -291,8 +301,11 @@ func cloneTo(ctx context.Context, here, there *client.Client, found client.Envir
 	if err != nil {
 		return err
 	}
+	if data.wanted {
+		return data.clone(ctx, here, there, found, file, how, out)
+	}
 	if claims := withClaims(file); len(claims) > 0 {
-		fmt.Fprintf(out, "> the data of volumes is not copied, and begins empty: %s\n", strings.Join(claims, ", "))
+		fmt.Fprintf(out, "> the data of volumes is not copied without --data, and begins empty: %s\n", strings.Join(claims, ", "))
 	}
 	return how.place(ctx, there, file, out)
 }
@@ -300,11 +313,12 @@ func cloneTo(ctx context.Context, here, there *client.Client, found client.Envir
 func environmentMoveCommand(connection *cli.Connection) *cobra.Command {
 	var how placing
 	var to target
+	var data dataCopy
 	command := &cobra.Command{
 		Use:   "move NAME|ID --to-cloud ENTRY",
 		Short: "Deploy a copy of an environment in another project, region or cloud, and list the remaining steps",
 		Long: `Move deploys a copy of an environment under its name elsewhere. OpenStack cannot transfer servers between projects (Nova has no such call). So the copy gets
-servers, addresses and certificates of its own, and the data of volumes does not move. The original stays until you delete it. The command prints this
+servers, addresses and certificates of its own, and the data of volumes stays, unless --data copies it. The original stays until you delete it. The command prints this
 notice before it makes anything.
 
 ` + exitCodesOfRollback,
@@ -318,12 +332,13 @@ notice before it makes anything.
 			how.name = cmp.Or(how.name, found.Name)
 			fmt.Fprintf(out, "> OpenStack cannot transfer servers between projects: environment %s is deployed anew there, with other servers, addresses and certificates\n", how.name)
 			fmt.Fprintf(out, "> environment %s stays here as it is. Delete it when the copy replaces it: burano environment delete %s\n", found.Name, found.Name)
-			return cloneTo(ctx, api, there, found, 0, how, out)
+			return cloneTo(ctx, api, there, found, 0, how, data, out)
 		}),
 	}
 	command.Flags().StringVar(&how.name, "name", "", "name of the copy; default: the name of the environment")
 	how.addFlags(command)
 	to.addFlags(command)
+	data.addFlags(command)
 	_ = command.MarkFlagRequired("to-cloud")
 	return command
 }

@@ -58,7 +58,7 @@ func connect(ctx context.Context, held *held, budgets budgets) (*wiring, error) 
 	w.meters = native.NewMeters(w.tasks, w.natives)
 	w.service = orchestrator.New(orchestrator.Config{Store: w.rows, Sealer: w.sealer, Trusts: w.cloud, ProjectOf: w.cloud.ProjectOf, TrustRoles: w.options.Roles, Engine: w.tasks, Logger: w.logger,
 		Values: w.options.limits.Values})
-	w.restores = orchestrator.NewBackups(w.service, w.backups)
+	w.restores = orchestrator.NewBackups(w.service, w.backups, native.Clusters{Secrets: w.tasks, Config: w.natives}.BackupClaims)
 	return w, nil
 }
 
