@@ -19,8 +19,8 @@ var (
 	ErrNoResult       = errors.New("Result for task")
 )
 
-// CallAction has an action run: a public method of an object of the environment as it was deployed. actionID is the key under
-// which the object's header lists it (?/_actions). It answers when the task is written; the engine runs it.
+// CallAction runs an action: a public method of an object of the environment in its last deployed state. actionID is the key
+// under which the object's header lists it (?/_actions). It answers when the task is written; the engine runs it.
 func (s *Service) CallAction(ctx context.Context, caller identity.Caller, environmentID, actionID string, args map[string]any) (taskID string, err error) {
 	environment, sessions, err := s.withSessions(ctx, caller, environmentID)
 	if err != nil {

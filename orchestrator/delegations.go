@@ -33,8 +33,8 @@ func seenDelegation(row store.Delegation) Delegation {
 	return seen
 }
 
-// Delegate describes a standing delegation: a trust of the caller with these roles (none: the roles of trust-roles) until a time (zero for ever), or an
-// application credential of the caller's.
+// Delegate describes a new standing delegation: a trust of the caller with these roles (none: the roles of trust-roles) until a time (zero for ever),
+// or an application credential of the caller's.
 type Delegate struct {
 	Roles            []string
 	Expires          time.Time
@@ -58,7 +58,7 @@ func noDelegation(environmentID string) error {
 	return fault.New(fault.NotFound, "Environment %s has no standing delegation", environmentID)
 }
 
-// SetDelegation gives the environment a standing delegation of the caller's, in the place of the former one, which must be the caller's too
+// SetDelegation gives the environment a standing delegation of the caller's. It replaces the former one, which must be the caller's too
 // unless the caller may revoke any.
 func (s *Service) SetDelegation(ctx context.Context, caller identity.Caller, environmentID string, wanted Delegate) (Delegation, error) {
 	environment, err := s.environmentHead(ctx, caller, environmentID)
@@ -95,7 +95,7 @@ func (s *Service) SetDelegation(ctx context.Context, caller identity.Caller, env
 	return seenDelegation(row), nil
 }
 
-// RevokeDelegation takes the environment's standing delegation away. No task can be started with it from then on; its trust ends once no task
+// RevokeDelegation removes the environment's standing delegation. No task can be started with it from then on; its trust ends once no task
 // works with it and Heat keeps nothing that was made through it.
 func (s *Service) RevokeDelegation(ctx context.Context, caller identity.Caller, environmentID string) error {
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
@@ -116,7 +116,7 @@ func (s *Service) RevokeDelegation(ctx context.Context, caller identity.Caller, 
 	return nil
 }
 
-// replaceable returns the environment's standing delegation when the caller may take it away; the zero value when there is none.
+// replaceable returns the environment's standing delegation when the caller may remove it; the zero value when there is none.
 func (s *Service) replaceable(ctx context.Context, caller identity.Caller, environmentID string) (store.Delegation, error) {
 	former, err := s.store.StandingDelegation(ctx, environmentID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -139,7 +139,7 @@ func replaced(err error, environmentID string) error {
 	return err
 }
 
-// credential keeps an application credential that works, of the caller and of the environment's project.
+// credential stores a working application credential, which must be the caller's and of the environment's project.
 func (s *Service) credential(ctx context.Context, caller identity.Caller, environment store.Environment, wanted Delegate) (store.Delegation, error) {
 	owner, expires, err := s.trusts.CheckCredential(ctx, wanted.CredentialID, wanted.CredentialSecret)
 	if fault.KindOf(err) == fault.Unauthorized {
@@ -194,7 +194,7 @@ func (s *Service) delegate(ctx context.Context, caller identity.Caller, environm
 		"its own, which every token is enough for: burano project enable", err, environment.ID, environment.ID)
 }
 
-// covered returns a standing delegation of the caller's unless it grants a role that the caller's token has not: an application credential may have been
+// covered returns a standing delegation of the caller's unless it grants a role that the caller's token lacks: an application credential may have been
 // made with fewer roles than its owner has.
 func (s *Service) covered(ctx context.Context, caller identity.Caller, standing store.Delegation) (store.Delegation, error) {
 	missing, err := s.trusts.Missing(ctx, standing.Roles, caller.Roles)
@@ -228,7 +228,7 @@ func (s *Service) newTrust(ctx context.Context, caller identity.Caller, environm
 	return row, err
 }
 
-// keep seals and keeps a delegation of the caller's.
+// keep seals and stores a delegation of the caller's.
 func (s *Service) keep(ctx context.Context, caller identity.Caller, environment store.Environment, row store.Delegation, opened []byte, expires time.Time) (store.Delegation, error) {
 	row.EnvironmentID, row.UserID, row.UserName = environment.ID, caller.UserID, caller.UserName
 	row.Sealed = s.sealer.Seal(store.TrustOwner(environment.ID), opened)
@@ -239,7 +239,7 @@ func (s *Service) keep(ctx context.Context, caller identity.Caller, environment 
 	return row, s.store.AddDelegation(context.WithoutCancel(ctx), &row)
 }
 
-// giveBackTimeout is how long Keystone is waited for when an unused trust is revoked.
+// giveBackTimeout limits the call to Keystone that revokes an unused trust.
 const giveBackTimeout = 10 * time.Second
 
 // giveBack revokes an unused delegation.
@@ -264,7 +264,7 @@ func (s *Service) giveBack(ctx context.Context, row store.Delegation) {
 	}
 }
 
-// revoked turns into a fault that a task's delegation was revoked before the task was written.
+// revoked is the fault when a task's delegation was revoked before the task was written.
 func revoked(err error) error {
 	if errors.Is(err, store.ErrRevoked) {
 		return fault.New(fault.Conflict, "The standing delegation that this was to be done with was revoked or replaced at this moment: try again")

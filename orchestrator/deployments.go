@@ -51,7 +51,7 @@ func seenReport(row store.Report) Report {
 		Details: row.Details, Created: row.Created.Time()}
 }
 
-// seenReports are the lines of a page that was read with one line more.
+// seenReports are the lines of a page, from rows that were read with one more line.
 func seenReports(rows []store.Report, page store.Page) (list []Report, next string) {
 	rows, next = cut(rows, page, func(row store.Report) string { return row.ID })
 	list = make([]Report, len(rows))
@@ -172,7 +172,7 @@ func (s *Service) described(ctx context.Context, task store.Task, known *secret.
 		return task.Objects, nil
 	}
 	environment, err := s.store.PeekEnvironment(ctx, task.EnvironmentID)
-	if err != nil && !errors.Is(err, store.ErrNotFound) { // of one that is gone, no class is found, and everything is hidden
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // without its environment no class is found, and everything is hidden
 		return nil, err
 	}
 	objects, _ := s.hidden(ctx, environment, map[string]any(task.Objects), func(value any) any {
@@ -294,7 +294,7 @@ func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentI
 	return steps, nil
 }
 
-// Progress is how far a deployment has come.
+// Progress is a deployment's progress.
 type Progress struct {
 	Deployment               // without description and result
 	Reports, Steps, Done int // lines of its log; native steps that have begun; and steps that have ended in success
@@ -347,7 +347,7 @@ func (s *Service) ObjectReports(ctx context.Context, caller identity.Caller, env
 	return list, next, nil
 }
 
-// objectOf finds the object of an id in a value of a model; nil when it is not there.
+// objectOf finds the object with an id in a value of a model; nil without one.
 func objectOf(value any, id string) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -372,7 +372,7 @@ func objectOf(value any, id string) any {
 	return nil
 }
 
-// gone is the state in which a task has ended that is gone with its environment.
+// gone is the end state of a task that is gone with its environment.
 func (s *Service) gone(ctx context.Context, taskID string) (state string, err error) {
 	abandoned, err := s.store.Abandoned(ctx, taskID)
 	if abandoned {
@@ -444,7 +444,7 @@ func noDeployment(id string) error {
 	return fault.New(fault.NotFound, "The resource could not be found: there is no deployment %s", id)
 }
 
-// mayWatch returns how a deployment is, or a fault unless there is such a one in an environment that the caller may see.
+// mayWatch returns the state of a deployment, or a fault unless its environment is one that the caller may see.
 func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deploymentID string) (store.TaskState, error) {
 	task, err := s.taskState(ctx, deploymentID)
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environm
 	return deletion, err
 }
 
-// busy is the task of a user's that runs in an environment; nil for none.
+// busy is the running user's task of an environment; nil for none.
 func (s *Service) busy(ctx context.Context, environmentID string) (*preview.Busy, error) {
 	sessions, err := s.store.PeekSessions(ctx, environmentID)
 	if err != nil {

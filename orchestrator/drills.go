@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// drillPause is how often a drill is looked at, and drillBegins how long its environment may take to be written.
+	// drillPause is the interval between checks of a drill, and drillBegins how long its environment may take to be
+	// written.
 	drillPause  = 3 * time.Second
 	drillBegins = time.Minute
-	// drillTime is how long an environment beside may take until it answers. It is removed then.
+	// drillTime is how long a drill's environment may take until it answers. It is removed then.
 	drillTime = 2 * time.Hour
-	// drillsKept is how long it is known how drills went.
+	// drillsKept is how long the results of drills stay.
 	drillsKept = 90 * 24 * time.Hour
-	// dueEvery is how often it is looked which drills are to begin.
+	// dueEvery is the interval between searches for due drills.
 	dueEvery = time.Minute
 )
 
@@ -33,7 +34,7 @@ func (b *Backups) byRole(ctx context.Context, projectID string) (bool, error) {
 	return err == nil && role.Disabled == nil, err
 }
 
-// Drill tries whether a backup of the caller's project can be restored: an environment is made of it, beside the others, and removed again as soon as it answers or has failed.
+// Drill tests whether a backup of the caller's project can be restored: it makes a second environment of it, and removes that as soon as it answers or has failed.
 func (b *Backups) Drill(ctx context.Context, caller identity.Caller, id string) (store.BackupDrill, error) {
 	from, err := b.Show(ctx, caller, id)
 	if err != nil {
@@ -49,7 +50,7 @@ func (b *Backups) Drill(ctx context.Context, caller identity.Caller, id string) 
 	}
 	_, err = b.Restore(ctx, caller, from.ID, Restoration{Name: drill.CloneName, id: drill.CloneID, prepare: func(clone store.Environment) error {
 		by, err := b.byRole(ctx, from.ProjectID)
-		if err == nil && !by { // its removal comes when the caller may be gone
+		if err == nil && !by { // the removal comes later, perhaps without the caller
 			_, err = b.service.SetDelegation(ctx, caller, clone.ID, Delegate{})
 		}
 		return err
@@ -71,7 +72,7 @@ func (b *Backups) Drills(ctx context.Context, caller identity.Caller, environmen
 	return b.rows.Drills(ctx, environmentID, 20)
 }
 
-// RunDrills looks after drills until ctx ends. Several servers may.
+// RunDrills advances drills until ctx ends. Several servers may run it.
 func (b *Backups) RunDrills(ctx context.Context) {
 	var looked time.Time
 	for ctx.Err() == nil {
@@ -109,7 +110,7 @@ func (b *Backups) beginDue(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// advance does the next thing of a drill: it finds out whether the environment beside answers, and then removes it.
+// advance does the next step of a drill: it finds out whether the second environment answers, and then removes it.
 func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
 	clone, err := b.service.store.EnvironmentHead(ctx, drill.CloneID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -155,7 +156,7 @@ func (b *Backups) reason(ctx context.Context, environmentID string) (string, err
 	return "its deployment failed", err
 }
 
-// removeClone has the environment of a drill be deleted, as an ordinary task.
+// removeClone deletes the environment of a drill, by an ordinary task.
 func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clone store.Environment) error {
 	if removed, err := b.service.store.RemoveUndeployed(ctx, clone.ID, drill.UserID); removed || err != nil {
 		return b.service.removed(clone.ID, err)
@@ -177,7 +178,7 @@ func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clon
 	if err != nil {
 		b.service.giveBack(ctx, delegation)
 		if fault.KindOf(err) == fault.Conflict || errors.Is(err, store.ErrBusy) {
-			return nil // it is looked at again
+			return nil // a later check tries again
 		}
 		return err
 	}

@@ -303,8 +303,8 @@ func errBusy(id string) error {
 	return fault.New(fault.Forbidden, "Could not open session for environment <EnvId %s>, environment has deploying or deleting status.", id)
 }
 
-// LastReports returns the newest report about each application or anything in it, by the application's id; nil where there is
-// none. sessionID may be "".
+// LastReports returns the newest report about each application or an object in it, by the application's id; nil where there
+// is none. sessionID may be "".
 func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, sessionID string) (map[string]*Report, error) {
 	row, err := s.environment(ctx, caller, id)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Export is an environment as a file for burano deploy describes it. Objects keep their ids. Properties that code computes are left out.
+// Export is an environment in the form of a file for burano deploy. Objects keep their ids. Computed properties are left out.
 type Export struct {
 	Name, Region    string
 	State           int64          // the exported state; 0: the deployed one
@@ -99,7 +99,7 @@ func (s *sealing) value(value any) any {
 }
 
 func (s *sealing) text(text string) string {
-	if envelope.Is(text) { // by the class, which goes first
+	if envelope.Is(text) { // class secrets, which were replaced first
 		return text
 	}
 	sealed, _ := s.value(text).(string)

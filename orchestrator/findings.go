@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Finding is something in an environment that is not as it should be.
+// Finding is a problem in an environment.
 type Finding struct {
 	ID, EnvironmentID string
 	Duty              string // the duty that found it
@@ -19,7 +19,8 @@ type Finding struct {
 	Text, Mends       string
 	Since             time.Time
 	Closed            *time.Time // nil while it is open
-	// Repairs were started so often, the last one by this deployment ("" for none); no other one is before NextRepair.
+	// Repairs is how many repairs were started, the last one by this deployment ("" for none); the next one is not
+	// before NextRepair.
 	Repairs    int64
 	Deployment string
 	NextRepair *time.Time

@@ -16,17 +16,17 @@ const (
 	// followed is how many of the newest reports are in memory for followers; a follower who is further behind reads the
 	// rows.
 	followed = 512
-	// behind is how many rows one who is further behind reads at a time.
+	// behind is how many rows a follower who is further behind reads at a time.
 	behind = 256
 )
 
-// Follower gets a deployment's former and new reports. An error of its functions ends the following.
+// Follower gets a deployment's former and new reports. An error of its functions ends the following of the deployment.
 type Follower struct {
 	// Report is called for each line of the log whose number is above After.
 	Report func(Report) error
-	// State is called with the state that it runs in, at first and whenever that is another.
+	// State is called with the deployment's state, at first and after each change.
 	State func(state string) error
-	// Idle is called when nothing has happened for so long as Every; nil: never.
+	// Idle is called after each interval Every without news; nil: never.
 	Idle  func() error
 	Every time.Duration
 	After int64
@@ -123,7 +123,7 @@ type sight struct {
 	gone    bool // with its environment
 	state   store.TaskState
 	reports []store.Report // the newest ones
-	from    int64          // reports holds all that are above this number
+	from    int64          // reports has all lines above this number
 	last    int64          // the number of the last one
 }
 
@@ -140,7 +140,7 @@ type watched struct {
 	tasks map[string]*watchedTask
 }
 
-// watchedTask is looked at for all who follow it.
+// watchedTask is read once for all its followers.
 type watchedTask struct {
 	followers int // under the mutex of watched
 	end       context.CancelFunc
@@ -179,7 +179,7 @@ func (t *watchedTask) seen() (sight, <-chan struct{}) {
 	return t.current, t.changed
 }
 
-// watch looks at the task whenever it has changed, until ctx ends or the task has.
+// watch reads the task whenever it has changed, until ctx ends or the task has.
 func (t *watchedTask) watch(ctx context.Context, rows *store.Store, taskID string) {
 	woken, release := rows.Watch(taskID)
 	defer release()
@@ -187,7 +187,7 @@ func (t *watchedTask) watch(ctx context.Context, rows *store.Store, taskID strin
 	defer ticker.Stop()
 	for now := (sight{}); ; {
 		next, err := look(ctx, rows, taskID, now)
-		// A database that does not answer is asked again: followers wait.
+		// After an error of the database it is read again: followers wait.
 		if err == nil && now.differs(next) {
 			t.show(next)
 			now = next

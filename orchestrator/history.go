@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// History shows the states that the deployments and actions of an environment have come to, compares them, and goes back to one.
+// History shows the states of an environment after its deployments and actions, compares them, and goes back to one.
 type History struct {
 	service *Service
 	states  store.States
@@ -31,7 +31,7 @@ type State struct {
 	Number     int64
 	Deployment string // id of the task, which may be gone; "" where it is not known
 	ObjectID   string // the object whose method has run
-	Method     string // deploy, or that of an action; "" where it is not known
+	Method     string // deploy, or an action's method; "" where it is not known
 	UserID     string
 	UserName   string
 	File       File
@@ -50,8 +50,8 @@ func submitter(caller identity.Caller) store.Origin {
 	return store.Origin{UserID: caller.UserID, UserName: caller.UserName}
 }
 
-// States lists the states of an environment, the newest first. Present is the number of the state that it is in; 0 while it is being changed, and after a
-// deployment or an action that failed.
+// States lists the states of an environment, the newest first. present is the number of its present state; 0 during a change, and after a deployment or
+// an action that failed.
 func (h History) States(ctx context.Context, caller identity.Caller, environmentID string) (list []State, present int64, err error) {
 	_, sessions, err := h.service.withSessions(ctx, caller, environmentID)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h History) masked(ctx context.Context, environment store.Environment, mode
 	return answer
 }
 
-// PartChange is a package or an image that differs between two states; "" for one that is not there.
+// PartChange is a package or an image that differs between two states; "" where it is missing.
 type PartChange struct{ Name, Before, After string }
 
 // Difference is the difference between two states.
@@ -150,7 +150,7 @@ func (h History) Diff(ctx context.Context, caller identity.Caller, environmentID
 	return difference, nil
 }
 
-// computed are the properties of a model that code gives, by the objects' ids; nil where the model cannot be read.
+// computed are the computed properties of a model, by the objects' ids; nil where the model cannot be read.
 func (h History) computed(ctx context.Context, environment store.Environment, model store.Model) map[string][]string {
 	_, computed, _ := h.service.engine.Check(ctx, environment.ProjectID, model.Packages, store.ForClasses(environment.ID, store.Copy(model.Objects)))
 	return computed

@@ -33,7 +33,7 @@ type JoinToken struct {
 	Created, Expires        time.Time
 	State                   string // open, redeemed, joined or expired
 	Node, Address           string // of the machine that has redeemed it
-	TaskID                  string // by which it joins; "" before
+	TaskID                  string // the task of its join; "" before
 }
 
 // States of a join token.
@@ -60,8 +60,8 @@ func (s *Service) seenJoin(row store.JoinToken) JoinToken {
 
 func (s *Service) expired(row store.JoinToken) bool { return !s.now().Before(row.Expires.Time()) }
 
-// CreateJoinToken makes a token with which one machine joins the cluster, within a time. The action is the one by which it does, which the cluster must
-// offer. The text is in no other answer.
+// CreateJoinToken makes a token with which one machine joins the cluster within a time, by the given action, which the cluster must offer. No other
+// answer has the text.
 func (s *Service) CreateJoinToken(ctx context.Context, caller identity.Caller, environmentID, clusterID, action string, life time.Duration) (token JoinToken, text string, err error) {
 	if life < ShortestJoin || life > LongestJoin {
 		return JoinToken{}, "", fault.New(fault.Invalid, "A join token lasts from %s to %s, not %s", ShortestJoin, LongestJoin, life)
@@ -139,7 +139,7 @@ func (r RedeemedJoin) Cluster() (environmentID, clusterID string) {
 	return r.row.EnvironmentID, r.row.ClusterID
 }
 
-// OpenJoin finds the token of a text. A fault of kind Unauthorized is the same for all texts that are none.
+// OpenJoin finds the token of a text. All wrong texts get the same fault of kind Unauthorized.
 func (s *Service) OpenJoin(ctx context.Context, text string) (RedeemedJoin, error) {
 	id, secret, _ := strings.Cut(text, ".")
 	row, err := s.store.JoinToken(ctx, id)
@@ -157,7 +157,7 @@ func (s *Service) OpenJoin(ctx context.Context, text string) (RedeemedJoin, erro
 	return RedeemedJoin{row: row, Maker: identity.Caller{UserID: row.UserID, UserName: row.UserName, ProjectID: environment.ProjectID}}, err
 }
 
-// MayRedeem returns a fault unless the machine of that host key may join by the token.
+// MayRedeem returns a fault unless the machine with that host key may join by the token.
 func (s *Service) MayRedeem(token RedeemedJoin, hostKey string) error {
 	row := token.row
 	switch {
@@ -175,7 +175,7 @@ func errJoinTaken() error {
 	return fault.New(fault.Forbidden, "The join token was used by another machine: each is for one. Make another one (burano node token create)")
 }
 
-// BindJoin notes the machine that is to join by a token.
+// BindJoin records the machine that is to join by a token.
 func (s *Service) BindJoin(ctx context.Context, token RedeemedJoin, machine store.Machine) error {
 	err := s.store.BindJoinToken(ctx, token.row.ID, machine)
 	if errors.Is(err, store.ErrBusy) {
@@ -184,7 +184,7 @@ func (s *Service) BindJoin(ctx context.Context, token RedeemedJoin, machine stor
 	return joinEnded(err)
 }
 
-// joinEnded turns into faults that a token went away, or ended, meanwhile.
+// joinEnded returns the fault for a token that was deleted, or ended, meanwhile.
 func joinEnded(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -243,7 +243,7 @@ type JoinProgress struct {
 	Node    string
 	State   string // waiting, joining, joined or failed
 	Reports []Report
-	Last    int64 // the number of the last line that was looked at
+	Last    int64 // the number of the last line that was read
 }
 
 // Progress of a machine that joins.
@@ -253,7 +253,7 @@ const (
 	JoinFailed  = "failed" // it may try again
 )
 
-// joinLines is how many lines of a log are looked at together.
+// joinLines is how many lines of a log are read together.
 const joinLines = 500
 
 // JoinProgress returns the progress of the token's machine, with the lines about it whose number is above after.
@@ -292,7 +292,7 @@ func (s *Service) JoinProgress(ctx context.Context, token RedeemedJoin, after in
 	return progress, nil
 }
 
-// aboutNode matches lines of a log that are about a node, as they are written: its name and a colon, at the beginning or within an error.
+// aboutNode matches lines of a log that are about a node: its name and a colon, at the beginning or within an error.
 func aboutNode(node string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[\s:])` + regexp.QuoteMeta(node) + `: `)
 }

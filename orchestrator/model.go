@@ -94,7 +94,7 @@ func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, se
 	return s.shown(ctx, environment, changed), editedSession(err, sessionID)
 }
 
-// restricted are the parts of the model, by their paths, that not everything can be done to.
+// restricted are the parts of the model, by their paths, that allow only some operations.
 var restricted = map[string][]string{
 	"":                                 nil,
 	"?/id":                             nil,

@@ -159,7 +159,7 @@ func staleSession(id string) error {
 	return fault.New(fault.Forbidden, "Session <SessionId %s> is invalid: environment has been updated or updating right now with other session", id)
 }
 
-// anySession returns the session, of whichever environment.
+// anySession returns a session of any environment.
 func (s *Service) anySession(ctx context.Context, id string) (store.Session, error) {
 	row, err := s.store.PeekSession(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -211,7 +211,7 @@ func (s *Service) draft(ctx context.Context, environment store.Environment, sess
 	return s.draftAmong(ctx, environment, sessionID, sessions)
 }
 
-// draftAmong is draft for one who knows the environment's sessions.
+// draftAmong is draft for a caller that has the environment's sessions already.
 func (s *Service) draftAmong(ctx context.Context, environment store.Environment, sessionID string, sessions []store.Session) (map[string]any, error) {
 	if sessionID == "" {
 		return environment.Model.Objects, nil

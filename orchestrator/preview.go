@@ -97,7 +97,7 @@ func (s *Service) maskChanges(ctx context.Context, environment store.Environment
 	}
 }
 
-// InvalidModel is a fault: a draft that cannot be deployed, with everything that is wrong with it.
+// InvalidModel is a fault: a draft that cannot be deployed, with all its errors.
 type InvalidModel struct{ Problems []muranopl.Problem }
 
 func (e *InvalidModel) Error() string {

@@ -29,8 +29,8 @@ type ServiceUser interface {
 	WorksIn(ctx context.Context, trustID string) (bool, error)
 }
 
-// ProjectRoles keeps which projects let Burano work in them with a role of its own. In such a project tasks need no trust of a user, and stacks
-// are the service user's.
+// ProjectRoles stores the projects that let Burano work in them with a role of its own. In such a project tasks need no trust of a user, and
+// stacks are the service user's.
 type ProjectRoles struct {
 	store  *store.Store
 	sealer *secret.Sealer
@@ -47,18 +47,18 @@ func NewProjectRoles(rows *store.Store, sealer *secret.Sealer, cloud ServiceUser
 	return &ProjectRoles{rows, sealer, cloud, roles, log}
 }
 
-// ProjectRole is how Burano works in a project.
+// ProjectRole is Burano's role in a project.
 type ProjectRole struct {
 	ProjectID string
-	User      openstack.Named // Burano's, which has the roles
+	User      openstack.Named // Burano's user, which has the roles
 	Enabled   bool
-	Roles     []string // that it has, and which it is to have where it is not enabled
+	Roles     []string // its roles, or its future roles where it is not enabled
 	By        string   // name of the user who enabled it
 	Since     time.Time
-	Problem   string // why tasks fail though it is enabled; "" for nothing
+	Problem   string // the reason why tasks fail though it is enabled; "" for none
 }
 
-// Show returns how Burano works in a project, and asks Keystone whether it still can.
+// Show returns Burano's role in a project, and asks Keystone whether it still works.
 func (p *ProjectRoles) Show(ctx context.Context, caller identity.Caller, projectID string) (ProjectRole, error) {
 	shown := ProjectRole{ProjectID: projectID, User: p.cloud.ServiceUser(), Roles: p.roles}
 	if err := ofOwnProject(caller, projectID); err != nil {
@@ -83,7 +83,8 @@ func (p *ProjectRoles) Show(ctx context.Context, caller identity.Caller, project
 	return shown, err
 }
 
-// Enable has the caller give the service user its roles in a project. The tasks that are submitted from then on work with them.
+// Enable gives the service user its roles in a project, by the caller's token. Tasks that are submitted from then on work with
+// them.
 func (p *ProjectRoles) Enable(ctx context.Context, caller identity.Caller, projectID string) (ProjectRole, error) {
 	if err := ofOwnProject(caller, projectID); err != nil {
 		return ProjectRole{}, err
@@ -137,7 +138,7 @@ func (p *ProjectRoles) Disable(ctx context.Context, caller identity.Caller, proj
 	return nil
 }
 
-// ofOwnProject refuses who would change another project than the one they work in; an administrator may.
+// ofOwnProject refuses callers that would change another project than their token's, except administrators.
 func ofOwnProject(caller identity.Caller, projectID string) error {
 	if caller.ProjectID == projectID || caller.Admin {
 		return nil

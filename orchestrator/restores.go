@@ -41,14 +41,14 @@ func (b *Backups) Reach(ctx context.Context, caller identity.Caller, environment
 	return err
 }
 
-// Order is a backup that a user asks for.
+// Order describes a requested backup.
 type Order struct {
 	Reason     string
 	Incomplete bool // allows claims that cannot be backed up, and applications that do not take part
-	Passing    bool // it is of a clone, and goes when that has its files
+	Passing    bool // it is for a clone, and is removed when the clone has its files
 }
 
-// Make has a backup of an environment made, and returns the id of the task.
+// Make submits the task that makes a backup of an environment, and returns the task's id.
 func (b *Backups) Make(ctx context.Context, caller identity.Caller, environmentID string, order Order) (taskID string, err error) {
 	clusters, err := b.clusters(ctx, caller, environmentID)
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *Backups) Show(ctx context.Context, caller identity.Caller, id string) (
 	return found, err
 }
 
-// Delete deletes a backup of the caller's project with all that it has.
+// Delete deletes a backup of the caller's project with all its parts.
 func (b *Backups) Delete(ctx context.Context, caller identity.Caller, id string) error {
 	found, err := b.Show(ctx, caller, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *Backups) Delete(ctx context.Context, caller identity.Caller, id string)
 // mostScheduled bounds the numbers of a schedule: hours between backups and drills, and stored backups.
 const mostScheduled = 24 * 366
 
-// Schedule shows how often backups of an environment are made by themselves; a fault of kind NotFound when they are not.
+// Schedule shows the schedule of an environment's backups; a fault of kind NotFound without one.
 func (b *Backups) Schedule(ctx context.Context, caller identity.Caller, environmentID string) (store.BackupSchedule, error) {
 	if _, err := b.service.environmentHead(ctx, caller, environmentID); err != nil {
 		return store.BackupSchedule{}, err
@@ -134,7 +134,7 @@ func (b *Backups) Schedule(ctx context.Context, caller identity.Caller, environm
 	return schedule, err
 }
 
-// SetSchedule has backups of an environment be made by themselves. The first one is made at once.
+// SetSchedule sets the schedule of an environment's backups. The first one is made at once.
 func (b *Backups) SetSchedule(ctx context.Context, caller identity.Caller, wanted store.BackupSchedule) (store.BackupSchedule, error) {
 	if _, err := b.service.environmentHead(ctx, caller, wanted.EnvironmentID); err != nil {
 		return wanted, err
@@ -174,7 +174,7 @@ type Restoration struct {
 	prepare func(store.Environment) error // is called before it is deployed; may be nil
 }
 
-// Restore makes an environment of a backup, and has it deployed. Its claims have their files before pods use them.
+// Restore makes an environment of a backup, and deploys it. Its claims have their files before pods use them.
 func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string, as Restoration) (Environment, error) {
 	from, err := b.Show(ctx, caller, id)
 	if err != nil {
@@ -214,12 +214,12 @@ func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string
 	return seen(row), nil
 }
 
-// forget removes an environment that was not begun, and does not offer it for a restoration.
+// forget removes an environment that was not begun, without the possibility to restore it.
 func (b *Backups) forget(ctx context.Context, id, userID string) error {
 	return errors.Join(b.service.store.RemoveEnvironment(ctx, id, userID), b.purge(ctx, id))
 }
 
-// purge has a deleted environment not be offered for a restoration.
+// purge removes a deleted environment for good, so that it cannot be restored.
 func (b *Backups) purge(ctx context.Context, id string) error {
 	if err := store.Deleted(b.service.store).Purge(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -248,7 +248,7 @@ func (b *Backups) environment(ctx context.Context, caller identity.Caller, from 
 	return row, nil
 }
 
-// ownNetwork has an environment choose a router, and a range of addresses, of its own for the network that every environment gets: the former ones may be there still.
+// ownNetwork resets the router and the range of addresses of the default network, so that the environment chooses its own: the former ones may still be in use.
 func ownNetwork(value any, formerName, name string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -291,7 +291,7 @@ func withoutComputed(value any, computed map[string][]string) {
 	}
 }
 
-// begin has an environment that is made of a backup deployed.
+// begin deploys an environment that is made of a backup.
 func (b *Backups) begin(ctx context.Context, caller identity.Caller, environmentID string) error {
 	session, err := b.service.Configure(ctx, caller, environmentID)
 	if err != nil {
@@ -334,7 +334,7 @@ func (b *Backups) Upload(ctx context.Context, caller identity.Caller, from io.Re
 		Has: func(ctx context.Context, id string) (bool, error) { return b.has(ctx, caller.ProjectID, id) }}, from)
 }
 
-// accept refuses a file that could not be of an environment here.
+// accept refuses a file that cannot be a backup of an environment here.
 func (b *Backups) accept(file backup.File) error {
 	if applications, is := file.Objects["services"]; file.Objects == nil || is && !isList(applications) {
 		return fault.New(fault.Invalid, "The file of the backup is damaged: its model has no list of applications")

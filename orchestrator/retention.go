@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// sweepPause is how long after one sweep the next one comes.
+// sweepPause is the pause between two sweeps.
 const sweepPause = 10 * time.Minute
 
 // Tidy removes expired rows, at first and again and again, until ctx ends. It also removes the unfinished snapshots of servers that died; remove

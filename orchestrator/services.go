@@ -143,7 +143,7 @@ func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environme
 	return environment, session, s.checkValid(ctx, environment, session)
 }
 
-// edit changes the draft's objects in one transaction. With validate it first looks whether the draft could be deployed then: change
+// edit changes the draft's objects in one transaction. With validate it first checks that the draft could then be deployed: change
 // is called on a copy.
 func (s *Service) edit(ctx context.Context, environment store.Environment, session store.Session, validate bool, change func(objects map[string]any) error) error {
 	put := s.within(change)
@@ -177,7 +177,7 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 	return editedSession(err, session.ID)
 }
 
-// within makes a change of objects one that is refused when they become larger than a model may be.
+// within makes a change of objects fail when they become larger than a model may be.
 func (s *Service) within(change func(objects map[string]any) error) func(objects map[string]any) error {
 	return func(objects map[string]any) error {
 		before := sizeOf(objects)

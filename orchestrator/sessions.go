@@ -42,8 +42,8 @@ func (s *Service) Configure(ctx context.Context, caller identity.Caller, environ
 	return seenSession(row), err
 }
 
-// sessionFirst returns the session and its environment. As in Murano, the session is looked at before the environment is: a session of
-// another one is a fault of kind Invalid, whether there is such an environment or not.
+// sessionFirst returns the session and its environment. As in Murano, the session is checked before the environment: a session of
+// another one is a fault of kind Invalid, even if there is no such environment.
 func (s *Service) sessionFirst(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
 	session, err := s.session(ctx, environmentID, id)
 	if err != nil {
@@ -82,9 +82,9 @@ func (s *Service) Session(ctx context.Context, caller identity.Caller, environme
 type Draft struct {
 	Session
 	UserName string // "" where it is not known
-	Own      bool   // the caller's; of others' the ID is left out, with which they could be read
-	Outdated bool   // it can no longer be deployed: the environment was deployed, or is being changed, by another one
-	Rejected bool   // its deployment was, before it changed anything
+	Own      bool   // the caller's; others' drafts have no ID here, since it would let the caller read them
+	Outdated bool   // it can no longer be deployed: another draft was deployed, or is being deployed
+	Rejected bool   // its deployment was rejected, before it changed anything
 }
 
 // Drafts lists the drafts of an environment, oldest first.
@@ -152,7 +152,7 @@ func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmen
 	return s.DeployFile(ctx, caller, environmentID, sessionID, File{}, confirmed...)
 }
 
-// File is the file that a session's draft is of; the zero File for none.
+// File is the file from which a session's draft was made; the zero File for none.
 type File struct {
 	Name   string
 	Digest string // SHA-256, in hexadecimal
@@ -163,7 +163,7 @@ const maxFileName = 255
 
 var digestForm = regexp.MustCompile(`^([0-9a-f]{64})?$`)
 
-// DeployFile is Deploy of a draft that is of a file, which the history names.
+// DeployFile is Deploy of a draft that was made from a file, which the history names.
 func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, environmentID, sessionID string, file File, options ...Confirmed) error {
 	if utf8.RuneCountInString(file.Name) > maxFileName || !digestForm.MatchString(file.Digest) {
 		return fault.New(fault.Invalid, "The name of a file has at most %d characters, and its digest is a SHA-256 of 64 hexadecimal digits", maxFileName)

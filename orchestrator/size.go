@@ -3,7 +3,7 @@ package orchestrator
 import "github.com/burano/burano/internal/fault"
 
 const (
-	// MaxDepth is how deep lists and objects may be nested in a model. JSON that is nested much deeper can be written and not be read.
+	// MaxDepth is how deep lists and objects may be nested in a model. JSON that is nested much deeper can be written but not read.
 	MaxDepth = 100
 	// DefaultValues is how many values a model may have, names of members among them, without a setting.
 	DefaultValues = 200_000
@@ -12,7 +12,8 @@ const (
 // maxBytes is how many bytes of texts and names a model may have: several times a request's body.
 const maxBytes = 32 << 20
 
-// size is how deep lists and objects are nested in a value, how many values it has, names of members among them, and how many bytes texts and names have.
+// size is the size of a value: the depth of its lists and objects, the number of its values, names of members among them, and the bytes of texts and
+// names.
 type size struct{ depth, values, bytes int }
 
 func sizeOf(value any) size {
@@ -44,7 +45,8 @@ func sizeOf(value any) size {
 	return whole
 }
 
-// bounded refuses a change that makes a model larger than it may be. One that is so from former times can be made smaller.
+// bounded refuses a change that makes a model larger than it may be. A model that is too large from former times can be
+// made smaller.
 func (s *Service) bounded(before size, model any) error {
 	switch after := sizeOf(model); {
 	case after.depth > MaxDepth && after.depth > before.depth:

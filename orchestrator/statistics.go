@@ -54,7 +54,7 @@ func (s *Service) RequestStatistics(ctx context.Context, caller identity.Caller)
 	return list, err
 }
 
-// InstanceStatistics is how long an application or a server of an environment is there, or was.
+// InstanceStatistics is the lifetime of an application or a server of an environment.
 type InstanceStatistics struct {
 	InstanceID string
 	Type       int64 // 100 is an application, 200 a server

@@ -163,7 +163,7 @@ func (s *Service) template(ctx context.Context, id string) (store.Template, erro
 	return row, err
 }
 
-// ownTemplate returns a template that the caller may change: that it is public does not let others change it.
+// ownTemplate returns a fault unless the caller may change the template: others may only read a public one.
 func (s *Service) ownTemplate(ctx context.Context, caller identity.Caller, id string) error {
 	row, err := s.template(ctx, id)
 	if err != nil {

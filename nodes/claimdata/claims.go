@@ -38,17 +38,17 @@ type Claim struct {
 	Namespace, Name string
 	Volume          string // its PersistentVolume
 	Class, Size     string
-	Node            string // of the pods that use it; of a claim that none uses, the only node that can, or ""
-	Pods            []Pod  // that run and use it
-	Mounted         string // uid of one of them
-	// Object is the claim as it is made anew, as JSON.
+	Node            string // the node of the pods that use it; of an unused claim, the only node that can, or ""
+	Pods            []Pod  // running pods that use it
+	Mounted         string // uid of one of the pods
+	// Object is the claim to create at a restore, as JSON.
 	Object json.RawMessage
 }
 
 // String is the claim with its namespace.
 func (c Claim) String() string { return c.Namespace + "/" + c.Name }
 
-// volume is where the claim's volume is mounted for a pod.
+// volume is the claim's volume, mounted for a pod.
 func (c Claim) volume(pod string) Volume {
 	return Volume{ID: c.Volume, Node: c.Node, Path: "/var/lib/kubelet/pods/" + pod + "/volumes/kubernetes.io~csi/" + c.Volume + "/mount"}
 }
@@ -143,13 +143,13 @@ func onlyNode(affinity *corev1.VolumeNodeAffinity) string {
 	return ""
 }
 
-// holderName is the name of the pod that has a claim mounted.
+// holderName is the name of the pod that mounts a claim.
 func holderName(claim string) string {
 	sum := sha256.Sum256([]byte(claim))
 	return "burano-backup-" + hex.EncodeToString(sum[:6])
 }
 
-// holder is a pod that has a claim mounted and does nothing, on a node, or where the claim's volume can be, near where it was.
+// holder is a pod that mounts a claim and does nothing, on the claim's former node, or else where its volume can be.
 func holder(claim Claim, run string) *corev1.Pod {
 	no, yes, user, grace := false, true, int64(65534), int64(0)
 	pod := &corev1.Pod{
@@ -163,14 +163,14 @@ func holder(claim Claim, run string) *corev1.Pod {
 			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}}},
 		},
 	}
-	if claim.Node != "" { // names of nodes follow from the model, so that a cluster that is made anew has them again
+	if claim.Node != "" { // node names follow from the model, so a restored cluster has the same ones
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100,
 			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{claim.Node}}}}}}}}
 	}
 	return pod
 }
 
-// mount has a volume mounted that no pod uses, and returns where. The pod that does so is removed by RemoveHolders.
+// mount has a pod mount an unused volume, and returns the mounted volume. RemoveHolders removes the pod.
 func mount(ctx context.Context, client kubernetes.Interface, claim Claim, run string) (Volume, error) {
 	wanted := holder(claim, run)
 	pods := client.CoreV1().Pods(claim.Namespace)
@@ -210,7 +210,7 @@ func stuck(pod *corev1.Pod) string {
 	return ""
 }
 
-// RemoveHolders removes the pods that have volumes mounted for backups, whichever run made them, and waits until they are gone.
+// RemoveHolders removes the pods that mount volumes for backups, of all runs, and waits until they are gone.
 func RemoveHolders(ctx context.Context, client kubernetes.Interface) error {
 	return wait.Every(300*time.Millisecond).For(time.Minute).Until(ctx, func(ctx context.Context) error {
 		list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: labelHolder})
@@ -250,21 +250,22 @@ func Mounted(ctx context.Context, client kubernetes.Interface, claims []Claim, r
 	return volumes, slices.Compact(pods), nil
 }
 
-// annotationFilled is of claims that are made of a backup: its id, with a "+" behind it when all is in the volume.
+// annotationFilled is on claims that are made of a backup: its id, with a "+" behind it when all files are in the
+// volume.
 const annotationFilled = "burano.io/filled-from"
 
-// Restored is how far a claim is that is made of a backup.
+// Restored is the state of a claim that is made of a backup.
 type Restored int
 
 // The states of such a claim.
 const (
-	Absent  Restored = iota // there is none of its name
-	Begun                   // it is there, and not all is in its volume
-	Filled                  // it is there, with its files
+	Absent  Restored = iota // no claim has its name
+	Begun                   // it exists, and not all files are in its volume
+	Filled                  // it exists, with all its files
 	Foreign                 // a claim of its name exists that was not made of this backup
 )
 
-// Look finds out how far a claim is that is made of a backup.
+// Look finds out the state of a claim that is made of a backup.
 func Look(ctx context.Context, client kubernetes.Interface, claim Claim, backup string) (Restored, error) {
 	there, err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	switch {
@@ -280,7 +281,7 @@ func Look(ctx context.Context, client kubernetes.Interface, claim Claim, backup 
 	return Foreign, nil
 }
 
-// ForeignClaim is the error of a claim that is not made of a backup, because there is one of its name.
+// ForeignClaim is the error of a claim that cannot be made of a backup, because another one has its name.
 type ForeignClaim struct{ Claim, Backup string }
 
 func (f *ForeignClaim) Error() string {
@@ -326,7 +327,7 @@ func Restore(ctx context.Context, client kubernetes.Interface, nodes Nodes, clai
 	return nil
 }
 
-// makeClaim makes a claim as it was, and its namespace where that is not there.
+// makeClaim makes a claim as it was, and its namespace if that is missing.
 func makeClaim(ctx context.Context, client kubernetes.Interface, claim Claim, backup string) error {
 	var object corev1.PersistentVolumeClaim
 	if err := json.Unmarshal(claim.Object, &object); err != nil {

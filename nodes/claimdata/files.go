@@ -215,7 +215,7 @@ func (h *holding) release(well bool) error {
 	return nil
 }
 
-// together does something for all at the same time.
+// together runs do for all at the same time.
 func together(all []*holding, do func(*holding) error) error {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup

@@ -49,7 +49,7 @@ type Difference struct {
 	Text   string // a sentence without its full stop
 	// Mends is the remedy: Burano's, or a person's task.
 	Mends string
-	// Ours reports whether it passes without a person.
+	// Ours is set if the remedy needs no person.
 	Ours bool
 }
 
@@ -150,7 +150,7 @@ func (c Cluster) unrecorded(ctx context.Context, volume openstack.Volume, server
 	return difference, c.Cloud.Detach(ctx, volume.ID, server)
 }
 
-// elsewhere ends an attachment to a server that is no node's, where that is gone.
+// elsewhere ends an attachment to a server outside of the cluster, if that server is gone.
 func (c Cluster) elsewhere(ctx context.Context, volume openstack.Volume, server string, after kube.Attachments) (*Difference, error) {
 	state, err := c.Server(ctx, server)
 	if err != nil {
@@ -191,7 +191,7 @@ func (c Cluster) unattached(ctx context.Context, record kube.Attachment, attache
 		Text: fmt.Sprintf("Kubernetes records that %s is attached to node %s of cluster %s, and the cloud has not attached it", name(volume, after), record.Node, c.Name)}, c.Kubernetes.Again(ctx, record)
 }
 
-// name is a volume as a person knows it.
+// name is a volume's name for people.
 func name(volume openstack.Volume, records kube.Attachments) string {
 	if known, there := records.Volumes[volume.ID]; there && known.Claim != "" {
 		return fmt.Sprintf("volume %s of claim %s", volume.ID, known.Claim)

@@ -10,10 +10,9 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// A task over which servers died may have killed them, or may only have run beside the cause. So it runs alone on its server: only deaths in that time,
-// with no request and no check of the keeper beside it (store.NoteDeath), count against it, and no other task can be hit. Others wait for it no longer
-// than AloneTime at first, and twice as long after each further death, so that a slow killer is found too. Then they wait for no suspect for as long
-// again.
+// A task over which servers died may be the cause, or may only have run beside it. So it runs alone on its server. Only deaths in that time count
+// against it, with no request and no check of the keeper beside it (store.NoteDeath), and no other task can be hit. Others wait for it no longer than
+// AloneTime at first, and twice as long after each further death, so that a slow killer is found too. Then they wait for no suspect for as long again.
 
 // runsAlone is true if a taken task must run alone.
 func (e *Engine) runsAlone(task store.Task) bool {
@@ -32,8 +31,7 @@ func (e *Engine) aloneTime(task store.Task) time.Duration {
 	return min(length, e.TaskTime)
 }
 
-// makeWay waits until nothing runs beside the task, which is a suspect, and after a while gives back the tasks that still run. end is to be called when
-// the task has ended.
+// makeWay waits until nothing runs beside the suspect task, and after a while gives back the tasks that still run. Call end when the task has ended.
 func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 	began := time.Now()
 	ending := sync.OnceFunc(func() {
@@ -81,7 +79,7 @@ func (e *Engine) makeWay(ctx context.Context, h *held) (end func()) {
 	}
 }
 
-// setAlone writes whether the task runs alone. The server's next start takes it back where requests or looks ran beside it.
+// setAlone writes whether the task runs alone. The server's next start corrects it if requests or checks ran beside it.
 func (h *held) setAlone(ctx context.Context, alone bool) error {
 	h.note.Change(func(work *blackbox.Work) { work.Alone = true })
 	err := h.SetAlone(ctx, alone)
@@ -91,14 +89,14 @@ func (h *held) setAlone(ctx context.Context, alone bool) error {
 	return err
 }
 
-// HasSuspect reports whether a task runs alone, or is to, for at most AloneTime yet: then the keeper begins no looks beside it.
+// HasSuspect reports whether a task runs alone, or is about to, within AloneTime: then the keeper begins no checks beside it.
 func (e *Engine) HasSuspect() bool {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	return e.pool.alone && time.Since(e.pool.since) < e.MakeWay+e.AloneTime
 }
 
-// othersEnded waits until no task runs in this process but the caller's; false when that takes longer, or ctx ends.
+// othersEnded waits until the caller's is the only task in this process; false when that takes longer, or ctx ends.
 func (e *Engine) othersEnded(ctx context.Context, longest time.Duration) bool {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()

@@ -23,7 +23,7 @@ func isKeptSealed(value any) bool {
 	return len(fields) == 1 && fields[keptSealed] == true
 }
 
-// holdsSecrets reports whether the value of an attribute of a name is a secret, or has one in it.
+// holdsSecrets reports whether the value of an attribute of this name is a secret, or contains one.
 func holdsSecrets(name string, value any) bool {
 	found := false
 	sensitive.Texts(name, value, func(text string) string { found = true; return text })

@@ -14,13 +14,13 @@ import (
 
 const (
 	environmentClass = "io.murano.Environment"
-	// makingAge is the age from which a trust without a reference is not one that is just being made.
+	// makingAge is the age at which a trust without a reference is orphaned: a younger one may still get its reference.
 	makingAge = 10 * time.Minute
-	// sweepBatch is how many orphaned delegations are looked at in one go.
+	// sweepBatch is how many orphaned delegations one query returns.
 	sweepBatch = 50
-	// sweepPause is how long it is waited for the ends of other tasks after that of one: they are looked at together.
+	// sweepPause is the wait for the ends of further tasks after one has ended: their delegations are checked together.
 	sweepPause = 250 * time.Millisecond
-	// sweepTimeout is how long Keystone and Heat are waited for about one of them.
+	// sweepTimeout limits the calls to Keystone and Heat about one delegation.
 	sweepTimeout = 30 * time.Second
 	// kept is the pause, in sweeps, before the next check of a delegation that Heat still needs; longest is the longest pause before the
 	// next try to revoke one.
@@ -38,7 +38,7 @@ type Credential struct {
 
 // project signs in through the delegation that a task was submitted with.
 func (e *Engine) project(ctx context.Context, task store.Task, environment store.Environment) (*openstack.Project, error) {
-	delegation := store.Delegation{EnvironmentID: environment.ID, Kind: store.Trust, Sealed: environment.Trust} // of a task that a former version made
+	delegation := store.Delegation{EnvironmentID: environment.ID, Kind: store.Trust, Sealed: environment.Trust} // of a task of a former version
 	if task.DelegationID != "" {
 		var err error
 		delegation, err = e.Store.Delegation(ctx, task.DelegationID)
@@ -62,7 +62,7 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	}
 	project, err := e.reach(ctx, delegation)
 	if errors.Is(err, openstack.ErrRefused) {
-		// The user has left; the project may let Burano go on without one.
+		// The user has left; the project may let Burano go on with a role.
 		if project, enabled, byRole := e.byRole(ctx, environment); enabled {
 			return project, byRole
 		}
@@ -72,7 +72,7 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	return project, err
 }
 
-// adopting is the project of an environment, in which its stacks may be ones that Murano has made.
+// adopting is the project of an environment with the stacks that Murano made for it.
 func (e *Engine) adopting(ctx context.Context, environmentID string, project *openstack.Project) (*openstack.Project, error) {
 	value, there, err := e.Store.Attribute(ctx, environmentID, environmentID, environmentClass, AttributeAdopted)
 	if err != nil || !there {
@@ -113,14 +113,14 @@ func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*opens
 	return e.adopting(ctx, delegation.EnvironmentID, project)
 }
 
-// RoleIsGone is the error of tasks in a project that lets Burano work with a role of its own, which Keystone does not find any more.
+// RoleIsGone is the error of tasks in a project whose role for Burano is gone from Keystone.
 func RoleIsGone(projectID string) error {
 	return fault.New(fault.Forbidden, "Burano's service user has no longer its role in project %s: a manager of the project, or an administrator, gives it back with burano project enable "+
 		"--project %s, or ends this way to work with burano project disable --project %s", projectID, projectID, projectID)
 }
 
-// byRole signs in to an environment's project with the role that Burano has there. enabled is false if the project does not allow it; then there is an
-// error.
+// byRole signs in to an environment's project with the role that Burano has there. enabled is false if the project gives Burano none; otherwise there
+// may be an error.
 func (e *Engine) byRole(ctx context.Context, environment store.Environment) (project *openstack.Project, enabled bool, err error) {
 	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && role.Disabled != nil {
@@ -239,7 +239,7 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 	return lost
 }
 
-// Revoke has orphaned delegations looked for soon. It never blocks.
+// Revoke starts a search for orphaned delegations soon. It never blocks.
 func (e *Engine) Revoke() { signal(e.sweep) }
 
 // sweepDelegations revokes delegations without a reference, until ctx ends. At first it also retries recent failures.

@@ -27,8 +27,8 @@ func loadRemoved(ctx context.Context, interpreter *muranopl.Interpreter, root *m
 	return interpreter.LoadFormer(ctx, root, before)
 }
 
-// destroy runs .destroy of the objects that have it, in the order given. When it fails for one, its owners are left, and all
-// else is still destroyed, so that a second try has less to do.
+// destroy runs .destroy of the objects that have it, in the order given. When it fails for one, it skips the object's owners
+// and destroys all others, so that a second try has less to do.
 func destroy(ctx context.Context, h *held, interpreter *muranopl.Interpreter, objects []*muranopl.Object) *failure {
 	var first *failure
 	blocked := map[*muranopl.Object]bool{}

@@ -1,5 +1,5 @@
-// Package engine runs deployments: it takes tasks from their rows, makes the classes' methods do them, and writes how they
-// ended. Nothing of a task is only in memory.
+// Package engine runs deployments: it takes tasks from their rows, runs the classes' methods, and writes the results. No
+// part of a task is only in memory.
 //
 // A task is held under a lease. When the process that holds it dies or is cut off, another process, or its own next start, takes
 // the task over. It runs the task's method again from the beginning: attributes are durable, and native steps adopt existing
@@ -47,7 +47,7 @@ type Config struct {
 	// Natives gives the Go bodies for one task; they may use the Runtime until the task ends.
 	Natives func(*Runtime) muranopl.Natives
 	// Rehearsal gives Go bodies that change nothing, and a function that finds out with them which servers a deployment would destroy
-	// (openstack.ServerChanges). nil: that is found out when the deployment comes to it.
+	// (openstack.ServerChanges). nil: the deployment finds it out itself.
 	Rehearsal func(*Stage) (muranopl.Natives, Rehearsed)
 	// ClassConfigs are the operator's values of properties of usage Config (muranopl.WithConfigs); nil: there are none.
 	ClassConfigs fs.FS
@@ -56,24 +56,24 @@ type Config struct {
 	// Metrics is the registry of the engine's metrics; nil: none.
 	Metrics prometheus.Registerer
 
-	// Workers is the number of tasks that run at the same time (default DefaultWorkers); of one environment, one at a time, and of one
-	// project no more than there are places free.
+	// Workers is the number of tasks that run at the same time (default DefaultWorkers). An environment has one running task at a
+	// time, and a project at most as many as there are free workers.
 	Workers int
 	// Code bounds the cost of the MuranoPL code of one task, or of one static action (default DefaultCode).
 	Code muranopl.Limits
 	// TaskTime is how long a task may run in one go (default DefaultTaskTime).
 	TaskTime time.Duration
-	// Poll is how often the rows are looked at without having been woken (default 5 s): for tasks that another process wrote or
-	// can no longer do.
+	// Poll is the interval between reads of the rows without a wake-up (default 5 s): for tasks that another process has
+	// written or can no longer do.
 	Poll time.Duration
-	// Lease is how long a task waits for a worker that is silent before another one takes it over (default lease.Default). A
-	// worker stops by itself after two thirds of it.
+	// Lease is how long a task waits for a silent worker before another one takes it over (default lease.Default). A worker
+	// stops by itself after two thirds of it.
 	Lease time.Duration
 	// OutagePatience is how long a service of the cloud may be away while a task needs it (default openstack.DefaultOutagePatience).
 	OutagePatience time.Duration
-	// Sweep is how often orphaned delegations are looked for (default 1 min).
+	// Sweep is the interval between searches for orphaned delegations (default 1 min).
 	Sweep time.Duration
-	// Looked are the duties of the keeper that a deployment does itself, with how long after it they are due again (store.Outcome).
+	// Looked are the duties of the keeper that a deployment does itself, and when they are due again after it (store.Outcome).
 	Looked map[string]time.Duration
 	// MaxDeaths is how many workers may die over a task while it runs alone, without a new step being done (default
 	// DefaultMaxDeaths): then the task kills them.
@@ -129,14 +129,14 @@ func GoesOn(cause error) bool {
 	return errors.Is(cause, errStopped) || errors.Is(cause, errTakenOver) || errors.Is(cause, errMadeWay) || errors.Is(cause, lease.ErrLost)
 }
 
-// errMadeWayForUser is why a repair does not begin its next step.
+// errMadeWayForUser is the error of a repair that begins no further step.
 var errMadeWayForUser = errors.New("the repair made way for what a user has asked for; it is begun again when it is still needed")
 
 // Engine takes and runs tasks. It is safe for concurrent use.
 type Engine struct {
 	Config
 	wake  chan struct{}
-	sweep chan struct{} // looks for orphaned delegations before it is time
+	sweep chan struct{} // starts a search for orphaned delegations early
 
 	parsed *muranopl.Parsed // class files, for all tasks
 
@@ -191,7 +191,7 @@ func (e *Engine) Wake() {
 	defer e.mutex.Unlock()
 	for _, h := range e.running {
 		if h.Task().Repair {
-			h.lease.Look() // the task may be for its environment
+			h.lease.Look() // the new task may be a user's for the environment of a repair
 		}
 	}
 }
@@ -204,7 +204,7 @@ func signal(channel chan<- struct{}) {
 }
 
 // Cancel ends the task that runs in an environment, if it was cancelled in the store and this process runs it; other processes
-// find out when they renew their lease.
+// learn of it when they renew their lease.
 func (e *Engine) Cancel(environmentID string) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

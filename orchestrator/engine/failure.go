@@ -15,17 +15,17 @@ import (
 
 // failure is the reason why a task failed, for its log and its result.
 type failure struct {
-	lines   []line // reports to be written; none when they were written already
+	lines   []line // lines for the log; none when they were written already
 	message string // of the result
 	details string
-	defect  *panics.Error // nil: it is none of Burano's own
+	defect  *panics.Error // nil: the failure is no defect of Burano
 }
 
 // line is one error report.
 type line struct {
 	text    string
 	details string
-	object  *muranopl.Object // that the report is about; may be nil
+	object  *muranopl.Object // the report's subject; may be nil
 }
 
 // methodError is an error of a native method, with the name of the innermost method that it came from.
@@ -53,7 +53,7 @@ func Within(object *muranopl.Object, name string, err error) error {
 	return &methodError{method: method, object: object, err: err}
 }
 
-// fullName is class and method as one writes them: the destructor is "destroy" in a class, ".destroy" inside.
+// fullName is class and method as users write them: the destructor is "destroy" in a class, ".destroy" inside.
 func fullName(method *muranopl.Method) string {
 	return method.Class.Name + "." + strings.TrimPrefix(method.Name, ".")
 }
@@ -139,7 +139,7 @@ func failedWith(method string, err error) *failure {
 		if errors.As(part, &thrown) {
 			l.details = thrown.Traceback()
 		}
-		if !slices.Contains(failed.lines, l) { // several may have waited for one thing that failed
+		if !slices.Contains(failed.lines, l) { // several may have waited for the same failed object
 			failed.lines = append(failed.lines, l)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// held is a task that this process holds. Text about the task for people has no known secret: all of it is written through the methods below.
+// held is a task that this process holds. Its methods write all text about the task for people, and remove known secrets from it.
 type held struct {
 	*store.Hold
 	lease *lease.Lease
@@ -24,8 +24,8 @@ type held struct {
 	log   *slog.Logger
 	note  *blackbox.Note // of the task, for the server's next start
 
-	wanted atomic.Bool // the environment, by a user's task that waits: a repair begins no other step
-	away   atomic.Bool // it did not begin one
+	wanted atomic.Bool // a user's task waits for the environment: a repair begins no other step
+	away   atomic.Bool // a step was refused for that
 }
 
 // step returns an error unless another step of the task may begin.
@@ -37,7 +37,7 @@ func (h *held) step() error {
 	return errMadeWayForUser
 }
 
-// renew renews the lease of the task, and ends the task when a user has asked for that.
+// renew renews the lease of the task, and ends the task when a user has cancelled it.
 func (h *held) renew(ctx context.Context, length time.Duration) error {
 	wanted, err := h.Renew(ctx, length)
 	switch {
@@ -53,7 +53,7 @@ func (h *held) renew(ctx context.Context, length time.Duration) error {
 	return err
 }
 
-// know takes down the secrets of the models that the task is about, and of its arguments.
+// know records the secrets of the models that the task is about, and of its arguments.
 func (h *held) know(models ...map[string]any) {
 	for _, model := range models {
 		h.known.Note("", model)

@@ -36,14 +36,14 @@ func newMetrics(registry prometheus.Registerer, e *Engine) *metrics {
 	}
 }
 
-// began counts a task that was taken; before is the task as it was.
+// began counts a taken task; before is the task as it was.
 func (m *metrics) began(before store.Task) {
 	if before.Worker != "" {
 		m.takenOver.Inc()
 	}
 }
 
-// ended counts a task that the server works for no more; cause is that of the end of its context.
+// ended counts a task that the server no longer works on; cause is the cause of the end of its context.
 func (m *metrics) ended(task store.Task, outcome string, cause error, took time.Duration) {
 	if errors.Is(cause, lease.ErrLost) || errors.Is(cause, errTakenOver) {
 		m.lost.Inc()

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// imageTimeout bounds how long Glance is asked for the ids of images at the end of a task.
+// imageTimeout limits the requests to Glance for the ids of images at the end of a task.
 const imageTimeout = 10 * time.Second
 
 // classInstance is the class of servers.
@@ -22,7 +22,7 @@ type identifying interface {
 	PackageID(ctx context.Context, fullName, spec string) (string, error)
 }
 
-// parts are the packages and images that the task's model is made with. Ids that cannot be found out are left out.
+// parts are the packages and images of the task's model. Unknown ids are left out.
 func (r *Runtime) parts(ctx context.Context, classes *muranopl.Classes) (parts store.Parts) {
 	var err error
 	if parts.Packages, _, err = r.engine.Packages(ctx, r.environment.ProjectID, classes.Versions()); err != nil {

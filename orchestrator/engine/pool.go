@@ -13,12 +13,12 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// pool is how the engine's workers are used. The engine's mutex guards it.
+// pool is the state of the engine's workers. The engine's mutex guards it.
 type pool struct {
 	busy    int
-	alone   bool          // a task is to run alone, or does: no other is taken
+	alone   bool          // a task runs alone, or is about to: no other is taken
 	since   time.Time     // the last task was taken
-	calm    time.Time     // until then no task is taken that is to run alone, as long as there are others
+	calm    time.Time     // until then no task is taken to run alone, as long as there are others
 	changed chan struct{} // closed, and made anew, when a worker becomes free
 }
 
@@ -85,7 +85,7 @@ func (e *Engine) free() {
 	signal(e.wake) // a worker is free, and the environment
 }
 
-// hold keeps the lease of a task that was asked for at the time asked, and runs the task under it.
+// hold renews the lease of a task that was taken at the time asked, and runs the task under it.
 func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, asked time.Time, alone bool) {
 	// The task's requests to the cloud, and its log lines, carry the id of the request that submitted it.
 	taskCtx, cancel := context.WithCancelCause(requestid.With(context.WithoutCancel(ctx), hold.Task().RequestID))
@@ -114,7 +114,7 @@ func (e *Engine) hold(ctx context.Context, hold *store.Hold, before store.Task, 
 
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	if e.running[environmentID] == h { // and not that of a later task
+	if e.running[environmentID] == h { // and not a later task's
 		delete(e.running, environmentID)
 	}
 }

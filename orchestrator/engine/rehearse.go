@@ -53,7 +53,7 @@ func (s *Stage) Secret(ctx context.Context, name string) ([]byte, bool, error) {
 	return s.engine.Secret(ctx, s.environment.ID, name)
 }
 
-// Project is the project that is looked at, in the environment's region.
+// Project is the project of the rehearsal, in the environment's region.
 func (s *Stage) Project(ctx context.Context) (*openstack.Project, error) {
 	project, err := s.project(ctx)
 	if err != nil {

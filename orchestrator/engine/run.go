@@ -198,7 +198,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		outcome.Result = store.Document{"isException": false, "result": nil}
 		return outcome, nil
 	}
-	if !task.Repair { // which makes nothing that was not there
+	if !task.Repair { // which makes no new objects
 		if err := h.SaveObjectsCopy(ctx, task.Objects, classes.Versions()); err != nil {
 			return outcome, failedWith("", err)
 		}
@@ -248,13 +248,13 @@ func noteSizes(account *memory.Account, values ...any) {
 	}
 }
 
-// MaxResult is how many bytes the result of an action has, and maxModel how many the model has that a task leaves.
+// MaxResult is the largest result of an action in bytes, and maxModel the largest model that a task may leave.
 const (
 	MaxResult = 16 << 20
 	maxModel  = 64 << 20
 )
 
-// savable returns an error when the model is larger than is written. One that came in from former times may leave as large as it was.
+// savable returns an error when the model is too large to be written. A model that was larger before the task may stay that large.
 func savable(root *muranopl.Object, given map[string]any) error {
 	err := muranopl.Written(root, maxModel, "the environment's model")
 	if size, sizeErr := door.Size(given, math.MaxInt64, ""); err != nil && sizeErr == nil {

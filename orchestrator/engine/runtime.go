@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Level is how grave a report is. A task with an error in its log is a failed one.
+// Level is the severity of a report. A task with an error in its log is a failed one.
 type Level string
 
 // The levels, as Murano calls them.
@@ -34,10 +34,10 @@ type Runtime struct {
 	mutex   sync.Mutex
 	ends    []func(context.Context) error
 	ended   []func()
-	planned map[string]map[string][]string // by the ids of objects and the names of steps: the names of their dependencies
+	planned map[string]map[string][]string // object id → step → the steps that it depends on
 
 	reaching sync.Mutex
-	project  *openstack.Project // nil before it was reached
+	project  *openstack.Project // nil before its first use
 }
 
 // EnvironmentID is the id of the task's environment.
@@ -46,8 +46,8 @@ func (r *Runtime) EnvironmentID() string { return r.environment.ID }
 // TaskID is the id of the task: the deployment.
 func (r *Runtime) TaskID() string { return r.held.Task().ID }
 
-// Model is the io.murano.Environment object as it is to be; nil in a deletion. An object that is being destroyed is not in it, but its
-// owners are, as far as they stay.
+// Model is the desired io.murano.Environment object; nil in a deletion. An object that is being destroyed is not in it, but its owners
+// are, as far as they stay.
 func (r *Runtime) Model() *muranopl.Object { return r.model }
 
 // Report adds a line to the deployment's log. object is the line's subject, nil for the whole; details may be "". The engine reports an error that a
@@ -106,7 +106,7 @@ func (r *Runtime) end(ctx context.Context) error {
 	return nil
 }
 
-// Ended has something given up once the task has ended, however it did: connections that it made, for example.
+// Ended calls do once the task has ended, in success or not: to close connections, for example.
 func (r *Runtime) Ended(do func()) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -178,7 +178,8 @@ const codePrefix = "code:"
 const (
 	// AttributeStack is true if there is, or may be, a stack in its own region.
 	AttributeStack = "stack"
-	// AttributeRegion is its own region since there are stacks; former versions stored nothing, and made stacks in Burano's own.
+	// AttributeRegion is its own region, set with the first stack; former versions stored nothing, and made stacks in Burano's
+	// own.
 	AttributeRegion = "region"
 	// AttributeStacks are the other regions in which it has, or may have, a stack: true by their names.
 	AttributeStacks = "stacks"
@@ -248,7 +249,7 @@ func (r *Runtime) Project(ctx context.Context) (*openstack.Project, error) {
 	return r.project, nil
 }
 
-// regionOf is the region of an environment that is to be made of objects, or, when there are none, is deleted; "" for Burano's own.
+// regionOf is the region of an environment that is deployed with objects, or, when there are none, is deleted; "" for Burano's own.
 func regionOf(objects map[string]any, environment store.Environment) string {
 	if objects == nil {
 		objects = environment.Model.ObjectsCopy
@@ -260,8 +261,8 @@ func regionOf(objects map[string]any, environment store.Environment) string {
 // Fence is the fencing number under which this process holds the task: a worker with a lower one is a former worker.
 func (r *Runtime) Fence() uint64 { return r.held.Fence() }
 
-// Alive returns an error once this process may no longer act for the task. Native code asks right before it changes anything outside of the database,
-// because a process that was stopped for a while goes on in the middle of its work.
+// Alive returns an error once this process may no longer act for the task. Native code calls it right before each change outside of the database,
+// because a paused process goes on in the middle of its work.
 func (r *Runtime) Alive() error { return r.held.lease.Check() }
 
 // Step runs a native step of the object and keeps its start, end and error with the task. It does not begin when the task was

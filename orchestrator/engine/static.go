@@ -62,8 +62,8 @@ func (e *Engine) CallStatic(ctx context.Context, projectID string, name ClassNam
 	return muranopl.SaveResult(result), nil
 }
 
-// beginStatic counts a static action that runs until end is called. There are as many at once as workers, and of a project no more than
-// leave places for others, by the same rule as tasks.
+// beginStatic counts a static action that runs until end is called. As many run at once as there are workers; a project leaves places
+// for others, by the same rule as tasks.
 func (e *Engine) beginStatic(projectID string) (end func(), err error) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -177,7 +177,7 @@ func (e *Engine) Check(ctx context.Context, projectID string, packages map[strin
 	return nil, nil, problems
 }
 
-// computedOf are the properties that code gives and models do not (Usage: Out), by the objects' ids.
+// computedOf are the properties that code sets and models do not (Usage: Out), by the objects' ids.
 func computedOf(root *muranopl.Object) map[string][]string {
 	computed := map[string][]string{}
 	root.Walk(func(object *muranopl.Object) bool {

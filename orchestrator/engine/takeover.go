@@ -8,14 +8,14 @@ import (
 
 // TakenOver are the stacks of an environment that Murano has made, as AttributeAdopted keeps them.
 type TakenOver struct {
-	openstack.Adoption // that in the environment's own region; its Stack is "" where there is none
+	openstack.Adoption // the one in the environment's own region; its Stack is "" where there is none
 	// Elsewhere are the stacks in other regions, by the regions' names.
 	Elsewhere map[string]openstack.Adoption `json:"elsewhere,omitempty"`
 	// Templates are the names of the stacks of packages in HOT.
 	Templates []string `json:"templates,omitempty"`
 }
 
-// stacks are they all, by the names that Burano has for them.
+// stacks are all of them, by Burano's names for them.
 func (t TakenOver) stacks(environmentID string) map[string]openstack.Adoption {
 	all := map[string]openstack.Adoption{}
 	if t.Stack != "" {

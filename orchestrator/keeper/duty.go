@@ -11,13 +11,13 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// Duty is one thing that is looked after in every environment. Its methods are called on several goroutines at once, for different
+// Duty is one kind of regular check of every environment. Its methods are called on several goroutines at once, for different
 // environments; of one environment one at a time.
 type Duty interface {
 	// Name is used in rows, metrics and logs: one word in small letters that never changes, such as "nodes".
 	Name() string
-	// Every is how often an environment is looked at. It is also looked at when one of its tasks has ended and when another server takes
-	// it, so a duty with a schedule of its own keeps when something was done last.
+	// Every is the interval between checks of an environment. It is also checked when one of its tasks has ended and when another server
+	// takes it, so a duty with a schedule of its own records its last time.
 	Every() time.Duration
 	// Look checks an environment. Findings that are missing in the result are mended and closed. After an error the check is incomplete: findings stay
 	// as they are, and one more gives the reason.
@@ -27,14 +27,14 @@ type Duty interface {
 	Look(ctx context.Context, environment *Environment) (Result, error)
 }
 
-// Environment is an environment as a duty sees it during one look.
+// Environment is a duty's view of an environment during one check.
 type Environment struct {
 	ID, ProjectID, Name string
 	// Clusters are the deployed clusters, in the model's form.
 	Clusters []*desired.Cluster
 	// Servers are the servers of its objects in the cloud, nodes of clusters among them.
 	Servers []Server
-	// Found are the duties with open findings that are more than worth knowing, as of the begin of the check.
+	// Found are the duties with open findings above severity Info, as of the begin of the check.
 	Found []string
 	// Failed is true if the newest deployment failed. Then model and cloud may differ in more than a duty finds, and repairs that need a true model are
 	// not made.
@@ -71,11 +71,11 @@ type Server struct {
 // Result has a duty's findings.
 type Result struct {
 	Findings []Finding
-	// Next is when to look again where that is sooner than Every; 0 for Every.
+	// Next is the pause before the next check where that is shorter than Every; 0 for Every.
 	Next time.Duration
 }
 
-// Severity is how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
@@ -93,7 +93,7 @@ type Finding struct {
 	Severity Severity
 	Text     string // the problem, for people: a sentence without its full stop
 	Mends    string // the remedy, for people: their next step, or Burano's
-	// Repair mends it without being asked; nil where that is not allowed, or not possible.
+	// Repair is the repair that Burano starts by itself; nil where that is not allowed, or not possible.
 	Repair *Repair
 }
 

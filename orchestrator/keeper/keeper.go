@@ -26,14 +26,14 @@ type Config struct {
 	Duties []Duty
 	// Clusters are the ids of the objects of an environment's clusters that were ever up.
 	Clusters func(ctx context.Context, environmentID string) ([]string, error)
-	// Project reaches an environment's project through its standing delegation, and returns that one's id, too: nothing more when it is the
-	// known one, and store.ErrNotFound when there is none.
+	// Project reaches an environment's project through its standing delegation, and returns the delegation's id. If that is the known id,
+	// project is nil; without a delegation the error is store.ErrNotFound.
 	Project func(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error)
 	// Waits reports that no check may begin now, because a task runs alone that servers may have died over; nil: none ever does.
 	Waits func() bool
 	// Memory accounts for answers of machines; nil: nothing does.
 	Memory *memory.Budget
-	// Running notes the looks, for the server's next start; nil: nothing does.
+	// Running records the checks in progress, for the server's next start; nil: nothing is recorded.
 	Running *blackbox.Box
 	// Wake notifies the engine of a task.
 	Wake func()
@@ -42,19 +42,20 @@ type Config struct {
 	// Metrics is the registry of its metrics; nil: none.
 	Metrics prometheus.Registerer
 
-	// Lease is how long an environment waits for a server that is silent (default lease.Default).
+	// Lease is how long an environment waits for a silent server (default lease.Default).
 	Lease time.Duration
-	// Looks is how many environments a server looks at at the same time (default DefaultLooks).
+	// Looks is how many environments a server checks at the same time (default DefaultLooks).
 	Looks int
 	// Repairs is how many repairs all servers run at the same time; with 0 nothing is repaired.
 	Repairs int
-	// Tries is how often a finding is repaired, with growing pauses, until people must (default DefaultTries).
+	// Tries is how often a finding is repaired, with growing pauses, before it is left to people (default
+	// DefaultTries).
 	Tries int
-	// Poll is how often it is looked for environments that are due (default 1 s).
+	// Poll is the interval between searches for due environments (default 1 s).
 	Poll time.Duration
 	// RepairAfter is how long a finding is open before it is repaired: most pass by themselves, such as a node that starts again (default 30 s).
 	RepairAfter time.Duration
-	// Pause is how long after the first repair of a finding the second one comes; each further pause is twice as long, an hour at most
+	// Pause is the pause between the first and the second repair of a finding; each further pause is twice as long, an hour at most
 	// (default 1 min).
 	Pause time.Duration
 	// Sole is set if no other process uses the database: then a former process's environments are checked at once.
@@ -72,29 +73,29 @@ const (
 	defaultPoll        = time.Second
 	defaultRepairAfter = 30 * time.Second
 	defaultPause       = time.Minute
-	// longestPause is that between two repairs of a finding.
+	// longestPause is the longest pause between two repairs of a finding.
 	longestPause = time.Hour
-	// again is how long a finding that was closed counts as the same one when it is found again.
+	// again is how long after its closing a finding counts as the same one when it is found again.
 	again = time.Hour
 	// keptClosed is how long a closed finding stays, and forgetPause the pause between searches for older ones.
 	keptClosed  = 30 * 24 * time.Hour
 	forgetPause = time.Hour
-	// addPause is how often it is looked for environments that have no keeper yet.
+	// addPause is the interval between searches for environments without a keeper.
 	addPause = 30 * time.Second
-	// lookTimeout is how long the look of a duty may take.
+	// lookTimeout is how long the check of a duty may take.
 	lookTimeout = 5 * time.Minute
 	// endTimeout is how long the keeper waits for the database after the process was asked to stop.
 	endTimeout = 10 * time.Second
 )
 
-// Keeper looks after the environments that this server claims.
+// Keeper checks the environments that this server claims.
 type Keeper struct {
 	Config
 	metrics  *metrics
 	projects projects
 }
 
-// New makes a Keeper; nothing is looked at before Run.
+// New makes a Keeper; no check runs before Run.
 func New(config Config) *Keeper {
 	config.Lease = cmp.Or(config.Lease, lease.Default)
 	config.Looks = cmp.Or(config.Looks, DefaultLooks)
@@ -105,7 +106,7 @@ func New(config Config) *Keeper {
 	return &Keeper{Config: config, metrics: newMetrics(config.Metrics), projects: projects{reach: config.Project, known: map[string]reached{}}}
 }
 
-// Run looks after environments until ctx ends; then others may have them.
+// Run checks environments until ctx ends; then other servers may claim them.
 func (k *Keeper) Run(ctx context.Context) error {
 	if k.Sole {
 		if err := k.Store.EndKeepersLeases(ctx); err != nil && ctx.Err() == nil {
@@ -118,7 +119,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// hold looks after environments under one lease, which covers all that this server claims: one statement renews it for all of them.
+// hold checks environments under one lease, which covers all that this server claims: one statement renews it for all of them.
 func (k *Keeper) hold(ctx context.Context) {
 	looking, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -145,7 +146,7 @@ type holding struct {
 	ended  chan struct{} // a look has
 
 	mutex   sync.Mutex
-	claimed map[string]bool // environments that are looked at
+	claimed map[string]bool // environments with a check in progress
 }
 
 func (h *holding) renew(ctx context.Context, length time.Duration) error {
@@ -153,12 +154,12 @@ func (h *holding) renew(ctx context.Context, length time.Duration) error {
 	ids := slices.Collect(maps.Keys(h.claimed))
 	h.mutex.Unlock()
 	if len(ids) == 0 {
-		return nil // there is nothing whose lease could end
+		return nil // there is no claim whose lease could end
 	}
 	return h.Store.RenewKeepers(ctx, h.worker, ids, length)
 }
 
-// run claims environments that are due, and looks at them, until ctx or the lease ends.
+// run claims due environments, and checks them, until ctx or the lease ends.
 func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
 	poll, add, forget := time.NewTicker(h.Poll), time.NewTicker(addPause), time.NewTicker(forgetPause)
 	defer poll.Stop()
@@ -234,7 +235,7 @@ func (h *holding) claim(ctx context.Context, looks *sync.WaitGroup) (full bool) 
 	return len(claims) == free
 }
 
-// projects are the projects of environments that were reached.
+// projects is a cache of environments' projects.
 type projects struct {
 	reach func(ctx context.Context, environmentID, known string) (*openstack.Project, string, error)
 

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// spread is the part of an interval by which chance changes it, so that environments which were deployed together are not looked at together.
+	// spread is the random part of an interval, so that environments which were deployed together are not checked together.
 	spread = 0.2
-	// unlooked is the kind of the finding that a duty could not look.
+	// unlooked is the kind of the finding that a duty's check failed.
 	unlooked = "not-looked-at"
-	// undeployed is how long an environment is left alone in which nothing was ever deployed. The end of a task has it looked at.
+	// undeployed is the pause before the next check of an environment that was never deployed. The end of a task makes it due.
 	undeployed = time.Hour
 )
 
-// errEndedServers is why an environment is not looked at for a day.
+// errEndedServers is the reason why an environment is not checked for a day.
 var errEndedServers = errors.New("looks at it ended the server three times while nothing else ran: it is not looked at for a day after the last time, or until another version of Burano runs")
 
 // look has the due duties check an environment, stores their findings, and starts a repair.
@@ -178,7 +178,7 @@ func (h *holding) due(claim store.Claim) []*lookOf {
 	return looks
 }
 
-// lookOf is the look of one duty at one environment.
+// lookOf is one duty's check of one environment.
 type lookOf struct {
 	duty   Duty
 	result Result
@@ -199,7 +199,7 @@ func (l *lookOf) run(ctx context.Context, k *Keeper, environment *Environment) {
 	}
 }
 
-// next is when to look again.
+// next is the pause before the next check.
 func (l *lookOf) next() time.Duration {
 	if l.err == nil && l.result.Next > 0 {
 		return min(l.result.Next, l.duty.Every())

@@ -29,7 +29,7 @@ type Line struct {
 	ID   string
 	Name string
 	Fate Fate
-	Why  string // "" where it simply comes over
+	Why  string // "" for an import without further notes
 }
 
 // catalogStore is an import's use of the catalog.

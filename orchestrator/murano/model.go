@@ -23,13 +23,13 @@ const (
 	stackPrefix            = "murano-"
 )
 
-// description is the document that Murano keeps of an environment, and of a session's draft of it.
+// description is Murano's document of an environment, or of a session's draft of it.
 type description struct {
 	store.Model
 	Attributes [][]any `json:"Attributes"` // each an object's id, a class, a name and a value
 }
 
-// readDescription reads a description. The trust and all else that Murano's engine keeps for itself are left out.
+// readDescription reads a description, without the trust and the other data of Murano's engine.
 func readDescription(text string) (description, error) {
 	var d description
 	if text == "" {
@@ -109,7 +109,7 @@ func document(text string) (store.Document, error) {
 	return m, nil
 }
 
-// optional is a text that may not be there.
+// optional is a text that may be NULL.
 func optional(text sql.NullString) *string {
 	if !text.Valid {
 		return nil
@@ -117,7 +117,7 @@ func optional(text sql.NullString) *string {
 	return &text.String
 }
 
-// seconds is a time that Murano has as seconds since 1970.
+// seconds is a time of Murano, in seconds since 1970.
 func seconds(unix int64) store.Time { return store.Time(unix * 1_000_000) }
 
 func rowTime(t time.Time) store.Time { return store.Time(t.UTC().UnixMicro()) }

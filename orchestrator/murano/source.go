@@ -16,7 +16,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// Source is Murano's database, as it is at one moment: all of it is read in one transaction that cannot write.
+// Source is Murano's database at one moment: all of it is read in one transaction that cannot write.
 type Source struct {
 	db    *sql.DB
 	tx    *sql.Tx
@@ -125,7 +125,7 @@ type sourceInstance struct {
 	title            sql.NullString
 }
 
-// table is a table's name as the database wants it.
+// table is a table's name, quoted for the database.
 func (s *Source) table(name string) string { return s.quote + name + s.quote }
 
 // argument is the place of a statement's only argument.

@@ -15,7 +15,7 @@ import (
 
 // Call is a call of the cloud that has ended. Each try of one that was made again is one of its own.
 type Call struct {
-	Service string // its type in the service catalog, as "orchestration"; "unknown" when none has the address
+	Service string // its type in the service catalog, such as "orchestration"; "unknown" when none has the address
 	Method  string
 	Status  int // 0 when there was no answer
 	Took    time.Duration

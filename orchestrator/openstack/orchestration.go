@@ -167,7 +167,7 @@ func (p *Project) stacks(ctx context.Context, name string) (Stacks, error) {
 			return heat, nil
 		}
 	default:
-		return heat, nil // which is asked each time: another task may take the stack over
+		return heat, nil // not cached: another task may take the stack over
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

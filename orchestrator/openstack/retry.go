@@ -27,7 +27,7 @@ const (
 	noticeAfter = 5 * time.Second
 	// maxRetryAfter is the longest pause that a service may ask for.
 	maxRetryAfter = 2 * time.Minute
-	// conflicts is how often a call is repeated that a service refuses with a conflict with its present work.
+	// conflicts is how often a call is repeated after a conflict with the service's present work.
 	conflicts = 3
 )
 

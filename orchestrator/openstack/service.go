@@ -78,7 +78,7 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	return s, nil
 }
 
-// regionOf is where the first Heat of a catalog is, or without one the first Nova: without the name of a region gophercloud takes that one.
+// regionOf is the region of the first Heat in a catalog, or without one of the first Nova: gophercloud takes it if no region is named.
 func regionOf(catalog *tokens.ServiceCatalog) string {
 	for _, service := range []string{heat, "compute"} {
 		for _, entry := range catalog.Entries {

@@ -96,5 +96,5 @@ func (o unscoped) ToTokenV3CreateMap(map[string]any) (map[string]any, error) {
 	return body, err
 }
 
-// ToTokenV3ScopeMap returns no other scope.
+// ToTokenV3ScopeMap returns no scope.
 func (unscoped) ToTokenV3ScopeMap() (map[string]any, error) { return nil, nil }

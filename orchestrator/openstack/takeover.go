@@ -23,7 +23,7 @@ type Taker interface {
 // Former is a stack of Heat's that Heat can change no more.
 type Former struct {
 	Name      string
-	Content   Content // of which it was made last
+	Content   Content // of its last update
 	Failed    bool    // that change failed
 	Resources []FormerResource
 }

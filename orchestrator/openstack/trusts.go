@@ -309,7 +309,7 @@ func (s *Service) ProjectByCredential(ctx context.Context, id, secret string) (*
 	return s.signedInTo(ctx, provider)
 }
 
-// signedInTo is the project that a provider has got a token of.
+// signedInTo is the project of a provider's token.
 func (s *Service) signedInTo(ctx context.Context, provider *gophercloud.ProviderClient) (*Project, error) {
 	token, ok := provider.GetAuthResult().(tokens.CreateResult)
 	if !ok {

@@ -63,7 +63,7 @@ func (c *Checker) Check(ctx context.Context, file string) (Checked, error) {
 	return c.open(ctx, begun, file)
 }
 
-// open has a process open a snapshot, and keeps the process if it could.
+// open has a process open a snapshot, and puts the process back if it succeeded.
 func (c *Checker) open(ctx context.Context, p *process, file string) (Checked, error) {
 	checked, err := p.check(ctx, file)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Checker) open(ctx context.Context, p *process, file string) (Checked, e
 	return checked, nil
 }
 
-// Close ends all processes, whatever they open, and waits until they are gone.
+// Close ends all processes, also busy ones, and waits until they are gone.
 func (c *Checker) Close() {
 	c.mutex.Lock()
 	c.end()
@@ -106,7 +106,7 @@ func (c *Checker) start() (*process, error) {
 	return p, nil
 }
 
-// take returns a process that opens nothing, or nil.
+// take returns an idle process, or nil.
 func (c *Checker) take() *process {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -146,7 +146,7 @@ func (c *Checker) expire(p *process) {
 	}
 }
 
-// retire ends a process that opens nothing: how it ended is of no interest, and it has left nothing.
+// retire ends an idle process. Its exit error does not matter, and it has left no files.
 func (c *Checker) retire(p *process) {
 	_, _ = p.kill()
 	c.running.Done()
@@ -155,14 +155,14 @@ func (c *Checker) retire(p *process) {
 // process is a run of the program. It answers each name of a file with a line of JSON, and ends when it cannot open one.
 type process struct {
 	command *exec.Cmd
-	folder  string // its files are below it
+	folder  string // its files are in it
 	files   io.Writer
 	answers *json.Decoder
 	said    *door.Buffer // the beginning of its standard error, to be read when it is gone
-	expiry  *time.Timer  // of one that opens nothing
+	expiry  *time.Timer  // set while it is idle
 }
 
-// saidLimit is how many bytes a process may write of why it ends.
+// saidLimit is how many bytes a process may write about the reason of its end.
 const saidLimit = 64 << 10
 
 func begin(command *exec.Cmd, folder string) (*process, error) {
@@ -180,7 +180,7 @@ func begin(command *exec.Cmd, folder string) (*process, error) {
 	return p, command.Start()
 }
 
-// check has the process open a snapshot. When that fails the process is gone, as it is when the context ends.
+// check has the process open a snapshot. After an error, or the end of the context, the process is gone.
 func (p *process) check(ctx context.Context, file string) (checked Checked, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = p.command.Process.Kill() })
 	_, err = fmt.Fprintln(p.files, file)

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// place is where the pieces of one snapshot are, and how they are sealed there.
+// place stores and seals the pieces of one snapshot.
 type place interface {
 	size() int // of a piece, before it is sealed
 	put(ctx context.Context, number int64, content []byte) error

@@ -93,7 +93,7 @@ type Subject struct {
 	Kind                                  store.SnapshotKind
 	Reason                                string // for a person
 	Secrets                               []byte // the keys without which it cannot be used
-	Backup                                string // that it becomes a part of; "" for none
+	Backup                                string // the backup that it becomes a part of; "" for none
 	// Keep is how many snapshots of this kind the cluster keeps; the oldest go. 0: all.
 	Keep int
 	// Stored is called when all is written and before it is opened. May be nil.
@@ -200,7 +200,7 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 // mostFiles is how many bytes the archive of a claim's files has.
 const mostFiles = 1 << 40
 
-// bounded has a snapshot have no more bytes than there is room for when it is opened: zeros take nothing when they are compressed. The files of claims are not opened here.
+// bounded limits a snapshot to the room that its opening has: zeros take nothing when they are compressed. The files of claims are not opened here.
 func (a *Archive) bounded(to io.Writer, of store.Snapshot) io.Writer {
 	if of.Kind == store.ClaimFiles {
 		return door.Writer(to, mostFiles, "the archive of a claim's files")
@@ -274,7 +274,7 @@ type Unusable struct{ error }
 
 func (u *Unusable) Unwrap() error { return u.error }
 
-// Open reads a snapshot as etcdutl takes it.
+// Open reads a snapshot in the form that etcdutl reads.
 func (a *Archive) Open(ctx context.Context, id string) (io.ReadCloser, error) {
 	row, err := a.SnapshotPieces(ctx, id)
 	if err != nil {
@@ -287,8 +287,8 @@ func (a *Archive) Open(ctx context.Context, id string) (io.ReadCloser, error) {
 	return gzip.NewReader(&reading{place: kept, ctx: ctx})
 }
 
-// DeleteSnapshot removes a snapshot with its pieces, whole or not; one that is not there is no error. It is listed no more as soon as that
-// begins. Where its container cannot be reached its row stays, hidden, so that it can be removed later.
+// DeleteSnapshot removes a snapshot with its pieces, whole or not; a missing one is no error. It is listed no more as soon as that begins.
+// Where its container cannot be reached its row stays, hidden, so that it can be removed later.
 func (a *Archive) DeleteSnapshot(ctx context.Context, id string) error {
 	row, err := a.SnapshotPieces(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -324,7 +324,7 @@ func (a *Archive) makeRoom(ctx context.Context, of Subject) (made bool, err erro
 	return false, nil
 }
 
-// retain removes the oldest snapshots of a kind that a cluster has too many of.
+// retain removes the oldest snapshots of a kind if a cluster has too many of them.
 func (a *Archive) retain(ctx context.Context, of Subject) error {
 	if of.Keep <= 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Applied is a thing that was made of a file under a label. It may be gone.
+// Applied is an object that was made of a file under a label. It may be gone.
 type Applied struct {
 	ProjectID string `gorm:"primaryKey"`
 	Label     string `gorm:"primaryKey"`
@@ -15,7 +15,7 @@ type Applied struct {
 	Name      string
 }
 
-// TableName is where gorm looks.
+// TableName names the table for gorm.
 func (Applied) TableName() string { return "applied" }
 
 // Applied lists a project's objects under a label.

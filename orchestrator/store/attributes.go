@@ -26,7 +26,7 @@ type attributes struct {
 	read    bool
 	unsure  bool // of the database's content, after a write that failed; or there is too much to remember: each question goes to the database
 	known   map[attributeName]knownAttribute
-	removed map[string]int64 // by the ids of objects, the writes that removed all that was stored with them
+	removed map[string]int64 // by the ids of objects, the writes that removed all of an object's attributes
 	bytes   int
 }
 
@@ -37,7 +37,7 @@ type knownAttribute struct {
 	write int64  // 0 if it was read
 }
 
-// Attribute is Store.Attribute of the task's environment, without a look into the database where the hold knows it.
+// Attribute is Store.Attribute of the task's environment, without a query where the hold knows it.
 func (h *Hold) Attribute(ctx context.Context, objectID, class, name string) (any, bool, error) {
 	value, known, err := h.attributes.value(attributeName{objectID, class, name}, func() (rows []Attribute, err error) {
 		err = h.store.reading(ctx).Where("environment_id = ?", h.task.EnvironmentID).Find(&rows).Error
@@ -89,7 +89,7 @@ func (a *attributes) learn(name attributeName, is knownAttribute) {
 // doubt has each question go to the database from now on. The caller holds the mutex.
 func (a *attributes) doubt() { a.unsure, a.known, a.removed = true, nil, nil }
 
-// wrote takes down how a write ended.
+// wrote records the result of a write.
 func (a *attributes) wrote(name attributeName, is knownAttribute, err error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -154,7 +154,7 @@ func (h *Hold) RemoveAttributes(ctx context.Context, objectID, stays string) err
 	return err
 }
 
-// removedAll takes down how a write ended that was to remove all of an object's attributes.
+// removedAll records the result of a write that was to remove all of an object's attributes.
 func (a *attributes) removedAll(objectID string, number int64, err error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -33,7 +33,7 @@ func (s *Store) AddAuditEvents(ctx context.Context, events []AuditEvent) error {
 	return wrap(s.rows(ctx).CreateInBatches(events, 100).Error, "write audit events")
 }
 
-// AuditEvents lists events, newest first. ErrNotFound when there is no event of the marker.
+// AuditEvents lists events, newest first. ErrNotFound when the marker's event does not exist.
 func (s *Store) AuditEvents(ctx context.Context, filter AuditFilter) ([]AuditEvent, error) {
 	query := s.rows(ctx).Order("created DESC, id DESC").Limit(filter.Limit)
 	for column, value := range map[string]string{"project_id": filter.ProjectID, "user_id": filter.UserID, "action": filter.Action,
@@ -66,8 +66,8 @@ func (s *Store) RemoveAuditEvents(ctx context.Context, before Time, atMost int) 
 	return result.RowsAffected, wrap(result.Error, "remove old audit events")
 }
 
-// RemoveFurtherAuditEvents removes the oldest events of a project, or of callers who are not known, that has more than it keeps; at most so many, and
-// returns how many it removed.
+// RemoveFurtherAuditEvents removes the oldest events of a project, or of unknown callers, with more events than keep. It removes at most so many, and
+// returns their number.
 func (s *Store) RemoveFurtherAuditEvents(ctx context.Context, keep, atMost int) (removed int64, err error) {
 	var of []struct {
 		ProjectID string

@@ -20,7 +20,7 @@ type Backup struct {
 	Kind            SnapshotKind // Requested, Scheduled, Uploaded or Passing
 	Reason          string       // for a person
 	Created         Time
-	Touched         Time           // when the upload that makes it went on last; 0 where a task makes it
+	Touched         Time           // the last progress of the upload that makes it; 0 where a task makes it
 	Whole           Time           // when all of it was stored; 0 before
 	Held            int64          // for how many milliseconds pods were frozen
 	Model           Model          `gorm:"serializer:sealed"`
@@ -33,7 +33,7 @@ type BackupContents struct {
 	Attributes []Attribute       `json:"attributes,omitempty"`
 	Secrets    map[string][]byte `json:"secrets,omitempty"`
 	Clusters   []BackupCluster   `json:"clusters,omitempty"`
-	// Missing are claims that it does not have, each with the reason, and Warnings other notes for a user.
+	// Missing are absent claims, each with the reason, and Warnings other notes for a user.
 	Missing  map[string]string `json:"missing,omitempty"`
 	Warnings []string          `json:"warnings,omitempty"`
 }
@@ -58,7 +58,7 @@ type BackupClaim struct {
 	Bytes     int64  `json:"bytes"`    // of its files
 	Content   string `json:"content"`  // the Snapshot that has them
 	Checksum  string `json:"checksum"` // of the archive, by SHA-256
-	Object    []byte `json:"object"`   // the claim as it is made anew, as JSON of Kubernetes
+	Object    []byte `json:"object"`   // the claim to create at a restore, as JSON of Kubernetes
 }
 
 // Value writes the column.
@@ -108,7 +108,7 @@ func (b Backups) Admit(ctx context.Context, projectID string, bytes int64) error
 	})
 }
 
-// Left are the ids of backups that are not whole and that nothing makes any more: the task has ended, or the upload has not gone on for the patience.
+// Left are the ids of unfinished backups without a maker: their task has ended, or their upload has paused for longer than the patience.
 func (b Backups) Left(ctx context.Context, patience time.Duration) (ids []string, err error) {
 	err = b.store.reading(ctx).Model(&Backup{}).Where("whole = 0 AND (task_id = '' AND touched < ? OR task_id <> '' AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = backups.task_id AND tasks.finished IS NULL))",
 		b.store.clock()-Time(patience.Microseconds())).Order("created").Pluck("id", &ids).Error
@@ -193,7 +193,7 @@ func IsAttributeSecret(name string) bool { return strings.HasPrefix(name, attrib
 // coreClasses begins the names of Murano's core classes.
 const coreClasses = "io.murano"
 
-// BackupSchedule is how often backups of an environment are made by themselves.
+// BackupSchedule is the schedule of an environment's backups.
 type BackupSchedule struct {
 	EnvironmentID string `gorm:"primaryKey"`
 	Hours         int64  // between two backups
@@ -216,12 +216,12 @@ func (b Backups) SetSchedule(ctx context.Context, schedule BackupSchedule) error
 	return wrap(b.store.rows(ctx).Save(&schedule).Error, "write a schedule of backups")
 }
 
-// RemoveSchedule takes an environment's schedule away.
+// RemoveSchedule removes an environment's schedule.
 func (b Backups) RemoveSchedule(ctx context.Context, environmentID string) error {
 	return wrap(b.store.rows(ctx).Where("environment_id = ?", environmentID).Delete(&BackupSchedule{}).Error, "remove a schedule of backups")
 }
 
-// BackupDrill is a try whether a backup can be restored: an environment is made of it, beside the others, and removed again.
+// BackupDrill is a test whether a backup can be restored: it makes a second environment of it, and removes that again.
 type BackupDrill struct {
 	ID               string
 	ProjectID        string
@@ -231,13 +231,13 @@ type BackupDrill struct {
 	CloneName        string
 	UserID, UserName string // the user that requested it
 	Began            Time
-	Answered         Time   // when all answered; 0 when it did not
-	Failure          string // why it did not; "" while that is not known
+	Answered         Time   // when all applications answered; 0 when they did not
+	Failure          string // why they did not; "" while that is not known
 	NextLook         Time
-	Ended            Time // when the environment beside was gone; 0 before
+	Ended            Time // when the second environment was gone; 0 before
 }
 
-// AddDrill adds a drill that begins; its id, the id of the environment beside, and times are set here.
+// AddDrill adds a drill that begins; its id, the second environment's id, and times are set here.
 func (b Backups) AddDrill(ctx context.Context, drill *BackupDrill, patience time.Duration) error {
 	drill.ID, drill.CloneID, drill.Began = NewID(), NewID(), b.store.clock()
 	drill.NextLook = drill.Began + Time(patience.Microseconds())
@@ -267,13 +267,13 @@ func (b Backups) TakeDrill(ctx context.Context, pause time.Duration) (drill Back
 	return drill, found, err
 }
 
-// NoteDrill writes the state of a drill, which is looked at again after the pause.
+// NoteDrill writes the state of a drill, which is due again after the pause.
 func (b Backups) NoteDrill(ctx context.Context, drill BackupDrill, pause time.Duration) error {
 	values := map[string]any{"answered": drill.Answered, "failure": drill.Failure, "ended": drill.Ended, "next_look": b.store.clock() + Time(pause.Microseconds())}
 	return wrap(b.store.rows(ctx).Model(&BackupDrill{}).Where("id = ?", drill.ID).Updates(values).Error, "note a drill")
 }
 
-// DrillsDue are the schedules by which a drill is to be begun now: none runs, and the last one began so long ago.
+// DrillsDue are the schedules with a due drill: none runs, and the interval since the last one has passed.
 func (b Backups) DrillsDue(ctx context.Context) (due []BackupSchedule, err error) {
 	const hour = "3600000000"
 	err = b.store.reading(ctx).Where("drill_hours > 0 AND NOT EXISTS (SELECT 1 FROM backup_drills d WHERE d.environment_id = backup_schedules.environment_id "+

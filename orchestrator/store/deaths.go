@@ -11,20 +11,21 @@ import (
 	"github.com/burano/burano/internal/blackbox"
 )
 
-// Death is a work that ran when servers died.
+// Death is a unit of work that ran when servers died.
 type Death struct {
 	ID        string // the work's key
 	Kind      string
 	ProjectID string
 	What      string
-	Version   string // of Burano that died last over it
+	Version   string // the version of Burano that died last over it
 	Alone     int64  // deaths at which nothing else of a tenant ran
 	Beside    int64  // the others
 	Last      Time
 }
 
 const (
-	// refusedAlone, refusedBeside and refusedLooks are how many deaths have a work refused that never came to its end between them.
+	// refusedAlone, refusedBeside and refusedLooks are how many deaths make Burano refuse a unit of work that never completed
+	// between them.
 	refusedAlone, refusedBeside, refusedLooks = 2, 4, 3
 	// deathsKept is how long deaths count after the last one.
 	deathsKept = 24 * time.Hour
@@ -60,7 +61,7 @@ func (s *Store) NoteDeath(ctx context.Context, ran []blackbox.Work, more bool, v
 	})
 }
 
-// acquit takes back that a task ran alone when its server died. Another server may have taken it over already.
+// acquit clears the record that a task ran alone when its server died. Another server may have taken it over already.
 func acquit(tx *gorm.DB, work blackbox.Work) error {
 	task := tx.Model(&Task{}).Where("id = ? AND finished IS NULL", work.Key)
 	held := task.Session(&gorm.Session{}).Where("fence = ?", int64(work.Fence)).Update("alone", false)
@@ -92,7 +93,7 @@ func (s *Store) noteDeath(tx *gorm.DB, work blackbox.Work, alone bool, version s
 	return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
 }
 
-// Suspects returns the works over which servers of this version died, by key, and whether they are refused.
+// Suspects returns the units of work over which servers of this version died, by key, and whether they are refused.
 func (s *Store) Suspects(ctx context.Context, version string) (map[string]bool, error) {
 	var rows []Death
 	err := s.reading(ctx).Where("version = ? AND last >= ?", version, s.clock()-Time(deathsKept.Microseconds())).Find(&rows).Error
@@ -114,7 +115,7 @@ func (d Death) refused() bool {
 	return d.Alone >= refusedAlone || d.Alone+d.Beside >= refusedBeside
 }
 
-// Survived forgets the deaths of a work that has run to its end since.
+// Survived forgets the deaths of a unit of work that has completed since.
 func (s *Store) Survived(ctx context.Context, key string) error {
 	return s.transaction(ctx, "forget a death", func(tx *gorm.DB) error { return tx.Where("id = ?", key).Delete(&Death{}).Error })
 }

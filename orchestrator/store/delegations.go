@@ -28,7 +28,7 @@ type Delegation struct {
 	EnvironmentID string // that it is for; it may be gone
 	Kind          string
 	Standing      bool
-	Used          bool   // it had a reference; else it may be one that is just being made
+	Used          bool   // it had a reference; otherwise it may just be being made
 	UserID        string // the user who made it; "" where a former version has not recorded that
 	UserName      string
 	Roles         Names
@@ -54,7 +54,7 @@ func (n *Names) Scan(source any) error {
 	return json.Unmarshal(text, (*[]string)(n))
 }
 
-// delegationStack is a stack that Heat was asked through a delegation to change.
+// delegationStack is a stack that Heat changed at a request through a delegation.
 type delegationStack struct {
 	DelegationID string
 	Stack        string
@@ -88,8 +88,8 @@ func (s *Store) standing(tx *gorm.DB, environmentID string) (Delegation, error) 
 	return row, wrap(err, "read a standing delegation")
 }
 
-// SetStanding makes a delegation the environment's standing one, "" none, in the place of the former, which is orphaned; formerID is that
-// one, "" for none. ErrRevoked when the environment has another one in the meantime.
+// SetStanding makes a delegation the environment's standing one, "" none. It orphans the former one, formerID, "" for none. ErrRevoked
+// when the environment has another one in the meantime.
 func (s *Store) SetStanding(ctx context.Context, environmentID, id, formerID string) error {
 	return s.transaction(ctx, "set a standing delegation", func(tx *gorm.DB) error {
 		if err := locked(tx).Select("id").Where("id = ?", environmentID).Take(&Environment{}).Error; err != nil {
@@ -109,7 +109,8 @@ func (s *Store) SetStanding(ctx context.Context, environmentID, id, formerID str
 	})
 }
 
-// orphan makes a delegation no environment's own, to be looked at from a time on. Nothing is begun with it from then on: join tokens go.
+// orphan detaches a delegation from its environment, and makes it due from a time on. No work begins with it from then on: its join
+// tokens are deleted.
 func orphan(tx *gorm.DB, id string, from Time) error {
 	if err := tx.Where("delegation_id = ?", id).Delete(&JoinToken{}).Error; err != nil {
 		return err
@@ -130,7 +131,7 @@ func (s *Store) use(tx *gorm.DB, id string) error {
 	return used.Error
 }
 
-// NoteStack notes that Heat is about to be asked through the task's delegation to change a stack.
+// NoteStack records that Heat is about to be asked through the task's delegation to change a stack.
 func (h *Hold) NoteStack(ctx context.Context, stack string) error {
 	if h.task.DelegationID == "" {
 		return nil
@@ -140,14 +141,14 @@ func (h *Hold) NoteStack(ctx context.Context, stack string) error {
 	})
 }
 
-// ForgetStack undoes NoteStack: Heat has refused the change, and keeps nothing that was made through the task's delegation for it.
+// ForgetStack undoes NoteStack: Heat has refused the change, and has nothing of the task's delegation for it.
 func (h *Hold) ForgetStack(ctx context.Context, stack string) error {
 	return h.holding(ctx, "forget a stack that was not changed", func(tx *gorm.DB) error {
 		return tx.Where("delegation_id = ? AND stack = ?", h.task.DelegationID, stack).Delete(&delegationStack{}).Error
 	})
 }
 
-// afterFailure is how long the delegation of a task is left alone that has failed after it asked Heat for something: that may only begin.
+// afterFailure is how long the sweep leaves a failed task's delegation alone: Heat may only begin a request of the task.
 const afterFailure = Time(30 * time.Second / time.Microsecond)
 
 // release makes the sweep check the delegations of an environment with an ended task: Heat may have given up its trusts of others. A join token is spent
@@ -212,7 +213,8 @@ func (s *Store) TrustsOfStack(ctx context.Context, environmentID, stack string) 
 	return rows, wrap(err, "list the trusts of a stack")
 }
 
-// NewerRole reports whether a later task of the environment has also sent Heat a request with the project's role: the newest row shows Heat's trusts.
+// NewerRole reports whether a later task of the environment has also sent Heat a request with the project's role. Only the newest such row shows
+// which trusts Heat has.
 func (s *Store) NewerRole(ctx context.Context, row Delegation) (bool, error) {
 	var newer int64
 	err := s.rows(ctx).Model(&Delegation{}).Where("environment_id = ? AND kind = ? AND (created > ? OR created = ? AND id > ?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id)",
@@ -220,7 +222,7 @@ func (s *Store) NewerRole(ctx context.Context, row Delegation) (bool, error) {
 	return newer > 0, wrap(err, "look for a later task by a role")
 }
 
-// PostponeDelegation has an orphaned delegation left alone for a while; failed counts as a try.
+// PostponeDelegation postpones the next check of an orphaned delegation; failed counts as a try.
 func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Duration, failed bool) error {
 	now, err := s.databaseClock(s.rows(ctx))
 	if err != nil {
@@ -233,7 +235,7 @@ func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Du
 	return wrap(s.rows(ctx).Model(&Delegation{}).Where("id = ?", id).Updates(changes).Error, "postpone a delegation")
 }
 
-// ForgetDelegation removes a delegation that is good for nothing any more.
+// ForgetDelegation removes a delegation that has no use any more.
 func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
 	return s.transaction(ctx, "forget a delegation", func(tx *gorm.DB) error {
 		// A former version's has its environment's id; the environment is locked before its rows.

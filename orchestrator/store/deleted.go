@@ -16,7 +16,7 @@ const (
 	mostDeletedBytes = 256 << 20
 )
 
-// Undelete has deleted environments stay for a time, so that they can be restored; 0 is not at all.
+// Undelete makes deleted environments stay for a time, so that they can be restored; 0 removes them at once.
 func Undelete(period time.Duration) Option { return func(s *Store) { s.undelete = period } }
 
 // DeletedEnvironment is an environment that was deleted and can be restored.

@@ -178,7 +178,7 @@ func each(query *gorm.DB, take func(), places ...any) (err error) {
 	return rows.Err()
 }
 
-// RenameEnvironment gives the environment another name; ErrDuplicate when the project has one of that name.
+// RenameEnvironment gives the environment another name; ErrDuplicate if it is taken in the project.
 func (s *Store) RenameEnvironment(ctx context.Context, id, name string) (Environment, error) {
 	var environment Environment
 	err := s.transaction(ctx, "rename an environment", func(tx *gorm.DB) error {
@@ -191,8 +191,7 @@ func (s *Store) RenameEnvironment(ctx context.Context, id, name string) (Environ
 	return environment, err
 }
 
-// RemoveEnvironment removes the environment with everything that belongs to it, tasks that have not ended among it (Abandoned), and orphans
-// its delegations.
+// RemoveEnvironment removes the environment with all its rows, also unfinished tasks (Abandoned), and orphans its delegations.
 func (s *Store) RemoveEnvironment(ctx context.Context, id, userID string) error {
 	var unfinished []Task
 	err := s.transaction(ctx, "remove an environment", func(tx *gorm.DB) error {
@@ -216,8 +215,8 @@ func (s *Store) RemoveEnvironment(ctx context.Context, id, userID string) error 
 	return err
 }
 
-// RemoveUndeployed is RemoveEnvironment for an environment of which nothing was ever made, as is decided in the same transaction; removed
-// is false when something was. ErrBusy while the environment is deploying or deleting.
+// RemoveUndeployed is RemoveEnvironment for an environment that was never deployed, which it checks in the same transaction; removed is
+// false if it was. ErrBusy while the environment is deploying or deleting.
 func (s *Store) RemoveUndeployed(ctx context.Context, id, userID string) (removed bool, err error) {
 	err = s.transaction(ctx, "remove an environment that was never deployed", func(tx *gorm.DB) error {
 		removed = false

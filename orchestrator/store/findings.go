@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Finding is something that a duty found in an environment.
+// Finding is a duty's finding in an environment.
 type Finding struct {
 	ID            string
 	EnvironmentID string
@@ -22,10 +22,10 @@ type Finding struct {
 	Opened        Time
 	Closed        *Time  // nil while it is open
 	Tries         int64  // repairs that were started
-	NextTry       Time   // by the database's clock: none is started before
-	TaskID        string // of the last repair; "" for none
+	NextTry       Time   // by the database's clock: no repair starts before
+	TaskID        string // the last repair; "" for none
 	Repairable    bool   `gorm:"-"` // its duty has just returned its repair
-	Routine       bool   `gorm:"-"` // its repair is everyday work: one that was closed is over, and found again it is another one
+	Routine       bool   `gorm:"-"` // its repair is everyday work: once closed it is over, and a new finding counts as another one
 }
 
 // Same is true if two findings of an environment are about the same problem.

@@ -11,8 +11,8 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Hold is one worker's hold on a task: everything that the task writes goes through it and carries the fencing number of the
-// taking. Once another worker has taken the task over, or the task was given back or has ended, every write is refused with
+// Hold is one worker's hold on a task: everything that the task writes goes through it and carries the hold's fencing
+// number. Once another worker has taken the task over, or the task was given back or has ended, every write is refused with
 // ErrFenced; with ErrNotFound when the task is gone with its environment.
 type Hold struct {
 	store *Store
@@ -23,7 +23,8 @@ type Hold struct {
 	attributes attributes
 }
 
-// Guard makes every write ask first, on this side; its error is returned. It must be called before the hold is used.
+// Guard adds a check before every write, in this process; its error is returned. It must be called before the hold is
+// used.
 func (h *Hold) Guard(guard func() error) { h.guard = guard }
 
 // Task is the task as it was taken.
@@ -80,7 +81,7 @@ func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before
 				Where("COALESCE(mine.held, 0) < ?", taking.Free)
 		}
 		if taking.Unsuspected {
-			waiting = waiting.Where("deaths + CASE WHEN worker <> '' THEN 1 ELSE 0 END < ?", SuspectDeaths) // whose lease ran out dies once more
+			waiting = waiting.Where("deaths + CASE WHEN worker <> '' THEN 1 ELSE 0 END < ?", SuspectDeaths) // a task with an expired lease counts one more death
 		}
 		if err := waiting.Order("repair, COALESCE(busy.held, 0), tasks.created, tasks.id").Limit(candidates).Find(&found).Error; err != nil {
 			return err
@@ -88,7 +89,7 @@ func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before
 		for _, candidate := range found {
 			task, was, err := s.take(tx, candidate, taking, now)
 			if errors.Is(err, gorm.ErrRecordNotFound) {
-				continue // another worker was faster, or is still writing: this one comes again
+				continue // another worker was faster, or is still writing: this one tries again later
 			}
 			if err != nil {
 				return err
@@ -181,7 +182,7 @@ func (h *Hold) guarded(what string) error {
 	return nil
 }
 
-// held is do where the hold is not lost; a nil one cannot be.
+// held adds to do a check that the hold is not lost; a nil hold needs none.
 func (h *Hold) held(do func(tx *gorm.DB) error) func(tx *gorm.DB) error {
 	if h == nil {
 		return do
@@ -229,7 +230,7 @@ func (h *Hold) Renew(ctx context.Context, lease time.Duration) (wanted Wanted, e
 	return wanted, err
 }
 
-// SetAlone keeps whether the worker runs nothing beside the task: if it dies meanwhile, nothing else can be the cause.
+// SetAlone stores whether the worker runs nothing beside the task: if it dies meanwhile, nothing else can be the cause.
 func (h *Hold) SetAlone(ctx context.Context, alone bool) error {
 	return h.holding(ctx, "write whether a task runs alone", func(tx *gorm.DB) error {
 		return tx.Model(&Task{}).Where("id = ?", h.task.ID).Update("alone", alone).Error
@@ -265,7 +266,7 @@ type Outcome struct {
 	Packages map[string][]string
 	// Parts are the parts of the state after the task.
 	Parts Parts
-	// Looked are the duties of the keeper that a deployment does itself, with how long after it they are due again. Ignored where there were errors or warnings.
+	// Looked are the duties of the keeper that a deployment does itself, and when they are due again after it. Ignored where there were errors or warnings.
 	Looked map[string]time.Duration
 }
 
@@ -278,10 +279,10 @@ func (s *Store) removeBy(tx *gorm.DB, task Task) error {
 	return s.remove(tx, task.EnvironmentID, session.UserID, false)
 }
 
-// Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and
-// next version, all in one transaction. Errors reported during the task make it a failed one. A successful deletion
-// removes the environment and orphans its delegations. A deployment that failed before it touched anything of an environment that was deployed before is
-// rejected: model and version stay as they are, and the session is a draft again. It answers whether the task failed.
+// Finish writes the end of the task: its result, its last report, the state of its session, the environment's model and next version, all in one
+// transaction. Errors reported during the task make it a failed one. A successful deletion removes the environment and orphans its delegations. A
+// deployment of an already deployed environment that failed before it changed anything is rejected: model and version stay as they are, and the session
+// is a draft again. The result failed is set for a failed task.
 func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err error) {
 	s, task := h.store, h.task
 	err = h.holding(ctx, "finish a task", func(tx *gorm.DB) error {
@@ -375,8 +376,8 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 // textRejected is the end of a deployment that is rejected.
 const textRejected = "Nothing was changed, and the environment is as it was before. The change stays as a draft: correct it and deploy it again, or discard it (burano environment discard)"
 
-// rejected writes that a deployment which has failed is rejected, where it is. An environment that was never deployed has nothing to go back to: as in Murano,
-// the draft becomes its model.
+// rejected writes the rejection of a failed deployment, if it is rejected. An environment that was never deployed has nothing to go back to: as in Murano, the
+// draft becomes its model.
 func (h *Hold) rejected(tx *gorm.DB, failed bool) (bool, error) {
 	if !failed || h.task.Kind() != "deployment" {
 		return false, nil
@@ -427,8 +428,8 @@ func (h *Hold) StartStep(ctx context.Context, step Step) (string, error) {
 	return step.ID, err
 }
 
-// EndStep writes the end of a step; problem is "" when it went well. A step that was never done before in the task is progress: the
-// workers that died over the task until then are forgotten.
+// EndStep writes the end of a step; problem is "" when it succeeded. The first success of a step is progress of the task, and
+// forgets the workers that died over the task before.
 func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
 	return h.noting(ctx, "write a step", func(tx *gorm.DB) error {
 		if problem == "" && h.task.Deaths > 0 {

@@ -18,7 +18,7 @@ type Imported struct {
 }
 
 // ImportEnvironment stores an environment in one transaction: all of it is there afterwards, or nothing. It returns ErrDuplicate when one of
-// its ids is there, or another environment of its project has its name.
+// its ids exists, or another environment of its project has its name.
 func (s *Store) ImportEnvironment(ctx context.Context, imported Imported) error {
 	return s.transaction(ctx, "import environment "+imported.Environment.Name, func(tx *gorm.DB) error {
 		if err := s.quotas.Admit(tx, imported.Environment.ProjectID, QuotaEnvironments, 1); err != nil {
@@ -49,7 +49,7 @@ func addAll[row any](tx *gorm.DB, rows []row) error {
 	return nil
 }
 
-// ImportTemplate stores a template with its id and its times. It returns ErrDuplicate when its id is there, or another template of its project
+// ImportTemplate stores a template with its id and its times. It returns ErrDuplicate when its id exists, or another template of its project
 // has its name.
 func (s *Store) ImportTemplate(ctx context.Context, template Template) error {
 	return s.transaction(ctx, "import template "+template.Name, func(tx *gorm.DB) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
-// JoinToken lets one machine become a node of a cluster: whichever redeems it first.
+// JoinToken lets one machine become a node of a cluster: the first one that redeems it.
 type JoinToken struct {
 	ID            string
 	EnvironmentID string
@@ -20,14 +20,14 @@ type JoinToken struct {
 	UserName      string
 	Created       Time
 	Expires       Time
-	Machine       Machine `gorm:"embedded"` // that has redeemed it; the zero value while none has
+	Machine       Machine `gorm:"embedded"` // the machine that has redeemed it; the zero value while none has
 	TaskID        string  // of the last try to join; "" before the first
-	Spent         *Time   // when the machine had joined
+	Spent         *Time   // the time of the machine's join
 }
 
-// Machine is a machine that no cloud made, as it is to become a node.
+// Machine is a machine outside of the cloud that is to become a node.
 type Machine struct {
-	Node    string // the name that the node is to have
+	Node    string // the desired name of the node
 	Address string // its own
 	Port    int64  // of its sshd
 	Login   string // the user that Burano logs in as
@@ -37,7 +37,7 @@ type Machine struct {
 const (
 	// joinTokensKept is how long tokens stay after their end, for machines that still ask for the result.
 	joinTokensKept = 24 * time.Hour
-	// mostJoinTokens is how many of an environment can be redeemed at a time: each may have a trust in Keystone.
+	// mostJoinTokens is how many redeemable tokens an environment may have: each may have a trust in Keystone.
 	mostJoinTokens = 100
 )
 
@@ -91,7 +91,8 @@ func (s *Store) RemoveJoinToken(ctx context.Context, environmentID, clusterID, i
 	return wrap(removed.Error, "remove a join token")
 }
 
-// BindJoinToken notes which machine redeems a token. ErrBusy when another one has, ErrEnded when none may any more.
+// BindJoinToken records the machine that redeems a token. ErrBusy when another one has, ErrEnded when the token has
+// ended.
 func (s *Store) BindJoinToken(ctx context.Context, id string, machine Machine) error {
 	return s.transaction(ctx, "bind a join token", func(tx *gorm.DB) error {
 		token, err := s.lockJoinToken(tx, id)
@@ -114,8 +115,8 @@ func (s *Store) lockJoinToken(tx *gorm.DB, id string) (token JoinToken, err erro
 	return token, err
 }
 
-// SubmitJoin is SubmitAction for the machine that has redeemed a token, of whose environment and delegation the task is. ErrEnded when the token can
-// be redeemed no more.
+// SubmitJoin is SubmitAction for the machine that has redeemed a token, in the token's environment and with its delegation. ErrEnded when the token
+// can be redeemed no more.
 func (s *Store) SubmitJoin(ctx context.Context, token JoinToken, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit what a machine joins by", func(tx *gorm.DB) error {

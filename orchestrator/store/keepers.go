@@ -14,10 +14,10 @@ import (
 // Keeper is the schedule of an environment's checks, and their lease.
 type Keeper struct {
 	EnvironmentID string
-	Worker        string // the process that looks; "" while none does
+	Worker        string // the process that checks; "" while none does
 	Fence         int64  // grows with each claim
 	LeaseUntil    Time   // by the database's clock, as Due
-	Due           Time   // of the duty that comes first
+	Due           Time   // of the duty that is due first
 	Duties        Dues
 }
 
@@ -41,7 +41,7 @@ func (d *Dues) Scan(source any) error {
 	return json.Unmarshal(text, (*map[string]Time)(d))
 }
 
-// Claim is a keeper that a worker has claimed, with the number that grows with each taking of a task of the environment.
+// Claim is a keeper that a worker has claimed, with the environment's present fencing number.
 type Claim struct {
 	Keeper
 	TaskFence int64
@@ -61,7 +61,7 @@ func (s *Store) ClaimKeepers(ctx context.Context, worker string, lease time.Dura
 	if err != nil {
 		return nil, wrap(err, "look for keepers that are due")
 	}
-	var ids []string // mostly there are none, which is found out without a transaction that writes
+	var ids []string // mostly there are none, which this finds out without a transaction that writes
 	if err := idleKeepers(s.reading(ctx).Model(&Keeper{}), now).Order("due, environment_id").Limit(most).Pluck("environment_id", &ids).Error; err != nil || len(ids) == 0 {
 		return nil, wrap(err, "look for keepers that are due")
 	}
@@ -120,12 +120,12 @@ func (s *Store) RenewKeepers(ctx context.Context, worker string, environmentIDs 
 		Update("lease_until", now+Time(lease.Microseconds())).Error, "renew the leases of keepers")
 }
 
-// GiveBackKeepers lets others have all keepers that a worker holds.
+// GiveBackKeepers releases all keepers that a worker holds.
 func (s *Store) GiveBackKeepers(ctx context.Context, worker string) error {
 	return wrap(s.rows(ctx).Model(&Keeper{}).Where("worker = ?", worker).Updates(map[string]any{"worker": "", "lease_until": 0}).Error, "give keepers back")
 }
 
-// EndKeepersLeases lets any worker have all keepers. Only the one process that uses the database may call it, before it claims any.
+// EndKeepersLeases releases all keepers. Only the one process that uses the database may call it, before it claims any.
 func (s *Store) EndKeepersLeases(ctx context.Context) error {
 	return wrap(s.rows(ctx).Model(&Keeper{}).Where("worker <> ''").Updates(map[string]any{"worker": "", "lease_until": 0}).Error, "end the leases of a former process")
 }
@@ -215,13 +215,14 @@ type Looked struct {
 	Findings []Finding
 	// Due is when the duties are due next.
 	Due Dues
-	// Again is how long a finding that was closed counts as the same one when it is found again: its repairs go on counting.
+	// Again is how long after its closing a finding counts as the same one when it is found again: its repairs go on
+	// counting.
 	Again time.Duration
 	// Mends returns the remedy of a finding that is otherwise complete.
 	Mends func(Finding) string
 }
 
-// discardedPause is when an environment is looked at again in which something else went on during a look.
+// discardedPause is the pause before the next check of an environment in which a task ran during a check.
 const discardedPause = 5 * time.Second
 
 // EndLook ends a claim. It stores the findings, unless a task has begun meanwhile, and returns the open ones. ErrFenced when another worker has
@@ -279,7 +280,7 @@ func (s *Store) quiet(tx *gorm.DB, environmentID string, fence int64) (bool, err
 	return environment.Fence == fence && unfinished == 0, err
 }
 
-// OverdueKeepers counts the environments that should have been looked at this long ago.
+// OverdueKeepers counts the environments whose check is overdue by this time.
 func (s *Store) OverdueKeepers(ctx context.Context, since time.Duration) (count int64, err error) {
 	now, err := s.databaseClock(s.reading(ctx))
 	if err == nil {

@@ -66,7 +66,7 @@ func Alone() Option {
 	}
 }
 
-// writing has nothing remembered until done is called.
+// writing empties the cache until done is called.
 func (r remembered) writing() (done func()) {
 	ends := []func(){r.listings.Writing(), r.environments.Writing(), r.sessions.Writing(), r.drafts.Writing()}
 	return func() {

@@ -10,14 +10,14 @@ import (
 // Load is the waiting work of all servers over the database.
 type Load struct {
 	Waiting int64         // tasks that no server runs
-	Oldest  time.Duration // for which the one of them has waited that waits longest
+	Oldest  time.Duration // how long the oldest of them has waited
 	Running int64         // tasks that servers run
 	Overdue int64         // of these, the number with an expired lease: their server is gone or cannot reach the database
-	// Orphaned are delegations that no task, no environment and, as far as is known, no Heat needs any more, and that Keystone still has.
+	// Orphaned are delegations that Keystone still has, but that no task, no environment and no known stack of Heat needs any more.
 	Orphaned int64
 }
 
-// Load looks at the tasks that have not ended.
+// Load reads the tasks that have not ended.
 func (s *Store) Load(ctx context.Context) (Load, error) {
 	var load Load
 	err := s.rows(ctx).Transaction(func(tx *gorm.DB) error {

@@ -26,7 +26,7 @@ func LimitLogs(limits LogLimits) Option { return func(s *Store) { s.logs = limit
 type taskLog struct {
 	mutex sync.Mutex
 	fill  *fill // nil: not counted yet
-	left  gone  // lines that were left out, and are not written down yet
+	left  gone  // lines that were left out, and are not yet recorded
 }
 
 // fill is how full a log is.
@@ -66,7 +66,7 @@ func (g gone) note(tx *gorm.DB, taskID string) error {
 		"gone_errors": gorm.Expr("gone_errors + ?", g.errors), "gone_warnings": gorm.Expr("gone_warnings + ?", g.warnings)}).Error
 }
 
-// leftTogether is how many lines that are left out are written down together, since that writes the task's row.
+// leftTogether is how many left-out lines are recorded together, since that writes the task's row.
 const leftTogether = 1000
 
 // AddReport adds a line to the task's log. When the log is full, it leaves the line out, and the log's last line counts it. The line's task, id, number
@@ -120,7 +120,7 @@ func (h *Hold) AddReport(ctx context.Context, report Report) error {
 	return err
 }
 
-// decides is true if a line of that level would be the first one that is left out, on which the task's state depends.
+// decides is true if the left-out line would be the first one of its level, on which the task's state depends.
 func (g gone) decides(level string) bool {
 	return level == "error" && g.errors == 0 || level == "warning" && g.warnings == 0
 }
@@ -132,7 +132,7 @@ func (h *Hold) noteLeft(tx *gorm.DB) error {
 	return h.log.left.note(tx, h.task.ID)
 }
 
-// countLog looks how full a task's log is, which another hold may have begun.
+// countLog reads the size of a task's log, which another hold may have begun.
 func countLog(tx *gorm.DB, taskID string) (now fill, err error) {
 	var task Task
 	if err := tx.Select("id", "gone_reports").Where("id = ?", taskID).Take(&task).Error; err != nil {

@@ -8,8 +8,7 @@ import (
 // keyActions is where the header of a deployed object lists its actions.
 const keyActions = "_actions"
 
-// withActions gives the objects of a model the actions that they had in a former one: a deployment that came to nothing takes no action away. The model
-// that is given stays as it is.
+// withActions gives the objects of a model their actions in a former one: a failed deployment removes no action. The given model stays as it is.
 func withActions(model, former map[string]any) map[string]any {
 	offered := map[string]map[string]any{} // headers, by the objects' ids
 	collect(offered, former)

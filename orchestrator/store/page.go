@@ -13,11 +13,11 @@ import (
 // Page selects a part of a list, and its order. The zero Page is all of it in the list's own order.
 type Page struct {
 	Limit  int    // how many; 0 is all
-	Marker string // the id of the last one of the page before; "" for the first page
+	Marker string // the id of the last row of the page before; "" for the first page
 	Sort   []Sort // the most important first; nil is the list's own order
 }
 
-// Sort is one thing that a list is sorted by.
+// Sort is one key of a list's order.
 type Sort struct {
 	Key        string // such as "created"
 	Descending bool
@@ -36,7 +36,7 @@ func (e *SortError) Error() string {
 	return fmt.Sprintf("there is no sorting by %q: there is by %s", e.Key, strings.Join(e.Known, ", "))
 }
 
-// list is a list that is given in pages.
+// list is a list with pages.
 type list struct {
 	keys map[string]string // its sort keys, as SQL that is never NULL; "id" is the last of every order
 	own  []Sort            // its own order
@@ -77,7 +77,8 @@ func (l list) page(page Page, rows func() *gorm.DB) (*gorm.DB, error) {
 	return query.Order(strings.Join(orders, ", ")), nil
 }
 
-// after is the condition of rows after the marker: more in the first column, or as much in that and more in the second, and so on.
+// after is the condition of rows after the marker: greater in the first column, or equal in that and greater in the second, and so
+// on.
 func (l list) after(marker string, order []Sort, columns []string, rows func() *gorm.DB) (condition string, values []any, err error) {
 	place := make([]any, len(columns))
 	places := make([]any, len(columns))

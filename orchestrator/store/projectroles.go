@@ -23,20 +23,20 @@ type ProjectRole struct {
 // ProjectRoleOwner is the owner of the sealed trust of a project's role.
 func ProjectRoleOwner(projectID string) string { return "project-role/" + projectID }
 
-// ProjectRole returns how Burano works in a project with a role of its own, also where that has ended; ErrNotFound where it never did.
+// ProjectRole returns the record of Burano's own role in a project, also of a former one; ErrNotFound where it never had one.
 func (s *Store) ProjectRole(ctx context.Context, projectID string) (ProjectRole, error) {
 	var row ProjectRole
 	err := s.reading(ctx).Where("project_id = ?", projectID).Take(&row).Error
 	return row, wrap(err, "read a project's role")
 }
 
-// EnableProjectRole keeps that Burano may work in a project with a role of its own, from now on.
+// EnableProjectRole records that Burano may work in a project with a role of its own, from now on.
 func (s *Store) EnableProjectRole(ctx context.Context, row *ProjectRole) error {
 	row.Enabled, row.Disabled = s.clock(), nil
 	return wrap(s.rows(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(row).Error, "enable a project's role")
 }
 
-// DisableProjectRole has no task begin with a project's role any more; one that is disabled already is no error.
+// DisableProjectRole makes tasks begin no more with a project's role; a disabled one is no error.
 func (s *Store) DisableProjectRole(ctx context.Context, projectID string) error {
 	return wrap(s.rows(ctx).Model(&ProjectRole{}).Where("project_id = ? AND disabled IS NULL", projectID).Update("disabled", s.clock()).Error, "disable a project's role")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/burano/burano/internal/quota"
 )
 
-// Resources that a project may have so many of. A session counts while it is open and can be deployed: a draft of its environment
-// as it is.
+// Resources with a quota per project. A session counts while it is open and can be deployed: as a draft of its environment's
+// present version.
 const (
 	QuotaEnvironments = "environments"
 	QuotaSessions     = "sessions"
@@ -42,12 +42,12 @@ func (s *Store) Quotas(ctx context.Context, projectID string) (map[string]quota.
 	return s.quotas.Usage(s.reading(ctx), projectID)
 }
 
-// SetQuotas gives a project limits of its own; others of its own stay.
+// SetQuotas gives a project limits of its own; its other limits stay.
 func (s *Store) SetQuotas(ctx context.Context, projectID string, limits quota.Limits) error {
 	return s.transaction(ctx, "set quotas", func(tx *gorm.DB) error { return s.quotas.Set(tx, projectID, limits) })
 }
 
-// ClearQuotas takes a project's own limits away.
+// ClearQuotas removes a project's own limits.
 func (s *Store) ClearQuotas(ctx context.Context, projectID string) error {
 	return s.transaction(ctx, "clear quotas", func(tx *gorm.DB) error { return s.quotas.Clear(tx, projectID) })
 }

@@ -14,11 +14,11 @@ import (
 type Repair struct {
 	Finding   Finding
 	TaskFence int64 // of the claim under which it was found
-	// Pause is how long no other repair of the finding is started.
+	// Pause is the pause before the finding's next repair.
 	Pause time.Duration
 	// Most is how many repairs all servers run at a time.
 	Most int
-	// AfterFailure is true if it may be started where a user's newest task failed.
+	// AfterFailure is true if it may start after a failed task of a user.
 	AfterFailure bool
 	// Cloud is true if it needs the project's role, or the environment's standing delegation.
 	Cloud  bool

@@ -97,7 +97,7 @@ func readReports(ctx context.Context, query *gorm.DB) (reports []Report, err err
 	return reports, rows.Err()
 }
 
-// uncounted is how many bytes of a list are not worth counting.
+// uncounted is how many bytes of a list are too few to be counted.
 const uncounted = 64 << 10
 
 // bytes is the size of the report.

@@ -71,7 +71,7 @@ func pieceOwner(key []string) string { return "snapshot/" + key[0] + "/" + key[1
 // resealed is how many values are read, and then written in one transaction: so few that no writer waits for long.
 const resealed = 16
 
-// passes is how often all columns are gone through while others go on to write values under a former key.
+// passes is how often Reseal goes through all columns while others go on to write values under a former key.
 const passes = 5
 
 // Reseal seals every value again that is not sealed under the active key, while others read and write: a value that changes at the same
@@ -180,8 +180,8 @@ type SealedValues struct {
 	Number int64
 }
 
-// SealedValues counts the sealed values of all columns, by the keys that they name. It looks at every text of the database, also where
-// Reseal seals nothing, so that no value is lost with a key.
+// SealedValues counts the sealed values of all columns, by the keys that they name. It reads every text of the database, also columns
+// that Reseal does not seal, so that no value is lost with a key.
 func (s *Store) SealedValues(ctx context.Context) ([]SealedValues, error) {
 	places, err := s.places()
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *Store) SealedValues(ctx context.Context) ([]SealedValues, error) {
 					return nil, fmt.Errorf("count the sealed values of %s.%s: %w", table.Name, column.Name, err)
 				}
 				for _, row := range rows {
-					// A text of a user's may begin as a sealed value of the first form does, which was only ever in columns that are known.
+					// A user's text may begin like a sealed value of the first form, which was only ever in known columns.
 					if known || isID(row.KeyID, idSize) {
 						list = append(list, SealedValues{Column: table.Name + "." + column.Name, KeyID: row.KeyID, Number: row.Number})
 					}

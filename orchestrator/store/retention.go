@@ -16,7 +16,7 @@ type Retention struct {
 	Deployments time.Duration
 	// Reports of deployments that have ended, except for the same newest ones. The states of the deployments stay.
 	Reports time.Duration
-	// Sessions that were deployed, but for each environment's newest one, which its status comes from. Drafts stay.
+	// Sessions that were deployed, except each environment's newest one, from which its status comes. Drafts stay.
 	Sessions time.Duration
 	// Statistics of applications and servers that are gone, and of API servers that no longer report.
 	Statistics time.Duration
@@ -97,7 +97,7 @@ func (s *Store) sweeping(ctx context.Context, what string, do func(tx *gorm.DB) 
 	})
 }
 
-// olderTasks are the tasks that ended before the time and are none of the newest ones of their environments. The condition narrows them.
+// olderTasks are the tasks that ended before the time, without the newest ones of their environments. The condition narrows them.
 func (s *Store) olderTasks(ctx context.Context, until Time, condition string) (ids []string, err error) {
 	query := s.reading(ctx).Model(&Task{}).Where("finished < ?", until).
 		Where("started < (SELECT newer.started FROM tasks AS newer WHERE newer.environment_id = tasks.environment_id ORDER BY newer.started DESC LIMIT 1 OFFSET ?)", KeptDeployments-1)

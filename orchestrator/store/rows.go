@@ -163,7 +163,7 @@ type Task struct {
 	Worker        string // the process that holds it; "" when none does
 	Fence         int64  // of the last taking; 0 when it was never taken
 	LeaseUntil    Time   // by the database's clock
-	Deaths        int64  // workers whose lease ran out since a step was done that was not done before
+	Deaths        int64  // workers whose lease ran out since the last new step was done
 	Alone         bool   // whether the worker runs nothing beside it
 	AloneDeaths   int64  // how many of Deaths fell while it ran alone
 	CancelledBy   string // the user who cancelled it; "" for none
@@ -178,7 +178,7 @@ type Task struct {
 	Updated       Time
 	Started       Time
 	Finished      *Time
-	GoneErrors    int64 // reports of that level that are not there (any more)
+	GoneErrors    int64 // reports of that level that were left out or removed
 	GoneWarnings  int64
 	GoneReports   int64 // of all levels
 }
@@ -189,8 +189,8 @@ type Stage string
 // The stages. A task of a former version, or an imported one, has begun.
 const (
 	Planned  Stage = "planned"  // nothing was touched yet
-	Begun    Stage = "begun"    // something was changed, or is about to be
-	Rejected Stage = "rejected" // it ended while it was planned, and the environment is as it was before: its session is a draft again
+	Begun    Stage = "begun"    // the cloud or a node was changed, or is about to be
+	Rejected Stage = "rejected" // it ended while it was planned: the environment is unchanged, and its session is a draft again
 )
 
 // Kind is the task's kind in a user's words: a deployment, an action, a deletion or a repair.
@@ -211,7 +211,7 @@ type Report struct {
 	ID       string
 	TaskID   string
 	Number   int64
-	EntityID *string // the object that it is about; nil for the whole deployment
+	EntityID *string // the object of the report; nil for the whole deployment
 	Entity   *string // that object's class
 	Level    string  // info, warning, error
 	Text     string

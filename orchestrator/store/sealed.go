@@ -66,7 +66,7 @@ func scanSealed(sealer Sealer, owner, stored string, into sql.Scanner) error {
 	return into.Scan(text)
 }
 
-// unseal reads a column that was read as it is stored: many are read first, and opened when no statement is open any more.
+// unseal opens a stored column: callers read many rows first, and open them when no statement is open any more.
 func (s *Store) unseal(table, column, stored string, into sql.Scanner) error {
 	return scanSealed(s.sealer, columnName(table, column), stored, into)
 }

@@ -121,7 +121,7 @@ func (s *Store) DeleteSession(ctx context.Context, id string) error {
 	})
 }
 
-// EditSession lets edit change the session's model and stores it, unless edit returns an error, which is returned as it is.
+// EditSession lets edit change the session's model and stores it, unless edit returns an error, which it returns unchanged.
 // ErrStale when the session is not open or older than the environment, or another session is deploying.
 func (s *Store) EditSession(ctx context.Context, id string, edit func(model *Model) error) error {
 	var edited error

@@ -15,7 +15,7 @@ const (
 	sharing = "burano_tasks"
 	// waiting is sent there when a server has given a task back, which another may take. All other messages have a slash.
 	waiting = "waiting"
-	// maxShared is how many changes wait to be sent; others find further ones by their own reading.
+	// maxShared is how many changes wait to be sent; other servers learn of further ones by their own reading.
 	maxShared = 256
 )
 
@@ -37,7 +37,7 @@ func tellWaiting(tx *gorm.DB) error {
 }
 
 // Share announces this server's changes of tasks to others, and wakes the watchers here at the others' announcements, until ctx ends; given is called when
-// one has given a task back. Only the delay until a change is seen depends on it. It does nothing over SQLite.
+// one has given a task back. Only the delay before a change is seen depends on it. It does nothing over SQLite.
 func (s *Store) Share(ctx context.Context, given func()) error {
 	if s.db.Name() != database.Postgres {
 		return nil

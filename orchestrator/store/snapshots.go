@@ -43,7 +43,7 @@ type Snapshot struct {
 	Created         Time
 	Verified        Time   // when it was opened and found to be whole; 0 while it is being written
 	Orphaned        Time   // when its environment was deleted; 0 while that is there
-	BackupID        string // that it is a part of; "" for none
+	BackupID        string // the backup that it belongs to; "" for none
 
 	// Container is the address of the container with its pieces, "" for the table here; then Pieces is how many there may be, and
 	// PieceKey the key that they are sealed under.
@@ -76,7 +76,8 @@ func (s *Store) BeginSnapshot(ctx context.Context, snapshot *Snapshot) error {
 	return wrap(s.rows(ctx).Create(snapshot).Error, "begin a snapshot")
 }
 
-// AddPiece adds the next sealed piece of a snapshot that is being written, as far as the project's quota goes (Forbidden).
+// AddPiece adds the next sealed piece of a snapshot that is being written; a full quota of the project is a fault
+// (Forbidden).
 func (s *Store) AddPiece(ctx context.Context, id string, number int64, sealed string) error {
 	return s.transaction(ctx, "write a piece of a snapshot", func(tx *gorm.DB) error {
 		if err := s.admitPiece(tx, id, int64(len(sealed)), nil); err != nil {
@@ -86,8 +87,8 @@ func (s *Store) AddPiece(ctx context.Context, id string, number int64, sealed st
 	})
 }
 
-// CountPiece notes that the next piece of a snapshot that is being written, of so many bytes, is about to be put into its container, as far
-// as the project's quota goes (Forbidden).
+// CountPiece counts the next piece of a snapshot, of so many bytes, before it is put into its container; a full quota of the project is a
+// fault (Forbidden).
 func (s *Store) CountPiece(ctx context.Context, id string, number, size int64) error {
 	return s.transaction(ctx, "count a piece of a snapshot", func(tx *gorm.DB) error {
 		return s.admitPiece(tx, id, size, map[string]any{"pieces": number + 1})
@@ -147,7 +148,7 @@ func (s *Store) SnapshotPieces(ctx context.Context, id string) (Snapshot, error)
 	return row, wrap(err, "look where the pieces of a snapshot are")
 }
 
-// HideSnapshot has a snapshot listed no more, so that it can be removed.
+// HideSnapshot removes a snapshot from lists, so that it can be removed.
 func (s *Store) HideSnapshot(ctx context.Context, id string) error {
 	return wrap(s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Update("verified", 0).Error, "remove a snapshot")
 }
@@ -180,7 +181,7 @@ func (s *Store) DeleteSnapshot(ctx context.Context, id string) error {
 	return wrap(err, "remove a snapshot")
 }
 
-// orphanSnapshots notes that the environment of snapshots is deleted.
+// orphanSnapshots marks the snapshots of a deleted environment.
 func (s *Store) orphanSnapshots(tx *gorm.DB, environmentID string) error {
 	return tx.Model(&Snapshot{}).Where("environment_id = ?", environmentID).Update("orphaned", s.clock()).Error
 }

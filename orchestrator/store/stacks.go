@@ -36,7 +36,7 @@ func (s *Store) AddStack(ctx context.Context, stack *Stack) error {
 	return wrap(s.rows(ctx).Create(stack).Error, "add a stack")
 }
 
-// AddStackOf adds a stack that is there already, with its resources, all or nothing; ErrDuplicate as AddStack.
+// AddStackOf adds an existing stack with its resources, all or nothing; ErrDuplicate as AddStack.
 func (s *Store) AddStackOf(ctx context.Context, stack *Stack, resources []StackResource) error {
 	stack.Created = s.clock()
 	return s.transaction(ctx, "take over a stack", func(tx *gorm.DB) error {
@@ -65,7 +65,7 @@ func (s *Store) Stack(ctx context.Context, id string) (Stack, error) {
 	return list[0], nil
 }
 
-// withHeld finds out which of the stacks that were read are held.
+// withHeld adds to the read stacks whether they are held.
 func (s *Store) withHeld(ctx context.Context, found []Stack, err error, what string) ([]Stack, error) {
 	if err != nil || len(found) == 0 {
 		return nil, wrap(err, what)

@@ -1,4 +1,4 @@
-// Package acme_test has a host of a gateway get its certificate as cert-manager does it: an Ingress for the challenge beside the Ingress of the host,
+// Package acme_test gets a certificate for a host of a gateway as cert-manager does: an Ingress for the challenge beside the Ingress of the host,
 // answered without TLS, and then a Secret.
 package acme_test
 
@@ -51,7 +51,7 @@ const (
 	host      = "shop.example.org"
 )
 
-// open is a firewall that admits everything: the machine it runs on is not closed.
+// open is a firewall that admits everything, so that this machine's own rules stay.
 type open struct{}
 
 func (open) Guard(context.Context) error             { return nil }
@@ -270,7 +270,7 @@ func endpoints(service string, at netip.AddrPort) *discovery.EndpointSlice {
 	}
 }
 
-// issuer is an order for the host at an ACME server, which looks for it at a port of this machine.
+// issuer is an order for the host at an ACME server, which connects to a port of this machine.
 type issuer struct {
 	client     *acme.Client
 	management string
@@ -322,7 +322,7 @@ func newIssuer(t *testing.T, port uint16) *issuer {
 	return i
 }
 
-// start runs a program until the end of the test.
+// start runs a program until the test ends.
 func start(t *testing.T, program string, arguments ...string) {
 	t.Helper()
 	var log strings.Builder

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestApplyMakesAProjectWhatFilesDescribe applies files with all kinds of documents, again, and changed.
+// TestApplyMakesAProjectWhatFilesDescribe applies files with all kinds of documents, unchanged, and changed.
 func TestApplyMakesAProjectWhatFilesDescribe(t *testing.T) {
 	s := start(t)
 	const app = `
@@ -85,7 +85,7 @@ Methods:
 	require.Contains(t, burano(demo, "action", "call", "demo", "beta", "greet", "--follow"), `"hello"`)
 	require.Contains(t, burano(demo, "apply", "-f", "files"), "3 as described")
 
-	// An environment whose deployment was begun stays, though the answer was lost; one whose order was lost leaves nothing.
+	// An environment whose deployment was begun stays, though the answer was lost; one whose order was lost is removed.
 	for _, lost := range []struct {
 		what, name string
 		performed  bool
@@ -125,7 +125,7 @@ Methods:
 	s.write(map[string]string{"same.yaml": environment("beta", "  fail: false\n"), "files/demo.yml": environment("gamma", "")})
 	burano(demo, "apply", "-f", "same.yaml", "--wait")
 
-	// An application credential does as well as a password for all but deployments.
+	// An application credential is as good as a password for everything except deployments.
 	keystone := s.identityOf("demo", "demo")
 	me, err := tokens.Get(t.Context(), keystone, keystone.Token()).ExtractUser()
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type broker struct {
 	version        string
 }
 
-// startBroker starts it beside a server that is there.
+// startBroker starts it beside an existing server.
 func (s *server) startBroker() *broker {
 	t := s.t
 	address := freeAddress(t)
@@ -83,7 +83,7 @@ func (b *broker) call(method, path string, body any) (int, map[string]any) {
 	return response.StatusCode, answer
 }
 
-// ended waits for the end of an instance's last operation; "" is that it is gone.
+// ended waits for the end of an instance's last operation; the state is "" when the instance is gone.
 func (b *broker) ended(instance string) (state, description string) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {

@@ -256,7 +256,7 @@ func (s *server) statistics(t *testing.T, environment string) (list []map[string
 	return list
 }
 
-// burano runs the program as demo and wants it to go well.
+// burano runs the program as demo and demands success.
 func (s *server) burano(t *testing.T, args ...string) string {
 	t.Helper()
 	out, ok := s.run(s.as("demo", "demo"), s.program, args...)
@@ -314,7 +314,7 @@ func serversOfAnApplication(t *testing.T, s *server, demo cloudUser) {
 	made = demo.server(t, "one")
 	require.Equal(t, made, application()["servers"].([]any)[0].(map[string]any)["openstackId"])
 
-	// A third one in a network of its own; the first one keeps no floating IP.
+	// A third server in a network of its own; the first one loses its floating IP.
 	out = s.burano(t, "deploy", s.farm("farm", [2]string{"one"}, [2]string{"two"}, [2]string{"three", "flavor: m1.tiny, image: tiny, networks: {useEnvironmentNetwork: true, " +
 		"useFlatNetwork: false, primaryNetwork: null, customNetworks: [{'?': {type: io.murano.resources.NeutronNetwork}, name: private, autoUplink: false}]}"}), "--follow")
 	require.Contains(t, out, "which then has 3")
@@ -452,7 +452,7 @@ outputs:
 	s.burano(t, "environment", "delete", "--yes", "greeting")
 }
 
-// A package is made of each template as users make it, and its form, its values and its outputs are tried.
+// A package is made of each template as users make it, and its form, its values and its outputs are tested.
 func heatTemplatesOfManyKinds(t *testing.T, s *server, _ cloudUser) {
 	const word = "resources:\n  word: {type: OS::Heat::RandomString, properties: {length: {get_param: word-length}, salt: {get_param: size}}}\n"
 	s.write(map[string]string{
@@ -670,8 +670,8 @@ func (p *process) stop(t *testing.T) {
 	require.NoError(t, <-p.ended)
 }
 
-// killedDuring has the program do something on a server that is killed at each of the instants, one after another, and waits until nothing
-// runs any more. A server runs before and after. It returns the last words of the environments.
+// killedDuring has the program work on a server that is killed at each of the instants, one after another, and waits until no task runs
+// any more. A server runs before and after. It returns the last reports of the environments.
 func (s *server) killedDuring(t *testing.T, state string, instants []string, call ...string) string {
 	t.Helper()
 	if s.running != nil {

@@ -45,7 +45,7 @@ func (s *server) doctor(environment []string, args ...string) found {
 	return all
 }
 
-// TestTheDoctorNamesWhatACloudLacks takes things away from a local cloud, one after another.
+// TestTheDoctorNamesWhatACloudLacks removes parts of a local cloud, one after another.
 func TestTheDoctorNamesWhatACloudLacks(t *testing.T) {
 	s := startCloud(t)
 	service := s.as("burano", "service")

@@ -118,7 +118,7 @@ func everyFault(t *testing.T, orchestration string) {
 	s.trustsGo(t, trustsBefore)
 }
 
-// trustsGo waits until no more trusts are left than there were: they are deleted after the tasks and environments that they were made for.
+// trustsGo waits until there are no more trusts than before: they are deleted after their tasks and environments.
 func (s *server) trustsGo(t *testing.T, before int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return s.trusts(t) <= before }, 2*time.Minute, 100*time.Millisecond, "trusts are left")
@@ -277,7 +277,7 @@ func (f *faultyFarm) delete(t *testing.T, request string) error {
 	return f.ended(t)
 }
 
-// ended waits until nothing runs in the environment, and wants it to have gone well.
+// ended waits until no task runs in the environment, and demands success.
 func (f *faultyFarm) ended(t *testing.T) error {
 	return wait.Every(50*time.Millisecond).For(2*time.Minute).Until(t.Context(), func(context.Context) error {
 		status, shown, err := f.call(t, "GET", "/"+f.environment, "", "", nil)

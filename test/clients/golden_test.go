@@ -16,7 +16,7 @@ import (
 func TestTheProgramAnswersAsRecorded(t *testing.T) {
 	s := startKeystone(t)
 	s.build()
-	s.serve(http.DefaultClient, "http", "--package-page", "20") // as the recorded Murano had it
+	s.serve(http.DefaultClient, "http", "--package-page", "20") // the recorded Murano's setting
 	demo, ofDemo := s.token("demo", "demo")
 	other, ofOther := s.token("other", "other")
 	admin, ofAdmin := s.token("burano", "service") // an administrator, whose project owns the packages that come with Burano

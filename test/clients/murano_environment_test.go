@@ -62,7 +62,7 @@ Methods:
 		require.NotEmpty(t, found, text)
 		return found
 	}
-	// until asks until the list of environments is as it is to be; each answer of the client takes a second.
+	// until polls the list of environments until done returns true; each answer of the client takes a second.
 	until := func(done func(list string) bool) {
 		t.Helper()
 		for deadline := time.Now().Add(2 * time.Minute); ; {

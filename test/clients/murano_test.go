@@ -22,7 +22,7 @@ const murano = "/usr/bin/murano"
 var id = regexp.MustCompile(`[0-9a-f]{32}`)
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 
-// secret is that of a token or of an application credential of Keystone.
+// secret matches secrets: Keystone's tokens, and secrets of application credentials.
 var secret = regexp.MustCompile(`gAAAAA[\w-]{128}|[\w-]{86}`)
 
 // masked is a printed text without ids, times and secrets, which have the same lengths everywhere.

@@ -21,7 +21,7 @@ import (
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
-// An environment with an application in each of two regions has a stack, networks and servers in each; an interrupted deployment goes on
+// An environment with an application in each of two regions has a stack, networks and servers in each. An interrupted deployment goes on
 // in both, and deletion leaves nothing in either.
 func TestAnEnvironmentStandsInTwoRegions(t *testing.T) {
 	slot := os.Getenv("BURANO_SLOT")

@@ -1,4 +1,4 @@
-// Package clients tries the command-line clients, Murano's own and Burano's, on a real server: the program itself, with the local
+// Package clients tests the command-line clients, Murano's own and Burano's, on a real server: the program itself, with the local
 // cloud's Keystone.
 package clients
 
@@ -23,7 +23,7 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// server is a Burano with the local cloud's Keystone, and the program that it is.
+// server is a Burano with the local cloud's Keystone, and its program.
 type server struct {
 	t        *testing.T
 	program  string
@@ -31,7 +31,7 @@ type server struct {
 	url      string
 	home     string // folder for clients
 	cloud    *httptest.Server
-	running  *process // where a test begins and ends it itself
+	running  *process // set where a test starts and ends it itself
 }
 
 // startKeystone starts the local cloud's Keystone alone.
@@ -97,7 +97,7 @@ func (s *server) build(tags ...string) {
 	programs.built[wanted] = s.program
 }
 
-// process is a server that was started, and where it writes its log.
+// process is a started server, and the file of its log.
 type process struct {
 	*exec.Cmd
 	log   string
@@ -168,7 +168,7 @@ func (s *server) run(environment []string, program string, args ...string) (stri
 	command.Dir, command.Env = s.home, environment
 	output, err := command.CombinedOutput()
 	require.NoError(s.t, ctx.Err(), "%s %s", program, strings.Join(args, " "))
-	// A preview of something that would change ends with 2.
+	// A preview with changes exits with 2.
 	return string(output), err == nil || slices.Contains(args, "--dry-run") && command.ProcessState.ExitCode() == 2
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// TestSetupRegistersBuranoAndIsDoneWhenRunAgain goes from a Keystone that knows nothing of this Burano to a server that clients find by the catalog.
+// TestSetupRegistersBuranoAndIsDoneWhenRunAgain begins with a Keystone that knows nothing of this Burano, and ends with a server that clients find
+// by the catalog.
 func TestSetupRegistersBuranoAndIsDoneWhenRunAgain(t *testing.T) {
 	s := startKeystone(t)
 	s.build()

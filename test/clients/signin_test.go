@@ -179,7 +179,7 @@ func TestBrowsersSignInAtKeystone(t *testing.T) {
 	t.Run("not with an application credential whose time is over", func(t *testing.T) {
 		var b *browser
 		var proof map[string]any
-		for life := 3 * time.Second; ; life *= 2 { // longer from time to time, until a sign-in ends before it
+		for life := 3 * time.Second; ; life *= 2 { // the life is doubled until a sign-in ends before it
 			expires := time.Now().Truncate(time.Second).Add(life) // Keystone counts whole seconds
 			made, err := applicationcredentials.Create(t.Context(), demo, me.ID, applicationcredentials.CreateOpts{Name: "short of " + life.String(), ExpiresAt: &expires}).Extract()
 			require.NoError(t, err)
@@ -215,7 +215,7 @@ func TestBrowsersSignInAtKeystone(t *testing.T) {
 		left.do(204, "DELETE", session, nil)
 		require.NoError(t, first.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, <-first.ended)
-		second := s.serve(http.DefaultClient, "http", "--state", state) // at another port, which cookies do not care about
+		second := s.serve(http.DefaultClient, "http", "--state", state) // at another port, which does not matter for cookies
 		require.Equal(t, "demo", b.do(200, "GET", session, nil)["user"].(map[string]any)["name"])
 		require.NotEmpty(t, b.do(200, "GET", "/v1/environments", nil)["environments"])
 		left.do(401, "GET", session, nil)

@@ -91,7 +91,7 @@ func TestAMuranoIsTakenOverInPlace(t *testing.T) {
 	require.Equal(t, farBefore, far.holds(t))
 }
 
-// otherwise gives the objects of a model, or of a template that was made of it, other ids, and another region.
+// otherwise gives the objects of a model, or of its template, other ids, and another region.
 func otherwise(text string) string {
 	text = regexp.MustCompile(`[0-9a-f]{32}`).ReplaceAllStringFunc(text, func(id string) string { return id[1:] + id[:1] })
 	return strings.ReplaceAll(text, `"local"`, `"`+keystone.SecondRegion+`"`)
@@ -130,7 +130,7 @@ type leftStack struct {
 	router    string
 }
 
-// leave makes a stack as Murano has left it.
+// leave makes a stack like one that Murano has left.
 func (u cloudUser) leave(t *testing.T, name, template string) *leftStack {
 	t.Helper()
 	keep := true
@@ -148,7 +148,7 @@ func (u cloudUser) leave(t *testing.T, name, template string) *leftStack {
 	return left
 }
 
-// leftByMurano makes the stack of the environment "deployed", and the router that it was led to.
+// leftByMurano makes the stack of the environment "deployed", and the router to which it was connected.
 func (u cloudUser) leftByMurano(t *testing.T, text string, spelled func(string) string) *leftStack {
 	t.Helper()
 	outside := true
@@ -168,7 +168,7 @@ func (u cloudUser) leftByMurano(t *testing.T, text string, spelled func(string) 
 	return left
 }
 
-// in is a model with the ids that this cloud has given.
+// in returns the model with the ids of this cloud.
 func (l *leftStack) in(model string) string {
 	network := ""
 	for name, id := range l.resources {

@@ -25,8 +25,9 @@ import (
 	"github.com/burano/burano/test/localcloud/localcloudtest"
 )
 
-// cloudsVariable names a clouds.yaml with the entries burano-admin, burano-demo, burano-other, burano-service and burano-brief, which is
-// the service user at a Keystone whose tokens end after minutes. Without it a local cloud is started, where all tokens do.
+// cloudsVariable names a clouds.yaml with the entries burano-admin, burano-demo, burano-other, burano-service and burano-brief. The last
+// one is the service user at a Keystone whose tokens end after minutes. Without the variable a local cloud is started, where all tokens
+// end soon.
 const cloudsVariable = "BURANO_TEST_CLOUDS"
 
 // The cloud's objects that the tests need: an image that boots with the least, and a flavor for it.
@@ -104,7 +105,7 @@ func TestTheDriverDoesTheSameOnEveryCloud(t *testing.T) {
 // localTokens is the lifetime of tokens of the local cloud: its users must get new ones all the time.
 const localTokens = 5 * time.Second
 
-// cloud is the cloud that is tried.
+// cloud is the cloud under test.
 type cloud struct {
 	path  string       // of its clouds.yaml
 	brief string       // the entry of the service user whose tokens end soon
@@ -152,7 +153,7 @@ func (c *cloud) options(t *testing.T, entry string) (gophercloud.AuthOptions, go
 	return options, endpoint
 }
 
-// service is a new driver, as after a start of Burano: it remembers nothing of another one.
+// service is a new driver with empty caches, as after a start of Burano.
 func (c *cloud) service(t *testing.T) *driver.Service { return c.serviceAs(t, "service") }
 
 func (c *cloud) serviceAs(t *testing.T, entry string) *driver.Service {
@@ -232,7 +233,8 @@ func (u user) projectTwice(t *testing.T, c *cloud) (one, two *driver.Project) {
 	return one, two
 }
 
-// trust is one that ends with the test. It must outlive every change that is asked for through it: its tokens end with it.
+// trust is a trust that ends with the test. It must outlive every change that is requested through it: its tokens end with
+// it.
 func (u user) trust(t *testing.T, service *driver.Service) string {
 	trust, _, err := service.CreateTrust(t.Context(), u.caller(t, service), []string{"member"}, time.Time{})
 	require.NoError(t, err)

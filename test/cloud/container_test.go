@@ -26,8 +26,8 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// aSharedContainerTakesASnapshot keeps a snapshot of several objects in a container of demo's project: the trust is needed to share the
-// container, and for nothing afterwards.
+// aSharedContainerTakesASnapshot stores a snapshot of several objects in a container of demo's project: the trust is needed to share
+// the container, and for nothing afterwards.
 func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	service, demo, other := c.service(t), c.as(t, "demo"), c.as(t, "other")
 	const name = "burano-test-snapshots"
@@ -98,7 +98,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	_, err = archive.Snapshot(t.Context(), taken.ID)
 	require.ErrorIs(t, err, store.ErrNotFound)
 
-	// One whose environment is deleted stays for its time, and then goes.
+	// A snapshot whose environment is deleted stays for its time, and then goes.
 	taken, err = archive.Take(t.Context(), of, write)
 	require.NoError(t, err)
 	require.NoError(t, rows.RemoveEnvironment(t.Context(), environment, ""))

@@ -153,7 +153,7 @@ func TestAStackThatIsMadeWithoutHeatIsTakenOverAtEveryInstant(t *testing.T) {
 	}
 }
 
-// dyingRows have their server die at a write, which is not made.
+// dyingRows simulate the death of their server at a write, which is not made.
 type dyingRows struct {
 	*countedRows
 	mutex sync.Mutex

@@ -22,10 +22,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// diskVariable names the node image as a qcow2.
+// diskVariable names the node image as a qcow2 file.
 const diskVariable = "BURANO_DISK_IMAGE"
 
-// The whole cluster is not tried where servers are emulated: Kubernetes' API server does not become ready within its own minute there.
+// The whole cluster is not tested where servers are emulated: Kubernetes' API server does not become ready within its own minute
+// there.
 func TestTheDiskBootsAsAServerOfNova(t *testing.T) {
 	path := os.Getenv(diskVariable)
 	if path == "" || os.Getenv(cloudsVariable) == "" {

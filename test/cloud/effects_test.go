@@ -114,12 +114,12 @@ func (u user) requireSchema(t *testing.T, kind string, properties map[string]dri
 	for name, property := range schema.Properties {
 		effect, known := properties[name]
 		require.True(t, known, "%s %s is not in the table", kind, name)
-		changes := effect != driver.Replaced || name == "user_data" // which may be ignored, by its policy
+		changes := effect != driver.Replaced || name == "user_data" // its policy may ignore it
 		require.Equal(t, changes, property.Changes, "%s %s: %s", kind, name, effect)
 	}
 }
 
-// flavor makes one with so much memory, and returns its name.
+// flavor makes a flavor with so much memory, and returns its name.
 func (u user) flavor(t *testing.T, memory int) string {
 	disk := 10
 	made, err := flavors.Create(t.Context(), u.nova(t), flavors.CreateOpts{Name: "burano-test-" + strings.ToLower(rand.Text()), RAM: memory, VCPUs: 1, Disk: &disk}).Extract()

@@ -74,7 +74,7 @@ func noRoomIsSaidAndHealed(t *testing.T, c *cloud) {
 	require.Len(t, demo.serversNamed(t, "burano-test-one"), 1, "the one that failed is gone")
 }
 
-// whatIsMissingIsSaidBefore: a deployment asks before it makes anything.
+// whatIsMissingIsSaidBefore: a deployment checks before it makes anything.
 func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	other, demo := c.as(t, "other"), c.as(t, "demo")
 	admin, projectID := c.as(t, "admin"), other.caller(t, c.service(t)).ProjectID

@@ -41,7 +41,7 @@ func serversAreMembersOfTheirGroup(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.Equal(t, 2, room.Groups)
 
-	// A node stays in the group that it was made in, whatever is wanted now; for another server that is a change that is refused.
+	// A node stays in the group in which it was made, whatever the model is now; for another server such a change is refused.
 	before := other.resources(t, made, name)
 	nodes := plan(t, project, "one", "two").content(t)
 	nodes.Nodes = []string{"one-server", "two-server"}

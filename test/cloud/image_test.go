@@ -16,7 +16,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// containerImagesAreFound looks for images of containers, which Glance keeps as it was given them, by their name.
+// containerImagesAreFound finds images of containers, which Glance stores unchanged, by their name.
 func containerImagesAreFound(t *testing.T, c *cloud) {
 	const called = driver.ContainerHost + "/burano-test:1"
 	demo := c.as(t, "demo")

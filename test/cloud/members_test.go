@@ -20,7 +20,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// member is a server of the disk.
+// member is a server with an etcd member.
 type member struct {
 	etcd.Node
 	shell *ssh.Client
@@ -111,7 +111,7 @@ func TestThreeEtcdMembersVoteOnServersOfTheDisk(t *testing.T) {
 	}
 	members[0].reaches(t, netip.MustParseAddr("10.244.0.2"))
 
-	// The first one, which led, goes away as machines do.
+	// The first one, the leader, dies as machines do.
 	first.does(t, "systemctl kill --signal=KILL etcd; systemctl stop etcd")
 	rest := client(members[1], members[2])
 	eventually(t, "the two others take a write", func() bool {
@@ -158,7 +158,7 @@ func threeServers(t *testing.T, c *cloud, path string) (members []member) {
 	return members
 }
 
-// does runs commands on the server.
+// does runs commands on the server, which must succeed.
 func (m member) does(t *testing.T, commands string) {
 	t.Helper()
 	said, err := m.shell.Run(t.Context(), ssh.Script{Name: strings.Fields(commands)[0], Body: "set -e\n" + commands + "\n"})

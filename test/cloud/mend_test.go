@@ -9,7 +9,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// state asks Nova through the driver, which must be able to.
+// state asks Nova through the driver, which must succeed.
 func state(t *testing.T, project *driver.Project, id string) driver.ServerState {
 	t.Helper()
 	state, err := project.Server(t.Context(), id)

@@ -17,7 +17,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// muranosStackIsTakenOver: the stack that a real Murano has made, as muranotest has it, is updated in place, and its servers stay.
+// muranosStackIsTakenOver: the stack of a real Murano, from muranotest, is updated in place, and its servers stay.
 func muranosStackIsTakenOver(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
@@ -97,8 +97,8 @@ func muranosStackIsTakenOver(t *testing.T, c *cloud) {
 	require.False(t, bytes.Contains([]byte(err.Error()), []byte("web2")))
 }
 
-// stacksOfMuranosTemplatesAreTakenOver: the stack that Murano has made of a package in HOT, which has not Burano's tag, is updated in place by a
-// project that adopts it, and by no other. Then it is Burano's.
+// stacksOfMuranosTemplatesAreTakenOver: the stack that Murano has made of a package in HOT lacks Burano's tag. A project that adopts it updates
+// it in place, and no other one does. Then it is Burano's.
 func stacksOfMuranosTemplatesAreTakenOver(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	plain := demo.project(t, c.service(t))

@@ -41,7 +41,7 @@ func theExternalNetworkIsFound(t *testing.T, c *cloud) {
 	require.ErrorContains(t, err, `the project sees no external network with the name or id "nowhere": there are `+first.Name)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 
-	// The subnet of a network that is there.
+	// The subnet of an existing network.
 	neutron := demo.neutron(t)
 	own, err := networks.Create(t.Context(), neutron, networks.CreateOpts{Name: "burano-test-existing"}).Extract()
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func theExternalNetworkIsFound(t *testing.T, c *cloud) {
 	_, err = project.Subnet(t.Context(), own.ID, "outer")
 	require.ErrorContains(t, err, "there are inner")
 
-	// Where the routers of a network lead.
+	// The external networks of a network's routers.
 	leads := func(network, want string) {
 		t.Helper()
 		id, err := project.ExternalNetworkOfNetwork(t.Context(), network)

@@ -15,7 +15,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// otherwise is a template whose server "one" has other properties; nil takes one away.
+// otherwise is a template whose server "one" has other properties; nil removes one.
 func otherwise(template stackTemplate, properties map[string]any) stackTemplate {
 	server := template.Resources["one-server"]
 	server.Properties = maps.Clone(server.Properties)
@@ -25,7 +25,7 @@ func otherwise(template stackTemplate, properties map[string]any) stackTemplate 
 	return template
 }
 
-// whatHeatHidesIsComparedByHeat: a server that was made with the value of a hidden parameter keeps it.
+// whatHeatHidesIsComparedByHeat: a server keeps the value of a hidden parameter with which it was made.
 func whatHeatHidesIsComparedByHeat(t *testing.T, c *cloud) {
 	demo := c.as(t, "demo")
 	project := demo.project(t, c.service(t))
@@ -96,7 +96,7 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	require.Equal(t, "networks", driver.ServerChanges(err)[0].Property)
 	untouched(0)
 
-	// The same image and flavor by their ids, and user data of Burano's own that another version writes otherwise.
+	// The same image and flavor by their ids, and Burano's own user data in another version's form.
 	found, err := servers.Get(t.Context(), demo.nova(t), one.ServerID).Extract()
 	require.NoError(t, err)
 	same := otherwise(plan(t, project, "one"), map[string]any{"image": found.Image["id"], "flavor": found.Flavor["id"], "user_data": "another"}).content(t)
@@ -134,7 +134,7 @@ func serversThatAreThereAreKept(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	untouched(3)
 
-	// Where nothing is there any more nothing can be lost.
+	// Where the server is gone nothing can be lost.
 	require.NoError(t, servers.Delete(t.Context(), demo.nova(t), one.ServerID).ExtractErr())
 	eventually(t, "it is gone", func() bool { return state(t, project, one.ServerID).Status == driver.Gone })
 	anew, err := project.ApplyStack(t.Context(), name, otherwise(more, map[string]any{"user_data": "#!/bin/true"}).content(t))

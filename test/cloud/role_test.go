@@ -75,7 +75,7 @@ func aProjectLetsBuranoWorkWithARole(t *testing.T, c *cloud) {
 
 	deploy := func(name string) (string, string) {
 		h.deploy(as("demo"), environment.ID, name)
-		select { // it asks for its stack, or has failed before
+		select { // it asks for its stack, or has failed earlier
 		case <-h.reached:
 			h.passes <- struct{}{}
 		case <-ended(h, as("demo"), environment.ID):

@@ -60,7 +60,7 @@ func plan(t *testing.T, project *driver.Project, names ...string) stackTemplate 
 	return template
 }
 
-// begin readies a stack of this name for a test: whatever the test does, nothing of the stack stays.
+// begin prepares a stack of this name for a test: whatever the test does, nothing of the stack stays.
 func begin(t *testing.T, project *driver.Project, name string) string {
 	name = "burano-test-" + name
 	require.NoError(t, project.DeleteStack(t.Context(), name))

@@ -14,7 +14,7 @@ import (
 	driver "github.com/burano/burano/orchestrator/openstack"
 )
 
-// leaving is a stack of Heat's whose user has gone, as another member of the project reaches it.
+// leaving is a stack in Heat whose user has gone, as another member of the project reaches it.
 func (c *cloud) leaving(t *testing.T, who, name string, rows direct.Rows, wanted func(*driver.Project) driver.Content) (reach func(direct.Rows) *driver.Project) {
 	leaver, _, leave := c.member(t, who)
 	service := c.serviceAs(t, "service")
@@ -34,14 +34,14 @@ func (c *cloud) leaving(t *testing.T, who, name string, rows direct.Rows, wanted
 	}
 }
 
-// trustOnly is a trust that goes with its user.
+// trustOnly is a trust that ends with its user.
 func (u user) trustOnly(t *testing.T, service *driver.Service) string {
 	trust, _, err := service.CreateTrust(t.Context(), u.caller(t, service), []string{"member"}, time.Time{})
 	require.NoError(t, err)
 	return trust
 }
 
-// serverIDs are the servers of the user's project that are there, by their names, with when they were last changed.
+// serverIDs are the existing servers of the user's project, by their names, with the times of their last changes.
 func (u user) serverIDs(t *testing.T) map[string]string {
 	pages, err := servers.List(u.nova(t), servers.ListOpts{}).AllPages(t.Context())
 	require.NoError(t, err)

@@ -36,8 +36,8 @@ type tasks struct {
 	service *orchestrator.Service
 	roles   *orchestrator.ProjectRoles
 	rows    *store.Store
-	reached chan struct{} // each deployment, before it asks for its stack
-	passes  chan struct{} // lets one go on; nil: nothing is waited for
+	reached chan struct{} // signals that a deployment is about to ask for its stack
+	passes  chan struct{} // lets one deployment go on; nil: none waits
 }
 
 func newTasks(t *testing.T, cloud *driver.Service, outage time.Duration) *tasks {

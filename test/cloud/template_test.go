@@ -29,7 +29,7 @@ type stackOutput struct {
 	Value any `json:"value"`
 }
 
-// emptyTemplate returns a template with nothing in it.
+// emptyTemplate returns a template without resources.
 func emptyTemplate() stackTemplate {
 	return stackTemplate{Version: "2016-10-14", Resources: map[string]stackResource{}, Outputs: map[string]stackOutput{}}
 }
@@ -44,7 +44,7 @@ func (t stackTemplate) content(tb testing.TB) driver.Content {
 	return driver.Content{Template: made}
 }
 
-// groupRule lets traffic in that comes from a network.
+// groupRule admits traffic from a network.
 type groupRule struct {
 	Protocol string // "tcp", "udp", "icmp", or "" for any
 	Ports    [2]int // first and last; zeros for all

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/test/localcloud/keystone"
 )
 
-// Many clouds show certificates of an authority of their own, which clouds.yaml names (cacert).
+// Many clouds have certificates of an authority of their own, which clouds.yaml names (cacert).
 func TestTheServiceUserTrustsTheAuthorityThatItIsGiven(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
 	endpoint := "https://" + server.Listener.Addr().String()

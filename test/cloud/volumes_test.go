@@ -112,7 +112,7 @@ func storageOf(t *testing.T, c *cloud) *storage {
 	return s
 }
 
-// ofShares calls the service of shares by the name that it has beside that of volumes.
+// ofShares calls the service of shares under its own name, which differs from the service of volumes.
 type ofShares struct{ grpc.ClientConnInterface }
 
 func (c ofShares) Invoke(ctx context.Context, method string, in, out any, options ...grpc.CallOption) error {
@@ -144,7 +144,7 @@ func claimOf(name string, gibs int64) *csi.CreateVolumeRequest {
 		"csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "web"}}
 }
 
-// make makes a volume as a provisioner does, which asks again when a call has ended before it was there.
+// make makes a volume as a provisioner does, which repeats a call that has ended before the volume was there.
 func (s *storage) make(t *testing.T, wanted *csi.CreateVolumeRequest) *csi.Volume {
 	t.Helper()
 	made, err := again(t, func(ctx context.Context) (*csi.CreateVolumeResponse, error) {
@@ -167,7 +167,7 @@ func (s *storage) delete(t *testing.T, ids ...string) {
 
 func second[T any](_ T, err error) error { return err }
 
-// again calls until the answer is more than that there is none yet.
+// again repeats a call while it ends without a result, as with DeadlineExceeded.
 func again[T any](t *testing.T, call func(context.Context) (T, error)) (answer T, err error) {
 	deadline := time.Now().Add(patience())
 	for {
@@ -332,7 +332,7 @@ func copiesHaveWhatTheirVolumeHad(t *testing.T, s *storage) {
 	_, err = again(t, func(ctx context.Context) (*csi.DeleteSnapshotResponse, error) {
 		return s.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: taken.SnapshotId})
 	})
-	if err != nil { // Ceph keeps it for the volume that was made of it
+	if err != nil { // Ceph keeps it for the volume that is made of it
 		require.Equal(t, codes.FailedPrecondition, status.Code(err), err)
 		require.ErrorContains(t, err, "its back-end keeps it while there are volumes that were made of it")
 		t.Log(err)

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Registry is where the tests expect their images.
+// Registry is the registry from which the tests pull their images.
 const Registry = "registry.k8s.io"
 
 // Image is a container image and its name there, such as pause:3.10.2.
@@ -136,7 +136,8 @@ func Images(folder string) ([]Image, error) {
 	return images, nil
 }
 
-// image is one tag. Its label has it differ from others of the same content, which nodes would take for the same image.
+// image is one tag. Its label makes it differ from other images of the same content, which nodes would take for the
+// same image.
 func (r recipe) image(name string, layers []v1.Layer) (v1.Image, error) {
 	image, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {

@@ -36,7 +36,7 @@ type reported struct {
 type Report struct {
 	// Specs are ordered by their names. Setup before and clean-up after all of them is among them only if it failed.
 	Specs []Spec
-	// Left are how many were chosen besides, and did not begin before the time was over.
+	// Left is the number of further chosen tests that did not begin before the time was over.
 	Left int
 }
 

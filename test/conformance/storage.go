@@ -40,7 +40,7 @@ func unclaimed() map[string]string {
 	}
 }
 
-// File is the driver's definition, as -storage.testdriver takes it.
+// File is the driver's definition, in the form of -storage.testdriver.
 func (d StorageDriver) File() ([]byte, error) {
 	capabilities := map[string]bool{onlineExpansion: d.Grows}
 	for _, one := range claimed() {

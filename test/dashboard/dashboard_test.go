@@ -1,4 +1,4 @@
-// Package dashboard tries the dashboard as people use it: the built program on a local cloud, and scenarios in Debian's Chromium.
+// Package dashboard tests the dashboard as people use it: the built program on a local cloud, and scenarios in Debian's Chromium.
 package dashboard
 
 import (
@@ -56,7 +56,7 @@ func TestScreenshots(t *testing.T) {
 	start(t).node(limit, "scenarios/screenshots.mjs")
 }
 
-// BenchmarkPages measures how long pages with much on them take to answer: `make bench-dashboard` runs it.
+// BenchmarkPages measures how long pages with much content take to answer: `make bench-dashboard` runs it.
 func BenchmarkPages(b *testing.B) {
 	start(b).node(limit, "../bench/dashboard/bench.mjs")
 }
@@ -91,7 +91,7 @@ func start(t testing.TB) *server {
 	return s
 }
 
-// do runs a program that must go well.
+// do runs a program that must succeed.
 func (s *server) do(command *exec.Cmd) {
 	s.t.Helper()
 	output, err := command.CombinedOutput()

@@ -75,7 +75,7 @@ func TestAMachineWithBIOSAndVirtioBecomesANodeByItsConfigDrive(t *testing.T) {
 	m.powerDown()
 	require.Contains(t, m.consoleEnd(), "reboot: Power down", "it was stopped in order, by its power button")
 
-	// Started again with a larger disk, it is the same server.
+	// After a restart with a larger disk it is the same server.
 	runProgram(t, "qemu-img", "resize", "-q", m.disk, fmt.Sprintf("%dG", diskGiB+4))
 	m.start()
 	client = m.login("root", root, hostKey)

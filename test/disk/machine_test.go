@@ -42,7 +42,7 @@ type hardware struct {
 	metadataService bool
 }
 
-// machine is one that runs in QEMU.
+// machine is a machine in QEMU.
 type machine struct {
 	t       *testing.T
 	folder  string
@@ -123,7 +123,7 @@ func boot(t *testing.T, h hardware, data metadata) *machine {
 	}
 	network := fmt.Sprintf("user,id=net,hostfwd=tcp:%s-:22", m.address)
 	if h.metadataService {
-		// The network of the machine is one that the service's address lies in, as QEMU forwards no other.
+		// The machine's network must contain the service's address: QEMU forwards no other.
 		network += ",net=169.254.0.0/16,dhcpstart=169.254.0.15,guestfwd=tcp:169.254.169.254:80-cmd:" + connectCommand(t, serveMetadata(t, data))
 	} else {
 		arguments = append(arguments, "-drive", "file="+configDrive(t, folder, data)+",if=none,id=drive,media=cdrom,readonly=on", "-device", "ide-cd,drive=drive,bus=ide.1")
@@ -207,7 +207,7 @@ func serveMetadata(t *testing.T, data metadata) (address string) {
 	return server.Listener.Addr().String()
 }
 
-// connectVariable makes this program one that copies between its standard streams and an address: QEMU runs one for each connection.
+// connectVariable makes this program copy between its standard streams and an address: QEMU runs one for each connection.
 const connectVariable = "BURANO_DISK_CONNECT"
 
 func connectCommand(t *testing.T, address string) string {
@@ -291,7 +291,7 @@ func (m *machine) login(user string, key keyPair, hostKey ssh.PublicKey) *ssh.Cl
 	return client
 }
 
-// until waits for something of the machine, and not when that has ended.
+// until waits for a condition of the machine, and fails when the machine has ended.
 func (m *machine) until(check func() error) {
 	m.t.Helper()
 	ctx, cancel := context.WithCancelCause(m.t.Context())

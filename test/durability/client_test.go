@@ -175,7 +175,7 @@ func (c *client) deploymentsOf(id string) (list []deployment, err error) {
 	return answer.Deployments, err
 }
 
-// deploy makes the environment one application of so many steps, waits for the end and looks whether all of it is there.
+// deploy deploys one application of so many steps, waits for the end and checks that all of it is there.
 func (c *client) deploy(id string, steps int) error {
 	before := -1
 	if err := c.until("count deployments", func() (bool, error) {
@@ -186,7 +186,7 @@ func (c *client) deploy(id string, steps int) error {
 		return err
 	}
 	err := c.until("deploy", func() (bool, error) {
-		// A wish whose answer was lost may have been heard.
+		// A request whose answer was lost may have been done.
 		list, err := c.deploymentsOf(id)
 		if err != nil || len(list) > before {
 			return err == nil, err
@@ -220,7 +220,7 @@ func orStatus(err error, what string, status int) error {
 	return fmt.Errorf("%s: status %d", what, status)
 }
 
-// ended waits for the end of the environment's deployment of this number, which must be a good one.
+// ended waits for the end of the environment's deployment of this number, which must have succeeded.
 func (c *client) ended(id string, number int) (last deployment, err error) {
 	err = c.until("the end of a deployment of "+id, func() (bool, error) {
 		list, err := c.deploymentsOf(id)
@@ -305,7 +305,7 @@ func (c *client) check(id string, steps, more int) error {
 	})
 }
 
-// stepsOnce looks whether no native step was recorded as done twice.
+// stepsOnce checks that no native step was recorded as done twice.
 func (c *client) stepsOnce(id string) error {
 	list, err := c.deploymentsOf(id)
 	if err != nil {
@@ -352,7 +352,7 @@ func (c *client) delete(id string) error {
 		switch {
 		case err != nil:
 			return false, err
-		case status == http.StatusForbidden, status == http.StatusNotFound: // a wish whose answer was lost
+		case status == http.StatusForbidden, status == http.StatusNotFound: // a request whose answer was lost
 		case status >= 300:
 			return false, fmt.Errorf("delete: status %d", status)
 		}

@@ -38,14 +38,14 @@ const (
 	clients = 6
 	// manyDeaths is more than the number of deaths that one task can suffer in a test.
 	manyDeaths = 1000
-	// patience is how long one thing that is waited for may take: many blows fall meanwhile.
+	// patience is how long one awaited thing may take: many blows fall meanwhile.
 	patience = 2 * time.Minute
 )
 
 // site is everything of one test: Keystone, the world, and the servers.
 type site struct {
 	t        *testing.T
-	random   *rand.Rand // the blows'; each client has its own
+	random   *rand.Rand // for blows; each client has its own
 	seed     uint64
 	world    world
 	keystone string
@@ -185,7 +185,7 @@ func (s *site) upload() {
 	require.Equal(s.t, http.StatusOK, response.StatusCode, string(answer))
 }
 
-// blows is how many blows fall.
+// blows is the number of blows.
 func blows(t *testing.T, usual int) int {
 	text := os.Getenv("BURANO_KILLS")
 	if text == "" {
@@ -276,7 +276,7 @@ func (s *site) checkLog() {
 			made[k] = true
 		case "found": // made by a server that was killed before it could log that, or remembered
 			made[k] = true
-		case "note": // how far the application was by its attribute, when that was read and when it was written
+		case "note": // the application's progress in its attribute, when that was read and when it was written
 			var now int
 			if _, err := fmt.Sscanf(one.Name, "reached %d", &now); err == nil {
 				require.GreaterOrEqual(s.t, now, reached[one.Environment], "line %d: an attribute that was written is lost: %+v", i+1, one)
@@ -309,7 +309,7 @@ func TestThreeServersOnPostgreSQLThatAreKilledAndStoppedLoseNothing(t *testing.T
 		s.pause(400 * time.Millisecond)
 		victim := s.servers[s.random.IntN(len(s.servers))]
 		switch {
-		case i%10 == 3: // longer than the lease: another server has its work when it wakes up
+		case i%10 == 3: // longer than the lease: another server has its work when it goes on
 			require.NoError(t, victim.process.Process.Signal(syscall.SIGSTOP))
 			timer := time.NewTimer(lease + lease/2 + time.Duration(s.random.Int64N(int64(lease))))
 			<-timer.C

@@ -43,7 +43,7 @@ const asServer = "BURANO_DURABILITY_SERVER"
 // settings configure one server process. It is wired as in `burano serve`, but with the embedded packages of the tests.
 type settings struct {
 	Listen   string
-	State    string        // folder of the key, and of the database where there is no other
+	State    string        // folder of the key, and of the SQLite database
 	Postgres string        // URL; "" for SQLite
 	Lease    time.Duration // engine.Config
 	// MaxDeaths is how many deaths of a server a task survives that runs alone (engine.Config); 0 is the default.

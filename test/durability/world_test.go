@@ -33,7 +33,7 @@ type line struct {
 	PID         int
 }
 
-// change does something in the world, alone, and logs it, unless a later worker was here.
+// change changes the world and logs it, one change at a time, unless a later worker was here.
 func (w world) change(entry line, do func() (what string, err error)) error {
 	lock, err := os.OpenFile(filepath.Join(w.folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -97,7 +97,7 @@ func (w world) log() ([]line, error) {
 		}
 		err := json.Unmarshal(scanner.Bytes(), &one)
 		if half := (*json.SyntaxError)(nil); errors.As(err, &half) && half.Offset == int64(len(scanner.Bytes())) {
-			continue // it ends too early: an event that was not logged
+			continue // a truncated line: an event that was not logged
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d of the world's log: %w", len(lines)+1, err)

@@ -50,14 +50,14 @@ type scaling struct {
 	environment string
 	master      string   // its name; murano-kube-1 when empty
 	further     []string // the names of other masters
-	voting      int      // how many are members of etcd; as many as can be when 0
+	voting      int      // the expected number of etcd's members; as many as possible when 0
 	registered  bool     // nodes of all roles have Node objects: Calico's store is Kubernetes
-	balancer    string   // a Service of type LoadBalancer, when there is one
+	balancer    string   // a Service of type LoadBalancer, if there is one
 }
 
 func (s *scaling) masterName() string { return cmp.Or(s.master, "murano-kube-1") }
 
-// act calls an action of the named object through the API, waits for its end, which must be a good one, and returns the log's lines by
+// act calls an action of the named object through the API, waits for its end, which must be a success, and returns the log's lines by
 // level.
 func (s *scaling) act(t *testing.T, object, action string, args map[string]any) map[string][]string {
 	t.Helper()
@@ -107,7 +107,7 @@ func (s *scaling) call(t *testing.T, object, action string, args map[string]any)
 }
 
 // holds demands that exactly these nodes are there: as servers of Nova, in Kubernetes (minions), and among them an odd number of
-// healthy voters of etcd, as many as can be.
+// healthy voters of etcd, as many as possible.
 func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 	t.Helper()
 	names := append(append(append([]string{s.masterName()}, s.further...), minions...), gateways...)
@@ -167,7 +167,7 @@ func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 	if s.registered {
 		return
 	}
-	// Calico knows no node that is not there.
+	// Calico knows no missing node.
 	keys, err := s.cluster.on(minions[0], etcdctl("calico", "get", "/calico/resources/v3/projectcalico.org/nodes/", "--prefix", "--keys-only")...)
 	require.NoError(t, err, keys)
 	require.Len(t, strings.Fields(keys), len(names), keys)
@@ -231,7 +231,7 @@ func (s *scaling) actionsOfTheCluster(t *testing.T) {
 	require.Equal(t, []string{"The maximum number of nodes has been reached"}, lines["warning"])
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
 
-	// A named one goes, though the pods may all be on it, and comes back last.
+	// A named node goes, though the pods may all be on it, and comes back last.
 	s.act(t, object, "scaleNodesDown", map[string]any{"node": "murano-kube-3"})
 	s.holds(t, []string{"murano-kube-2", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-2"})
 	s.act(t, object, "scaleGatewaysDown", map[string]any{})
@@ -286,7 +286,7 @@ func (s *scaling) higherLimits(t *testing.T) {
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1", "murano-gateway-3"})
 }
 
-// pods lists the pods of the environment's one KubernetesPod that do not end, with how often their containers were started again.
+// pods lists the pods of the environment's one KubernetesPod that do not end, with the number of restarts of their containers.
 func (s *scaling) pods(t *testing.T) map[string]int {
 	t.Helper()
 	var list struct {
@@ -350,7 +350,7 @@ func (s *scaling) actionsOfThePod(t *testing.T) {
 	}
 }
 
-// underLoad takes away two minions and a gateway while requests come through the gateway that stays.
+// underLoad removes two minions and a gateway while requests come through the gateway that stays.
 func (s *scaling) underLoad(t *testing.T, gateway string) {
 	_, _, err := net.SplitHostPort(gateway)
 	require.NoError(t, err)

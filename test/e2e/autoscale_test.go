@@ -95,7 +95,7 @@ func TestAGroupFollowsItsLoad(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// idle demands that nothing runs in the environment.
+// idle demands that no task runs in the environment.
 func (s *scaling) idle(t *testing.T) error {
 	t.Helper()
 	for _, one := range s.user.must(t, http.MethodGet, "/v1/environments/"+s.environment+"/deployments", nil)["deployments"].([]any) {

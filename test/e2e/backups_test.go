@@ -124,7 +124,7 @@ func (l *lab) restoredElsewhere(t *testing.T, backup string, counted int) {
 	asBefore(t, other, found)
 }
 
-// count is how far the application of the shop has counted in both volumes.
+// count is the number up to which the application of the shop has counted in both volumes.
 func (c *cluster) count(t *testing.T) int {
 	t.Helper()
 	var first, second int

@@ -83,7 +83,7 @@ func (s *speaker) serve(conn net.Conn) {
 	defer s.mutex.Unlock()
 	delete(s.sessions, conn)
 	if err != nil && !errors.Is(err, io.EOF) {
-		var opError *net.OpError // a node that ends without a word
+		var opError *net.OpError // a node that died without a message
 		if !errors.As(err, &opError) {
 			s.wrong = err
 		}

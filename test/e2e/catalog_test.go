@@ -205,7 +205,7 @@ var (
 	webImages     = []string{"git", "httpd", "nginx", "prometheus", "tomcat"}
 )
 
-// pushApplications builds container images of Debian's packages, and gives them to Glance.
+// pushApplications builds container images of Debian's packages, and uploads them to Glance.
 func (l *lab) pushApplications(t *testing.T, names ...string) {
 	folder := t.TempDir()
 	for _, name := range names {
@@ -351,7 +351,7 @@ func (l *lab) importVersion(t *testing.T, name, version string, changes map[stri
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "--exists-action", "u", folder)
 }
 
-// published is where an application is reached from outside.
+// published is an application's address for clients outside.
 func (s *scaling) published(t *testing.T, a *applications, name string) string {
 	t.Helper()
 	return endpointOf(t, map[string]any{"services": []any{a.application(t, s.environment, name)}})

@@ -24,8 +24,8 @@ func TestCertificatesAreRenewedBeforeTheyEndAndRotated(t *testing.T) {
 	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
 	where := "http://" + endpointOf(t, environment)
-	// first is when the first certificate ends; an error while something is wrong with the cluster, as in the moment when its API server
-	// starts again.
+	// first is the end of the first certificate; an error while the cluster has a fault, as in the moment when its API server starts
+	// again.
 	first := func() (time.Time, error) {
 		output, err := l.try(l.as("burano-demo"), "burano", "cluster", "show", "scaling", "-o", "json")
 		if err != nil {

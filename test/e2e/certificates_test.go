@@ -44,7 +44,7 @@ func certificatesAndPorts(t *testing.T, c *cluster) {
 	t.Log(fmt.Sprint(tried))
 }
 
-// opened has a node try the certificates that it has, or has below a folder, on all nodes, and returns the ports that each of them opens.
+// opened has a node try its certificates, or the ones below a folder, on all nodes, and returns the ports that each of them opens.
 func (c *cluster) opened(t *testing.T, server, from string) map[string][]string {
 	t.Helper()
 	var addresses []string

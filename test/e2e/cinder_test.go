@@ -44,7 +44,8 @@ spec:
   resources: {requests: {storage: %s}}
 `
 
-// moving is a pod that is made anew where its node goes, with the program of the tests, which serves and never ends.
+// moving is a pod that is made again on another node when its node goes, with the program of the tests, which serves
+// and never ends.
 const moving = `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -65,7 +66,7 @@ spec:
       - {name: data, persistentVolumeClaim: {claimName: data}}
 `
 
-// TestClaimsGetVolumesOfCinder has pods on two nodes use one volume after the other, and the volume grow, the server be away, and a quota be full.
+// TestClaimsGetVolumesOfCinder has pods on two nodes use one volume after the other. The volume grows, the server is away, and a quota is full.
 func TestClaimsGetVolumesOfCinder(t *testing.T) {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClaimsComeBackFromBackups has a claim be backed up, by request and by schedule, be lost and be restored; then the whole cluster be lost, and come back with its data.
+// TestClaimsComeBackFromBackups backs a claim up, by request and by schedule, loses and restores it. Then the whole cluster is lost, and comes back with its data.
 func TestClaimsComeBackFromBackups(t *testing.T) {
 	if os.Getenv("BURANO_SOAK") == "" {
 		t.Skip("`make soak` runs it")

@@ -27,7 +27,7 @@ func TestKubernetesConforms(t *testing.T) {
 	u.run(t, "conformance tests", "", []string{"--label-filter=Conformance", "--focus=" + os.Getenv("BURANO_FOCUS")}, nil)
 }
 
-// upstream is a cluster of two minions on which tests of Kubernetes' own run, whose nodes know the images that these ask for from a registry of this test alone.
+// upstream is a cluster of two minions for tests of Kubernetes itself. Its nodes get the images of these tests from a registry of this test alone.
 type upstream struct {
 	lab     *lab
 	cluster *cluster

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCalicoKeepsWhatItKnowsInKubernetes has a cluster whose Calico has its store in Kubernetes: nodes of all roles have Node objects there, whichever come, go, and
-// start anew, and the cluster is as it is over etcd.
+// TestCalicoKeepsWhatItKnowsInKubernetes has a cluster whose Calico has its store in Kubernetes. Nodes of all roles have Node objects there, whichever come, go, and
+// restart, and the cluster works as over etcd.
 func TestCalicoKeepsWhatItKnowsInKubernetes(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: it is an option that clusters have by asking for it")
 	inKubernetes(t, "    calicoDatastore: kubernetes\n", false)
 }
 
-// TestCalicoInKubernetesExchangesRoutesByBGP is the same, in short, where nothing is wrapped.
+// TestCalicoInKubernetesExchangesRoutesByBGP is the same, in short, without encapsulation.
 func TestCalicoInKubernetesExchangesRoutesByBGP(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: it is an option that clusters have by asking for it")
 	inKubernetes(t, "    calicoDatastore: kubernetes\n    podEncapsulation: none\n    bgpPeers: [{address: "+outside("1")+", as: 64601}]\n", true)
@@ -104,7 +104,7 @@ func inKubernetes(t *testing.T, lines string, unwrapped bool) {
 	s.freed(t, "murano-kube-3")
 	bothReplicasAnswer(t, l, where)
 
-	// A node that dies is not Ready once it is missed, and is Ready when it is back.
+	// A dead node is not Ready once it is missed, and is Ready when it is back.
 	gateway := s.cluster.servers["murano-gateway-1"]
 	require.NoError(t, servers.Stop(t.Context(), demo.nova(t), gateway).ExtractErr())
 	s.cluster.kubectl(t, "", "wait", "--for=condition=Ready=Unknown", "node/murano-gateway-1", "--timeout=120s")
@@ -175,7 +175,7 @@ func nodesChangeThemselvesOnly(t *testing.T, c *cluster) {
 		out, err = c.on(node, "ls", "/etc/burano/pki/calico.crt")
 		require.Error(t, err, "no certificate of etcd is for Calico: %s", out)
 	}
-	// DaemonSets that tolerate everything, as most do that ask for Linux, have nothing to do on nodes that take no pods.
+	// DaemonSets that tolerate every taint, as most do, have no pods on nodes that take none.
 	c.kubectl(t, `
 apiVersion: apps/v1
 kind: DaemonSet
@@ -211,7 +211,7 @@ func (s *scaling) affine(t *testing.T, node string) (blocks []string) {
 	return blocks
 }
 
-// freed demands that no address is of a node any more.
+// freed demands that the node holds no address any more.
 func (s *scaling) freed(t *testing.T, node string) {
 	t.Helper()
 	s.lab.eventually(t, time.Minute, "the addresses of "+node+" are free", func() error {

@@ -166,7 +166,7 @@ func TestDockerRunsTheContainersOfACluster(t *testing.T) {
 	})
 	t.Run("minions keep what they began with, and new ones get what the cluster says", func(t *testing.T) {
 		mixed := strings.Replace(model, "containerRuntime: docker", "containerRuntime: containerd", 1)
-		output, err := try(mixed) // which takes the third minion away
+		output, err := try(mixed) // it removes the third minion
 		require.NoError(t, err, output)
 		require.NotRegexp(t, `murano-kube-[23]: (containerd|kubelet|container images)`, output)
 		s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})

@@ -49,7 +49,7 @@ spec:
   rules: [{backendRefs: [{name: moving, port: 80}]}]
 `
 
-// steadyPorts are the gateways' ports of these.
+// steadyPorts are the gateways' ports of these routes.
 var steadyPorts = []string{"8123", "8088", "8089"}
 
 func application(name string, replicas int) string {

@@ -54,7 +54,7 @@ func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
 	t.Run("so does one in a network that was there before", func(t *testing.T) { dualInExistingNetwork(t, l, s.user) })
 }
 
-// withSix is a cluster in a network that has IPv6, on a local cloud that has it outside.
+// withSix is a cluster in a network with IPv6, on a local cloud with IPv6 outside.
 type withSix struct {
 	lab        *lab
 	user       *user
@@ -83,7 +83,7 @@ func deployedWithSix(t *testing.T, name, model string) withSix {
 	return s
 }
 
-// deleted deletes the environment, which leaves nothing.
+// deleted deletes the environment, which must leave nothing.
 func (s withSix) deleted(t *testing.T) {
 	output := s.lab.run(t, s.lab.as("burano-demo"), "burano", "environment", "delete", "--yes", s.name)
 	require.Contains(t, output, "is deleted")

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// edits is a file that is deployed again and again: a cluster and an application with a volume, in which a marker lies.
+// edits is a file that is deployed again and again: a cluster and an application with a volume that contains a marker.
 type edits struct {
 	lab     *lab
 	demo    *user
 	file    string
 	model   string // the file's content
 	cluster *cluster
-	servers map[string]string // ids, by names, as the first deployment made them
+	servers map[string]string // ids of the first deployment, by names
 	pod     string            // the name of the application's pod
 	path    string            // where the application mounts the volume
 }
@@ -86,7 +86,7 @@ func (e *edits) refused(t *testing.T, text string) {
 	require.Contains(t, output, text)
 }
 
-// deployed notes the servers of the first deployment.
+// deployed records the servers of the first deployment.
 func (e *edits) deployed(t *testing.T) {
 	e.cluster = e.lab.clusterOf(t, e.demo, environmentNamed(t, e.demo, "edits"))
 	e.servers = e.cluster.servers
@@ -97,7 +97,7 @@ func (e *edits) inPod(t *testing.T, script string) (string, error) {
 	return e.cluster.inNewestPod(t, e.pod, script)
 }
 
-// inNewestPod runs a script in the newest pod that runs of a KubernetesPod, by its name.
+// inNewestPod runs a script in the newest running pod of a KubernetesPod, by its name.
 func (c *cluster) inNewestPod(t *testing.T, pod, script string) (string, error) {
 	names := strings.Fields(c.kubectl(t, "", "get", "pods", "-l", "id="+pod, "--field-selector", "status.phase=Running", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
 	if len(names) == 0 {

@@ -29,7 +29,7 @@ var (
 	etcdFlannel = etcdUser{name: "Flannel", server: "murano-kube-2", certificate: "flannel", prefix: "/coreos.com/network/"}
 )
 
-// etcdctl is the command line that talks to etcd through a node's own forwarder with a certificate that lies on the node.
+// etcdctl is a command line for etcd through a node's own forwarder, with a certificate on the node.
 func etcdctl(certificate string, args ...string) []string {
 	const keys = "/etc/burano/pki/"
 	return append([]string{"/opt/burano/bin/etcdctl", "--endpoints=https://127.0.0.1:2379", "--command-timeout=5s", "--cacert=" + keys + "etcd-ca.crt",
@@ -63,7 +63,7 @@ func etcdPermissions(t *testing.T, c *cluster, network etcdUser) {
 	output, err := c.on("murano-kube-1", etcdctl("apiserver-etcd", "get", "compact_rev_key")...)
 	require.NoErrorf(t, err, "the API server reads the key under which it compacts: %s", output)
 
-	// A kubelet's certificate is of another authority: it does not get as far as permissions.
+	// A kubelet's certificate is of another authority: it is refused before permissions matter.
 	output, err = c.on("murano-kube-2", "/bin/sh", "-c", strings.Join([]string{"/opt/burano/bin/etcdctl", "--endpoints=https://127.0.0.1:2379", "--command-timeout=5s",
 		"--cacert=/etc/burano/pki/etcd-ca.crt", "--cert=/etc/burano/pki/kubelet-server.crt", "--key=/etc/burano/pki/kubelet-server.key", "get", "/registry/"}, " "))
 	require.Error(t, err)
@@ -72,7 +72,7 @@ func etcdPermissions(t *testing.T, c *cluster, network etcdUser) {
 	require.NotContains(t, output, denied, "it is refused at the handshake")
 }
 
-// secretsAreEncrypted reads a Secret where it is stored, as etcd's own administrator would.
+// secretsAreEncrypted reads a Secret from the store, as etcd's own administrator would.
 func secretsAreEncrypted(t *testing.T, c *cluster) {
 	c.kubectl(t, "", "create", "secret", "generic", "hidden", "--from-literal=word=swordfish")
 	output, err := c.on("murano-kube-1", etcdctl("apiserver-etcd", "get", "/registry/secrets/default/hidden", "--print-value-only")...)

@@ -69,7 +69,7 @@ func closePods(t *testing.T, l *lab, c *cluster, gateway string) {
 	})
 }
 
-// openPods takes that policy away, after which the pods answer, and then them.
+// openPods removes that policy, after which the pods answer, and then the pods.
 func openPods(t *testing.T, l *lab, c *cluster, gateway string) {
 	t.Helper()
 	require.Error(t, closedAnswer(gateway), "nobody may come in")
@@ -194,7 +194,7 @@ webhooks:
 	c.kubectl(t, manifest, "delete", "--wait=false", "-f", "-")
 }
 
-// selfSigned is a certificate for a name, and the same with its key.
+// selfSigned is a certificate for a name, and the certificate with its key.
 func selfSigned(t *testing.T, name string) (certificate, pair []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -38,7 +38,8 @@ func TestAMachineBesideTheCloudIsANodeWhereCalicoIsInKubernetes(t *testing.T) {
 	machineBesideTheCloud(t, "    calicoDatastore: kubernetes\n    podEncapsulation: crossSubnet\n")
 }
 
-// machineBesideTheCloud has a cluster with further lines, or with the usual network of pods where there are none.
+// machineBesideTheCloud has a cluster with further lines in its model; without them its network of pods is the usual
+// one.
 func machineBesideTheCloud(t *testing.T, lines string) {
 	l := start(t)
 	demo, admin := l.user(t, "burano-demo"), l.user(t, "burano-admin")
@@ -264,7 +265,7 @@ func wrappedToTheMachineOnly(t *testing.T, s *scaling) {
 	}
 }
 
-// bare is a machine as its owner knows it.
+// bare is an owner's view of a machine.
 type bare struct {
 	id, address string
 	key         []byte // of its user ops, which becomes root by sudo

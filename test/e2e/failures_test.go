@@ -111,7 +111,7 @@ func healed(t *testing.T, lines map[string][]string) {
 	require.Emptyf(t, lines["error"], "all of the log: %v", lines)
 }
 
-// find notes which servers there are.
+// find records the existing servers.
 func (s *scaling) find(t *testing.T) {
 	t.Helper()
 	pages, err := servers.List(s.user.nova(t), nil).AllPages(t.Context())
@@ -127,7 +127,7 @@ func (s *scaling) find(t *testing.T) {
 	}
 }
 
-// running waits until a server runs, so far that it could be logged in to.
+// running waits until a server runs, and accepts logins.
 func (s *scaling) running(t *testing.T, name string) {
 	t.Helper()
 	s.lab.eventually(t, time.Minute, name+" runs", func() error {
@@ -236,7 +236,7 @@ func (s *scaling) signIn(t *testing.T) {
 	s.cluster = s.lab.clusterOf(t, s.user, environmentNamed(t, s.user, "scaling"))
 }
 
-// stopsInAStep stops a new node while it is taken in. Calling the action again starts it and goes on.
+// stopsInAStep stops a new node while it joins. Calling the action again starts it and goes on.
 func (s *scaling) stopsInAStep(t *testing.T) {
 	s.signIn(t)
 	task := s.begin(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
@@ -271,8 +271,8 @@ func (s *scaling) memberOf(t *testing.T, server string) (id string) {
 	return id
 }
 
-// keysRefused has one node refuse our key and another show a new host key. The first is rebuilt, the other replaced, and both are
-// taken in again.
+// keysRefused makes one node refuse our key and another one present a new host key. The first is rebuilt, the other replaced, and
+// both join again.
 func (s *scaling) keysRefused(t *testing.T) {
 	s.signIn(t)
 	s.in(t, "murano-kube-3", "rm /root/.ssh/authorized_keys")
@@ -357,7 +357,7 @@ spec:
 	s.lab.relaunch(t, impatient...)
 }
 
-// deadForGood takes the power from a node with a vote in etcd and removes it: its member goes before another one joins in its place.
+// deadForGood switches off a node with a vote in etcd and removes it: its member is removed before another one joins in its place.
 func (s *scaling) deadForGood(t *testing.T) {
 	s.signIn(t)
 	s.memberOf(t, "murano-kube-2")
@@ -373,8 +373,8 @@ func (s *scaling) deadForGood(t *testing.T) {
 	s.holds(t, []string{"murano-kube-3", "murano-kube-4"}, []string{"murano-gateway-1"})
 }
 
-// othersMissing removes a node while another one is off and a third is gone from Nova: the one is started, the other made anew. But the
-// last node that can take pods is not removed.
+// othersMissing removes a node while another one is off and a third is gone from Nova: the second is started, the third made again. But
+// the last node that can take pods is not removed.
 func (s *scaling) othersMissing(t *testing.T) {
 	require.Empty(t, s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})["error"])
 	s.signIn(t)

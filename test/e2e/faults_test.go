@@ -17,9 +17,9 @@ import (
 	"github.com/burano/burano/test/localcloud/fault"
 )
 
-// TestChangesSurviveFaultsOfTheCloudAtEveryCall runs the changes once without faults, and lists the calls of the cloud that are made for them.
-// Then it runs them as often as there are kinds of faults. In each run every call of the list meets a fault the first time, in each run another
-// one: so after all of them each call has met each fault. `make soak` does it.
+// TestChangesSurviveFaultsOfTheCloudAtEveryCall runs the changes once without faults, and lists their calls of the cloud. Then it runs them
+// once for each kind of fault. In each run every call of the list meets a fault the first time, in each run another one: so after all of them
+// each call has met each fault. `make soak` runs it.
 func TestChangesSurviveFaultsOfTheCloudAtEveryCall(t *testing.T) {
 	if os.Getenv("BURANO_FAULTS") == "" {
 		t.Skip("BURANO_FAULTS is not set")
@@ -67,7 +67,7 @@ func TestChangesSurviveFaultsOfTheCloudAtEveryCall(t *testing.T) {
 	}
 }
 
-// faultsAt has each call meet a fault, in each run another one.
+// faultsAt orders a fault for each call, in each run another one.
 func faultsAt(calls []fault.Fault, run int) []fault.Fault {
 	faults := slices.Clone(calls)
 	for i := range faults {
@@ -76,7 +76,7 @@ func faultsAt(calls []fault.Fault, run int) []fault.Fault {
 	return faults
 }
 
-// orders are where faults of the local cloud are ordered.
+// orders is the local cloud's address for ordering faults.
 type orders struct{ url string }
 
 func ordersOf(t *testing.T, u *user) orders {
@@ -114,7 +114,7 @@ func (o orders) begin(t *testing.T, faults ...fault.Fault) {
 
 func (o orders) pending(t *testing.T) []fault.Fault { return o.send(t, http.MethodGet, nil).Pending }
 
-// cloudIDs are the ids in the paths of calls, which other runs have not.
+// cloudIDs are the ids in the paths of calls, which differ between runs.
 var cloudIDs = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}`)
 
 // made are the different calls that Burano made for a user, as faults that would meet them.

@@ -65,7 +65,8 @@ func TestFlannelConnectsThePodsToo(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// flannelEnvironment writes the demonstration's environment anew under the name flannel, with two minions and these lines of the cluster.
+// flannelEnvironment writes the demonstration's environment again under the name flannel, with two minions and these lines of the
+// cluster.
 func flannelEnvironment(t *testing.T, useFlannel bool, lines string) string {
 	t.Helper()
 	text, err := os.ReadFile("../environments/demo.yaml")
@@ -93,7 +94,7 @@ func podsReachEachOther(t *testing.T, l *lab, c *cluster, application string) {
 	}
 	places := where()
 	if len(places) == 2 && places[0] == places[1] {
-		// Both were scheduled before the other node was ready: one has to move.
+		// Both pods were scheduled before the other node was ready: one has to move.
 		c.kubectl(t, "", "cordon", places[0])
 		pod := c.kubectl(t, "", "get", "pods", "-o", "jsonpath={.items[0].metadata.name}")
 		c.kubectl(t, "", "delete", "pod", pod, "--timeout=60s")

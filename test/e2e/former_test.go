@@ -11,8 +11,8 @@ import (
 // formerVariable is the program of a former version; `make test-former` builds it.
 const formerVariable = "BURANO_FORMER"
 
-// TestAClusterOfTheFormerVersionGoesOn deploys a cluster and an application with a volume by a former version's server and client. Today's server then takes over
-// that version's database, and today's client deploys the same file, with and without edits: no server and no claim is replaced. The cluster grows, shrinks
+// TestAClusterOfTheFormerVersionGoesOn deploys a cluster and an application with a volume with a former version's server and client. Today's server then takes
+// over that version's database, and today's client deploys the same file, with and without edits: no server and no claim is replaced. The cluster grows, shrinks
 // and is deleted by today's version.
 func TestAClusterOfTheFormerVersionGoesOn(t *testing.T) {
 	former := os.Getenv(formerVariable)

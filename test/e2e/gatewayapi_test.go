@@ -55,8 +55,8 @@ func TestGatewayAPIsOwnSuitePasses(t *testing.T) {
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "gatewayapi")
 }
 
-// imagesOfTheSuite puts the container images that the suite's manifests name into the store of a node, under these names: its echo server and CoreDNS,
-// which are compiled from their modules. Any other makes the tests fail whose pods want it.
+// imagesOfTheSuite puts the container images of the suite's manifests into the store of a node, under their names: its echo server and CoreDNS, which
+// are compiled from their modules. A test whose pods need another image fails.
 func imagesOfTheSuite(t *testing.T, c *cluster, module, node string) {
 	wanted := imagesNamedIn(t, module)
 	for _, one := range []struct{ program, module, source, user string }{

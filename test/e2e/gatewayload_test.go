@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGatewaysFollowTheirConnections opens more connections than one gateway is to have: a second one comes, and goes when they are closed.
+// TestGatewaysFollowTheirConnections opens more connections than one gateway may have: a second one comes, and goes when they are closed.
 func TestGatewaysFollowTheirConnections(t *testing.T) {
 	soakOnly(t, "`make soak` runs it: what decides has tests of its own, and gateways are scaled by others")
 	l := start(t)

@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guestbook is one that visitors reach through a gateway, over HTTPS under a host name.
+// guestbook is a guestbook that visitors reach through a gateway, over HTTPS under a host name.
 type guestbook struct {
 	scaling *scaling
 	client  *http.Client
@@ -102,7 +102,7 @@ func (s *scaling) murano(t *testing.T, args ...string) string {
 	return string(output)
 }
 
-// recreatedByMurano has Murano's client call the action of a pod that makes its replicas anew.
+// recreatedByMurano has Murano's client call the action of a pod that replaces its replicas.
 func (s *scaling) recreatedByMurano(t *testing.T, pod string) {
 	t.Helper()
 	object := (&applications{lab: s.lab, user: s.user}).application(t, s.environment, pod)["?"].(map[string]any)["id"].(string)
@@ -111,7 +111,7 @@ func (s *scaling) recreatedByMurano(t *testing.T, pod string) {
 	require.NotContains(t, s.murano(t, "environment-action-get-result", "--task-id", task, s.environment), "True", "isException")
 }
 
-// ready waits until the environment is.
+// ready waits until the environment is ready.
 func (s *scaling) ready(t *testing.T) {
 	t.Helper()
 	s.lab.eventually(t, 5*time.Minute, "the environment is ready", func() error {
@@ -139,7 +139,7 @@ func (g *guestbook) write(t *testing.T, entry string) {
 	g.written = append(g.written, entry)
 }
 
-// holds demands that all that visitors have written is on the page of both replicas.
+// holds demands that all entries of visitors are on the page of both replicas.
 func (g *guestbook) holds(t *testing.T, when string) {
 	t.Helper()
 	g.scaling.lab.eventually(t, time.Minute, when+" the guestbook has all entries", func() error {

@@ -26,8 +26,8 @@ import (
 	"github.com/burano/burano/catalog/charts"
 )
 
-// TestAHelmReleaseFailsIsMendedRolledBackAndRemoved has a package with a chart (test/packages/io.burano.test.Chart) that has a hook, a custom
-// resource and a Service of type LoadBalancer.
+// TestAHelmReleaseFailsIsMendedRolledBackAndRemoved uses a package with a chart (test/packages/io.burano.test.Chart) that has a hook, a
+// custom resource and a Service of type LoadBalancer.
 func TestAHelmReleaseFailsIsMendedRolledBackAndRemoved(t *testing.T) {
 	named := chartInARegistry(t, "test/packages/io.burano.test.Board/Resources/chart", "board:1.0.0")
 	t.Setenv("BURANO_CHART_SOURCES", strings.TrimSuffix(named, "/board:1.0.0"))

@@ -23,7 +23,7 @@ type history struct {
 	random    *rand.Rand
 	file      string
 	cluster   *cluster
-	minions   []int // the numbers in the names of the servers, in the file's order
+	minions   []int // the numbers in the names of the minions, in the file's order
 	apps      []*historyApp
 	named     int    // how many names were given
 	broken    string // a line of the cluster that is refused
@@ -31,7 +31,7 @@ type history struct {
 }
 
 type historyApp struct {
-	id, name string // the id is that of the pod
+	id, name string // the id is the pod's
 	volumes  []*historyVolume
 }
 
@@ -140,7 +140,7 @@ func (h *history) name(prefix string) string {
 
 func (h *history) app() *historyApp { return h.apps[h.random.IntN(len(h.apps))] }
 
-// add puts a new application with a volume into the file.
+// add adds an application with a volume to the file.
 func (h *history) add() {
 	name := h.name("app")
 	app := &historyApp{id: name, name: name}
@@ -152,7 +152,7 @@ func (h *history) mount(app *historyApp) {
 	app.volumes = append(app.volumes, &historyVolume{path: h.name("/data"), marker: h.name("precious")})
 }
 
-// mark writes the markers that are not there yet.
+// mark writes the missing markers.
 func (h *history) mark(t *testing.T) {
 	t.Helper()
 	for _, app := range h.apps {
@@ -212,7 +212,7 @@ func (h *history) enlarge(t *testing.T) {
 	h.mark(t)
 }
 
-// forget leaves a volume out, which is refused, and has it in the file again.
+// forget removes a volume from the file, which is refused, and puts it back.
 func (h *history) forget(t *testing.T) {
 	app := h.app()
 	kept := app.volumes

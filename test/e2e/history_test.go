@@ -41,7 +41,7 @@ func TestAnEnvironmentHasAPast(t *testing.T) {
 	burano("deploy", file, "--follow")
 	l.deleteIfFailed(t, "past")
 	c := l.clusterOf(t, demo, environmentNamed(t, demo, "past"))
-	ids := func() (list []string) { // of all servers of the project
+	ids := func() (list []string) { // of the project's servers
 		pages, err := servers.List(demo.nova(t), nil).AllPages(t.Context())
 		require.NoError(t, err)
 		all, err := servers.ExtractServers(pages)
@@ -147,7 +147,7 @@ func TestAnEnvironmentHasAPast(t *testing.T) {
 	require.Equal(t, 5, present)
 	require.Contains(t, burano("environment", "discard", "past"), "there is no draft of yours")
 
-	// Its file changes nothing where it comes from, and is refused elsewhere until its secrets come with it.
+	// Its file changes nothing in its own environment, and is refused elsewhere until it comes with its secrets.
 	folder := t.TempDir()
 	exported, sealed, key := filepath.Join(folder, "exported.yaml"), filepath.Join(folder, "sealed.yaml"), filepath.Join(folder, "key")
 	burano("environment", "export", "past", "-o", exported)

@@ -103,8 +103,8 @@ func banner(address string) string {
 	return string(text)
 }
 
-// watched waits for the good end of a deployment or action; it returns its log and how many TCP connections there were at most to the
-// gateway's sshd at one time.
+// watched waits for the success of a deployment or action; it returns its log and the largest number of simultaneous TCP connections
+// to the gateway's sshd.
 func (s *scaling) watched(t *testing.T, task string) (log string, most int) {
 	t.Helper()
 	s.running(t, "murano-gateway-1")
@@ -132,7 +132,7 @@ func (s *scaling) watched(t *testing.T, task string) (log string, most int) {
 	return strings.Join(lines["info"], "\n"), most
 }
 
-// address returns a server's address of that type, fixed or floating.
+// address returns a server's address of this type, fixed or floating.
 func (s *scaling) address(t *testing.T, name, kind string) string {
 	t.Helper()
 	s.find(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// watchful are the settings of a server that looks often.
+// watchful are the settings of a server with frequent checks.
 var watchful = []string{"--keeper-interval", "8s", "--lease", "6s"}
 
 // TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves stops one server of a cluster, deletes another one, and then the
@@ -31,7 +31,7 @@ func TestServersThatAreStoppedOrDeletedBehindBuranosBackComeBackByThemselves(t *
 	path := filepath.Join(t.TempDir(), "kept.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(model), "name: scaling-cluster", "name: scaling-cluster\n    autoRepair: true", 1)), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", path, "--follow")
-	l.relaunch(t, watchful...) // a server that starts looks at once for environments to look after, and then each half a minute
+	l.relaunch(t, watchful...) // a server looks for new environments when it starts, and then each half a minute
 	l.deleteIfFailed(t, "scaling")
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}

@@ -19,7 +19,7 @@ import (
 	"github.com/burano/burano/test/timeline"
 )
 
-// change is something that a server does with the environment of testdata/scaling.yaml while it is killed again and again.
+// change is a change of the environment of testdata/scaling.yaml during which the server is killed again and again.
 type change struct {
 	name              string
 	call              []string // of the burano program
@@ -94,7 +94,8 @@ var changes = []change{
 		minions:  []string{"murano-kube-2"},
 		gateways: []string{"murano-gateway-1"},
 	},
-	// Each of the three nodes is replaced, all of them are made anew from a snapshot, and two are replaced in one deployment.
+	// Each of the three nodes is replaced, all of them are made again from a snapshot, and two are replaced in one
+	// deployment.
 	{
 		name:     "replacement of a minion",
 		call:     []string{"action", "call", "scaling", "scaling-cluster", "replaceNode", "--arg", "node=murano-kube-2"},
@@ -142,9 +143,9 @@ var changes = []change{
 		master:   "murano-kube-1-r3",
 	},
 	{
-		// The stack changes once before the nodes are replaced, and three times for each: the successor is made, gets the floating address, and
-		// the former server goes. The server dies when the second successor is made, and, as that is there when it starts, when the second former
-		// one has gone.
+		// The stack changes once before the nodes are replaced, and three times for each node: the successor is made, gets the floating address,
+		// and the former server goes. The server is killed when the second successor is made. At its next start that one exists, so it is killed
+		// again when the second former server has gone.
 		name:     "replacement of one node after another",
 		call:     []string{"deploy", "test/e2e/testdata/rolling.yaml"},
 		sample:   []string{"end:servers@5", "end:servers@3"},
@@ -274,8 +275,8 @@ func (l *lab) endsAsWanted(t *testing.T, demo *user, change change, found map[st
 	return texts
 }
 
-// surviveKills waits until the server has died at each of the instants, of which it knows the first, and starts it again with the next.
-// After the last it runs without. It always has these other flags.
+// surviveKills waits until the server has died at each of the instants, of which it already has the first, and starts it again with the
+// next one. After the last instant the server runs without kills. The other flags are the same for all.
 func (l *lab) surviveKills(t *testing.T, kills []string, others ...string) {
 	t.Helper()
 	for i, kill := range kills {
@@ -290,7 +291,7 @@ func (l *lab) surviveKills(t *testing.T, kills []string, others ...string) {
 			<-exited
 			require.FailNowf(t, "the server was not killed", "the change did not come to %s", kill)
 		}
-		flags := append(slices.Clone(others), "--max-deaths", strconv.Itoa(len(kills))) // steps that are done beside each other begin before any of them is done
+		flags := append(slices.Clone(others), "--max-deaths", strconv.Itoa(len(kills))) // simultaneous steps begin before any of them is done
 		if i+1 < len(kills) {
 			flags = append(flags, "--kill-at-step", kills[i+1])
 		}
@@ -328,7 +329,7 @@ func stepsOf(t *testing.T, u *user, deployment string) []string {
 func nothingTwice(t *testing.T, l *lab, u *user, c *cluster, found map[string][]string, servers int) {
 	t.Helper()
 	now := withoutTrusts(inventory(t, u))
-	// Of ports, a server has one, and the router's interface is one.
+	// A server has one port, and the router's interface is one more.
 	want := map[string]int{"servers": servers, "stacks": 1, "networks": 1, "ports": servers + 1, "routers": 1, "floating IPs": servers, "security groups": 3, "volumes": 0}
 	for kind, count := range want {
 		require.Lenf(t, now[kind], len(found[kind])+count, "%s: %v", kind, now[kind])

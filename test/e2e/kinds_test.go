@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWorkloadsOfEachKindRunOnACluster has a stateful set and a cron job of the catalog's classes keep their volumes, and a pod use everything
-// that limits it together.
+// TestWorkloadsOfEachKindRunOnACluster runs a stateful set and a cron job of the catalog's classes, which keep their volumes, and a pod with
+// all kinds of limits together.
 func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 	soakOnly(t, "make soak runs this: it waits for the clock to have a cron job run; the objects that Kubernetes is given are tested as such")
 	l := start(t)
@@ -99,7 +99,7 @@ func (s *scaling) ranAtItsTime(t *testing.T) {
 	require.GreaterOrEqual(t, len(result["result"].([]any)), 2)
 }
 
-// runNow has the cron job run besides its times, and waits for that to end as it is to.
+// runNow runs the cron job outside its times, and waits for the expected end.
 func (s *scaling) runNow(t *testing.T, name, end string) {
 	t.Helper()
 	s.cluster.kubectl(t, "", "create", "job", name, "--from=cronjob/tick")

@@ -42,7 +42,7 @@ type lab struct {
 	address   string // where it listens
 	serverLog string
 	url       string
-	before    machine // the machine before the local cloud came up
+	before    machine // the state of the machine before the local cloud
 	ownCloud  bool
 	patience  int // factor on the timeouts of the local cloud; 0 is 1
 }
@@ -51,7 +51,7 @@ type lab struct {
 // built with the tags.
 func start(t *testing.T, tags ...string) *lab { return startIn(t, nil, tags...) }
 
-// startIn is start with more flags of the local cloud; one that is there stays as it is.
+// startIn is start with more flags of the local cloud; an existing one stays as it is.
 func startIn(t *testing.T, cloud []string, tags ...string) *lab {
 	return startWith(t, func(l *lab) string {
 		if len(tags) > 0 {
@@ -152,12 +152,13 @@ func (l *lab) try(environment []string, program string, args ...string) (string,
 	command.Env = append(os.Environ(), environment...)
 	output, err := command.CombinedOutput()
 	if slices.Contains(args, "--dry-run") && command.ProcessState != nil && command.ProcessState.ExitCode() == 2 {
-		err = nil // a preview of something that would change
+		err = nil // the exit status of a preview with changes
 	}
 	return string(output), err
 }
 
-// deleteIfFailed has a test that fails leave no servers behind, in a lab that stays up, of an environment of the user demo.
+// deleteIfFailed deletes an environment of the user demo after a failed test, so that it leaves no servers in a lab that
+// stays.
 func (l *lab) deleteIfFailed(t *testing.T, environment string) {
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -166,7 +167,7 @@ func (l *lab) deleteIfFailed(t *testing.T, environment string) {
 	})
 }
 
-// startServer starts a Burano server with a state folder and an address of its own, which it keeps when it is launched again.
+// startServer starts a Burano server with a state folder and an address of its own; later launches use them again.
 func (l *lab) startServer(t *testing.T) {
 	l.state = t.TempDir()
 	l.address = freeAddress(t)
@@ -193,7 +194,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// launch starts the server's process, with more flags; a former one must have ended. Its log goes on where that one's ended.
+// launch starts the server's process, with more flags; a former one must have ended. Its log is appended to the former
+// one's.
 func (l *lab) launch(t *testing.T, flags ...string) {
 	l.serverLog = filepath.Join(l.state, "log")
 	log, err := os.OpenFile(l.serverLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

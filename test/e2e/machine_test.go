@@ -20,7 +20,7 @@ type machine struct {
 	Settings                                       map[string]string
 }
 
-// look notes the machine as it is.
+// look records the state of the machine.
 func look(t *testing.T) machine {
 	t.Helper()
 	m := machine{Settings: map[string]string{}}
@@ -43,7 +43,7 @@ func look(t *testing.T) machine {
 		if err == nil && entry.IsDir() {
 			m.Cgroups = append(m.Cgroups, path)
 		}
-		return nil // a cgroup may go while it is looked at
+		return nil // a cgroup may go while it is read
 	}))
 	rules, err := exec.Command("nft", "list", "ruleset").Output()
 	require.NoError(t, err)

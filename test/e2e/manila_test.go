@@ -24,7 +24,8 @@ spec:
   resources: {requests: {storage: 1Gi}}
 `
 
-// TestClaimsGetSharesOfManila has pods on two nodes use one share, as far as the mount, which nothing serves here; and the share grow, a quota be full, and the cluster go.
+// TestClaimsGetSharesOfManila has pods on two nodes use one share, as far as the mount, since no server exports it here. The share grows, a quota is full, and the cluster
+// is deleted.
 func TestClaimsGetSharesOfManila(t *testing.T) {
 	l := start(t)
 	l.relaunch(t, watchful...)

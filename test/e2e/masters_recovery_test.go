@@ -90,7 +90,7 @@ func TestThreeMastersComeBack(t *testing.T) {
 	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 5})
 	holds()
 	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 1})
-	s.further, s.voting = nil, 0 // etcd is the masters' alone from three on
+	s.further, s.voting = nil, 0 // from three masters on, etcd runs on masters alone
 	holds()
 	kept()
 	s.cluster.kubectl(t, "", "get", "configmap", "later")

@@ -68,7 +68,7 @@ func TestAnyMasterCanBeLost(t *testing.T) {
 		began := time.Now()
 		w.more(t, 20)
 		t.Logf("%s: 20 more were written within %s, the slowest within %s", what, time.Since(began).Round(time.Millisecond), w.slowest.Round(time.Millisecond))
-		shown, _ := l.try(l.as("burano-demo"), "burano", "cluster", "show", "masters") // it fails, because not all is well
+		shown, _ := l.try(l.as("burano-demo"), "burano", "cluster", "show", "masters") // it fails, because the cluster has a fault
 		require.Contains(t, shown, "healthy")
 		require.NotContains(t, shown, "Kubernetes:", "the API is asked at another master: %s", shown)
 		s.cluster.kubectl(t, "", "get", "nodes")

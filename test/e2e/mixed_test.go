@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// besideServers deploys an application with servers of its own beside the cluster, whose stack and network they share, publishes it through the
-// cluster's gateway, and takes it out again. Nothing of the cluster is made anew.
+// besideServers deploys an application with servers of its own beside the cluster, in the cluster's stack and network. It publishes the
+// application through the cluster's gateway, and removes it again. Nothing of the cluster is replaced.
 func (s *scaling) besideServers(t *testing.T) {
 	l := s.lab
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")

@@ -95,7 +95,7 @@ func TestNodesMoveToAnotherNetwork(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// router makes a router that leads outside.
+// router makes a router to the external network.
 func (u *user) router(t *testing.T) string {
 	t.Helper()
 	return u.routerWith(t, &routers.GatewayInfo{})

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAPlanRunsOnARealOpenStack deploys an application whose plan has files, a script and a result onto a server of the tiny guest, which has
-// sshd and a shell: all that Burano wants of a server.
+// sshd and a shell: Burano needs no more of a server.
 func TestAPlanRunsOnARealOpenStack(t *testing.T) {
 	path := os.Getenv(cloudsVariable)
 	if path == "" || os.Getenv(serverVariable) != "" {

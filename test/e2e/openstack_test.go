@@ -231,7 +231,7 @@ func (u *user) serverImage(t *testing.T, name, path string) string {
 	return made.ID
 }
 
-// flavor is one that ends with the test.
+// flavor makes a flavor that is deleted with the test.
 func (u *user) flavor(t *testing.T, name string, memory int) {
 	client, disk := u.nova(t), 10
 	made, err := flavors.Create(t.Context(), client, flavors.CreateOpts{Name: name, RAM: memory, VCPUs: 2, Disk: &disk}).Extract()
@@ -239,7 +239,7 @@ func (u *user) flavor(t *testing.T, name string, memory int) {
 	t.Cleanup(func() { require.NoError(t, flavors.Delete(context.Background(), client, made.ID).ExtractErr()) })
 }
 
-// register has the service catalog name the server, as `openstack service create` and `openstack endpoint create` do, until the test ends.
+// register adds the server to the service catalog, as `openstack service create` and `openstack endpoint create` do, until the test ends.
 func (u *user) register(t *testing.T, url string) {
 	client := u.keystone(t)
 	service, err := services.Create(t.Context(), client, services.CreateOpts{Type: "application-catalog", Extra: map[string]any{"name": "burano"}}).Extract()

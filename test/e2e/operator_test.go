@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// operatorVariable is set by `make test-operator`: a folder with a Debian 12 that has nothing but itself, root, with a package of this checkout, burano.deb, and with one of a later
-// version, burano-later.deb.
+// operatorVariable is set by `make test-operator`: a folder with the root of a bare Debian 12, the package of this checkout, burano.deb, and a package of a later version,
+// burano-later.deb.
 const operatorVariable = "BURANO_TEST_OPERATOR"
 
 // TestAnOperatorRunsThePackage follows docs/operators.md on a bare Debian, against a real OpenStack. The package is installed; Burano is registered and started as systemd's
@@ -33,7 +33,7 @@ func TestAnOperatorRunsThePackage(t *testing.T) {
 	}
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	// The address is where the package listens.
+	// The package listens at this address.
 	l := &lab{root: root, cloud: filepath.Dir(path), patience: 8, url: "http://127.0.0.1:8082"}
 	admin, demo := l.user(t, "burano-admin"), l.user(t, "burano-demo")
 	admin.forget(t, operatorsUser)
@@ -158,7 +158,7 @@ func TestAnOperatorRunsThePackage(t *testing.T) {
 // operatorsUser is the service user that the operator makes; the cloud has one of the other tests already.
 const operatorsUser = "burano-of-the-package"
 
-// forget has the user, and the service application-catalog, be gone when the test ends.
+// forget deletes the user, and the service application-catalog, when the test ends.
 func (u *user) forget(t *testing.T, name string) {
 	client := u.keystone(t)
 	t.Cleanup(func() {
@@ -215,7 +215,7 @@ func (u *user) ask(ctx context.Context) <-chan asked {
 	return result
 }
 
-// system is a Linux whose systemd runs, in the network of the test.
+// system is a Linux with a running systemd, in the network of the test.
 type system struct {
 	root   string
 	leader int // its first process
@@ -251,7 +251,7 @@ func boot(t *testing.T, root string) *system {
 	return s
 }
 
-// put copies a file of the machine that runs the test.
+// put copies a file of the test's machine.
 func (s *system) put(t *testing.T, from, to string) {
 	source, err := os.Open(from)
 	require.NoError(t, err)
@@ -263,7 +263,7 @@ func (s *system) put(t *testing.T, from, to string) {
 	require.NoError(t, err)
 }
 
-// try runs a program as root with these variables alone.
+// try runs a program as root with only these variables.
 func (s *system) try(ctx context.Context, environment []string, words ...string) (string, error) {
 	args := []string{"--all", "--target", strconv.Itoa(s.leader), "env", "--ignore-environment", "--chdir=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	output, err := exec.CommandContext(ctx, "nsenter", append(append(args, environment...), words...)...).CombinedOutput()

@@ -28,7 +28,7 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	l.pushApplications(t, "guestbook", "postgresql")
-	// The delegation is there before the volume is asked for.
+	// The delegation is set before the volume is requested.
 	l.run(t, l.as("burano-demo"), "burano", "environment", "create", "ledger")
 	l.deleteIfFailed(t, "ledger")
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delegation", "set", "ledger")
@@ -109,7 +109,7 @@ func TestADatabaseOutlivesTheServerOfItsNode(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// writes are rows with numbers that are written one after another, each as a transaction of its own.
+// writes are numbered rows that are written one after another, each in a transaction of its own.
 type writes struct {
 	t      *testing.T
 	end    context.CancelFunc

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPackagesOverrideTheCoreLibrary deploys a server, a network and a volume of classes that override all that Murano lets packages override.
+// TestPackagesOverrideTheCoreLibrary deploys a server, a network and a volume of classes that override everything that packages may override
+// in Murano.
 func TestPackagesOverrideTheCoreLibrary(t *testing.T) {
 	l := start(t)
 	u := l.user(t, "burano-demo")

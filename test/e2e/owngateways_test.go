@@ -23,8 +23,8 @@ import (
 	"github.com/burano/burano/gateway/haproxytest"
 )
 
-// ownGateways are two gateways without a cluster, two servers with an application, and four routes: a port, a host, a host whose TLS the gateways open, and one
-// whose TLS the servers open.
+// ownGateways are two gateways without a cluster, two servers with an application, and four routes: a port, a host, a host whose TLS ends at the gateways, and
+// one whose TLS ends at the servers.
 const ownGateways = `name: own
 applications:
   - "?": {type: io.burano.test.Farm, id: farm}
@@ -53,7 +53,7 @@ func ownRoute(name, more string) string {
 }
 
 // TestGatewaysOfTheirOwnPublishServers publishes an application on plain servers through gateways without a Kubernetes cluster. A gateway that is deleted in Nova
-// comes back and serves the same, routes change without a dropped request, gateways come, are replaced and go, and of all that nothing stays.
+// comes back with the same routes, routes change without a dropped request, and gateways come, are replaced and go. In the end nothing of them is left.
 func TestGatewaysOfTheirOwnPublishServers(t *testing.T) {
 	soakOnly(t, "`make soak` runs it: it makes ten servers")
 	l := start(t)
@@ -157,7 +157,7 @@ systemd-run --collect --unit answer-tls socat OPENSSL-LISTEN:8443,fork,reuseaddr
 	l.eventually(t, time.Minute, "the repair has ended", func() error { return s.idle(t) })
 	away.end()
 	t.Logf("the shared address did not answer for %s", away.longest.Round(time.Millisecond))
-	require.Less(t, away.longest, 4*time.Second) // under 2 by itself; other suites beside it take their time
+	require.Less(t, away.longest, 4*time.Second) // under 2 s on an idle machine
 	require.Equal(t, stays, s.holder(t, virtual, "gateway-1", "gateway-2"), "the address stays where it is when a gateway comes")
 	s.allAnswer(t, dead, addresses[dead], certificate)
 	other("the other gateway was lost")
@@ -287,7 +287,7 @@ func getTLS(gateway, host, path string, trusted *x509.CertPool) (string, error) 
 	return string(body), err
 }
 
-// steady asks a host, by a connection for each request, through a gateway ten times a second, until it is called to demand that all were answered.
+// steady sends a request to a host through a gateway ten times a second, each on a connection of its own. end demands that all were answered.
 func (s *scaling) steady(t *testing.T, gateway string) (end func(what string)) {
 	t.Helper()
 	var group, all sync.WaitGroup

@@ -31,7 +31,7 @@ func TestAServerThatWasPausedDoesNothingMore(t *testing.T) {
 	l.healthy(t)
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 
-	// The second server is another lab's: same cloud, same key, a folder and an address of its own.
+	// The second server is another lab's: the same cloud and key, and a folder and an address of its own.
 	second := *l
 	second.state, second.address = t.TempDir(), freeAddress(t)
 	second.url = "http://" + second.address

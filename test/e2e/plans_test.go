@@ -74,7 +74,7 @@ applications:
 	asBefore(t, demo, found)
 }
 
-// oncePast ends the server while a script of an action runs, and starts it again: the script has run once more than before, and not twice.
+// oncePast ends the server while a script of an action runs, and starts it again: the script must run exactly once.
 func (s *scaling) oncePast(t *testing.T, want string, end func()) {
 	t.Helper()
 	l, result := s.lab, map[string]any{}

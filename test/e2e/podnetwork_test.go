@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// addressed are lines of a cluster whose pods and Services have nothing where others have it.
+// addressed are lines of a cluster whose pods and Services have unusual addresses and names.
 const addressed = `
     podRange: 172.20.0.0/18
     serviceRange: 172.21.4.0/22
@@ -20,7 +20,7 @@ const addressed = `
     podEncapsulation: crossSubnet
 `
 
-// onNode is a pod on a node, whatever that is tainted with.
+// onNode is a pod on a node that tolerates all its taints.
 const onNode = `
 apiVersion: v1
 kind: Pod
@@ -38,7 +38,7 @@ exec nsenter --net --target "$pid" unshare --mount bash -c 'mount --bind /run/na
 	return strings.TrimSpace(out), err
 }
 
-// podsAreAddressed looks from pods on two nodes whether they, Services, names and packets are as a cluster with the lines of addressed has them.
+// podsAreAddressed checks from pods on two nodes that the pods, Services, names and packets follow the lines of addressed.
 func podsAreAddressed(t *testing.T, l *lab, c *cluster, nodes ...string) {
 	manifests := "apiVersion: v1\nkind: Service\nmetadata: {name: placed}\nspec: {selector: {app: placed}, ports: [{port: 80, targetPort: 8080}]}\n---\n"
 	for _, node := range nodes {
@@ -75,7 +75,7 @@ func podsAreAddressed(t *testing.T, l *lab, c *cluster, nodes ...string) {
 	c.kubectl(t, "", "delete", "service/placed", "pod/on-"+nodes[0], "pod/on-"+nodes[1], "--now")
 }
 
-// staysAddressed asks for other addresses of a cluster with the lines of addressed, in vain, in a preview and in a deployment.
+// staysAddressed asks for other addresses of a cluster with the lines of addressed, which preview and deployment refuse.
 func staysAddressed(t *testing.T, l *lab, model string) {
 	file := filepath.Join(t.TempDir(), "other.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer("172.21.4.0/22", "172.21.8.0/22", "k8s.example.org", "cluster.local").Replace(model)), 0o600))
@@ -87,7 +87,7 @@ func staysAddressed(t *testing.T, l *lab, model string) {
 	}
 }
 
-// routed demands that the nodes exchange routes with all others by BGP, and reach the pods of the others, minions, by plain routes.
+// routed demands that each node exchanges routes with all others by BGP, and reaches the pods of the other minions by plain routes.
 func routed(t *testing.T, l *lab, c *cluster, minions []string, others ...string) {
 	t.Helper()
 	all := append(minions, others...)

@@ -111,7 +111,7 @@ func TestPublicImagesRunAsTheirFormSays(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// pushAs puts an image into a repository, with variables of its own.
+// pushAs pushes an image into a repository, with variables of its own.
 func (r *imageRegistry) pushAs(t *testing.T, image v1.Image, repository string, variables ...string) {
 	t.Helper()
 	config, err := image.ConfigFile()

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPlansApplyManifestsOfPuppet has plans of type Puppet set a page up on a server of Debian 13 with Debian's Puppet: with a module of
-// the package, one that the server downloads, and values of the plan.
+// TestPlansApplyManifestsOfPuppet has plans of type Puppet set a page up on a server of Debian 13 with Debian's Puppet. They use a
+// module of the package, one that the server downloads, and values of the plan.
 func TestPlansApplyManifestsOfPuppet(t *testing.T) {
 	folder := os.Getenv("BURANO_DISTRIBUTIONS")
 	if folder == "" {

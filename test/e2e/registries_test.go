@@ -32,7 +32,7 @@ type imageRegistry struct {
 	user, password string // credentials; empty: none needed
 	server         *http.Server
 	mutex          sync.Mutex
-	pulled         []string // the repositories whose manifests were asked for
+	pulled         []string // the repositories whose manifests were requested
 	wanted         []string // requested as repository:tag, whether it exists or not
 }
 
@@ -66,7 +66,7 @@ func startRegistry(t *testing.T, user, password string) *imageRegistry {
 	return r
 }
 
-// forwarder is a proxy that asks a registry for whatever it is asked for.
+// forwarder is a proxy that forwards every request to a registry.
 type forwarder struct {
 	address string
 	mutex   sync.Mutex
@@ -90,8 +90,8 @@ func startForwarder(t *testing.T, to *imageRegistry) *forwarder {
 	return f
 }
 
-// demoImage is the demonstration's image, as it is in the node image but for its time. With the same content the kubelet would take that of the node
-// image for a pulled one, and want to ask its registry, which is none.
+// demoImage is the node image's demonstration image with another time. With the same content the kubelet would take the node image's for a pulled
+// one, and ask for its registry, which does not exist.
 func (l *lab) demoImage(t *testing.T) v1.Image {
 	t.Helper()
 	file := t.TempDir() + "/demo.tar"
@@ -104,7 +104,7 @@ func (l *lab) demoImage(t *testing.T) v1.Image {
 	return image
 }
 
-// push puts the demonstration's image into a repository.
+// push pushes the demonstration's image into a repository.
 func (r *imageRegistry) push(t *testing.T, l *lab, repository string) {
 	t.Helper()
 	reference, err := name.ParseReference(r.address+"/"+repository, name.Insecure)
@@ -134,7 +134,7 @@ func (r *imageRegistry) missing(there []string) (names []string) {
 	return names
 }
 
-// mirrorName is a mirror that is reached through a proxy only.
+// mirrorName is a mirror that only a proxy can reach.
 const mirrorName = "mirror.example.org"
 
 // imagesComeFromRegistries has pods run images of a registry that demands credentials, and, through a proxy, of Docker Hub's mirror.
@@ -221,7 +221,7 @@ func TestMinionsReachRegistriesThroughTheMaster(t *testing.T) {
 	require.Error(t, err, "whoever shows no certificate is not served: %s", output)
 	require.Regexp(t, "certificate|alert|SSL", output)
 
-	// A minion that comes has it from the beginning.
+	// A new minion has it from the beginning.
 	s.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
 	c = l.clusterOf(t, demo, environment)
 	s.cluster = c

@@ -272,7 +272,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		require.Equal(t, "200", asked(formerNode))
 		began := c.kubectl(t, "", "get", "pod", "-n", "kube-system", "-l", "app=burano-registry", "-o", "jsonpath={.items[0].metadata.uid}")
 		stop, ended := make(chan struct{}), make(chan error, 1)
-		go func() { // a pod that pulls, one after the other
+		go func() { // pods that pull, one after the other
 			for n := 0; ; n++ {
 				select {
 				case <-stop:

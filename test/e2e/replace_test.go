@@ -55,7 +55,7 @@ func TestNodesAreReplacedOneAfterAnother(t *testing.T) {
 	t.Logf("%.1f s:\n%s", time.Since(began).Seconds(), output)
 	api.end()
 	t.Logf("the API was away for %s at most, until %s", api.longest, api.until.Format(time.TimeOnly))
-	require.Less(t, api.longest, 20*time.Second) // a second or two by itself; other suites beside it make it 8 to 11
+	require.Less(t, api.longest, 20*time.Second) // a second or two on an idle machine; other suites beside it make it 8 to 11
 
 	done := steps(t, demo, lastDeployment(t, demo, "scaling"))
 	for name, load := range loads {
@@ -204,7 +204,7 @@ func (s *scaling) watchServers(t *testing.T) (most func() int) {
 	return end
 }
 
-// apiWatch asks an API server all the time, and notes for how long it gave no answer.
+// apiWatch sends requests to an API server all the time, and records for how long it gave no answer.
 type apiWatch struct {
 	stop    context.CancelFunc
 	group   sync.WaitGroup

@@ -25,8 +25,8 @@ func volumesOf(t *testing.T, u *user) []volumes.Volume {
 	return list
 }
 
-// TestADeletedEnvironmentComesBack deletes an environment whose volumes stay, and has it back from its file and the snapshot of its cluster, under other ids;
-// then it deletes that one, and undeletes it. Each time its applications have their data, and an ordinary edit works.
+// TestADeletedEnvironmentComesBack deletes an environment whose volumes stay, and restores it from its file and the snapshot of its cluster, under other ids.
+// Then it deletes that one, and undeletes it. Each time its applications have their data, and an ordinary edit works.
 func TestADeletedEnvironmentComesBack(t *testing.T) {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)
@@ -243,7 +243,7 @@ func TestAttachmentsAreAsKubernetesRecordsThem(t *testing.T) {
 	runs("murano-kube-2", 3*time.Minute)
 	s.finds(t)
 
-	// The same of one that was attached by hand, which nothing on the node uses.
+	// The same for an attachment by hand that nothing on the node uses.
 	apply(0, "murano-kube-2")
 	ended()
 	_, err = volumeattach.Create(t.Context(), demo.nova(t), c.servers["murano-kube-3"], volumeattach.CreateOpts{VolumeID: volumesOf(t, demo)[0].ID}).Extract()

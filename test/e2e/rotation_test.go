@@ -66,7 +66,7 @@ type: kubernetes.io/service-account-token
 		}
 	}
 	certificatesAndPorts(t, c)
-	c.kubectl(t, "", "logs", "--tail=1", "deployment/web") // for which the API server asks the kubelet
+	c.kubectl(t, "", "logs", "--tail=1", "deployment/web") // the API server gets it from the kubelet
 
 	// The pods' programs use these very files for their requests.
 	ask := `cd /var/lib/kubelet/pods; for folder in */volumes/kubernetes.io~projected/kube-api-access-*; do

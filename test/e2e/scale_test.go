@@ -119,7 +119,7 @@ func newHollow(t *testing.T, s *scaling, gateway string) *hollow {
 	return h
 }
 
-// answersForAll answers at every address that its node has.
+// answersForAll answers at every address of its node.
 const answersForAll = `
 apiVersion: v1
 kind: Pod
@@ -139,10 +139,10 @@ type atScale struct {
 	programs []programUse
 	show     time.Duration // `burano cluster show`
 	list     time.Duration // `burano node list`
-	gateways time.Duration // `burano gateway status` on the gateway
+	gateways time.Duration // the time of `burano gateway status` on the gateway
 	drain    time.Duration // of a hollow node
 	restart  time.Duration // of the gateway's daemon and HAProxy until all Services answer
-	leader   time.Duration // from the end of the publisher until the new one has published a Service
+	leader   time.Duration // from the end of the publisher until its successor has published a Service
 	services []time.Duration
 	backends []time.Duration
 }
@@ -154,7 +154,7 @@ type programUse struct {
 	share  float64 // of a processor, while nothing changes
 }
 
-// measure adds nodes from the one number to the other, with their pods and Services, and measures.
+// measure adds nodes, with their pods and Services, to reach the second number, and measures.
 func (h *hollow) measure(t *testing.T, from, to int) *atScale {
 	t.Helper()
 	m := &atScale{nodes: to}
@@ -302,7 +302,7 @@ func (h *hollow) until(t *testing.T, what string, try func() error) time.Duratio
 	}
 }
 
-// newService measures how long a new Service takes until it answers, and takes it away again.
+// newService measures how long a new Service takes until it answers, and removes it again.
 func (h *hollow) newService(t *testing.T, number int) time.Duration {
 	t.Helper()
 	const name = "another"
@@ -325,7 +325,7 @@ func (h *hollow) gone(t *testing.T, name string, port int) {
 	})
 }
 
-// movedService measures how long a Service that has lost its pods takes until it answers again when it gets others.
+// movedService measures how long a Service takes from its new pods to its first answer, after it has lost all its pods.
 func (h *hollow) movedService(t *testing.T) time.Duration {
 	t.Helper()
 	services := h.client.CoreV1().Services(corev1.NamespaceDefault)

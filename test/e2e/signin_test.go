@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readersRead has a user with the role reader, and one with the role member, use a kubeconfig that has no certificate, and the reader one that has.
+// readersRead has a user with the role reader, and one with the role member, use a kubeconfig without a certificate, and the reader one with a
+// certificate.
 func readersRead(t *testing.T, l *lab, c *cluster) {
 	reader := l.reader(t)
 	folder := t.TempDir()
@@ -85,7 +86,7 @@ func readersRead(t *testing.T, l *lab, c *cluster) {
 	require.NoError(t, err, "the kubeconfig names the cloud that it was made with: %s", output)
 }
 
-// reader is a user of the project demo who has the role reader there, until the test ends.
+// reader makes a user of the project demo with the role reader, until the test ends.
 func (l *lab) reader(t *testing.T) (environment []string) {
 	t.Helper()
 	keystone := l.user(t, "burano-admin").keystone(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAClusterIsBackFromItsWorstDay loses all servers behind Burano's back and restores the cluster from a snapshot; then it loses the
-// majority of etcd, with the master, and goes on with the member that is left. Snapshots are in the project's object store.
+// TestAClusterIsBackFromItsWorstDay loses all servers behind Burano's back and restores the cluster from a snapshot. Then it loses the
+// majority of etcd, with the master, and goes on with the remaining member. Snapshots are in the project's object store.
 func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -43,7 +43,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	}
 
 	keeps("kept")
-	// Of a gateway, or a master, that was there once only the network of pods knows.
+	// Only the network of pods still has the names of a former gateway or master.
 	calico := func(command string) string {
 		output, err := s.cluster.on("murano-kube-1", "/bin/bash", "-c", "set -ea; . /etc/calico/node.env; /opt/burano/bin/calicoctl "+command)
 		require.NoError(t, err, output)
@@ -81,7 +81,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	list := l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list")
-	require.GreaterOrEqual(t, strings.Count(list, "scaling (deleted)"), 2, list) // there may be one of the schedule, too
+	require.GreaterOrEqual(t, strings.Count(list, "scaling (deleted)"), 2, list) // there may be a scheduled one, too
 	asBefore(t, demo, found)
 
 	// The environment is made again, with keys of its own, and gets the content of the former one.

@@ -243,7 +243,7 @@ applications:
     database: store
 `
 
-// TestAGuestbookRunsOnAStandaloneHost has two applications of the catalog talk to each other on one server, with images that Glance has.
+// TestAGuestbookRunsOnAStandaloneHost connects two applications of the catalog on one server, with images from Glance.
 func TestAGuestbookRunsOnAStandaloneHost(t *testing.T) {
 	soakOnly(t, "make soak runs this: it installs Debian's packages for each image; TestContainersRunOnAStandaloneHost runs the demonstration's")
 	l := start(t)

@@ -26,12 +26,12 @@ const aPage = `
     page: first
 `
 
-// trouble is an application that cannot run as it is.
+// trouble is an application whose model cannot run.
 type trouble struct {
 	model        string // properties beside its name and its host
 	wrong, right string // lines of it
 	says         string // the report
-	port         string // at which it answers when it is well
+	port         string // at which it answers once its model is correct
 }
 
 const demoApp = `  - "?": {type: com.example.docker.DockerApp}
@@ -65,7 +65,7 @@ var troubles = map[string]trouble{
 		says: `quota: the quota of the namespace has no room for a pod: .*exceeded quota: small`},
 }
 
-// troubled is the model of all of them, wrong or right.
+// troubled is the model of all of them, with the error or corrected.
 func troubled(right bool) string {
 	var model strings.Builder
 	for name, one := range troubles {
@@ -82,8 +82,8 @@ func troubled(right bool) string {
 	return model.String()
 }
 
-// TestApplicationsThatFailSayWhyAndHeal has a project without room for its servers, and applications that cannot run: each is reported with its cause
-// within minutes, while the others run, and is well after the next deployment. Before that, pods of a program that ends at once are replaced while
+// TestApplicationsThatFailSayWhyAndHeal has a project without room for its servers, and applications that cannot run. Each is reported with its cause
+// within minutes, while the others run, and is healthy after the next deployment. Before that, pods of a program that ends at once are replaced while
 // requests come.
 func TestApplicationsThatFailSayWhyAndHeal(t *testing.T) {
 	soakOnly(t, "`make soak` runs this: it waits minutes for what may pass by itself")
@@ -163,8 +163,8 @@ func (l *lab) projectQuota(t *testing.T, u *user) func(int) {
 	}
 }
 
-// losesNothing replaces the pods of the page while requests come, by an action and by a change. Before that they are as Burano made them before it had
-// pods linger: a deployment that changes nothing leaves them, and the next change has them linger.
+// losesNothing replaces the pods of the page while requests come, by an action and by a change. At first the pods have the form of Burano's versions
+// before pods lingered: a deployment without changes leaves them, and the next change makes them linger.
 func (s *scaling) losesNothing(t *testing.T, where string, deploy func(string) string) {
 	change := func(to string) { deploy(strings.Replace(aPage, "page: first", "page: "+to, 1)) }
 	lingers := func() string {
@@ -187,7 +187,7 @@ func (s *scaling) losesNothing(t *testing.T, where string, deploy func(string) s
 		require.Greater(t, load.fresh, 100, "there was a load")
 		var failed []failure
 		for _, one := range load.failed {
-			if !strings.Contains(one.String(), "(keep-alive)") { // httpd ends connections that wait for another request, and refuses no new one
+			if !strings.Contains(one.String(), "(keep-alive)") { // httpd ends idle connections, and refuses no new one
 				failed = append(failed, one)
 			}
 		}

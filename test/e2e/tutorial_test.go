@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTutorialWorks runs every command of docs/tutorial.md, in its order, in an empty folder. `make test-tutorial` and `make soak` have it.
+// TestTheTutorialWorks runs every command of docs/tutorial.md, in its order, in an empty folder. `make test-tutorial` and `make soak` run it.
 func TestTheTutorialWorks(t *testing.T) {
 	soakOnly(t, "make test-tutorial runs the tutorial")
 	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "tutorial.md"))
 	require.NoError(t, err)
-	// A preview of something that would change ends with 2, which would end the script.
+	// A preview with changes exits with 2, which would end the script.
 	commands := "burano() { command burano \"$@\" || [[ $? == 2 && \" $* \" == *' --dry-run '* ]]; }\n" + shellBlocks(string(document))
 	require.Greater(t, strings.Count(commands, "\nburano "), 10, "the commands are found")
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFreshClusterIsUp deploys clusters from nothing, and asks each at the very moment when its deployment has ended: every gateway, the cluster's
-// DNS and the API server's address on every minion. Nothing is asked twice. A soak deploys fifty, of two sizes.
+// TestAFreshClusterIsUp deploys clusters from nothing, and tests each at the very moment when its deployment has ended: every gateway, the
+// cluster's DNS and the API server's address on every minion. No request is repeated. A soak deploys fifty, of two sizes.
 func TestAFreshClusterIsUp(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
@@ -117,7 +117,8 @@ head -c 10 <&3 | od -An -tx1`)
 	require.Equalf(t, "01", answer[9], "the number of addresses in the answer to %s, which is %s", minion, output)
 }
 
-// podsOfAllNodesRun has a pod run on each minion whose ConfigMap is made a moment after it, and asks them through a gateway.
+// podsOfAllNodesRun runs a pod on each minion, whose ConfigMap is made a moment after it, and sends requests to them through
+// a gateway.
 func podsOfAllNodesRun(t *testing.T, l *lab, c *cluster, minions int, gateway string) {
 	t.Helper()
 	c.kubectl(t, `

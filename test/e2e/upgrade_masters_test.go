@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAClusterOfThreeMastersIsUpgraded upgrades a cluster with three masters to an image with a newer Kubernetes, and has the server die at steps of it. While the
-// masters are replaced, one after another, ConfigMaps are written and the application is asked through the gateway: none that was acknowledged is lost, no write
-// fails twice, and no request fails. `make test-upgrade` makes the former image.
+// TestAClusterOfThreeMastersIsUpgraded upgrades a cluster with three masters to an image with a newer Kubernetes, and kills the server at steps of it. While the
+// masters are replaced, one after another, ConfigMaps are written and requests go to the application through the gateway. No acknowledged ConfigMap is lost, no
+// write fails twice, and no request fails. `make test-upgrade` makes the former image.
 func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
 	former := formerImage(t)
 	u := upgradeMasters(t, former, "")
@@ -65,8 +65,8 @@ func TestAClusterOfThreeMastersIsUpgraded(t *testing.T) {
 	asBefore(t, demo, u.found)
 }
 
-// TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes upgrades such a cluster until its first master is done, and goes back: no request fails, and a NetworkPolicy
-// holds at all times. `make test-upgrade` makes the former image.
+// TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes upgrades such a cluster until its first master is done, and rolls back: no request fails, and a
+// NetworkPolicy holds at all times. `make test-upgrade` makes the former image.
 func TestAClusterOfThreeMastersGoesBackWhoseCalicoIsInKubernetes(t *testing.T) {
 	former := formerImage(t)
 	u := upgradeMasters(t, former, "    calicoDatastore: kubernetes\n")
@@ -146,7 +146,7 @@ func upgradeMasters(t *testing.T, former, lines string) *upgrading {
 	return u
 }
 
-// load has requests come through the only gateway.
+// load sends requests through the only gateway.
 func (u *upgrading) load(t *testing.T) *load {
 	t.Helper()
 	_, port, err := net.SplitHostPort(endpointOf(t, environmentNamed(t, u.user, "scaling")))

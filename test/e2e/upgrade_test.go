@@ -19,10 +19,10 @@ import (
 	"github.com/burano/burano/test/timeline"
 )
 
-// formerImageVariable names a node image with the minor version of Kubernetes before that of the image of the other tests.
+// formerImageVariable names a node image with the minor version of Kubernetes before the other tests' image.
 const formerImageVariable = "BURANO_FORMER_NODE_IMAGE"
 
-// formerImage is the file of that image. Without one the test is left to make test-upgrade.
+// formerImage is the file of that image. Without one the test is skipped: make test-upgrade runs it.
 func formerImage(t *testing.T) string {
 	t.Helper()
 	former := os.Getenv(formerImageVariable)
@@ -32,7 +32,7 @@ func formerImage(t *testing.T) string {
 	return former
 }
 
-// closedRate is how many requests a second try pods that a NetworkPolicy closes.
+// closedRate is how many requests a second go to pods that a NetworkPolicy closes.
 const closedRate = 4
 
 // TestAClusterIsUpgraded upgrades a cluster with two minions and two gateways to an image with a newer Kubernetes, while requests come through
@@ -134,8 +134,8 @@ func underLoad(t *testing.T, lines string) {
 	u.upgraded(t, before)
 }
 
-// TestAClusterIsUpgradedWhoseServerDiesAtEachStep has the server die, and start again, when each step of an upgrade of the smallest cluster begins for the first
-// time. Requests fail only while the only gateway is being replaced. `make test-upgrade` makes the former image.
+// TestAClusterIsUpgradedWhoseServerDiesAtEachStep kills the server, and starts it again, when each step of an upgrade of the smallest cluster begins for the
+// first time. Requests fail only while the only gateway is being replaced. `make test-upgrade` makes the former image.
 func TestAClusterIsUpgradedWhoseServerDiesAtEachStep(t *testing.T) {
 	former := formerImage(t)
 	l := start(t, "faults")
@@ -154,7 +154,7 @@ func TestAClusterIsUpgradedWhoseServerDiesAtEachStep(t *testing.T) {
 	require.Len(t, deaths, len(names))
 	for i, name := range names {
 		at := slices.IndexFunc(done, func(one timeline.Step) bool { return one.Name == name && one.Started.After(deaths[i]) })
-		if at < 0 { // it was found to be done
+		if at < 0 { // the step was found to be done
 			t.Logf("%-50s did not begin again", name)
 			continue
 		}
@@ -235,8 +235,8 @@ func (u *upgrading) upgraded(t *testing.T, before string) {
 	asBefore(t, u.user, u.found)
 }
 
-// TestAClusterGetsAnotherImageOfTheSameKubernetes has the smallest cluster change its image by an upgrade, which is paused, goes back, and ends at
-// the second go: with the same Kubernetes it could go back at any time. `make soak` has it.
+// TestAClusterGetsAnotherImageOfTheSameKubernetes changes the image of the smallest cluster by an upgrade, which is paused, rolled back, and
+// completed in a second try: with the same Kubernetes a rollback is possible at any time. `make soak` runs it.
 func TestAClusterGetsAnotherImageOfTheSameKubernetes(t *testing.T) {
 	soakOnly(t, "make soak runs this: it replaces the nodes of a cluster three times, which other tests do once")
 	l := start(t)
@@ -263,7 +263,7 @@ func TestAClusterGetsAnotherImageOfTheSameKubernetes(t *testing.T) {
 	asBefore(t, u.user, u.found)
 }
 
-// upgrading is a cluster that is upgraded.
+// upgrading is a cluster during its upgrade.
 type upgrading struct {
 	*scaling
 	model, file string
@@ -271,7 +271,7 @@ type upgrading struct {
 }
 
 // deployFormer deploys the cluster of a file of testdata as environment scaling, with an image burano-former made of another file, with further lines of the
-// cluster, and with other words (old, new, …).
+// cluster, and with replacements (old, new, …).
 func deployFormer(t *testing.T, l *lab, image, name, lines string, words ...string) *upgrading {
 	demo := l.user(t, "burano-demo")
 	u := &upgrading{file: filepath.Join(t.TempDir(), name), found: inventory(t, demo)}
@@ -306,7 +306,7 @@ func (u *upgrading) beside(t *testing.T) {
 	})
 }
 
-// pause has the upgrade pause, as soon as it has begun.
+// pause pauses the upgrade as soon as it has begun.
 func (u *upgrading) pause(t *testing.T) {
 	t.Helper()
 	u.lab.eventually(t, 2*time.Minute, "the upgrade takes the pause", func() error {
@@ -328,7 +328,7 @@ func (u *upgrading) fails(t *testing.T, args ...string) string {
 	return output
 }
 
-// ends waits until the task that runs has ended well, and returns its steps.
+// ends waits until the running task has succeeded, and returns its steps.
 func (u *upgrading) ends(t *testing.T) []timeline.Step {
 	t.Helper()
 	began := time.Now()
@@ -355,7 +355,7 @@ func (u *upgrading) show(t *testing.T) string {
 	return output
 }
 
-// version is that of the API server.
+// version is the API server's version.
 func (u *upgrading) version(t *testing.T) string {
 	t.Helper()
 	for line := range strings.Lines(u.cluster.kubectl(t, "", "version")) {
@@ -372,7 +372,7 @@ func (u *upgrading) precious(t *testing.T) {
 	require.Equal(t, "swordfish", u.cluster.kubectl(t, "", "get", "configmap", "precious", "-o", "jsonpath={.data.word}"))
 }
 
-// servers demands that so many are in Nova.
+// servers demands so many servers in Nova.
 func (u *upgrading) servers(t *testing.T, count int) {
 	t.Helper()
 	require.Len(t, inventory(t, u.user)["servers"], count)

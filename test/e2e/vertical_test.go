@@ -203,7 +203,7 @@ func bothReplicasAnswer(t *testing.T, l *lab, where string) {
 	})
 }
 
-// noGuests demands that soon no process is left of servers and of our programs, but for the Burano server itself and this test, which
+// noGuests demands that soon no process of servers and of our programs is left, except the Burano server itself and this test, which
 // make test builds beside our programs.
 func (l *lab) noGuests(t *testing.T, programs string) {
 	t.Helper()
@@ -265,7 +265,7 @@ func inventory(t *testing.T, u *user) map[string][]string {
 	require.NoError(t, err)
 	allGroups, err := groups.ExtractGroups(pages)
 	require.NoError(t, err)
-	// Neutron makes the project's default group when it is first looked at.
+	// Neutron makes the project's default group at the first request for it.
 	note("security groups", mapped(slices.DeleteFunc(allGroups, func(g groups.SecGroup) bool { return g.Name == "default" }), func(g groups.SecGroup) string { return g.Name })...)
 
 	if cinder, err := openstack.NewBlockStorageV3(u.provider, u.endpoint); err == nil { // not every cloud has it
@@ -360,7 +360,7 @@ func getOf(url, host string) (string, error) {
 	return string(body), err
 }
 
-// cluster is a deployed Kubernetes cluster as its user and the machine's owner see it.
+// cluster is a deployed Kubernetes cluster, with the access of its user and of the machine's owner.
 type cluster struct {
 	lab        *lab
 	kubeconfig string
@@ -381,7 +381,7 @@ func (l *lab) clusterOf(t *testing.T, u *user, environment map[string]any) *clus
 	return c
 }
 
-// kubectl is the program that came out of the node image.
+// kubectl is the program from the node image.
 func (l *lab) kubectl() string { return filepath.Join(filepath.Dir(l.image()), "bin", "kubectl") }
 
 // kubectl runs the real kubectl with the downloaded kubeconfig.
@@ -719,7 +719,7 @@ func anotherName(t *testing.T, l *lab, c *cluster) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "demo.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "murano-kube-2", "murano-kube-9")), 0o600))
-	// With an id that is a UUID a node is another one, that only has the same name.
+	// With a UUID as its id a node is another one, with only the same name.
 	others := filepath.Join(t.TempDir(), "demo.yaml")
 	const head, tail = "io.murano.resources.LinuxMuranoInstance", "}\n        name: murano-kube-1\n"
 	require.Contains(t, string(text), head+tail)

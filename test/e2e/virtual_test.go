@@ -71,7 +71,7 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 	})
 	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "scaling"), floating)
 
-	// moves has something happen to the gateway that has the address, and waits until the other one has it.
+	// moves runs happen on the gateway that has the address, and waits until the other one has it.
 	moves := func(what string, happen func(holder, other string)) {
 		t.Helper()
 		holder := s.holder(t, own, gateways...)
@@ -99,7 +99,7 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 		untouched.end()
 		t.Logf("%s: no answer for %s; through %s itself: %s", what, away.longest.Round(time.Millisecond), other, untouched)
 		require.Empty(t, untouched.failed, "%s: through the other gateway nothing fails", what)
-		require.Less(t, away.longest, 4*time.Second, what) // under 2 by itself; other suites beside it take their time
+		require.Less(t, away.longest, 4*time.Second, what) // under 2 s on an idle machine
 	}
 	signal := func(gateway, name string) {
 		t.Helper()
@@ -135,7 +135,7 @@ func TestGatewaysShareAnAddress(t *testing.T) {
 	asBefore(t, demo, found)
 }
 
-// answers asks for a page all the time, on a connection of its own each, and notes for how long there was no answer.
+// answers requests a page all the time, each on a connection of its own, and records for how long there was no answer.
 type answers struct {
 	stop    context.CancelFunc
 	group   sync.WaitGroup
@@ -180,13 +180,13 @@ func (a *answers) end() {
 	a.group.Wait()
 }
 
-// shared is the address that the gateways share, and the floating one that leads to it.
+// shared is the address that the gateways share, and its floating address.
 func (s *scaling) shared(t *testing.T) (own, floating string) {
 	t.Helper()
 	return s.sharedBy(t, s.clusterID(t))
 }
 
-// sharedBy is shared for the gateways of a cluster of this id, or without one.
+// sharedBy is shared for the gateways of a cluster with this id, or without one.
 func (s *scaling) sharedBy(t *testing.T, cluster string) (own, floating string) {
 	t.Helper()
 	status := s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/clusters/"+cluster, nil)

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// volumeUser is a pod that is not root, runs a script of bash's over a claim, and ends. It has the programs of its node, since no image of the tests has a shell.
+// volumeUser is a pod without root rights that runs a script of bash's over a claim, and ends. It has the programs of its node, since no image of the tests has a
+// shell.
 const volumeUser = `
 apiVersion: v1
 kind: Pod
@@ -44,8 +45,8 @@ spec:
   resources: {requests: {storage: 10Mi}}
 `
 
-// localVolumes gives a cluster that is there, and deployed from a file, local volumes, has pods use one, and takes all of it away again. With BURANO_SOAK
-// it deploys the same once more, and takes the class away while there is a volume of it.
+// localVolumes gives an existing cluster, deployed from a file, local volumes, has pods use one, and removes all of it again. With BURANO_SOAK it deploys
+// the same once more, and removes the class while there is a volume of it.
 func localVolumes(t *testing.T, s *scaling, file string) {
 	l, c := s.lab, s.cluster
 	without, err := os.ReadFile(file)

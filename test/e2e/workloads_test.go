@@ -140,7 +140,7 @@ const aJob = `
     secretEnv: ` + jobSecret + `
 `
 
-// ran demands that aJob has run once; log is of its deployment.
+// ran demands that aJob has run once; log is its deployment's.
 func (s *scaling) ran(t *testing.T, log string) {
 	require.Equal(t, "1", s.cluster.kubectl(t, "", "get", "job", "once", "-o", "jsonpath={.status.succeeded}"))
 	require.Contains(t, s.cluster.kubectl(t, "", "logs", "job/once"), "CoreDNS-1.15.0")

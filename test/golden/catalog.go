@@ -25,7 +25,7 @@ const (
 	ProjectOther = "49f7dfa305b04c3aa1131d721aa576de"
 )
 
-// target is a server that the recording is replayed on, and that has nothing but io.murano before.
+// target is a server for a replay of the recording, with no packages but io.murano at first.
 type target struct {
 	*Replay
 	t testing.TB
@@ -49,7 +49,7 @@ func (s *target) answersAsRecorded() {
 	classes := coreClasses(t)
 	replayed := map[string]int{}
 	for _, e := range list {
-		s.nextID = strings.Repeat("0", 32) // nothing that is refused keeps an id
+		s.nextID = strings.Repeat("0", 32) // a refused one has no id
 		if object, ok := e.ResponseBody.(map[string]any); ok && e.Method == http.MethodPost && object["id"] != nil {
 			s.nextID = object["id"].(string)
 		}
@@ -78,14 +78,15 @@ func (s *target) answersAsRecorded() {
 	t.Logf("replayed %d exchanges: %v", len(list), replayed)
 }
 
-// The recording has two packages of one name, whose ids alone order them: that of the second upload comes before that of the first.
+// The recording has two packages of one name, whose ids alone order them: the second upload's id comes before the first one's.
 const (
 	firstLibrary   = "package-upload-library-public-admin"
 	firstLibraryID = "9d184344704c4677bc4ee8ab5f5ce54f"
 	secondLibrary  = "package-upload-duplicate-of-public-other-tenant"
 )
 
-// inOrderOfIDs uploads such a package anew until the id that the server makes for it leaves room before it, and comes before.
+// inOrderOfIDs repeats the upload of such a package until the server's id for the first one leaves room before it, and the
+// second one's comes before.
 func (s *target) inOrderOfIDs(e Exchange, response *http.Response, body []byte) (*http.Response, []byte) {
 	for range 100 {
 		var made struct {
@@ -104,7 +105,7 @@ func (s *target) inOrderOfIDs(e Exchange, response *http.Response, body []byte) 
 	return response, body
 }
 
-// call sends JSON that was not recorded.
+// call sends JSON that is not in the recording.
 func (s *target) call(token, method, path, contentType string, body []byte) map[string]any {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, bytes.NewReader(body))
@@ -182,7 +183,7 @@ var exceptions = map[string]struct {
 	}},
 }
 
-// begins wants the recorded status and this beginning of the message.
+// begins demands the recorded status and this beginning of the message.
 func begins(text string) func(Exchange, *http.Response, []byte) string {
 	return func(e Exchange, response *http.Response, body []byte) string {
 		if response.StatusCode != e.Status || !bytes.HasPrefix(body, []byte(text)) {
@@ -199,7 +200,7 @@ var orderedByID = map[string]string{
 	"package-search-order-created": "created",
 }
 
-// asRecorded puts the items of a list in the recorded order, after it has looked at their own.
+// asRecorded puts the items of a list into the recorded order, after a check of their own order.
 func (s *target) asRecorded(e Exchange, body []byte) []byte {
 	key, there := orderedByID[e.Name]
 	if !there {

@@ -23,7 +23,7 @@ var (
 	times  = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d`)
 )
 
-// Translate writes the server's ids in the place of recorded ones.
+// Translate replaces recorded ids by the server's.
 func (ids IDs) Translate(text string) string {
 	return someID.ReplaceAllStringFunc(text, func(id string) string {
 		if here, known := ids[id]; known {
@@ -136,7 +136,7 @@ func (ids IDs) agree(recorded, here string) bool {
 	return ids.Translate(recorded) == here
 }
 
-// ordered sorts a list of texts; other lists it leaves as they are.
+// ordered sorts a list of texts; it leaves other lists as they are.
 func ordered(value any) any {
 	list, ok := value.([]any)
 	if !ok || slices.ContainsFunc(list, func(item any) bool { _, text := item.(string); return !text }) {

@@ -20,9 +20,9 @@ type edge struct {
 	session string // X-Configuration-Session
 	body    string // JSON; "" for none
 	status  int
-	kind    string            // media type of the answer; "" is that of JSON, "*" any
-	begins  string            // how the answer begins, in the place of answer
-	answer  string            // exact; JSON is compared as such, and keys that are not here are passed over; "" is an empty body, "*" any
+	kind    string            // media type of the answer; "" is JSON's, "*" any
+	begins  string            // the beginning of the answer, instead of answer
+	answer  string            // exact; JSON is compared as JSON, without keys that are missing here; "" is an empty body, "*" any
 	keep    map[string]string // names for the values under these keys of the answer
 }
 
@@ -43,7 +43,7 @@ const (
 
 // edges are sent in this order.
 func edges() []edge {
-	// An environment takes whatever is posted into its model: here an action that is disabled.
+	// An environment stores any posted model: here one with a disabled action.
 	withAction := `{"name": "edges-one", "services": [{"name": "acts", "?": {"id": "dddddddddddddddddddddddddddddddd", "type": "org.golden.Hello",
 		"_actions": {"dddddddddddddddddddddddddddddddd_off": {"name": "off", "enabled": false}}}}]}`
 	list := []edge{

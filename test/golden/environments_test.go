@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 )
 
-// gates hold up methods of the environment's class, so that a test can look at an environment while it is deploying or deleting.
+// gates delay methods of the environment's class, so that a test can look at an environment while it is deploying or deleting.
 type gates struct {
 	mutex sync.Mutex
 	shut  map[string]chan struct{} // by the method's name
@@ -73,7 +73,7 @@ func (s *server) take(method, path, session string) {
 	require.Equal(s.t, http.StatusOK, response.StatusCode, "%s %s", method, path)
 }
 
-// awaitIdle waits until nothing runs in the environment, or it is gone.
+// awaitIdle waits until no task runs in the environment, or it is gone.
 func (s *server) awaitIdle(id string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -195,7 +195,7 @@ func TestEnvironmentsAnswerAsRecorded(t *testing.T) {
 	t.Logf("replayed %v, %d exceptions", replayed, len(used))
 }
 
-// benchEnvironments makes the environments that the recorded Murano held of a benchmark.
+// benchEnvironments makes the recorded Murano's environments of a benchmark.
 func (s *server) benchEnvironments(all []Exchange) {
 	for _, e := range all {
 		if e.Name != "env-list-empty" {
@@ -229,7 +229,7 @@ func status(want int, words ...string) check {
 	}
 }
 
-// text wants the recorded status and content type, and these words in the error.
+// text demands the recorded status and content type, and these words in the error.
 func text(words ...string) check {
 	return func(s *server, e Exchange, response *http.Response, body []byte) string {
 		if !strings.EqualFold(response.Header.Get("Content-Type"), e.ResponseHeaders["Content-Type"]) {
@@ -305,7 +305,7 @@ var failed = but(func(_ *server, value any) any {
 	})
 })
 
-// unordered wants the recorded deployments in any order.
+// unordered demands the recorded deployments in any order.
 func unordered(s *server, e Exchange, response *http.Response, body []byte) string {
 	var here struct {
 		Deployments []any `json:"deployments"`
@@ -339,7 +339,7 @@ func unordered(s *server, e Exchange, response *http.Response, body []byte) stri
 	return ""
 }
 
-// shape wants the recorded keys and kinds of values.
+// shape demands the recorded keys and kinds of values.
 func shape(s *server, e Exchange, response *http.Response, body []byte) string {
 	kind := func(_ *server, value any) any {
 		return each(value, func(object map[string]any) {
@@ -425,7 +425,7 @@ var environmentExceptions = map[string]exception{
 	"template-services-delete-404": {ownText, text("has no application at")},
 }
 
-// ownStatuses takes the reports out that are of classes.
+// ownStatuses removes the classes' own reports.
 func ownStatuses(_ *server, value any) any {
 	statuses := value.(map[string]any)["lastStatuses"].(map[string]any)
 	for id := range statuses {
@@ -434,7 +434,7 @@ func ownStatuses(_ *server, value any) any {
 	return value
 }
 
-// aboutOne wants reports about the one application that was asked for, and of them at least one.
+// aboutOne demands reports about the requested application only, and at least one.
 func aboutOne(s *server, e Exchange, response *http.Response, body []byte) string {
 	_, id, _ := strings.Cut(e.Path, "service_id=")
 	var here struct {
@@ -451,7 +451,7 @@ func aboutOne(s *server, e Exchange, response *http.Response, body []byte) strin
 	return ""
 }
 
-// lengths puts the lengths of outputs of Heat templates in their places.
+// lengths replaces outputs of Heat templates by their lengths.
 func lengths(_ *server, value any) any {
 	return each(value, func(object map[string]any) {
 		outputs, _ := object["templateOutputs"].(map[string]any)

@@ -65,7 +65,7 @@ func newServer(t *testing.T) *server {
 	require.NoError(t, err)
 	moment := time.Date(2026, 11, 20, 13, 33, 47, 0, time.UTC)
 	packages, err := catalog.New(rows, embedded, catalog.OfferEmbedded("io.murano"), catalog.EmbeddedOwner(ProjectAdmin),
-		catalog.PageSize(20), // as the recorded Murano had it
+		catalog.PageSize(20), // the recorded Murano's setting
 		catalog.WithIDs(func() string { return s.nextID }), catalog.WithClock(func() time.Time { return moment }))
 	require.NoError(t, err)
 

@@ -80,7 +80,7 @@ func (c *cloud) CreateTrust(ctx context.Context, _ identity.Caller, roles []stri
 	return c.Service.CreateTrust(ctx, caller, roles, expires)
 }
 
-// stackNames lists the stacks that are there.
+// stackNames lists the existing stacks.
 func (c *cloud) stackNames(t *testing.T) []string {
 	provider, err := clients.AuthenticatedClient(t.Context(), c.as("demo"))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// recordedServer is where the recorded Murano answered, and recordedKeystone its Keystone.
+// recordedServer is the address of the recorded Murano, and recordedKeystone its Keystone's.
 const (
 	recordedServer   = "http://127.0.0.1:8082"
 	recordedKeystone = "http://127.0.0.1:5000/v3"

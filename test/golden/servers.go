@@ -121,7 +121,7 @@ func (s *target) heatTemplatesAnswer(stands func(Deployment)) {
 	s.ended(environment)
 }
 
-// ended waits until nothing runs in the environment, or it is gone.
+// ended waits until no task runs in the environment, or it is gone.
 func (s *target) ended(environment string) {
 	show := Exchange{Method: http.MethodGet, Path: "/v1/environments/" + environment, RequestHeaders: map[string]string{"X-Auth-Token": "{token:demo}"}}
 	require.Eventually(s.t, func() bool {
@@ -194,7 +194,7 @@ func withoutOwnReports(value any) any {
 	})
 }
 
-// each does something to each object in a value.
+// each calls do for each object in a value.
 func each(value any, do func(object map[string]any)) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bodies begins sign-ins and calls of the hostile project that never come to their ends, three times as many as there are places.
+// bodies begins sign-ins and calls of the hostile project that never end, three times as many as there are places.
 func bodies(t *testing.T, l *lab) {
 	const begun = "Host: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"
 	for range 800 {

@@ -34,11 +34,11 @@ import (
 const (
 	// mostBytes is the limit of a server's memory: its memory at rest, and a quarter of a small machine's.
 	mostBytes = 1 << 30
-	// promptly is how long another project waits for an answer, without the time that programs beside the test have the processors.
+	// promptly is how long another project waits for an answer, without the processor time of programs beside the test.
 	promptly = time.Second
 )
 
-// lab is servers, a hostile project and another one.
+// lab is the servers, a hostile project and another project.
 type lab struct {
 	site           *site.Site
 	entrances      []entrance
@@ -47,13 +47,13 @@ type lab struct {
 	stored         func(t *testing.T) int64 // bytes of the database
 }
 
-// entrance is a place at which requests are taken: the proxy's, or a server's own.
+// entrance is an address for requests: the proxy's, or a server's own.
 type entrance struct {
 	name, scheme, address string
 	client                *http.Client
 }
 
-// program is that of BURANO_PROGRAM, or one that is built.
+// program is the program of BURANO_PROGRAM, or a compiled one.
 func program(t *testing.T) string {
 	if path := os.Getenv("BURANO_PROGRAM"); path != "" {
 		return path
@@ -119,7 +119,7 @@ func start(t *testing.T, config site.Config) *lab {
 	return l
 }
 
-// entrance is the next one: attacks go through all of them in turn.
+// entrance is the next entrance: attacks use all of them in turn.
 func (l *lab) entrance() entrance {
 	return l.entrances[int(l.turn.Add(1))%len(l.entrances)]
 }
@@ -156,7 +156,7 @@ func (e entrance) ask(ctx context.Context, token, method, path string, body any,
 	return response.StatusCode, answer, err
 }
 
-// ask is that of the next entrance.
+// ask is ask of the next entrance.
 func (l *lab) ask(ctx context.Context, token, method, path string, body any, headers ...string) (int, []byte, error) {
 	return l.entrance().ask(ctx, token, method, path, body, headers...)
 }
@@ -189,13 +189,14 @@ func (l *lab) ready(t *testing.T) {
 	}
 }
 
-// slow is how long another project has waited for an answer, and where.
+// slow is the longest wait of another project for an answer, and its place.
 type slow struct {
 	at            string
-	waited, alone time.Duration // alone is without the time that programs beside the test had the processors
+	waited, alone time.Duration // alone is without the processor time of programs beside the test
 }
 
-// through asks as another project at each entrance in turn all the while that an attack lasts, and looks at the servers' memory.
+// through sends requests of another project to each entrance in turn for as long as an attack lasts, and checks the servers'
+// memory.
 func (l *lab) through(t *testing.T, most int64, attack func(t *testing.T)) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -235,7 +236,7 @@ func (l *lab) through(t *testing.T, most int64, attack func(t *testing.T)) {
 	require.Less(t, slices.Max(memory), most>>20)
 }
 
-// memory is the most that each server has had at a time, in MiB.
+// memory is each server's peak of memory, in MiB.
 func (l *lab) memory(t *testing.T) (memory []int64) {
 	for _, one := range l.site.Servers {
 		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", one.Process.Pid))

@@ -25,14 +25,15 @@ import (
 const (
 	// inOwnNetwork is set for a test that runs in a network of its own.
 	inOwnNetwork = "BURANO_HOSTILE_NETWORK"
-	// clusters is how many answer without end, and floodedLooks how often the keepers look at them before the test ends, or floodTime is over.
+	// clusters is the number of clusters that answer without end, and floodedLooks the number of the keepers' checks of them before the test
+	// ends, unless floodTime ends it.
 	clusters, floodedLooks = 3, 12
 	floodTime              = 4 * time.Minute
 	// mostFlooded is the limit of a server's memory: several simultaneous answers that are just within their bounds.
 	mostFlooded = 1500 << 20
 )
 
-// A cluster's machines answer whatever its owner has them answer: here sshd, API server and etcd answer each question without end.
+// A cluster's owner controls all answers of its machines: here sshd, API server and etcd answer each request without end.
 func TestServersLiveWithMachinesThatAnswerWithoutEnd(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a network of its own takes root")
@@ -61,7 +62,7 @@ func TestServersLiveWithMachinesThatAnswerWithoutEnd(t *testing.T) {
 			looked, began := l.looks(t), time.Now()
 			var seen float64
 			for round := 0; time.Since(began) < floodTime && (seen < floodedLooks || round < 30); round++ {
-				// The owner's own questions, which go to the cluster, may fail; they end.
+				// The owner's own requests to the cluster may fail; they end.
 				one := made[round%clusters]
 				for _, path := range []string{one, one + "/running"} {
 					at := l.entrance()
@@ -118,7 +119,7 @@ func (l *lab) deployClusters(t *testing.T) (paths []string) {
 	return paths
 }
 
-// looks is how many looks of the keepers have ended.
+// looks is how many checks of the keepers have ended.
 func (l *lab) looks(t *testing.T) (sum float64) {
 	t.Helper()
 	for _, one := range l.site.Servers {
@@ -139,7 +140,8 @@ func (l *lab) looks(t *testing.T) (sum float64) {
 	return sum
 }
 
-// must sends JSON (nil: none) of the hostile project and reads JSON (nil: it does not matter) of an answer of success.
+// must sends JSON (nil: none) as the hostile project and reads JSON (nil: it does not matter) from an answer of
+// success.
 func (l *lab) must(t *testing.T, method, path string, body, answer any, headers ...string) {
 	t.Helper()
 	status, text, err := l.ask(t.Context(), l.hostile, method, path, body, headers...)

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// measureOthers begins to measure a time. end returns its length, and an estimate of its length on a machine without other programs than the test,
-// its servers and their children: the others' share of all processors is subtracted.
+// measureOthers begins to measure a time. The returned function has its length, and an estimate of its length on a machine
+// without other programs than the test, its servers and their children. For the estimate it subtracts the others' share of all
+// processors.
 func measureOthers() (end func() (whole, alone time.Duration)) {
 	began, before := time.Now(), others()
 	return func() (whole, alone time.Duration) {
@@ -26,7 +27,7 @@ func measureOthers() (end func() (whole, alone time.Duration)) {
 // tick is the unit of times in /proc (USER_HZ, time(7)).
 const tick = 10 * time.Millisecond
 
-// others is the time that programs which are not the test's own have used since the machine was started, and that its hypervisor has taken.
+// others is the processor time of programs that are not the test's own, and of the hypervisor (steal), since the machine was started.
 func others() (sum time.Duration) {
 	for line := range lines("/proc/stat") {
 		if fields := strings.Fields(line); len(fields) > 8 && fields[0] == "cpu" { // user, nice, system, idle, iowait, irq, softirq, steal (proc_stat(5))

@@ -36,7 +36,7 @@ func (l *lab) upload(t *testing.T, files map[string]string) (status int, answer 
 	require.NoError(t, archive.Close())
 	require.NoError(t, form.Close())
 	content := body.Bytes()
-	// The requests of the attack before may still have the project's places.
+	// The requests of the former attack may still have the project's places.
 	require.NoError(t, wait.Every(100*time.Millisecond).For(time.Minute).Until(t.Context(), func(context.Context) error {
 		response, err := l.entrance().send(t.Context(), l.hostile, http.MethodPost, "/v1/catalog/packages", bytes.NewReader(content), "Content-Type", form.FormDataContentType())
 		if err != nil {
@@ -53,7 +53,8 @@ func (l *lab) upload(t *testing.T, files map[string]string) (status int, answer 
 	return status, answer
 }
 
-// use asks for the form of a package, whose upload was answered so, and for a preview of an application of it, and deletes it.
+// use asks for the form of an uploaded package, whose upload was answered with this text, and for a preview of an application
+// of it, and deletes it.
 func (l *lab) use(t *testing.T, name, uploaded string) {
 	t.Helper()
 	var made struct {
@@ -89,7 +90,7 @@ Methods:
 `
 )
 
-// laughs is a document of one list in another, ten times each, down to so many levels.
+// laughs is a document of nested lists, each with the next one ten times, with so many levels.
 func laughs(levels int) string {
 	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range levels {
@@ -118,7 +119,7 @@ func packages(t *testing.T, l *lab) {
 	for _, one := range []struct {
 		name  string
 		files map[string]string
-		taken bool // it is harmless until it is worked with
+		taken bool // it is harmless until it is used
 	}{
 		{"blocks of a chart's template", map[string]string{"manifest.yaml": chartForm, "Resources/chart/Chart.yaml": chart, "Resources/chart/templates/a.yaml": strings.Repeat("{{if.}}", 748_000)}, false},
 		{"anchors of a chart's values", map[string]string{"manifest.yaml": chartForm, "Resources/chart/Chart.yaml": chart, "Resources/chart/values.yaml": anchors}, false},

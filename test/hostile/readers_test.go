@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readers ask for an answer of 6 MB and never read it, more than there are places.
+// readers request an answer of 6 MB and never read it, more often than there are places.
 func readers(t *testing.T, l *lab) {
 	status, answer, err := l.ask(t.Context(), l.hostile, http.MethodPost, "/v1/templates",
 		map[string]any{"name": "large", "services": []any{map[string]any{"?": map[string]any{"id": "a", "type": "io.murano.Application"}, "text": strings.Repeat("x", 6<<20)}}})

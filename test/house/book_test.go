@@ -59,7 +59,7 @@ func documents(t *testing.T) map[string]document {
 	return found
 }
 
-// anchorOf is the name of a headline in links, as common code hosts make it, and the dashboard's help.
+// anchorOf is the name of a headline in links, as common code hosts and the dashboard's help make it.
 func anchorOf(headline string) string {
 	return strings.ReplaceAll(strings.TrimSpace(notWords.ReplaceAllString(strings.ToLower(headline), "")), " ", "-")
 }

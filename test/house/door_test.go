@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pastTheDoor are the calls that read or compile as much as they are given. internal/door has their bounded forms.
+// pastTheDoor are the calls that read or compile any amount of input. internal/door has their bounded forms.
 var pastTheDoor = map[string]string{
 	"io.ReadAll": "door.ReadAll", "yaml.Unmarshal": "door.YAML", "yaml.NewDecoder": "door.NewYAML", "regexp.Compile": "door.Pattern",
 	"jsonschema.NewCompiler": "a child process of internal/door", "template.New": "a child process of internal/door",
@@ -43,7 +43,7 @@ var ofOurOwn = map[string]string{
 	"orchestrator/registration/registration.go": "the operator's own lists",
 }
 
-// limited are calls whose argument has a bound by itself.
+// limited reports whether an argument has a bound by itself.
 func limited(argument ast.Expr) bool {
 	call, is := argument.(*ast.CallExpr)
 	if !is {
@@ -53,7 +53,7 @@ func limited(argument ast.Expr) bool {
 	return name == "io.LimitReader" || name == "http.MaxBytesReader" || strings.HasPrefix(name, "door.")
 }
 
-// called is the name of a function of a package that is called, like io.ReadAll; "" for other calls.
+// called is the name of a called function of a package, like io.ReadAll; "" for other calls.
 func called(call *ast.CallExpr) string {
 	selector, is := call.Fun.(*ast.SelectorExpr)
 	if !is {
@@ -66,7 +66,7 @@ func called(call *ast.CallExpr) string {
 	return of.Name + "." + selector.Sel.Name
 }
 
-// callsPastTheDoor lists the calls of a file that have no bound, as FILE:LINE: CALL.
+// callsPastTheDoor lists the unbounded calls of a file, as FILE:LINE: CALL.
 func callsPastTheDoor(t *testing.T, name string, source any) (found []string) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)

@@ -37,7 +37,7 @@ var measures = []struct {
 	{"odd", regexp.MustCompile(`(?i)\b(brings?|bringing|brought|stands?|stood|recall(s|ed|ing)?|retells?|retold|heed(s|ed|ing)?|means|ways?|kept|sight)\b`)},
 }
 
-// counted is the text of one folder: its words, and how often each measure was met in it.
+// counted is the text of one folder: its words, and the number of hits of each measure.
 type counted struct {
 	words int
 	hits  []int
@@ -182,7 +182,7 @@ func blocksOf(text string) (blocks []string) {
 			paragraph = nil
 		}
 	}
-	blank, item := true, 0 // whether the former line was empty; where the text of the present item begins
+	blank, item := true, 0 // whether the former line was empty; the column of the present item's text
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \n")
 		trimmed := strings.TrimLeft(line, " \t")
@@ -247,7 +247,7 @@ func inGo(t *testing.T, file string) (comments, help []string) {
 
 var flagMethods = regexp.MustCompile(`^(Bool|Int|Int64|Float64|Duration|String|StringSlice|StringArray|StringToString)?(Var)?P?$`)
 
-// literalOf is the value of a text that is written in one or more pieces, or "".
+// literalOf is the value of a text literal of one or more pieces, or "".
 func literalOf(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

@@ -132,8 +132,8 @@ func packages(t *testing.T) []goPackage {
 	return all
 }
 
-// look opens the folders of the code. Go's cache of test results does not cover the files that `go list` reads: without this a change elsewhere would be
-// answered with a former result.
+// look opens the folders of the code. Go's cache of test results does not cover the files that `go list` reads: otherwise a change elsewhere would get a
+// cached result.
 func look(t *testing.T, root string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {

@@ -29,8 +29,8 @@ const (
 // exceptions is the file of the sizes that are above the bounds: a line has kind, name, size, and may have a reason.
 const exceptions = "testdata/sizes.txt"
 
-// TestSizesInsideOfPackagesShrink holds the bounds. Where a size is above its bound and not listed, larger than listed, or smaller, it fails: in the last
-// case the list wants the new size, so that nothing grows back. -update writes the smaller sizes.
+// TestSizesInsideOfPackagesShrink checks the bounds. It fails where a size is above its bound and not listed, larger than listed, or smaller: in the last
+// case the list needs the new size, so that nothing grows back. -update writes the smaller sizes.
 func TestSizesInsideOfPackagesShrink(t *testing.T) {
 	sizes := sizesInside(t, "../..")
 	listed := readExceptions(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Temporary files of the server with tenants' data have their room from internal/scratch. Elsewhere none are made, with these exceptions and reasons.
+// Temporary files of the server with tenants' data get their room from internal/scratch. No other code makes any, with these exceptions and reasons.
 var temporaryFiles = map[string]string{
 	"internal/scratch/scratch.go":   "it gives the room",
 	"orchestrator/native/images.go": "its folder is another one, and its room is reserved before the first byte",

@@ -21,7 +21,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// patience is how long one thing that is waited for may take.
+// patience is how long one awaited thing may take.
 const patience = 2 * time.Minute
 
 // load is users who list, draft, deploy, follow and delete until the load stops.
@@ -34,8 +34,8 @@ type load struct {
 	mutex       sync.Mutex
 	deployments int
 	again       []string        // the repeated requests, with the reasons
-	broken      int             // streams that broke off and went on
-	handed      []time.Duration // from when a server gave a deployment back until another one went on with it
+	broken      int             // streams that broke off and were continued
+	handed      []time.Duration // the times from a server's return of a deployment until another server continued it
 }
 
 // startLoad starts so many users.
@@ -107,7 +107,7 @@ type user struct {
 	name, url, token string
 	http             *http.Client
 	turns            int
-	kept             map[string]int // the steps that each environment was deployed with
+	kept             map[string]int // the number of steps of each deployed environment
 }
 
 func (u *user) turn(ctx context.Context) error {
@@ -130,7 +130,7 @@ func (u *user) turn(ctx context.Context) error {
 	return u.delete(ctx, id)
 }
 
-// create makes an environment. One whose answer was lost is known by its name.
+// create makes an environment. After a lost answer it finds the environment by its name.
 func (u *user) create(ctx context.Context) (id string, err error) {
 	name := fmt.Sprintf("%s-%d", u.name, u.turns)
 	var made struct{ ID string }
@@ -157,7 +157,7 @@ func (u *user) deployments(ctx context.Context, id string) ([]deployment, error)
 	return list.Deployments, u.must(ctx, http.MethodGet, "/v1/environments/"+id+"/deployments", nil, &list)
 }
 
-// deploy drafts an application, deploys it, follows that to its end and looks whether it is there.
+// deploy drafts an application, deploys it, follows the deployment to its end and checks the result.
 func (u *user) deploy(ctx context.Context, id string, steps int) error {
 	before, err := u.deployments(ctx, id)
 	if err != nil {
@@ -206,7 +206,7 @@ type report struct {
 	Created string
 }
 
-// follow reads the events of a deployment to its end, which must be a good one, and goes on where a stream broke off.
+// follow reads the events of a deployment to its end, which must be a success, and continues broken streams.
 func (u *user) follow(ctx context.Context, environment, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -263,7 +263,7 @@ func (u *user) follow(ctx context.Context, environment, id string) error {
 	return u.load.noteHandedOver(whole.Reports)
 }
 
-// noteHandedOver notes how long a deployment lay where a server gave it back.
+// noteHandedOver records how long a deployment waited after a server gave it back.
 func (l *load) noteHandedOver(reports []report) error {
 	for i, one := range reports {
 		if !strings.HasPrefix(one.Text, "Burano was stopped") || i+1 == len(reports) {
@@ -302,7 +302,7 @@ func (u *user) compare(ctx context.Context, id string, steps int) error {
 	return nil
 }
 
-// check looks whether all that was acknowledged is there.
+// check checks that everything acknowledged is there.
 func (u *user) check(ctx context.Context) error {
 	var list struct{ Environments []struct{ ID, Name string } }
 	if err := u.must(ctx, http.MethodGet, "/v1/environments", nil, &list); err != nil {
@@ -327,7 +327,7 @@ func (u *user) check(ctx context.Context) error {
 
 // delete deletes an environment and waits until it is gone.
 func (u *user) delete(ctx context.Context, id string) error {
-	// Where the answer was lost it is being deleted, or gone.
+	// After a lost answer it is being deleted, or gone.
 	status, err := u.ask(ctx, http.MethodDelete, "/v1/environments/"+id, nil, nil)
 	if err != nil || status >= http.StatusBadRequest && status != http.StatusForbidden && status != http.StatusNotFound {
 		return fmt.Errorf("delete environment %s: status %d: %w", id, status, err)
@@ -351,7 +351,7 @@ func (u *user) must(ctx context.Context, method, path string, body, answer any, 
 	return err
 }
 
-// ask sends JSON (nil: none) and reads JSON (nil: none is wanted) of an answer of success.
+// ask sends JSON (nil: none) and reads JSON (nil: it does not matter) from an answer of success.
 func (u *user) ask(ctx context.Context, method, path string, body, answer any, headers ...string) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

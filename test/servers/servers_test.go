@@ -15,11 +15,11 @@ import (
 	"github.com/burano/burano/internal/database/databasetest"
 )
 
-// users is how many use the servers at the same time.
+// users is the number of simultaneous users.
 const users = 6
 
-// TestServersComeAndGoUnderLoad has one load go on while three servers of a former version are upgraded one after another, stopped without a word
-// to HAProxy, and killed, and while the database fails over to its standby.
+// TestServersComeAndGoUnderLoad runs one load while three servers of a former version are upgraded one after another, stopped without notice to
+// HAProxy, and killed, and while the database fails over to its standby.
 func TestServersComeAndGoUnderLoad(t *testing.T) {
 	former := os.Getenv("BURANO_FORMER")
 	if former == "" {

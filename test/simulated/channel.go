@@ -12,7 +12,7 @@ import (
 type channelConn struct {
 	ssh.Channel
 	node *node
-	pair string // the certificate of the program that was dialled
+	pair string // the certificate of the dialled program
 }
 
 func (c *channelConn) LocalAddr() net.Addr              { return &net.TCPAddr{IP: c.node.fixed.AsSlice()} }

@@ -27,7 +27,7 @@ import (
 	"github.com/burano/burano/test/localcloud/nova"
 )
 
-// floatingNetwork is where the floating addresses of all nodes are.
+// floatingNetwork contains the floating addresses of all nodes.
 var floatingNetwork = netip.MustParsePrefix("10.87.0.0/16")
 
 // ImageName is the one image, with imageID.
@@ -176,7 +176,7 @@ func (s *stack) show() map[string]any {
 		"template_description": "", "timeout_mins": 15}
 }
 
-// template is as much of a template as is looked at.
+// template has the parts of a template that the simulation reads.
 type template struct {
 	Resources map[string]struct {
 		Type       string

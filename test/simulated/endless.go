@@ -37,7 +37,7 @@ func (n *node) flood(channel ssh.Channel) {
 	}
 }
 
-// flood answers a request of an API server, compressed: a list of things that are empty, each of which becomes an object of a KiB.
+// flood answers a request of an API server, compressed: a list of empty objects, each of which takes a KiB in memory.
 func flood(out http.ResponseWriter, request *http.Request) {
 	out.Header().Set("Content-Encoding", "gzip")
 	out.WriteHeader(http.StatusOK)
@@ -47,7 +47,7 @@ func flood(out http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// packed is a member of gzip's format, of which one follows on another (RFC 1952, section 2.2).
+// packed is a member of gzip's format; members can follow one another (RFC 1952, section 2.2).
 func packed(text string) []byte {
 	var made bytes.Buffer
 	to := gzip.NewWriter(&made)
@@ -56,7 +56,7 @@ func packed(text string) []byte {
 	return made.Bytes()
 }
 
-// endlessAnswer is an answer of etcd that is larger than any that it gives by itself; gRPC has no answers without end.
+// endlessAnswer is an answer of etcd that is larger than any real one; gRPC has no answers without end.
 func endlessAnswer(request any) any {
 	header := &etcdserverpb.ResponseHeader{Revision: 1}
 	switch request.(type) {

@@ -53,7 +53,7 @@ func (c *cluster) at(host string) *node {
 	return c.nodes[address]
 }
 
-// started makes a node's member known, that of the first one as the first of all.
+// started adds a node's member; the first node's is the first member.
 func (c *cluster) started(n *node) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -71,7 +71,7 @@ func (c *cluster) header() *etcdserverpb.ResponseHeader {
 	return &etcdserverpb.ResponseHeader{ClusterId: 1, MemberId: 1000, Revision: c.revision, RaftTerm: 2}
 }
 
-// store answers as every member of every cluster: whose it is follows from the connection.
+// store answers as every member of every cluster: the connection decides which one.
 type store struct {
 	world *World
 	etcdserverpb.UnimplementedKVServer
@@ -100,7 +100,7 @@ func (w *World) serveEtcd() error {
 	return server.Serve(w.etcd)
 }
 
-// byNode has each connection be one to its node.
+// byNode binds each connection to its node.
 type byNode struct {
 	credentials.TransportCredentials
 }
@@ -138,7 +138,7 @@ func (*byNode) Info() credentials.ProtocolInfo {
 // Clone implements credentials.TransportCredentials.
 func (*byNode) Clone() credentials.TransportCredentials { return &byNode{} }
 
-// asked is the node that a call came to, whose cluster is locked until the function is called.
+// asked is the node that a call came to; its cluster is locked until the returned function is called.
 func asked(ctx context.Context) (*node, *cluster, func()) {
 	from, _ := peer.FromContext(ctx)
 	n := from.AuthInfo.(ofNode).node

@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// notNamespaced are the kinds of Kubernetes, as far as clients here ask for them, whose objects are in no namespace.
+// notNamespaced are the kinds of Kubernetes without a namespace, as far as clients here use them.
 var notNamespaced = []string{"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "IngressClass", "StorageClass", "CSIDriver", "CSINode", "VolumeAttachment",
 	"PriorityClass", "RuntimeClass", "APIService", "CustomResourceDefinition", "GatewayClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
 	"ValidatingWebhookConfiguration", "CertificateSigningRequest", "FlowSchema", "PriorityLevelConfiguration"}
 
-// elsewhere are groups of kinds that client-go has no types of.
+// elsewhere are groups with kinds that have no types in client-go.
 var elsewhere = map[string][]string{
 	"apiextensions.k8s.io/v1": {"CustomResourceDefinition"}, "apiregistration.k8s.io/v1": {"APIService"},
 	"gateway.networking.k8s.io/v1": {"GatewayClass", "Gateway", "HTTPRoute"}, "snapshot.storage.k8s.io/v1": {"VolumeSnapshotClass"},
@@ -67,7 +67,7 @@ func discover() (map[string][]byte, error) {
 	return made, nil
 }
 
-// serveAPI answers as every API server: whose it is follows from the connection.
+// serveAPI answers as every API server: the connection decides which one.
 func (w *World) serveAPI() error {
 	server := &http.Server{Handler: http.HandlerFunc(w.api3), ReadHeaderTimeout: time.Minute, ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, nodeOf{}, conn.(*tls.Conn).NetConn().(*channelConn).node)
@@ -152,7 +152,8 @@ func metadataOf(path string) []byte {
 		path[strings.LastIndex(path, "/")+1:])
 }
 
-// kubelets are the nodes of a cluster whose kubelets were started, or that of a name: as a list, or the one alone.
+// kubelets are the nodes of a cluster whose kubelets were started, or the one with this name: as a list, or the one
+// alone.
 func (c *cluster) kubelets(name string, alone bool) []byte {
 	list := corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1000"}}
 	c.mutex.Lock()

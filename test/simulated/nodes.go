@@ -31,7 +31,7 @@ import (
 	"github.com/burano/burano/nodes/network"
 )
 
-// Where the scripts are that run on nodes, in the repository.
+// The repository's folders of scripts that run on nodes.
 var scriptFolders = []string{"nodes/scripts", "nodes/access/scripts"}
 
 // World is the whole simulation: all nodes, the files of their image, and failures caused by gaps of the simulation.
@@ -46,7 +46,7 @@ type World struct {
 	texts     sync.Map // content of API servers: an object that many clusters have is stored once
 	Tally     *Tally   // of requests; nil for none
 
-	// Endless has everything of the nodes answer without end.
+	// Endless makes all parts of the nodes answer without end.
 	Endless atomic.Bool
 
 	mutex    sync.Mutex
@@ -119,7 +119,7 @@ type node struct {
 	login           string // the key that may log in, as in authorized_keys
 
 	mutex   sync.Mutex
-	floods  int // commands that were answered without end
+	floods  int // commands with endless answers
 	hostKey ssh.Signer
 	next    ssh.Signer        // that it has made, and presents from the next restart of sshd
 	files   map[string]string // path → digest
@@ -329,7 +329,7 @@ func (n *node) session(asked ssh.NewChannel) {
 	}
 }
 
-// Commands that are no scripts of their own.
+// Commands that are no scripts of nodes.
 var (
 	receiving = regexp.MustCompile(`^echo \$\$; exec cat '([^']+)'$`)
 	sending   = regexp.MustCompile(`mv -fT '([^']+)'\.new '([^']+)'$`)
@@ -338,7 +338,7 @@ var (
 
 // run performs a command of package nodes/ssh.
 func (n *node) run(channel ssh.Channel, line string) error {
-	if strings.HasPrefix(line, "kill -KILL ") { // of a script that is waited for no more
+	if strings.HasPrefix(line, "kill -KILL ") { // of a script whose caller has stopped waiting
 		n.world.Tally.add(len(line), "SSH runs kill")
 		return nil
 	}
@@ -387,7 +387,7 @@ func (n *node) run(channel ssh.Channel, line string) error {
 	return errors.New("not simulated")
 }
 
-// unpack keeps the digests of files.
+// unpack stores the digests of files.
 func (n *node) unpack(from io.Reader) error {
 	files := tar.NewReader(from)
 	n.world.Tally.add(0, "SSH unpacks")
@@ -507,7 +507,7 @@ func (n *node) hostKeyScript(action string) (string, error) {
 	return string(ssh.MarshalAuthorizedKey(n.next.PublicKey())), nil
 }
 
-// tls is how one of the node's programs presents itself, by the files of its certificate.
+// tls is the TLS configuration of one of the node's programs, with its certificate files.
 func (n *node) tls(pair string) (*tls.Config, error) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()

@@ -24,7 +24,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// repository is the folder of the module, above that of the test.
+// repository is the module's folder, above the test's.
 func repository(t testing.TB) string {
 	folder, err := os.Getwd()
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func repository(t testing.TB) string {
 	}
 }
 
-// TakeNetwork has this machine answer at the addresses of all nodes. In a network that others use, too, it refuses.
+// TakeNetwork makes this machine answer at the addresses of all nodes. It refuses to do so in a shared network.
 func TakeNetwork(t testing.TB) {
 	t.Helper()
 	links, err := netlink.LinkList()
@@ -92,7 +92,7 @@ func gatewayAPI(t testing.TB, root string) []byte {
 	return whole.Bytes()
 }
 
-// snapshot is one of an etcd with as much in it as a new cluster has.
+// snapshot is a snapshot of an etcd with the content of a new cluster.
 func snapshot(t testing.TB) []byte {
 	t.Helper()
 	real := etcdtest.New(t)
@@ -108,7 +108,7 @@ func snapshot(t testing.TB) []byte {
 	return to.Bytes()
 }
 
-// Cluster is a cluster as a user writes it.
+// Cluster is a cluster in a user's model.
 func Cluster(number, minions int) map[string]any {
 	object := func(class, id string, properties map[string]any) map[string]any {
 		made := map[string]any{"?": map[string]any{"id": fmt.Sprintf("%08d-%s", number, id), "type": class}}

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Proxy is HAProxy, configured as docs/operators.md shows it.
+// Proxy is HAProxy with the configuration of docs/operators.md.
 type Proxy struct {
 	Address     string
 	Certificate string // its file
@@ -40,7 +40,7 @@ func (s *Site) startProxy(t testing.TB) {
 	folder := t.TempDir()
 	p := &Proxy{Address: freeAddress(t), Certificate: filepath.Join(folder, "cert.pem"), socket: filepath.Join(folder, "burano.sock"), Trusted: x509.NewCertPool()}
 	p.makeCertificate(t, filepath.Join(folder, "burano.pem"))
-	// Only places are others than in the document.
+	// Only addresses differ from the document.
 	for from, to := range map[string]string{"bind :8082": "bind " + p.Address, "/etc/haproxy/burano.pem": filepath.Join(folder, "burano.pem"), "/run/haproxy/burano.sock": p.socket,
 		"log /dev/log local0": "log stdout format raw local0", "10.0.0.11:8082": s.Servers[0].Address, "10.0.0.12:8082": s.Servers[1].Address, "10.0.0.13:8082": s.Servers[2].Address} {
 		require.Contains(t, config, from)
@@ -70,7 +70,7 @@ func (s *Site) startProxy(t testing.TB) {
 	}
 }
 
-// makeCertificate writes a certificate with its key as HAProxy takes them, and the certificate alone for clients.
+// makeCertificate writes a certificate with its key in HAProxy's form, and the certificate alone for clients.
 func (p *Proxy) makeCertificate(t testing.TB, path string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ type Config struct {
 	Program  string   // one that was built
 	Keystone string   // the address of version 3, which has the users of the local cloud
 	Database string   // of PostgreSQL, for three servers behind HAProxy; "": one server over SQLite
-	Flags    []string // of serve, besides the own ones
+	Flags    []string // of serve, besides the site's own
 }
 
 // Site is the servers and the proxy before them.
@@ -43,11 +43,11 @@ type Site struct {
 type Server struct {
 	Name, Address, State string
 	Process              *os.Process   // of its last start
-	ended                chan struct{} // closed when it has, with err
+	ended                chan struct{} // closed when it has ended, with err
 	err                  error
 }
 
-// Start starts the servers of a site until the test ends, each of which then has to end cleanly.
+// Start starts the servers of a site until the test ends; each must then end cleanly.
 func Start(t testing.TB, config Config) *Site {
 	t.Helper()
 	s := &Site{t: t, config: config}
@@ -99,7 +99,7 @@ func (s *Site) As(name, project string) []string {
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_DOMAIN_NAME=Default", "OS_REGION_NAME="+keystone.Region)
 }
 
-// Token is one of a user whose password, and project, have its name.
+// Token is a token of a user whose password, and project, have its name.
 func (s *Site) Token(t testing.TB, name string) string {
 	t.Helper()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{IdentityEndpoint: s.config.Keystone, Username: name, Password: name,
@@ -108,7 +108,7 @@ func (s *Site) Token(t testing.TB, name string) string {
 	return provider.Token()
 }
 
-// Begin starts a server as this program, with more flags, and waits until it is ready.
+// Begin starts a server with this program, with more flags, and waits until it is ready.
 func (s *Site) Begin(one *Server, program string, flags ...string) {
 	s.t.Helper()
 	log, err := os.OpenFile(filepath.Join(one.State, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -128,7 +128,7 @@ func (s *Site) Begin(one *Server, program string, flags ...string) {
 	require.Eventuallyf(s.t, func() bool { return one.Readiness() == http.StatusOK }, time.Minute, 20*time.Millisecond, "server %s is not ready", one.Name)
 }
 
-// Readiness is the status that the server itself answers at /readyz; 0 when it does not answer.
+// Readiness is the status of the server's own answer at /readyz; 0 without an answer.
 func (s *Server) Readiness() int {
 	response, err := http.Get("http://" + s.Address + "/readyz")
 	if err != nil {

@@ -28,7 +28,7 @@ func farm(script string, classes map[string]string) map[string]any {
 	}
 }
 
-// userData is that of a template's servers, by their names.
+// userData is the user data of a template's servers, by their names.
 func userData(template map[string]any) map[string]string {
 	made := map[string]string{}
 	for _, server := range resourcesOf(template, "OS::Nova::Server") {
@@ -63,7 +63,7 @@ func TestServersOfApplicationsAreMadeWithBuranosKeyBesideTheirOwnUserData(t *tes
 	require.Equal(t, "#ps1_sysnative\ndir", foreign["e"])
 }
 
-// A former version made servers without the key; another one may write user data otherwise.
+// A former version made servers without the key; a new one may write other user data.
 func TestServersKeepTheUserDataThatTheyWereMadeWith(t *testing.T) {
 	w := newWorld(t)
 	const script = "#!/bin/sh\ntrue\n"
@@ -87,7 +87,7 @@ func TestServersKeepTheUserDataThatTheyWereMadeWith(t *testing.T) {
 	kept(otherwise)
 	require.Equal(t, otherwise, userData(w.push(t, model)))
 
-	// One that Nova does not know any more is made anew, and with the key.
+	// A server that Nova does not know any more is made again, and with the key.
 	kept(former)
 	for _, one := range model["applications"].([]any)[0].(map[string]any)["servers"].([]any) {
 		one.(map[string]any)["openstackId"] = "deleted"

@@ -78,7 +78,7 @@ func TestApplicationsReachEachOtherByTheShortestWay(t *testing.T) {
 	for id, wanted := range map[string]string{
 		"samePod":              "127.0.0.1:6379",
 		"otherPodOfTheCluster": pod["name"].(string) + "-backend.default.svc.cluster.local:6379",
-		"outside":              "none", // so long as it is not deployed
+		"outside":              "none", // as long as it is not deployed
 		"sameServer":           "172.31.0.1:6379",
 		"otherServer":          "none",
 		"sameHost":             "127.0.0.1:7379",

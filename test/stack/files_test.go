@@ -30,7 +30,7 @@ func TestFilesOfTestsHaveNoKeysThatNoClassKnows(t *testing.T) {
 	require.Greater(t, looked, 5)
 }
 
-// tryEnvironment is environment for a file that may be none.
+// tryEnvironment is environment for a file that may hold none.
 func tryEnvironment(t *testing.T, path string) (model map[string]any, is bool) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hints are the server groups that servers of a template are made in, by the names of the servers.
+// hints are the server groups of a template's servers, by the names of the servers.
 func hints(template map[string]any) map[string]any {
 	found := map[string]any{}
 	for _, server := range resourcesOf(template, "OS::Nova::Server") {
@@ -19,7 +19,7 @@ func hints(template map[string]any) map[string]any {
 	return found
 }
 
-// clusterOf is that of an environment's model.
+// clusterOf is the cluster of an environment's model.
 func clusterOf(model map[string]any) map[string]any {
 	for _, one := range model["applications"].([]any) {
 		if one := one.(map[string]any); one["masterNode"] != nil {
@@ -66,7 +66,7 @@ func TestServersOfARoleAreSpreadOverHostsWhereTheQuotaLetsThem(t *testing.T) {
 }
 
 func TestServersThatAreThereStayInTheGroupThatTheyWereMadeIn(t *testing.T) {
-	// A stack that a former version has made.
+	// A stack of a former version.
 	w := newWorld(t)
 	model := environment(t, demo)
 	clusterOf(model)["spreadServers"] = false

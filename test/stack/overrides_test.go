@@ -28,7 +28,7 @@ func apart(networks ...any) map[string]any {
 	return map[string]any{"useEnvironmentNetwork": false, "useFlatNetwork": false, "customNetworks": networks, "primaryNetwork": nil}
 }
 
-// find returns the object of an id.
+// find returns the object with an id.
 func find(t *testing.T, root *muranopl.Object, id string) *muranopl.Object {
 	t.Helper()
 	var found *muranopl.Object

@@ -26,7 +26,7 @@ func routerPort(network, router string) string {
 	return `{"id": "` + network + router + `", "network_id": "` + network + `", "device_owner": "network:router_interface", "device_id": "` + router + `"}`
 }
 
-// placed is the demonstration whose first minion names a network that is there, "" for none.
+// placed is the demonstration whose first minion names an existing network, "" for none.
 func placed(t *testing.T, network string) map[string]any {
 	model := environment(t, demo)
 	model["defaultNetworks"].(map[string]any)["environment"].(map[string]any)["openstackId"] = "own-id"
@@ -51,7 +51,7 @@ func (w *world) rehearsed(t *testing.T, model map[string]any) []string {
 	return foreseen.Means
 }
 
-// unchanged deploys a model that asks nothing of Heat.
+// unchanged deploys a model that needs no request to Heat.
 func (w *world) unchanged(t *testing.T, model map[string]any) {
 	t.Helper()
 	require.ErrorContains(t, w.deploy(t, model), "tells no address", "this Heat tells nothing of servers")
@@ -103,13 +103,13 @@ func TestAnotherNetworkOfANodeReplacesIt(t *testing.T) {
 	require.Equal(t, "net-b", propertiesOf(t, made, minionID+"_2-port")["network"])
 	require.Len(t, resourcesOf(made, "OS::Neutron::SecurityGroupRule"), 3)
 
-	// A successor that was given up goes, with the rules for its network.
+	// An abandoned successor is deleted, with the rules for its network.
 	w.there = made
 	w.attributes[minionID+" "+classNodeServer+" servers"] = map[string]any{"current": 1}
 	require.Equal(t, former, w.push(t, placed(t, "net-b"))["resources"])
 }
 
-// Former versions took no notice of the networks of nodes.
+// Former versions ignored the networks of nodes.
 func TestNetworksThatWereIgnoredReplaceNoNodeUntilTheyChange(t *testing.T) {
 	w := networks(t)
 	w.there = w.push(t, placed(t, ""))

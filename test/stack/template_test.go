@@ -26,7 +26,7 @@ var environments = map[string]string{"the cluster of the demonstration": "../env
 // Servers of clusters have scheduler hints since they are in server groups. Heat would replace a server for them, so existing servers get
 // none: the test below checks that.
 //
-// User data is left out: it has keys that are new for each cluster and environment, and servers that are there keep theirs
+// User data is left out: it has new keys for each cluster and environment, and existing servers keep theirs
 // (docs/architecture.md).
 func TestTheTemplatesOfEnvironmentsStay(t *testing.T) {
 	for name, file := range environments {

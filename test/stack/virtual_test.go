@@ -50,7 +50,7 @@ func TestGatewaysThatCannotShareAnAddressAreRefused(t *testing.T) {
 	require.ErrorContains(t, w.fail(t, model), "is in another network than its gateways")
 }
 
-// Its server is to go before another one takes its place, and shares the address until then.
+// Its server is deleted before another one takes its place, and shares the address until then.
 func TestAGatewayThatWaitsForItsPlaceSharesTheAddressToo(t *testing.T) {
 	w := newWorld(t)
 	w.imageSays = `, "burano_keepalived": "2.2.7"`

@@ -15,7 +15,7 @@ func ofClass(class, id string, properties map[string]any) map[string]any {
 	return object
 }
 
-// twoServers is the environment with servers that are no nodes, and the two of them.
+// twoServers is an environment with two servers that are no nodes, and the two servers.
 func twoServers(t *testing.T) (model, plain, apart map[string]any) {
 	model = environment(t, "testdata/mixed.yaml")
 	applications := model["applications"].([]any)
@@ -51,7 +51,7 @@ func TestServersHaveTheVolumesOfTheirModel(t *testing.T) {
 		map[string]any{"volume_id": "the-volume"},
 	}, server["block_device_mapping_v2"])
 
-	// It grows, moves to the other server and loses its name; and nothing else of it can be other than it was.
+	// It grows, moves to the other server and loses its name; no other property can change.
 	w.there = template
 	data := plain["volumes"].(map[string]any)["/dev/vdb"].(map[string]any)
 	data["size"] = 4

@@ -33,7 +33,7 @@ import (
 	localkeystone "github.com/burano/burano/test/localcloud/keystone"
 )
 
-// errRecorded ends a deployment once its stack was asked for.
+// errRecorded ends a deployment at the request for its stack.
 const errRecorded = "this Heat only records"
 
 // world is a task's surroundings, in memory, over a Keystone, a Heat and a Neutron that answer only the requests for a new stack.
@@ -50,7 +50,7 @@ type world struct {
 	routers, ports           string
 	limits                   string // of Nova, beside the unset ones
 	imageSays                string // the one image of Glance, beside its name; "": there is no Glance
-	// there is the template of the stack that Heat has, with all of its resources; nil for none.
+	// there is the template of Heat's stack, with all of its resources; nil for none.
 	there  map[string]any
 	config native.Config
 	nova   http.HandlerFunc // answers requests for servers
@@ -191,7 +191,7 @@ func (w *world) push(t *testing.T, environment map[string]any) map[string]any {
 	return template
 }
 
-// fail is push where no stack is asked for.
+// fail is push for a deployment that requests no stack.
 func (w *world) fail(t *testing.T, environment map[string]any) error {
 	t.Helper()
 	err := w.deploy(t, environment)

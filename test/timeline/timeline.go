@@ -14,7 +14,7 @@ type Step struct {
 	Finished time.Time
 }
 
-// Split parts the step's name into the node, "" for a step of no node, and the phase, which is the same for all nodes.
+// Split splits the step's name into the node, "" for a step of no node, and the phase, which is the same for all nodes.
 func (s Step) Split() (node, phase string) {
 	if node, phase, ok := strings.Cut(s.Name, ": "); ok {
 		return node, phase
@@ -34,7 +34,7 @@ type Phase struct {
 	Longest time.Duration // of one step
 }
 
-// Phases puts steps of one kind together, in the order of their first starts.
+// Phases groups steps by kind, in the order of their first starts.
 func Phases(steps []Step) []Phase {
 	var phases []Phase
 	for _, step := range steps {
@@ -58,7 +58,7 @@ func Phases(steps []Step) []Phase {
 	return phases
 }
 
-// CriticalPath goes back from the step that ended last, each time to the step that ended last before it began.
+// CriticalPath goes back from the step that ended last, each time to the step that ended last before its beginning.
 func CriticalPath(steps []Step) []Step {
 	var path []Step
 	left := slices.Clone(steps)

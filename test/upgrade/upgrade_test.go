@@ -73,7 +73,7 @@ func copied(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, text, 0o600))
 }
 
-// server is today's, over a database.
+// server is today's server, over a database.
 type server struct {
 	t       *testing.T
 	handler http.Handler
@@ -150,7 +150,7 @@ func field(value any, path ...any) any {
 	return value
 }
 
-// environments are the ids of the fixture's, by name.
+// environments are the ids of the fixture's environments, by name.
 func (s *server) environments() map[string]string {
 	s.t.Helper()
 	ids := map[string]string{}

@@ -23,7 +23,7 @@ type Access struct {
 	// Kubeconfig makes a kubeconfig for a person, and Credential a certificate.
 	Kubeconfig func(ctx context.Context, environmentID, objectID string, person native.Person) ([]byte, error)
 	Credential func(ctx context.Context, environmentID, objectID string, person native.Person) (native.Credential, error)
-	// SSHKey is the public key by which a machine lets Burano in, and GiveSSHKey takes a private one for a machine; "" takes it away.
+	// SSHKey is the public key by which a machine lets Burano in, and GiveSSHKey stores a private one for a machine; "" removes it.
 	SSHKey     func(ctx context.Context, environmentID, objectID string) (string, error)
 	GiveSSHKey func(ctx context.Context, environmentID, objectID, node, private string) (string, error)
 	// TakesMachines returns a fault unless machines may join the cluster, and Join describes how a machine joins.
@@ -78,7 +78,7 @@ func groupOf(caller identity.Caller) string {
 const (
 	shortestAccess = 10 * time.Minute
 	longestAccess  = 24 * time.Hour
-	// credentialLife is how long a certificate is good that is fetched each time.
+	// credentialLife is the lifetime of a certificate that the plugin fetches each time.
 	credentialLife = time.Hour
 )
 
@@ -136,7 +136,7 @@ const (
 	signInCertificate = "certificate"
 )
 
-// personOf reads who is to be let in from a call, and checks that its caller may have that.
+// personOf reads the person of a kubeconfig from a call, and checks that the caller may have that person's rights.
 func personOf(c echo.Context, caller identity.Caller) (native.Person, error) {
 	query := c.QueryParams()
 	person := native.Person{Groups: query["group"], Namespace: query.Get("namespace")}
@@ -218,7 +218,7 @@ func (h accessHandlers) credential(c echo.Context) error {
 	return c.JSON(http.StatusOK, made)
 }
 
-// publicKey is how keys are answered.
+// publicKey is the answer with a key.
 type publicKey struct {
 	PublicKey string `json:"public_key"`
 }

@@ -85,7 +85,7 @@ func (h actionHandlers) callStatic(c echo.Context) error {
 // defaultVersion is the default version of a class in a call of a static action.
 const defaultVersion = "=0"
 
-// text reads a text of a body into target, unless it is not there.
+// text reads a text of a body into target, unless it is missing.
 func text(fields map[string]any, key string, target *string) error {
 	value, there := fields[key]
 	if !there || value == nil {

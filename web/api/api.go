@@ -35,7 +35,7 @@ type Config struct {
 	Catalog      *catalog.Service
 	// Auth puts the identity.Caller into the request's context, or returns a fault of kind Unauthorized.
 	Auth echo.MiddlewareFunc
-	// Known reports whether Auth would let a request in without asking Keystone; nil: of none.
+	// Known reports whether Auth would accept a request without asking Keystone; nil: no request.
 	Known func(*http.Request) bool
 	// Memory accounts for the memory of requests; nil: nothing does.
 	Memory *memory.Budget
@@ -76,11 +76,11 @@ type Config struct {
 	// cloud is not asked.
 	MarkImage   func(ctx context.Context, caller identity.Caller, id string, mark *openstack.Mark) error
 	AllProjects func(ctx context.Context, caller identity.Caller) ([]identity.Project, error)
-	// Projects keeps which projects let Burano work in them with a role of its own; nil: the cloud is not asked.
+	// Projects stores the projects that let Burano work in them with a role of its own; nil: the cloud is not asked.
 	Projects *orchestrator.ProjectRoles
 	// Examine checks the server's settings and the cloud, as burano doctor does; nil: there is no check.
 	Examine func(ctx context.Context) []doctor.Line
-	// Quotas keep how much projects may have.
+	// Quotas have the quotas of projects.
 	Quotas []QuotaStore
 	// Applied stores projects' objects under labels.
 	Applied AppliedStore
@@ -112,7 +112,7 @@ func stamp(t time.Time) string {
 	return string(t.UTC().AppendFormat(make([]byte, 0, len(time.RFC3339)), time.RFC3339)[:len(timeForm)]) // Go's fastest format, without its zone
 }
 
-// stampOrNil is for times that may not be yet.
+// stampOrNil writes a time that may be nil.
 func stampOrNil(t *time.Time) any {
 	if t == nil {
 		return nil
@@ -198,7 +198,7 @@ func newEcho(config Config) *echo.Echo {
 	formHandlers{config.Catalog, config.Orchestrator, config.Limits.Values}.register(burano)
 	description, err := describe()
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // it is a constant of the program
 	}
 	e.GET("/openapi.json", description)
 	e.GET("/healthz", alive)
@@ -211,7 +211,7 @@ func newEcho(config Config) *echo.Echo {
 	return e
 }
 
-// versions answers every path that is neither v1 nor Burano's own with the list of versions, without asking who calls.
+// versions answers every path that is neither v1 nor Burano's own with the list of versions, to any caller.
 func versions(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		first, _, _ := strings.Cut(strings.TrimPrefix(c.Request().URL.Path, "/"), "/")

@@ -18,7 +18,7 @@ type AppliedStore interface {
 	SetApplied(ctx context.Context, projectID, label string, list []store.Applied) error
 }
 
-// appliedHandlers keep for clients which things were made of files under a label.
+// appliedHandlers store for clients the objects that were made of files under a label.
 type appliedHandlers struct {
 	store  AppliedStore
 	values int // in JSON
@@ -40,10 +40,10 @@ type appliedThing struct {
 	Name string `json:"name"`
 }
 
-// labelForm is how labels look.
+// labelForm is the form of labels.
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// of is the project and the label of a request, whose caller is of that project.
+// of is the project and the label of a request; the caller must be of that project.
 func (h appliedHandlers) of(c echo.Context) (project, label string, err error) {
 	_, caller := calling(c)
 	if project = c.Param("project"); project != caller.ProjectID {

@@ -131,7 +131,7 @@ func auditTarget(c echo.Context) audit.Resource {
 	return target
 }
 
-// maxMade is the number of bytes of an answer in which the id of the new object is looked for.
+// maxMade is how many bytes of an answer are searched for the id of the new object.
 const maxMade = 64 << 10
 
 // madeID stores the beginning of an answer, to find the id of the new object.

@@ -57,7 +57,7 @@ type backupJSON struct {
 	Held            float64             `json:"held"`  // for how many seconds pods were frozen
 	Bytes           int64               `json:"bytes"` // of the files of claims
 	Clusters        []backupClusterJSON `json:"clusters"`
-	Missing         map[string]string   `json:"missing"` // claims that it does not have, with the reasons
+	Missing         map[string]string   `json:"missing"` // absent claims, with the reasons
 	Warnings        []string            `json:"warnings"`
 }
 
@@ -187,7 +187,8 @@ func (h backupHandlers) restore(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]string{"id": made.ID, "name": made.Name})
 }
 
-// download answers with a backup as a file, sealed for a recipient. A file that cannot be written to its end breaks off.
+// download answers with a backup as a file, sealed for a recipient. If the file cannot be written to its end, the
+// connection is broken off.
 func (h backupHandlers) download(c echo.Context) error {
 	var given struct {
 		Recipient string `json:"recipient"`
@@ -213,7 +214,7 @@ func (h backupHandlers) download(c echo.Context) error {
 	}
 	if err != nil && response.Committed {
 		h.logger.WarnContext(ctx, "the file of a backup broke off", "backup", c.Param("backup"), "error", err)
-		panic(http.ErrAbortHandler) // no end of an answer that looks whole
+		panic(http.ErrAbortHandler) // a broken-off answer must not look whole
 	}
 	return err
 }
@@ -234,7 +235,7 @@ func (h backupHandlers) upload(c echo.Context) error {
 	return c.JSON(http.StatusOK, backupFields(made))
 }
 
-// paced is the body of an upload. Its reader waits for the next bytes no longer than for a client that does not read its answer, and not longer than the request's context.
+// paced is the body of an upload. Its reader waits for the next bytes as long as for a client that does not read its answer, and not longer than the request's context.
 func (h backupHandlers) paced(c echo.Context) io.Reader {
 	controller := http.NewResponseController(c.Response())
 	return reader(func(into []byte) (int, error) {
@@ -254,7 +255,7 @@ type reader func(into []byte) (int, error)
 
 func (r reader) Read(into []byte) (int, error) { return r(into) }
 
-// scheduleJSON is how often backups of an environment are made by themselves.
+// scheduleJSON is the schedule of an environment's backups.
 type scheduleJSON struct {
 	Hours      int64     `json:"hours"`
 	Kept       int64     `json:"kept"`
@@ -306,17 +307,17 @@ func (h backupHandlers) dropSchedule(c echo.Context) error {
 	return empty(c)
 }
 
-// drillJSON is a try whether a backup can be restored.
+// drillJSON is a test whether a backup can be restored.
 type drillJSON struct {
 	ID          string     `json:"id"`
 	BackupID    string     `json:"backup_id"`
-	Environment string     `json:"environment"` // name of the one beside
+	Environment string     `json:"environment"` // name of the second environment
 	UserName    string     `json:"user_name"`
 	State       string     `json:"state"` // restoring, removing, answered, failed
 	Failure     string     `json:"failure"`
 	Began       time.Time  `json:"began"`
 	Answered    *time.Time `json:"answered"` // null: it did not, or not yet
-	Ended       *time.Time `json:"ended"`    // when the environment beside was gone; null before
+	Ended       *time.Time `json:"ended"`    // when the second environment was gone; null before
 }
 
 func drillFields(d store.BackupDrill) drillJSON {

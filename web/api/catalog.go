@@ -376,7 +376,7 @@ func (h catalogHandlers) deleteCategory(c echo.Context) error {
 	return empty(c)
 }
 
-// categoryError gives a category that is not there Murano's shape.
+// categoryError gives the error for a missing category Murano's shape.
 func categoryError(err error) error {
 	if fault.KindOf(err) == fault.NotFound {
 		return detailed(err)

@@ -85,7 +85,7 @@ type actionJSON struct {
 	Title       string         `json:"title"`
 	Description string         `json:"description"`
 	Help        string         `json:"help"`
-	Confirm     *string        `json:"confirm"` // null: nothing is to be confirmed
+	Confirm     *string        `json:"confirm"` // null: the action needs no confirmation
 	Arguments   map[string]any `json:"arguments"`
 }
 

@@ -30,7 +30,7 @@ type crowd struct {
 	time    time.Duration // of a request
 }
 
-// aside is how many requests there may be that send their body, and that read their answer, for each that is worked on.
+// aside is how many requests may send their body, and how many may read their answer, for each request in work.
 const aside = 2
 
 func newCrowd(config Config) *crowd {
@@ -69,7 +69,7 @@ func (w *crowd) checks() []Check {
 	}
 }
 
-// stranger takes a place for a request of which it is not known who calls.
+// stranger takes a place for a request of an unknown caller.
 func (w *crowd) stranger(c echo.Context) (leave func(), err error) {
 	leave, err = w.unknown.Take(network(w.address(c.Request())))
 	if err != nil {
@@ -166,7 +166,7 @@ func (w *crowd) shared(next echo.HandlerFunc) echo.HandlerFunc {
 			sent := func() {}
 			defer func() { sent() }()
 			c.Response().Before(func() {
-				if reads, err := w.sending.Take(owner); err == nil { // else it stays where it is
+				if reads, err := w.sending.Take(owner); err == nil { // else it keeps its place
 					sent = reads
 					leave()
 				}
@@ -176,7 +176,7 @@ func (w *crowd) shared(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// ownerOf is whose places a known caller takes: the project's, or the user's who has chosen none yet.
+// ownerOf is the owner of a known caller's places: the project, or the user who has chosen none yet.
 func ownerOf(caller identity.Caller) string {
 	if caller.ProjectID == "" {
 		return "user " + caller.UserID
@@ -244,7 +244,7 @@ func fetch(c echo.Context, most int, account *memory.Account) error {
 	return nil
 }
 
-// broken is the rest of a body that broke off.
+// broken is the rest of an interrupted body.
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.err }

@@ -42,12 +42,12 @@ func (h delegationHandlers) show(c echo.Context) error {
 		return err
 	}
 	if !found {
-		return c.JSON(http.StatusOK, nil) // that there is none is nothing wrong
+		return c.JSON(http.StatusOK, nil) // a missing one is no error
 	}
 	return c.JSON(http.StatusOK, delegationFields(delegation))
 }
 
-// set makes a trust of the caller's token, or keeps an application credential.
+// set makes a trust of the caller's token, or stores an application credential.
 func (h delegationHandlers) set(c echo.Context) error {
 	var given struct {
 		Roles      []string  `json:"roles"`

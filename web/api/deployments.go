@@ -60,7 +60,7 @@ type pagedDeployment struct {
 	Updated       string        `json:"updated"`
 }
 
-// listedDeployment is a deployment in Murano's list, or one that is shown.
+// listedDeployment is a deployment in Murano's list, or a single one.
 type listedDeployment struct {
 	Action        *store.Action  `json:"action"`
 	Created       string         `json:"created"`

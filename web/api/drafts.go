@@ -22,7 +22,7 @@ type draftJSON struct {
 	UserName string  `json:"user_name"`
 	Own      bool    `json:"own"`
 	Outdated bool    `json:"outdated"`
-	Rejected bool    `json:"rejected"` // its deployment was, before it changed anything
+	Rejected bool    `json:"rejected"` // its deployment was rejected, before it changed anything
 	Version  int64   `json:"version"`
 	Created  string  `json:"created"`
 	Updated  string  `json:"updated"`

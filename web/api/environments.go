@@ -53,7 +53,7 @@ func environmentOf(e orchestrator.Environment) environmentJSON {
 	return environmentJSON{stamp(e.Created), e.DescriptionText, e.ID, e.Name, e.ProjectID, stamp(e.Updated), e.Version}
 }
 
-// shownEnvironment is one that is shown by itself.
+// shownEnvironment is an environment that is shown by itself.
 type shownEnvironment struct {
 	orchestrator.Environment
 }
@@ -132,7 +132,7 @@ func (h environmentHandlers) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// Murano answers with all that was posted, and puts these two into the header.
+	// Murano answers with the posted fields, and puts these two into the header.
 	if header, ok := fields["?"].(map[string]any); ok {
 		header["type"], header["metadata"] = "io.murano.Environment", map[string]any{}
 	}

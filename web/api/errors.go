@@ -71,7 +71,7 @@ func (f *failing) Unwrap() error { return f.err }
 func (f *failing) write(c echo.Context) error {
 	answer := wrapped{Code: f.status, Title: http.StatusText(f.status), Explanation: explanations[f.status]}
 	answer.Error.Message, answer.Error.Type = f.Error(), f.kind
-	text, err := json.Marshal(answer) // it writes < and > as \u003c and \u003e: nothing that a caller sent is read as HTML
+	text, err := json.Marshal(answer) // it writes < and > as \u003c and \u003e: no text of a caller is read as HTML
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func detailed(err error) error {
 	return &refusal{status: status, explanation: explanations[status], detail: err.Error()}
 }
 
-// notFound is the answer to a path or a method that there is no route for.
+// notFound is the answer to a path or a method without a route.
 var notFound = refusal{status: http.StatusNotFound, explanation: explanations[http.StatusNotFound]}
 
 func errorHandler(config Config) echo.HTTPErrorHandler {
@@ -195,7 +195,8 @@ const comeAgain = 5
 // cloudServices are people's names for the services of a cloud.
 var cloudServices = map[string]string{"identity": "Keystone", "orchestration": "Heat", "compute": "Nova", "network": "Neutron", "image": "Glance"}
 
-// writeAway answers a request for which the cloud was needed, of which a service is away. Such requests ask the cloud before they write anything.
+// writeAway answers a request for which the cloud was needed while one of its services is away. Such requests ask the cloud before they write
+// anything.
 func writeAway(config Config, c echo.Context, away *openstack.Away, err error) error {
 	config.Logger.WarnContext(c.Request().Context(), "a request failed because a service of the cloud is away", "method", c.Request().Method,
 		"path", door.Cut(c.Request().URL.Path, maxPath), "service", away.Service, "error", err)
@@ -243,7 +244,7 @@ type internalErrorJSON struct {
 	Title       string     `json:"title"`
 }
 
-// tracedJSON is how Murano writes an exception.
+// tracedJSON is Murano's form of an exception.
 type tracedJSON struct {
 	Message   string  `json:"message"`
 	Traceback *string `json:"traceback"`
@@ -277,7 +278,7 @@ var (
 	tags   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// escape escapes as Python's html.escape does, whose writing of quotes the recorded answers have.
+// escape escapes as Python's html.escape does, whose escapes of quotes are in the recorded answers.
 func escape(text string) string {
 	return strings.NewReplacer("&#39;", "&#x27;", "&#34;", "&quot;").Replace(html.EscapeString(text))
 }

@@ -13,7 +13,8 @@ import (
 // errUnread reports that a client does not read its answer.
 var errUnread = errors.New("the client does not read")
 
-// eventStream is an answer of server-sent events (WHATWG HTML, section 9.2). A client that reads nothing is left, with errUnread.
+// eventStream is an answer of server-sent events (WHATWG HTML, section 9.2). A client that reads nothing is disconnected, with
+// errUnread.
 type eventStream struct {
 	response   *echo.Response
 	controller *http.ResponseController
@@ -24,7 +25,7 @@ func newEventStream(c echo.Context, limits Limits) *eventStream {
 	return &eventStream{response: c.Response(), controller: http.NewResponseController(c.Response()), unread: limits.Unread}
 }
 
-// close has the connection go on for other requests; tests' recorders know no deadline.
+// close lets the connection go on for other requests; tests' recorders know no deadline.
 func (s *eventStream) close() { _ = s.controller.SetWriteDeadline(time.Time{}) }
 
 // send sends an event; the id may be "".
@@ -43,7 +44,7 @@ func (s *eventStream) send(name, id string, data any) error {
 const comeBack = "1000"
 
 // leave ends the stream of a stopping server: the follower should reconnect soon, to another server or to the next one here. It returns nil when ctx ended
-// for another reason, as that the client has gone.
+// for another reason, for example because the client has gone.
 func (s *eventStream) leave(ctx context.Context) error {
 	if !errors.Is(context.Cause(ctx), errLeaving) {
 		return nil

@@ -76,7 +76,7 @@ func (h formHandlers) failed(ctx context.Context, o opened, err error) error {
 	return catalog.BadForms(o.pkg, err)
 }
 
-// show answers the forms as they are before anything is filled in.
+// show answers the empty forms.
 func (h formHandlers) show(c echo.Context) error {
 	o, err := h.open(c)
 	if err != nil {

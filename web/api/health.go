@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Check is something that the server cannot work without.
+// Check is a check of something that the server needs for its work.
 type Check struct {
 	Name  string
 	Check func(context.Context) error

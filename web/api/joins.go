@@ -194,7 +194,7 @@ func (h joinHandlers) start(c echo.Context) error {
 	return c.NoContent(http.StatusAccepted)
 }
 
-// joinProgressJSON is how far a machine has come.
+// joinProgressJSON is the progress of a machine's join.
 type joinProgressJSON struct {
 	Node    string         `json:"node"`
 	State   string         `json:"state"`

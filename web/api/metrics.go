@@ -56,7 +56,7 @@ func (m *metrics) answered(c echo.Context, took time.Duration) {
 		route = "none"
 	}
 	m.requests.WithLabelValues(method, route, strconv.Itoa(c.Response().Status)).Inc()
-	if !isStream(route) { // they last as long as their subject
+	if !isStream(route) { // a stream lasts as long as its subject
 		m.seconds.WithLabelValues(method, route).Observe(took.Seconds())
 	}
 }

@@ -44,7 +44,7 @@ const (
 	maxPath = 512 // bytes of a path
 )
 
-// strangersLines are how many lines of the log requests get whose callers are not known.
+// strangersLines limits the log lines for requests of unknown callers.
 var strangersLines = gate.SampleOf{Each: 60, All: 600, Span: time.Minute}
 
 // accessLog writes a line for each request, and counts it.
@@ -141,7 +141,8 @@ func authenticated(enter echo.MiddlewareFunc, crowd *crowd, recheck time.Duratio
 	}
 }
 
-// whileLetIn ends the request's context once its caller would not be let in any more. Keystone being away ends nothing.
+// whileLetIn ends the request's context once its caller would not be let in any more. While Keystone is away, nothing
+// ends.
 func whileLetIn(c echo.Context, enter echo.MiddlewareFunc, every time.Duration, next echo.HandlerFunc) error {
 	request := c.Request()
 	ctx, cancel := context.WithCancel(request.Context())
@@ -157,7 +158,7 @@ func whileLetIn(c echo.Context, enter echo.MiddlewareFunc, every time.Duration, 
 				return
 			case <-ticker.C:
 			}
-			// The answer's header was sent long ago: a cookie that the check would take away stays.
+			// The answer's header was sent long ago: the check cannot remove a cookie any more.
 			if err := check(c.Echo().NewContext(again, unheard{http.Header{}})); fault.KindOf(err) == fault.Unauthorized {
 				cancel()
 				return
@@ -181,7 +182,7 @@ var jsonTypes = []string{"application/json", "application/murano-packages-json-p
 // mimeModelPatch is the media type of changes of an environment's model.
 const mimeModelPatch = "application/env-model-json-patch"
 
-// readBody decodes a JSON body of at most so many values, before anything else of the request is looked at.
+// readBody decodes a JSON body of at most so many values, before any other part of the request is checked.
 func readBody(values int) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -258,7 +259,7 @@ func unreadable(err error) error {
 	return fault.New(fault.Invalid, "The request body could not be read: %w", err)
 }
 
-// valueBytes is how many bytes of memory a value takes that was decoded, at most.
+// valueBytes is how many bytes of memory a decoded value takes at most.
 const valueBytes = 150
 
 type decoded struct{ value any }

@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/native"
 )
 
-// nodeDeeds are the calls about one node that are actions of its cluster, by the last part of their path.
+// nodeDeeds are the actions of clusters about one node, by the last part of their path.
 var nodeDeeds = map[string]string{"cordon": "cordonNode", "uncordon": "uncordonNode", "lock": "lockNode", "unlock": "unlockNode", "reboot": "rebootNode", "replace": "replaceNode"}
 
 // nodeHandlers show the nodes of clusters, their labels and taints, and change them by the clusters' actions.
@@ -142,7 +142,7 @@ func arguments(c echo.Context) (map[string]any, error) {
 	return fields, nil
 }
 
-// call starts an action of the cluster about the node, with the arguments that the call gives.
+// call starts an action of the cluster about the node, with the arguments of the request.
 func (h nodeHandlers) call(method string, given func(echo.Context) (map[string]any, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		environmentID, clusterID := c.Param("environment"), c.Param("cluster")

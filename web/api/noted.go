@@ -40,7 +40,8 @@ func noted(box *blackbox.Box) echo.MiddlewareFunc {
 	}
 }
 
-// identified notes whose request it is. Requests without a body are known by their address; identify is for the others.
+// identified records the identity of a request for its note. Requests without a body are identified by their address;
+// identify is for the others.
 func identified(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		noted, _ := c.Get(keyNoted).(*running)

@@ -21,7 +21,7 @@ func (h packageHandlers) register(v1 *echo.Group) {
 	v1.PUT("/packages/:package", h.replace)
 }
 
-// describedPackage is a package as Murano describes it, and more.
+// describedPackage is a package as Murano describes it, with further facts.
 type describedPackage struct {
 	packageJSON
 	Version         string `json:"version"`
@@ -67,7 +67,7 @@ func (h packageHandlers) show(c echo.Context) error {
 	return c.JSON(http.StatusOK, describedFields(record))
 }
 
-// replace puts an upload in the place of a package: Murano's clients delete it before they upload the next one, and have none when that is refused.
+// replace replaces a package by an upload. Murano's clients delete it before they upload the next one, and have none when that is refused.
 func (h packageHandlers) replace(c echo.Context) error {
 	caller := catalogCaller(c)
 	if !caller.May("delete_package") {

@@ -13,9 +13,9 @@ import (
 // maxPage is the maximum size of a page, for every limit.
 const maxPage = 1000
 
-// pageOf reads limit, marker and sort, as OpenStack's guidelines have them
-// (https://specs.openstack.org/openstack/api-wg/guidelines/pagination_filter_sort.html): sort=started:desc,id. asked is false for a list
-// as Murano gives it, which knows none of them.
+// pageOf reads limit, marker and sort, as OpenStack's guidelines define them
+// (https://specs.openstack.org/openstack/api-wg/guidelines/pagination_filter_sort.html): sort=started:desc,id. asked is false for a
+// request without them, as Murano's clients send it.
 func pageOf(c echo.Context) (page store.Page, asked bool, err error) {
 	query := c.QueryParams()
 	if !query.Has("limit") && !query.Has("marker") && !query.Has("sort") {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestListsComeInPages turns the pages of each list over HTTP, and asks for pages that there are not.
+// TestListsComeInPages turns the pages of each list over HTTP, and asks for pages that do not exist.
 func TestListsComeInPages(t *testing.T) {
 	s := newServer(t)
 	for i := range 5 {

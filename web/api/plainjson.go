@@ -22,7 +22,7 @@ type plainJSON struct {
 	buffers *sync.Pool // of *bytes.Buffer: lists are long
 }
 
-// maxBuffer is the largest buffer that is used again, in bytes.
+// maxBuffer is the largest buffer that is reused, in bytes.
 const maxBuffer = 1 << 20
 
 func newPlainJSON() plainJSON {
@@ -47,7 +47,7 @@ func (p plainJSON) Serialize(c echo.Context, value any, indent string) error {
 	return err
 }
 
-// maxAnswer is how many bytes an answer has, before it is sent.
+// maxAnswer is how many bytes an answer has at most, before it is sent.
 const maxAnswer = 64 << 20
 
 // sizeOfAnswer is the rough size of an answer as JSON, or a fault when it is too large. A value that occurs in many places of an answer, as in an action's
@@ -67,8 +67,8 @@ func tooLargeAnswer(err error) error {
 	return fault.New(fault.TooLarge, "%w: ask for a part of it, as by limit and marker, or for something in it", err)
 }
 
-// encode writes an answer into the buffer. The size of an answer is known, and accounted for, before it is written; short models are written at once,
-// since to measure one takes as long as to write it.
+// encode writes an answer into the buffer. The size of an answer is known, and accounted for, before it is written. Short models are written at once,
+// since measuring one takes as long as writing it.
 func (p plainJSON) encode(c echo.Context, buffer *bytes.Buffer, value any, indent string) error {
 	if indent == "" {
 		if written, err := appendAnswer(buffer.AvailableBuffer(), value, uncounted); written != nil {
@@ -99,7 +99,7 @@ func (p plainJSON) encode(c echo.Context, buffer *bytes.Buffer, value any, inden
 	return encoder.Encode(value)
 }
 
-// errLong ends the writing of a model that has more bytes than it may have.
+// errLong ends the writing of a model with too many bytes.
 var errLong = errors.New("the model is longer")
 
 // appender is an answer with a model, most of whose time would go into reflection.
@@ -199,12 +199,12 @@ type entry struct {
 	appendValue func(text []byte) ([]byte, error)
 }
 
-// appendMap appends a map. It has the entry instead, or besides, unless that is nil.
+// appendMap appends a map. Unless instead is nil, it is added to the map's entries, or replaces the one of its name.
 func appendMap(text []byte, entries map[string]any, instead *entry, most int) (_ []byte, err error) {
 	if len(text)+len(entries) > most {
 		return nil, errLong
 	}
-	var few [16]string // which need no memory of their own
+	var few [16]string // these need no memory of their own
 	keys := few[:0]
 	for key := range entries {
 		if instead == nil || key != instead.key {
@@ -238,7 +238,7 @@ func appendMap(text []byte, entries map[string]any, instead *entry, most int) (_
 	return append(text, '}'), nil
 }
 
-// appendText appends a text in quotes. Most need nothing else.
+// appendText appends a text in quotes. Most texts need no escapes.
 func appendText(text []byte, value string) ([]byte, error) {
 	for i := range len(value) {
 		switch b := value[i]; {

@@ -47,8 +47,7 @@ func (h previewHandlers) register(v1 *echo.Group) {
 	v1.GET("/environments/:environment/deletion", h.deletion)
 }
 
-// problemJSON is one thing that is wrong with an object model: at a path like "services[0].name", by the rule of a class or of one of its
-// properties.
+// problemJSON is an error in an object model: at a path like "services[0].name", by the rule of a class or of one of its properties.
 type problemJSON struct {
 	Path    string `json:"path"`
 	Class   string `json:"class"`
@@ -120,12 +119,12 @@ func kubernetesChanges(list []preview.KubernetesChange) []kubernetesJSON {
 	return answer
 }
 
-// consentJSON is a loss that a deployment must be allowed by naming the object (allow_destroy).
+// consentJSON is a loss that the caller must allow by naming the object (allow_destroy).
 type consentJSON struct {
 	ObjectID string   `json:"object_id"`
 	Name     string   `json:"name"`
 	Message  string   `json:"message"`
-	Claims   []string `json:"claims"` // of a pod: naming all of them allows it, too
+	Claims   []string `json:"claims"` // of a pod: naming all of them allows its loss, too
 }
 
 // previewJSON are the effects of a deployment.
@@ -193,7 +192,7 @@ func (h previewHandlers) previewNew(c echo.Context) error {
 	return c.JSON(http.StatusOK, previewOf(plan))
 }
 
-// template answers whether the applications that were posted would change a template.
+// template answers whether the posted applications would change a template.
 func (h previewHandlers) template(c echo.Context) error {
 	fields, err := object(c)
 	if err != nil {
@@ -205,7 +204,7 @@ func (h previewHandlers) template(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if !ok { // after the look at the owner of the template
+	if !ok { // after the check of the template's owner
 		return fault.New(fault.Invalid, "services: the applications of a template are a list")
 	}
 	return c.JSON(http.StatusOK, struct {

@@ -83,7 +83,7 @@ func (h progressHandlers) steps(c echo.Context) error {
 	}{steps})
 }
 
-// progressJSON is how far a deployment has come.
+// progressJSON is a deployment's progress.
 type progressJSON struct {
 	pagedDeployment
 	Reports int               `json:"reports"`

@@ -9,7 +9,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 )
 
-// projectRoleHandlers answer about the role that projects let Burano work in them with.
+// projectRoleHandlers answer about the role with which projects let Burano work in them.
 type projectRoleHandlers struct {
 	projects *orchestrator.ProjectRoles
 }
@@ -23,11 +23,11 @@ func (h projectRoleHandlers) register(v1 *echo.Group) {
 type projectRoleJSON struct {
 	ProjectID string     `json:"project_id"`
 	Enabled   bool       `json:"enabled"`
-	User      userJSON   `json:"user"` // Burano's, which has the roles
+	User      userJSON   `json:"user"` // Burano's user, which has the roles
 	Roles     []string   `json:"roles"`
 	EnabledBy string     `json:"enabled_by"`
 	Since     *time.Time `json:"since"`
-	Problem   string     `json:"problem"` // why tasks fail though it is enabled
+	Problem   string     `json:"problem"` // the reason why tasks fail though it is enabled
 }
 
 type userJSON struct {

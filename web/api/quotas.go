@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/internal/quota"
 )
 
-// QuotaStore keeps how much a project may have of some resources.
+// QuotaStore stores a project's limits of some resources.
 type QuotaStore interface {
 	Quotas(ctx context.Context, projectID string) (map[string]quota.Usage, error)
 	SetQuotas(ctx context.Context, projectID string, limits quota.Limits) error
@@ -22,7 +22,7 @@ type QuotaStore interface {
 
 // quotaHandlers answer quotas of projects: to members their own, to administrators any. Administrators also set them.
 type quotaHandlers struct {
-	stores []QuotaStore // each with resources of its own
+	stores []QuotaStore // each has resources of its own
 	values int          // in JSON
 }
 
@@ -100,7 +100,7 @@ func (h quotaHandlers) set(c echo.Context) error {
 	return h.show(c)
 }
 
-// clear makes the server's settings hold for the project again.
+// clear makes the server's settings valid for the project again.
 func (h quotaHandlers) clear(c echo.Context) error {
 	ctx, _ := calling(c)
 	for _, store := range h.stores {

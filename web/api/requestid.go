@@ -9,8 +9,8 @@ import (
 // requestIDHeader is on every answer.
 const requestIDHeader = requestid.Header
 
-// requestID gives the request the caller's id, so that one id leads through the logs of several services, or a new one when the
-// caller sent none of the right form.
+// requestID gives the request the caller's id, so that one id leads through the logs of several services. Without a valid one
+// it makes a new id.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()

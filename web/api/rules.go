@@ -199,7 +199,7 @@ var rules = map[string]string{
 	"POST /burano/v1/environments/:environment/clusters/:cluster/workloads/:namespace/:kind/:workload/restart": "update_workload",
 }
 
-// open are the paths that are answered without asking who calls.
+// open are the paths that are answered to any caller.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.json": true}
 
 // signingIn are the routes that unknown callers may call, in addition to the paths that are open.

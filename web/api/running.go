@@ -54,7 +54,7 @@ const (
 	// tail is the default number of last lines of a log, mostTail the maximum.
 	tail     = 500
 	mostTail = 10_000
-	// burst is how many lines are sent on in one event at most, burstBytes how many bytes of text, about.
+	// burst is the largest number of lines in one event, burstBytes its approximate number of bytes of text.
 	burst      = 500
 	burstBytes = 256 << 10
 )
@@ -75,7 +75,7 @@ func (h runningHandlers) reach(c echo.Context) (environmentID, objectID string, 
 	return environmentID, objectID, nil
 }
 
-// asked makes the answer of a cluster that does not answer.
+// asked makes the answer when a cluster does not answer.
 func asked(c echo.Context, err error) error {
 	var silent *native.NoAnswer
 	if errors.As(err, &silent) && c.Request().Context().Err() == nil {
@@ -113,7 +113,7 @@ func (h runningHandlers) pod(c echo.Context) error {
 	return c.JSON(http.StatusOK, found)
 }
 
-// reachLog is reach, with which log is wanted.
+// reachLog is reach, and returns which log is requested.
 func (h runningHandlers) reachLog(c echo.Context) (environmentID, objectID string, log native.PodLog, err error) {
 	if environmentID, objectID, err = h.reach(c); err != nil {
 		return "", "", log, err
@@ -150,7 +150,7 @@ func logOf(c echo.Context) (native.PodLog, error) {
 	return log, nil
 }
 
-// log answers with lines as text, each with its time before it where timestamps=true asks for that.
+// log answers with lines as text; with timestamps=true each has its time before it.
 func (h runningHandlers) log(c echo.Context) error {
 	environmentID, objectID, log, err := h.reachLog(c)
 	if err != nil {
@@ -161,7 +161,7 @@ func (h runningHandlers) log(c echo.Context) error {
 	begin := func() {
 		if !response.Committed {
 			response.Header().Set(echo.HeaderContentType, "text/plain; charset=utf-8")
-			response.Header().Set("X-Content-Type-Options", "nosniff") // whatever a pod wrote, no browser reads it as a page
+			response.Header().Set("X-Content-Type-Options", "nosniff") // a browser must not read a pod's text as a page
 			response.Header().Set(echo.HeaderCacheControl, "no-store")
 			response.WriteHeader(http.StatusOK)
 		}
@@ -252,7 +252,7 @@ func (h runningHandlers) follow(c echo.Context) error {
 	return nil
 }
 
-// passOn forwards events, as many lines at once as there are, until there are no more.
+// passOn forwards events, joining lines that are there already, until there are no more.
 func passOn(ctx context.Context, stream *eventStream, happenings <-chan happening, idle time.Duration) error {
 	ticker := time.NewTicker(idle)
 	defer ticker.Stop()

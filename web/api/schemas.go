@@ -20,7 +20,7 @@ func (h schemaHandlers) register(v1 *echo.Group) {
 	v1.GET("/schemas/:class/:methods", h.show)
 }
 
-// classOf is the class that a request names, in the parameters that Murano has for it.
+// classOf is the class that a request names, in Murano's parameters.
 func classOf(c echo.Context) engine.ClassName {
 	return engine.ClassName{Name: c.Param("class"), Package: c.QueryParam("packageName"), Version: c.QueryParam("classVersion")}
 }

@@ -50,7 +50,7 @@ func answered(c echo.Context, at func(c echo.Context, path []string) (any, error
 	return answer(c, value)
 }
 
-// stored answers the sent value.
+// stored stores the sent value, and answers with it.
 func stored(c echo.Context, value any, at func(c echo.Context, path []string, value any) error) error {
 	path, err := pathBelow(c)
 	if err != nil {

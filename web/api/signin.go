@@ -111,7 +111,7 @@ type proofJSON struct {
 	Project    string `json:"project"` // id or name
 }
 
-// maxName is how many bytes a name of Keystone's has: 255 characters.
+// maxName is the size of a name in Keystone, in bytes: 255 characters.
 const maxName = 1020
 
 func (p proofJSON) proof() (identity.Proof, error) {
@@ -201,7 +201,7 @@ func (h signInHandlers) providers(c echo.Context) error {
 	}{answer})
 }
 
-// begin answers where the browser is to go.
+// begin answers with the address to which the browser must go.
 func (h signInHandlers) begin(c echo.Context) error {
 	location, err := h.authenticator.BeginWebSSO(c, c.Param("provider"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// SnapshotStore keeps snapshots of clusters (snapshot.Archive).
+// SnapshotStore stores snapshots of clusters (snapshot.Archive).
 type SnapshotStore interface {
 	Snapshots(ctx context.Context, filter store.SnapshotFilter) ([]store.Snapshot, error)
 	Snapshot(ctx context.Context, id string) (store.Snapshot, error)
@@ -45,7 +45,7 @@ type snapshotJSON struct {
 	ID              string     `json:"id"`
 	EnvironmentID   string     `json:"environment_id"`
 	EnvironmentName string     `json:"environment_name"`
-	Deleted         *time.Time `json:"environment_deleted"` // null while it is there
+	Deleted         *time.Time `json:"environment_deleted"` // null while the environment exists
 	ClusterID       string     `json:"cluster_id"`
 	ClusterName     string     `json:"cluster_name"`
 	Kind            string     `json:"kind"`
@@ -55,7 +55,7 @@ type snapshotJSON struct {
 	Revision        int64      `json:"revision"`
 	Size            int64      `json:"size"`      // bytes of the snapshot
 	Stored          int64      `json:"stored"`    // bytes that count for the quota
-	Container       *string    `json:"container"` // address of the container of the object store that it is in; null: in the database
+	Container       *string    `json:"container"` // address of its container of the object store; null: in the database
 	Loss            string     `json:"loss"`      // the loss by a restore, for a person
 }
 

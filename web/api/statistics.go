@@ -143,7 +143,7 @@ func newCounter(service *orchestrator.Service, log *slog.Logger) *counter {
 	}
 }
 
-// count is the middleware: it counts a request once it is answered, and writes the numbers when it is time.
+// count is the middleware: it counts a request once it is answered, and writes the numbers when they are due.
 func (n *counter) count(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()
@@ -190,7 +190,7 @@ func (n *counter) note(took time.Duration, status int, project string, now time.
 	return statistics, true
 }
 
-// processorTime is how long this process has used processors.
+// processorTime is the processor time of this process.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

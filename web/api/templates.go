@@ -109,7 +109,7 @@ func (h templateHandlers) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// Murano answers with all that was posted.
+	// Murano answers with the posted fields.
 	return writeOver(c, fields, templateOf(row))
 }
 

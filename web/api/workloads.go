@@ -24,7 +24,7 @@ func (h runningHandlers) recreate(c echo.Context) error {
 	return empty(c)
 }
 
-// reachWorkload is reach, with which workload is meant.
+// reachWorkload is reach, and returns which workload is meant.
 func (h runningHandlers) reachWorkload(c echo.Context) (environmentID, objectID string, ref native.WorkloadRef, err error) {
 	if environmentID, objectID, err = h.reach(c); err != nil {
 		return "", "", ref, err
@@ -69,7 +69,7 @@ func (h runningHandlers) scale(c echo.Context) error {
 	return empty(c)
 }
 
-// restart has all pods of a workload made again, by its own rules.
+// restart replaces all pods of a workload, by the workload's own rules.
 func (h runningHandlers) restart(c echo.Context) error {
 	environmentID, objectID, ref, err := h.reachWorkload(c)
 	if err != nil {

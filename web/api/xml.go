@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// columns is the order in which Murano's XML has an environment's fields; others come after them, by name.
+// columns is the order of an environment's fields in Murano's XML; others come after them, by name.
 var columns = []string{"created", "id", "tenant_id", "version", "updated", "name", "description_text", "status"}
 
 // jsonTime is a time as JSON answers have it; XML answers have a blank in the place of the T.
@@ -55,7 +55,7 @@ func asXML(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// bufferedAnswer keeps an answer, to be written in another form.
+// bufferedAnswer buffers an answer, to be written in another form.
 type bufferedAnswer struct {
 	header http.Header
 	status int

@@ -16,7 +16,7 @@ type Connections struct {
 
 	mutex     sync.Mutex
 	open      int
-	idle      *list.List // of *connection that may be ended, the longest first
+	idle      *list.List // the connections that may be ended, the longest first
 	addresses map[netip.Addr]*address
 }
 
@@ -55,7 +55,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// connection is one that counts.
+// connection is a counted connection.
 type connection struct {
 	net.Conn
 	of   *Connections
@@ -109,7 +109,7 @@ func first(connections *list.List) *connection {
 	return nil
 }
 
-// rest has a connection be ended when there are too many and it is the longest. The caller holds the mutex.
+// rest makes a connection one that may be ended when there are too many. The caller holds the mutex.
 func (c *Connections) rest(one *connection) {
 	one.ofAll = c.idle.PushBack(one)
 	one.own = c.addresses[one.from].idle.PushBack(one)
@@ -149,7 +149,7 @@ func (o *connection) Close() error {
 
 type connectionKey struct{}
 
-// Context is for http.Server's ConnContext: it has requests know their connection.
+// Context is for http.Server's ConnContext: it adds the connection to its requests' context.
 func Context(ctx context.Context, accepted net.Conn) context.Context {
 	if encrypted, ok := accepted.(interface{ NetConn() net.Conn }); ok {
 		accepted = encrypted.NetConn()
@@ -160,7 +160,7 @@ func Context(ctx context.Context, accepted net.Conn) context.Context {
 	return ctx
 }
 
-// Use keeps the connection of a request until rest is called: its caller is known, and has a place.
+// Use protects the connection of a request until rest is called: its caller is known, and has a place.
 func Use(ctx context.Context) (rest func()) {
 	one, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
@@ -190,7 +190,7 @@ func (c *Connections) Open() int {
 	return c.open
 }
 
-// addressOf is the other end of a connection; of IPv6 its network of 64 bits, which one host has all of.
+// addressOf is the other end of a connection; in IPv6 its network of 64 bits, which one host may own.
 func addressOf(accepted net.Conn) netip.Addr {
 	at, err := netip.ParseAddrPort(accepted.RemoteAddr().String())
 	if err != nil {

@@ -14,7 +14,7 @@ const chunk = 64 << 10
 func Paced(each time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &paced{ResponseWriter: w, controller: http.NewResponseController(w), each: each}
-		_ = p.controller.SetWriteDeadline(time.Time{}) // of the request before, by the same connection
+		_ = p.controller.SetWriteDeadline(time.Time{}) // the former request's deadline, on the same connection
 		next.ServeHTTP(p, r)
 		p.extend()
 	})
@@ -26,7 +26,7 @@ type paced struct {
 	each       time.Duration
 }
 
-// extend gives the client its time again. A writer without deadlines, as tests' recorders, has no slow client either.
+// extend renews the client's time. A writer without deadlines, as in tests, has no slow client either.
 func (p *paced) extend() { _ = p.controller.SetWriteDeadline(time.Now().Add(p.each)) }
 
 func (p *paced) Write(text []byte) (written int, err error) {

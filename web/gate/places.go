@@ -24,7 +24,7 @@ func NewPlaces(most, share int) *Places {
 	return &Places{most: most, share: share, held: map[string]int{}}
 }
 
-// NoPlace is why there is no place.
+// NoPlace is the reason why there is no place.
 type NoPlace struct {
 	Held   int  // places that the owner has
 	Others bool // all places are taken, by any owners; else the owner has its share

@@ -11,7 +11,7 @@ type SampleOf struct {
 	Span      time.Duration
 }
 
-// Sample lets some of the events through that strangers cause, and counts the others.
+// Sample lets some of strangers' events through, and counts the others.
 type Sample struct {
 	of  SampleOf
 	now func() time.Time
@@ -21,7 +21,7 @@ type Sample struct {
 	let   int
 	seen  map[string]*seen // by address, at most mostSeen
 	over  Left             // of further addresses
-	left  []Left           // of spans that have ended, until they are asked for
+	left  []Left           // omissions of ended spans, until Left returns them
 }
 
 type seen struct{ let, left int64 }
@@ -85,7 +85,7 @@ func (s *Sample) end() {
 	if s.over.Events > 0 {
 		s.left = append(s.left, Left{"", s.over.Events, s.begun})
 	}
-	s.left = s.left[max(0, len(s.left)-4*mostSeen):] // they may never be asked for
+	s.left = s.left[max(0, len(s.left)-4*mostSeen):] // Left may never be called
 	s.seen, s.let, s.over = map[string]*seen{}, 0, Left{}
 }
 

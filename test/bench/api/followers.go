@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// settled is how long nothing is measured after all followers have come.
+	// settled is the pause between the arrival of all followers and the measurement.
 	settled = 5 * time.Second
 	// talker is the class of an application whose deployment reports a line a second.
 	talker = `Namespaces:

@@ -27,7 +27,7 @@ const patience = time.Minute
 type lab struct {
 	folder   string
 	url      string
-	token    string // of demo, in the project demo
+	token    string // of user demo, in the project demo
 	identity *http.Server
 	server   *exec.Cmd
 }

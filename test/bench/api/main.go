@@ -27,12 +27,12 @@ const (
 	applications = 6 // of one environment's draft
 )
 
-// request is one kind of call that is measured.
+// request is one measured kind of call.
 type request struct {
 	name string
 	call func(ctx context.Context, t *target, client *http.Client) error
 	aims map[int]float64 // requests per second, by the number of connections
-	few  bool            // it takes long and changes things: measured for a third of the time
+	few  bool            // it is slow and changes things: measured for a third of the time
 }
 
 var requests = []request{
@@ -45,13 +45,13 @@ var requests = []request{
 
 var connections = []int{1, 8}
 
-// target is a server that is measured.
+// target is a measured server.
 type target struct {
 	name, url, token string
-	process          int // its id, 0 when it is not ours
+	process          int // its id, 0 for a foreign server
 
 	environment, session string            // the environment of the measured reads, and its draft
-	answers              map[string][]byte // the first of each path that is read
+	answers              map[string][]byte // the first answer of each path
 }
 
 // ticks is the unit of the times in /proc/PID/stat (USER_HZ, proc_pid_stat(5)).
@@ -75,7 +75,7 @@ func (t *target) processor() time.Duration {
 	return sum
 }
 
-// memory is the most that the server has had in memory at a time, as /proc/PID/status writes it.
+// memory is the server's peak of memory, as /proc/PID/status writes it.
 func (t *target) memory() string {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.process))
 	if err != nil {

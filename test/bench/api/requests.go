@@ -55,7 +55,7 @@ func (t *target) send(ctx context.Context, client *http.Client, method, path str
 	return json.Unmarshal(content, answer)
 }
 
-// same reads a path, whose answer must always be the same.
+// same reads a path whose answer must always be the same.
 func same(path string) func(context.Context, *target, *http.Client) error {
 	return func(ctx context.Context, t *target, client *http.Client) error {
 		path := strings.Replace(path, "ENVIRONMENT", t.environment, 1)
@@ -74,7 +74,7 @@ func same(path string) func(context.Context, *target, *http.Client) error {
 // poll is then the same share of a fast and of a slow deployment, and polls do not load a slow server.
 const firstLook = 500 * time.Microsecond
 
-// deploy makes an environment, deploys it empty, waits until it is ready, and lets go of it.
+// deploy makes an environment, deploys it empty, waits until it is ready, and abandons it.
 func deploy(ctx context.Context, t *target, client *http.Client) error {
 	var environment, session struct{ ID, Status string }
 	name := map[string]any{"name": fmt.Sprintf("deployed %d", time.Now().UnixNano())}
@@ -147,7 +147,7 @@ func (t *target) fillCatalog(ctx context.Context) error {
 	return err
 }
 
-// fillEnvironments makes environments until there are as many as wanted, and a draft of the first with applications of two parts each.
+// fillEnvironments makes environments up to the desired number, and a draft of the first with applications of two parts each.
 func (t *target) fillEnvironments(ctx context.Context) error {
 	var list struct{ Environments []struct{ ID string } }
 	if err := t.send(ctx, http.DefaultClient, http.MethodGet, "/v1/environments", nil, &list); err != nil {

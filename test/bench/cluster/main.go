@@ -111,7 +111,7 @@ func run(ctx context.Context, rounds int, servers bool, kubeadm string) (err err
 	return nil
 }
 
-// deploy makes a cluster of the shape that may grow, with the demonstration's application on it.
+// deploy makes a cluster of the shape that can grow, with the demonstration's application on it.
 func (l *lab) deploy(ctx context.Context, s shape, note func(measurement)) error {
 	file := filepath.Join(l.folder, "environment.yaml")
 	if err := os.WriteFile(file, []byte(described(s)), 0o600); err != nil {
@@ -160,7 +160,7 @@ func (l *lab) measure(ctx context.Context, change string, args ...string) (measu
 	return measurement{change: change, seconds: last.Finished.Sub(began).Seconds(), used: (after - before).Seconds(), steps: steps}, nil
 }
 
-// described is the file of an environment with a cluster of the shape, whose lists of nodes are as long as any growth needs.
+// described is the file of an environment with a cluster of the shape, whose lists of nodes are long enough for all growths.
 func described(s shape) string {
 	var text strings.Builder
 	node := func(indent, kind, name string) {

@@ -38,7 +38,7 @@ import (
 // and an etcd of one member without users.
 const peerChange = "kubeadm 1+1"
 
-// stackPolicy is how often Heat is asked about the stack of kubeadm's servers.
+// stackPolicy is the interval between requests to Heat for the stack of kubeadm's servers.
 var stackPolicy = wait.Every(100 * time.Millisecond)
 
 var (
@@ -58,7 +58,7 @@ type peer struct {
 	archives []string // the container images of its control plane
 }
 
-// newPeer has the node image's own programs as the container images that kubeadm asks for, so that both run the same.
+// newPeer packs the node image's own programs as the container images that kubeadm asks for, so that both run the same.
 func (l *lab) newPeer(ctx context.Context, program, image string) (*peer, error) {
 	p := &peer{lab: l, program: program}
 	_, key, err := ed25519.GenerateKey(nil)
@@ -113,7 +113,7 @@ func (l *lab) newPeer(ctx context.Context, program, image string) (*peer, error)
 	return p, nil
 }
 
-// programImage has one program in its path.
+// programImage makes an image with one program in its path.
 func programImage(program, content string) (v1.Image, error) {
 	var layer bytes.Buffer
 	writer := tar.NewWriter(&layer)
@@ -152,8 +152,8 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	return string(out), nil
 }
 
-// measure makes a control plane and a node, from the call of Heat until both are ready. That the programs and images come onto the servers is not
-// counted: the node image has Burano's.
+// measure makes a control plane and a node, and measures from the call of Heat until both are ready. The copying of programs and images to the
+// servers is not counted: the node image has Burano's already.
 func (p *peer) measure(ctx context.Context) (one measurement, err error) {
 	const stack = "kubeadm"
 	one.change = peerChange

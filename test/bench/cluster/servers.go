@@ -16,14 +16,14 @@ import (
 // serverCounts are the numbers of servers whose times are compared.
 var serverCounts = []int{1, 10}
 
-// boots are for how many seconds servers wait while they boot. Without that they are bound by processors, of which a cloud has more.
+// boots are the seconds that servers wait while they boot. Without a wait processors are the limit, and a cloud has more of them.
 var boots = []int{0, 20}
 
-// variant is so many servers that wait so many seconds while they boot.
+// variant is a number of servers, and the seconds that they wait while they boot.
 type variant struct{ count, boot int }
 
-// measureServers measures how long one deployment of an application on so many servers takes, which a plan sets up over SSH; each round
-// all of them, one after another.
+// measureServers measures how long one deployment of an application takes on so many servers, which a plan sets up over SSH. Each round
+// measures all variants, one after another.
 func (l *lab) measureServers(ctx context.Context, rounds int) error {
 	if err := l.run(ctx, "burano-demo", "burano", "package", "import", "test/packages/io.burano.test.Pages"); err != nil {
 		return err

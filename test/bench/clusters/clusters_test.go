@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// clusters is how many there are; BURANO_CLUSTERS is another number.
+	// clusters is the number of clusters; BURANO_CLUSTERS overrides it.
 	clusters = 1000
-	// ofProject is how many of them a project has.
+	// ofProject is the number of clusters of a project.
 	ofProject = 10
-	// minions each has, beside a master and a gateway.
+	// minions is the number of minions of each cluster, beside a master and a gateway.
 	minions = 8
 	// atOnce is how many users submit a deployment at the same time.
 	atOnce = 8
@@ -84,7 +84,7 @@ func BenchmarkClusters(b *testing.B) {
 	if length == 0 {
 		return
 	}
-	// The first look at each comes at once, and takes its first snapshot.
+	// The first check of each comes at once, and takes its first snapshot.
 	began, before = time.Now(), s.Processor(b)
 	awaitSnapshots(b, s, users, count)
 	w.Tally.Write(os.Stdout, "looked at first", count)
@@ -178,7 +178,7 @@ func said(s *server.Server, token, environment string) string {
 	return strings.Join(lines, "\n")
 }
 
-// awaitSnapshots waits until each cluster has been looked at.
+// awaitSnapshots waits until each cluster has been checked.
 func awaitSnapshots(b *testing.B, s *server.Server, users []server.User, count int) {
 	b.Helper()
 	err := wait.Every(5*time.Second).For(patience).Until(b.Context(), func(context.Context) error {
@@ -190,7 +190,7 @@ func awaitSnapshots(b *testing.B, s *server.Server, users []server.User, count i
 	require.NoError(b, err)
 }
 
-// Metrics that count the looks of the keeper, and the tasks that have ended.
+// Metrics that count the checks of the keeper, and the ended tasks.
 const looks, tasks = "burano_keeper_looks_total", "burano_task_seconds_count"
 
 // metric is the sum of a metric of the server over all its labels, or over the lines that contain a text.

@@ -23,7 +23,7 @@ const (
 	pollEvery   = 15 * time.Second
 	pollPrefix  = "/baseline/"
 	pollClients = 20                     // of each kind, beside each other
-	pollAsks    = 100 * time.Millisecond // how often each asks whether its change is there
+	pollAsks    = 100 * time.Millisecond // how often each asks whether its change is visible
 )
 
 // baseline works like confd with a template: every 15 seconds it reads all keys, writes HAProxy's configuration and restarts HAProxy if it
@@ -100,7 +100,7 @@ func (s *baseline) render(keys map[string]string) string {
 	return "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n" + http.String() + sections.String()
 }
 
-// measure makes so many changes of each kind.
+// measure makes the given number of changes of each kind.
 func (s *baseline) measure(b *testing.B, changes int) {
 	var all sync.WaitGroup
 	for _, kind := range []string{"backend", "host", "listener"} {
@@ -119,7 +119,7 @@ func (s *baseline) measure(b *testing.B, changes int) {
 	all.Wait()
 }
 
-// change makes one change at a random instant between two polls, and waits until a request sees it. Every other one of a port takes back the one before.
+// change makes one change at a random instant between two polls, and waits until a request sees it. Every second change of a port undoes the one before.
 func (s *baseline) change(ctx context.Context, kind string, port uint16, number int, back bool) error {
 	if err := wait.Pause(ctx, rand.N(pollEvery)); err != nil {
 		return err

@@ -26,18 +26,18 @@ import (
 	"github.com/burano/burano/internal/wait"
 )
 
-// open is a firewall that admits everything: the machine it runs on is not closed.
+// open is a firewall that admits everything, so that this machine's own rules stay.
 type open struct{}
 
 func (open) Guard(context.Context) error             { return nil }
 func (open) Publish(context.Context, []uint16) error { return nil }
 func (open) Refresh(context.Context) error           { return nil }
 
-// listenerPause is how much time there may be between two changes of listeners, at random. HAProxy is reloaded once a second at most.
+// listenerPause is the longest random pause between two changes of listeners. HAProxy is reloaded once a second at most.
 const listenerPause = 2 * time.Second
 
-// BenchmarkLatency makes 500 changes (BURANO_CHANGES: another number) of each kind, one after the other, and measures from etcd's answer to the first
-// request that sees the change. The baseline gets as many meanwhile, from clients beside each other, at random instants.
+// BenchmarkLatency makes 500 changes of each kind (BURANO_CHANGES overrides the number), one after the other, and measures from etcd's answer to the
+// first request that sees the change. Meanwhile simultaneous clients make as many changes of the baseline, at random instants.
 func BenchmarkLatency(b *testing.B) {
 	changes := 500
 	if text := os.Getenv("BURANO_CHANGES"); text != "" {
@@ -167,7 +167,7 @@ func (s *served) host(b *testing.B, number int) func() bool {
 	return func() bool { return ask(s.http, host, s.one.Name) }
 }
 
-// listener publishes a port, and takes it away again with the next change.
+// listener publishes a port, and removes it with the next change.
 func (s *served) listener(b *testing.B, number int) func() bool {
 	port := s.ports[number/2%len(s.ports)]
 	if number%2 == 0 {

@@ -78,8 +78,8 @@ const (
 	measured     = 20 // changes of each kind
 )
 
-// BenchmarkScale serves 10 and 5,000 Services (BURANO_SERVICES: another number) with four backends each. These are hollow: each has an address of its
-// own on loopback, and one program answers for all.
+// BenchmarkScale serves 10 and 5,000 Services (BURANO_SERVICES overrides the number) with four backends each. These are hollow: each has an address
+// of its own on loopback, and one program answers for all.
 func BenchmarkScale(b *testing.B) {
 	services := 5000
 	if text := os.Getenv("BURANO_SERVICES"); text != "" {
@@ -171,7 +171,7 @@ func scale(b *testing.B, services int) {
 	stopDaemon(b, child)
 }
 
-// hollow gives backends by their number, all of which one program answers for.
+// hollow returns backends by their number; one program answers for all of them.
 func hollow(b *testing.B) func(number int) route.Backend {
 	listener, err := net.Listen("tcp", "0.0.0.0:0")
 	require.NoError(b, err)
@@ -238,7 +238,7 @@ func processor(b *testing.B, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// peak is how much memory a process had at most, in MiB.
+// peak is a process's peak of memory, in MiB.
 func peak(b *testing.B, pid int) float64 {
 	b.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

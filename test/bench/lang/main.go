@@ -213,7 +213,7 @@ func (p *interpreter) measure(e expression) (m measured, err error) {
 	return m, nil
 }
 
-// stop ends the process, which ends by itself when nothing more comes.
+// stop ends the process, which ends by itself when its input ends.
 func (p *interpreter) stop() error { return errors.Join(p.jobs.Close(), p.process.Wait()) }
 
 func report(expressions []expression, ours, theirs []measured, alone bool) error {

@@ -128,7 +128,7 @@ func benchSource() (catalog.Shelf, error) {
 
 func newInterpreter(source catalog.Shelf) *muranopl.Interpreter {
 	host := &core.Local{Logger: slog.New(slog.DiscardHandler)}
-	// Metered, as in a server, by limits that no measurement reaches.
+	// Metered, as in a server, with limits that no measurement reaches.
 	return muranopl.NewInterpreter(muranopl.NewClasses(source), host.Natives(), muranopl.WithLimits(muranopl.Limits{Steps: 1 << 40, Memory: 128 << 20}))
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// faultEvery is how often, on average, a call of Keystone and one of Heat go wrong each.
+	// faultEvery is the mean interval between faults, of Keystone and of Heat each.
 	faultEvery = 500 * time.Millisecond
 	// within is the number of next calls of which one fails.
 	within = 20

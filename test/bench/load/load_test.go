@@ -30,9 +30,9 @@ import (
 const (
 	defaultTime     = 10 * time.Minute
 	defaultProjects = 500
-	// greedy projects deploy this many environments at once, again and again; others one.
+	// greedy projects deploy this many environments at once, again and again; other projects one.
 	greedy, atOnce = 5, 10
-	// think is how long a user looks at an answer at the most.
+	// think is the longest time for which a user looks at an answer.
 	think = 60 * time.Second
 	// patience is how long one deployment may take before it counts as lost.
 	patience = 5 * time.Minute

@@ -23,7 +23,7 @@ type user struct {
 	server      *server.Server
 	name, token string
 	turn        int
-	kept        map[string][]string // environments that are there: the ids of the applications in each
+	kept        map[string][]string // existing environments: the ids of the applications in each
 	deploys     []time.Duration     // from the call to the end
 }
 
@@ -88,7 +88,7 @@ func (u *user) greed(ctx context.Context, t *tally) error {
 	return nil
 }
 
-// list reads the project's environments, and fails when one that was acknowledged is not among them.
+// list reads the project's environments, and fails when an acknowledged one is missing.
 func (u *user) list(ctx context.Context, t *tally) error {
 	var answer struct{ Environments []struct{ ID string } }
 	if err := u.timed(ctx, t, "list environments", http.MethodGet, "/v1/environments", nil, &answer); err != nil {
@@ -120,7 +120,7 @@ func (u *user) make(ctx context.Context, t *tally) (id string, err error) {
 	return answer.ID, nil
 }
 
-// draft adds an application to the environment's draft, and wants to read it there.
+// draft adds an application to the environment's draft, and must read it there.
 func (u *user) draft(ctx context.Context, t *tally, environment string) (session string, err error) {
 	path := "/v1/environments/" + environment
 	var opened struct{ ID string }

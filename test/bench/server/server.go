@@ -27,12 +27,12 @@ import (
 
 // Config chooses the program and the cloud that it serves.
 type Config struct {
-	Endpoint string   // of a cloud with the users of a local one: Keystone is below it
-	Program  string   // one that was built; "" to build it
+	Endpoint string   // of a cloud with the users of a local cloud: Keystone is below it
+	Program  string   // a compiled one; "" to build it
 	Args     []string // more flags of serve
 }
 
-// Server is a server that runs.
+// Server is a running server.
 type Server struct {
 	URL, Program string
 	Client       *http.Client
@@ -84,7 +84,7 @@ func Start(b testing.TB, config Config) *Server {
 	return s
 }
 
-// As is the environment of a program that signs in as a user whose password is its name.
+// As is the environment of a program that signs in as a user; the password is the user's name.
 func (s *Server) As(name, project string) []string {
 	return append(os.Environ(), "OS_CLOUD=", "OS_AUTH_URL="+s.keystone, "OS_USERNAME="+name, "OS_PASSWORD="+name, "OS_PROJECT_NAME="+project,
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_DOMAIN_NAME=Default", "OS_REGION_NAME="+keystone.Region)
@@ -138,7 +138,7 @@ func (s *Server) Memory(b testing.TB, line string) int {
 	return kibibytes >> 10
 }
 
-// Processor is the time of processors that the server has used, with the programs that it runs and has run.
+// Processor is the processor time of the server and its child processes, also ended ones.
 func (s *Server) Processor(b testing.TB) time.Duration {
 	b.Helper()
 	sum, err := processor(strconv.Itoa(s.process.Process.Pid))
@@ -148,7 +148,7 @@ func (s *Server) Processor(b testing.TB) time.Duration {
 	for _, list := range lists {
 		children, _ := os.ReadFile(list) // the thread may have ended
 		for _, child := range strings.Fields(string(children)) {
-			used, _ := processor(child) // one that has ended meanwhile is counted next time
+			used, _ := processor(child) // a process that has ended meanwhile is counted next time
 			sum += used
 		}
 	}

@@ -68,17 +68,17 @@ func TestConformance(t *testing.T) {
 	conformance.RunConformanceWithOptions(t, options)
 }
 
-// separate has some Gateways of the suite served at one of the addresses. Gateways of one cluster share all addresses unless they name some, and the
+// separate serves some Gateways of the suite at one of the addresses. Gateways of one cluster share all addresses unless they name some, and the
 // suite takes for granted that Gateways with other routes for the same requests do not. Its manifests have no place for that, so an admission policy
-// of the cluster does it. All other Gateways stay as they are.
+// of the cluster adds the addresses. All other Gateways stay as they are.
 func separate(t *testing.T, c client.Client, addresses []string) {
 	at := map[string]string{
 		// HTTPRouteMultipleGateways has routes for the same requests on both.
 		"same-namespace": addresses[0],
 		"all-namespaces": addresses[1],
-		// Its listener without a hostname is there all the time, and opens sessions for names that tests of TLSRoutes want to be refused.
+		// Its listener without a hostname is always there, and accepts sessions for names that tests of TLSRoutes expect to be refused.
 		"same-namespace-with-https-listener": addresses[2],
-		// TLSRouteHostnameIntersection has it take names that its other Gateways are to refuse.
+		// TLSRouteHostnameIntersection adds names to it that its other Gateways must refuse.
 		"gw-tlsroute-empty-hostname-x-4": addresses[1],
 	}
 	var entries []string
@@ -119,11 +119,11 @@ type results struct {
 	mutex          sync.Mutex
 	claimed, tried map[features.FeatureName]bool // of the class; of tests that passed
 	passed, failed []string
-	skipped        map[features.FeatureName][]string // by the first feature that the class does not claim
+	skipped        map[features.FeatureName][]string // by the first unclaimed feature
 	withoutAReason []string
 }
 
-// note takes in how a test has ended.
+// note records the result of a test.
 func (r *results) note(t *testing.T, test suite.ConformanceTest, s *suite.ConformanceTestSuite) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

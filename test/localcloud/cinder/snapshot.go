@@ -63,7 +63,7 @@ func (s *Service) listSnapshots(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// createSnapshot copies a volume; one that a server has only when that is forced.
+// createSnapshot copies a volume; an attached one only with force.
 func (s *Service) createSnapshot(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Snapshot struct {

@@ -339,7 +339,7 @@ func (s *Service) find(projectID, identity string) (Stack, error) {
 	return Stack{}, notFound("Stack", identity)
 }
 
-// named finds the stack that is there by name; the oldest when there are several.
+// named finds an existing stack by its name; the oldest of several.
 func (s *Service) named(projectID, name string) (Stack, bool) {
 	found := s.stacks.Where(func(stack Stack) bool {
 		return stack.Name == name && stack.ProjectID == projectID && stack.DeletedAt == "" && !stack.Group

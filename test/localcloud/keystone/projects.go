@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// DefaultDomain is the id of the domain that everything of the local cloud is in.
+// DefaultDomain is the id of the domain of the local cloud's users and projects.
 const DefaultDomain = "default"
 
 // Domain is a row of the table of domains.

@@ -25,7 +25,7 @@ func seedCloud(ctx context.Context, client *gophercloud.ProviderClient) error {
 	return nil
 }
 
-// externalNetwork makes the network that floating IPs come from; the box has its first address.
+// externalNetwork makes the network of floating IPs; the box has its first address.
 func externalNetwork(ctx context.Context, p *gophercloud.ProviderClient) error {
 	client, err := openstack.NewNetworkV2(p, gophercloud.EndpointOpts{Region: region})
 	if err != nil {

@@ -238,8 +238,8 @@ func (s *seeder) catalog() error {
 	return nil
 }
 
-// writeClouds writes the clouds.yaml that the tests read: an entry for each project, of the name that it has in the local cloud, and
-// burano-brief for Burano's user at the Keystone whose tokens end soon.
+// writeClouds writes the clouds.yaml of the tests: an entry for each project, with its name in the local cloud, and burano-brief for
+// Burano's user at the Keystone whose tokens end soon.
 func writeClouds() error {
 	var text strings.Builder
 	text.WriteString("# The OpenStack of `make test-openstack`.\nclouds:\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/sharedfilesystems/v2/sharetypes"
 )
 
-// volumeTypes makes the type of volumes that are in Ceph, which is Cinder's default.
+// volumeTypes makes the type of volumes in Ceph, which is Cinder's default.
 func volumeTypes(ctx context.Context, p *gophercloud.ProviderClient) error {
 	if !wanted("cinder") {
 		return nil
@@ -33,7 +33,7 @@ func volumeTypes(ctx context.Context, p *gophercloud.ProviderClient) error {
 	return err
 }
 
-// shareTypes makes the types of shares: default, of which snapshots are made and shares are made of these, and plain, of which none are.
+// shareTypes makes the types of shares: default, with snapshots and shares made of these, and plain, without.
 func shareTypes(ctx context.Context, p *gophercloud.ProviderClient) error {
 	if !wanted("manila") {
 		return nil
@@ -62,16 +62,16 @@ func shareTypes(ctx context.Context, p *gophercloud.ProviderClient) error {
 	return nil
 }
 
-// shareType asks for a type of shares without servers of their own.
+// shareType makes a type of shares without servers of their own.
 type shareType struct {
 	name   string
-	copies bool // it has snapshots, and shares are made of them
+	copies bool // it has snapshots, and shares can be made of them
 }
 
 // ToShareTypeCreateMap is sharetypes.CreateOptsBuilder's: gophercloud's own takes no false.
 func (s shareType) ToShareTypeCreateMap() (map[string]any, error) {
 	specs := map[string]any{"driver_handles_share_servers": "False"}
-	if s.copies { // a false one would want a back-end that cannot
+	if s.copies { // with false it would need a back-end without snapshots
 		specs["snapshot_support"], specs["create_share_from_snapshot_support"] = "True", "True"
 	}
 	return map[string]any{"share_type": map[string]any{"name": s.name, "share_type_access:is_public": true, "extra_specs": specs}}, nil
