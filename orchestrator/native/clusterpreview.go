@@ -22,6 +22,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
 )
@@ -33,6 +34,8 @@ type clusterSight struct {
 	api    *rest.Config
 	client kubernetes.Interface
 	why    error // it cannot be looked into
+	// volumes are the volumes of Cinder that claims need beside the present ones.
+	volumes []openstack.VolumeDemand
 }
 
 // previewClusters adds what is foreseen within clusters, through one connection to each: what becomes of the claims of pods, and where someone looks, what
@@ -47,7 +50,10 @@ func (c *clusters) previewClusters(ctx context.Context, interpreter *muranopl.In
 		if stage.Looks() {
 			releases = of(classHelmRelease)
 		}
-		if len(pods)+len(releases)+len(former) == 0 {
+		cinder := slices.ContainsFunc(desiredOf(cluster).StorageClasses, func(class kube.StorageClass) bool {
+			return class.Backend == kube.Cinder && (class.Type != "" || len(pods) > 0)
+		})
+		if len(pods)+len(releases)+len(former) == 0 && !cinder {
 			continue
 		}
 		in := c.sight(ctx, cluster)
@@ -57,6 +63,15 @@ func (c *clusters) previewClusters(ctx context.Context, interpreter *muranopl.In
 		}
 		if in.client != nil {
 			in.leftClaims(ctx, former, foreseen)
+		}
+		if cinder {
+			project, err := c.runtime.Project(ctx)
+			if err == nil {
+				err = in.previewCinder(ctx, project, foreseen)
+			}
+			if err != nil {
+				foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("whether Cinder has room for the claims of cluster %s is not known: %v", cluster.Text("name"), err))
+			}
 		}
 		if in.why != nil && len(pods) > 0 {
 			foreseen.Means = append(foreseen.Means, fmt.Sprintf("whether pods of cluster %s go on with their claims is not known: %v", cluster.Text("name"), in.why))
@@ -99,6 +114,7 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 		if err := spec.checkClaims(containers, classesOf(in.object)); err != nil {
 			refuse(err)
 		}
+		in.needVolumes(spec, containers, workloads{})
 		return
 	}
 	if in.client == nil || in.why != nil {
@@ -125,6 +141,7 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 		refuse(err)
 		return
 	}
+	in.needVolumes(spec, containers, there)
 	if looks {
 		spec.sizes = storage.sizes
 		if err := spec.foreseeWorkloads(ctx, in, containers, foreseen); err != nil {

@@ -186,8 +186,13 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if description := call.Object.Text("description"); description != "" {
 		wanted.Template["description"] = description
 	}
+	_, lacking := project.CheckRoom(ctx, s.name, wanted)
 	if h.own.first.rehearsal {
+		h.own.first.refused.lack(lacking)
 		return nil, h.own.first.refused.note(project.CheckStack(ctx, s.name, wanted))
+	}
+	if lacking != nil {
+		return nil, lacking
 	}
 	err = h.runtime.Step(ctx, h.about(call.Object), inRegion("push stack "+s.name, s.region), func(ctx context.Context) error {
 		limited, cancel := limitedTo(ctx, h.patience)

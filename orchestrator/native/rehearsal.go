@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -42,6 +43,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 			mutex.Lock()
 			defer mutex.Unlock()
 			foreseen.Kept, foreseen.Means, foreseen.Refused = append(foreseen.Kept, told.Kept...), append(foreseen.Means, told.Means...), append(foreseen.Refused, told.Refused...)
+			foreseen.Notes = append(foreseen.Notes, told.Notes...)
 			return err
 		})
 		if err != nil {
@@ -52,6 +54,9 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 				continue
 			}
 			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
+			for _, text := range own.first.refused.taken() {
+				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: application.ID(), Text: text})
+			}
 		}
 		nodes := own.first.nodes
 		refused, _ := nodes.refused(ctx) // what is not found out now is the deployment's to tell
@@ -115,13 +120,21 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 		return foreseen, err
 	}
 	resources, _ := template["resources"].(map[string]any)
+	var doubtful []openstack.NewServer
 	for _, instance := range s.objects.all(classInstance) {
 		isNode := slices.Contains(idle, instance) || slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.instance == instance })
-		comes := looks && s.region == "" && s.all.regions.of(instance) == "" && isCertain(instance)
-		if isNode || resources[openstack.ServerResource(instance.ID())] == nil && !comes {
-			continue
+		there := resources[openstack.ServerResource(instance.ID())] != nil
+		comes := looks && s.region == "" && s.all.regions.of(instance) == ""
+		switch {
+		case isNode || !there && !comes:
+		case there || isCertain(instance):
+			_, err := interpreter.Invoke(ctx, instance, methodBeginDeploy, nil)
+			if thrown := new(muranopl.Exception); errors.As(err, &thrown) && thrown.Native == nil && isCertain(instance) {
+				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: instance.ID(), Text: thrown.Message})
+			}
+		default:
+			doubtful = append(doubtful, newServer(instance))
 		}
-		_, _ = interpreter.Invoke(ctx, instance, methodBeginDeploy, nil)
 	}
 	if err := s.forget(ctx, foreseen.Kept, before, nodes); err != nil {
 		return foreseen, err
@@ -141,14 +154,36 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 		}
 		return foreseen, err
 	}
-	if _, err := project.CheckRoom(ctx, s.stack().name, content); fault.KindOf(err) == fault.Invalid {
-		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: s.runtime.Model().ID(), Text: err.Error()})
-	}
+	s.foreseeRoom(ctx, project, content, doubtful, &foreseen)
 	if looks && made {
 		list = slices.DeleteFunc(list, func(server nodeServer) bool { return before[openstack.ServerResource(server.id())] == nil })
 		s.drifted(ctx, project, list, &foreseen)
 	}
 	return foreseen, nil
+}
+
+// foreseeRoom adds what the cloud lacks for the new resources of the stack. doubtful are servers that the code of applications makes or leaves out: of them there
+// are notes.
+func (s *ownStack) foreseeRoom(ctx context.Context, project *openstack.Project, content openstack.Content, doubtful []openstack.NewServer, foreseen *preview.Foreseen) {
+	unknown := func(err error) {
+		foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("whether the cloud has room for new servers and volumes is not known: %s; the deployment looks again before it makes them", err))
+	}
+	_, err := project.CheckRoom(ctx, s.stack().name, content)
+	if fault.KindOf(err) == fault.Invalid {
+		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: s.runtime.Model().ID(), Text: err.Error()})
+	} else if err != nil {
+		unknown(err)
+		return
+	}
+	if len(doubtful) == 0 {
+		return
+	}
+	err = project.CheckServers(ctx, true, doubtful...)
+	if fault.KindOf(err) == fault.Invalid {
+		foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("the code of their applications makes these servers, or leaves them out. With this model it cannot make them: %s", err))
+	} else if err != nil {
+		unknown(err)
+	}
 }
 
 // isCertain tells whether a deployment makes the server of an instance: its owners are classes that come with Burano. Those of others may decide otherwise.
@@ -206,10 +241,30 @@ func (s *ownStack) drifted(ctx context.Context, project *openstack.Project, list
 	}
 }
 
-// refusals are the changes of servers that a rehearsal found.
+// refusals are the changes of servers that a rehearsal found, and everything that the cloud lacks for the stack of a Heat template.
 type refusals struct {
 	mutex   sync.Mutex
 	changes []*openstack.ServerChange
+	lacking []string
+}
+
+// lack notes a refusal of the stack of a Heat template; another error is left to the deployment.
+func (r *refusals) lack(err error) {
+	if fault.KindOf(err) != fault.Invalid {
+		return
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.lacking = append(r.lacking, err.Error())
+}
+
+// taken returns the noted refusals of stacks of Heat templates, and forgets them.
+func (r *refusals) taken() []string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	list := r.lacking
+	r.lacking = nil
+	return list
 }
 
 // note keeps what err says of servers, and returns an error that says something else.

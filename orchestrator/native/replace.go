@@ -72,7 +72,12 @@ func (c *clusters) checkSuccessor(ctx context.Context, instance *muranopl.Object
 	if err != nil {
 		return err
 	}
-	return project.CheckServer(ctx, "server "+instance.Text("name"), instance.Text("flavor"), instance.Text("image"), instance.Text("keyname"), instance.Text("availabilityZone"))
+	return project.CheckServers(ctx, false, newServer(instance))
+}
+
+// newServer is what the server of an instance is to be made of.
+func newServer(instance *muranopl.Object) openstack.NewServer {
+	return openstack.NewServer{Name: "server " + instance.Text("name"), Flavor: instance.Text("flavor"), Image: instance.Text("image"), Key: instance.Text("keyname"), Zone: instance.Text("availabilityZone")}
 }
 
 // restore makes a resource of a stack's template again what it is.

@@ -22,7 +22,7 @@ func IsOf(resource, id string) bool {
 var laterServer = regexp.MustCompile(`^(_[0-9]+)?-`)
 
 // kinds are the types of resources whose data cannot be made again.
-var kinds = map[string]string{serverType: "server", "OS::Cinder::Volume": "volume"}
+var kinds = map[string]string{serverType: "server", volumeType: "volume"}
 
 // Keeping lists the servers and volumes of a template, all of them wanted, in no order.
 func Keeping(template map[string]any) []Kept {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/attachments"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/quotasets"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumetypes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/volumeattach"
 
 	"github.com/burano/burano/internal/fault"
@@ -70,6 +72,64 @@ func (p *Project) BlockStorage() (*BlockStorage, error) {
 		return nil, err
 	}
 	return &BlockStorage{cinder, p.compute}, nil
+}
+
+// VolumeType is a kind of volumes that the project may use.
+type VolumeType struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+func (t VolumeType) identity() (id, name string) { return t.ID, t.Name }
+
+// Types are the types of volumes that the project may use.
+func (b *BlockStorage) Types(ctx context.Context) (list []VolumeType, err error) {
+	pages, err := allPages(ctx, volumetypes.List(b.cinder, volumetypes.ListOpts{}))
+	if err != nil {
+		return nil, refusal(ctx, "Cinder", "list the types of volumes", err)
+	}
+	if err := volumetypes.ExtractVolumeTypesInto(pages, &list); err != nil {
+		return nil, fmt.Errorf("list the types of volumes: %w", err)
+	}
+	return list, nil
+}
+
+// CheckType is a fault (Invalid) where the project may use no type of volumes with this name or id, which lists the others. A project that may not list them gets nil.
+func (b *BlockStorage) CheckType(ctx context.Context, named string) error {
+	list, err := b.Types(ctx)
+	if err == nil && len(list) > 0 {
+		_, err = one("volume type", named, list, VolumeType.identity)
+		return err
+	}
+	if fault.KindOf(err) != 0 {
+		return nil
+	}
+	return err
+}
+
+// Names of Cinder's quotas; the first two are also there for each type of volumes, as volumes_TYPE and gigabytes_TYPE
+// (https://docs.openstack.org/api-ref/block-storage/v3/#quota-sets-extension-os-quota-sets).
+const (
+	quotaVolumes   = "volumes"
+	quotaGigabytes = "gigabytes"
+	quotaPerVolume = "per_volume_gigabytes"
+)
+
+// Quotas are those of a project, in the order of their names, under Cinder's names.
+func (b *BlockStorage) Quotas(ctx context.Context, projectID string) (list []QuotaChoice, err error) {
+	var answer struct {
+		Set map[string]json.RawMessage `json:"quota_set"`
+	}
+	if err := quotasets.GetUsage(ctx, b.cinder, projectID).ExtractInto(&answer); err != nil {
+		return nil, refusal(ctx, "Cinder", "look at the quotas of volumes", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(answer.Set)) {
+		var quota quotasets.QuotaUsage
+		if json.Unmarshal(answer.Set[name], &quota) == nil { // the id of the project is a text
+			list = append(list, QuotaChoice{Resource: name, Used: quota.InUse + quota.Reserved, Limit: quota.Limit})
+		}
+	}
+	return list, nil
 }
 
 // Tagged are the volumes with this metadata and, where it is not "", this name, the oldest first.

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,73 @@ outputs:
 	require.Equal(t, "two", s.model(t, "guest")["services"].([]any)[0].(map[string]any)["templateOutputs"].(map[string]any)["word"])
 	require.Equal(t, made, demo.made(t))
 	s.burano(t, "environment", "delete", "--yes", "guest")
+}
+
+// TestPlansKnowWhatTheCloudLacks previews new environments without clusters: the preview refuses servers and volumes that the cloud cannot make. Of servers that the code of an
+// application makes or leaves out it has notes.
+func TestPlansKnowWhatTheCloudLacks(t *testing.T) {
+	s := startCloud(t)
+	s.serve(http.DefaultClient, "http", "--embedded-packages", "com.mirantis.docker.Interfaces,com.mirantis.docker.DockerStandaloneHost")
+	demo := s.cloudAs("demo")
+	s.importServers(t)
+	s.write(map[string]string{
+		"lacking/manifest.yaml": "Format: Heat.HOT/1.0\nType: Application\nFullName: org.test.Lacking\nName: Lacking\n",
+		"lacking/template.yaml": `heat_template_version: 2016-10-14
+parameters:
+  flavor: {type: string}
+  count: {type: number, default: 1}
+  disk: {type: string, default: ""}
+resources:
+  key: {type: OS::Nova::KeyPair, properties: {name: made-by-the-stack}}
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: {get_param: count}
+      resource_def: {type: OS::Nova::Server, properties: {name: guest, image: tiny, flavor: {get_param: flavor}, key_name: made-by-the-stack}}
+  disk: {type: OS::Cinder::Volume, properties: {size: 1, volume_type: {get_param: disk}}}
+`})
+	s.burano(t, "package", "import", "lacking")
+	plain := func(instance string) string {
+		return "{'?': {type: com.mirantis.docker.DockerStandaloneHost}, name: host, instance: {'?': {type: io.murano.resources.LinuxMuranoInstance}, name: plain, " + instance + "}}"
+	}
+	farm := func(instance string) string {
+		return "{'?': {type: io.burano.test.Farm}, servers: [{'?': {type: io.murano.resources.LinuxInstance}, name: perhaps, " + instance + "}]}"
+	}
+	template := func(parameters string) string {
+		return "{'?': {type: org.test.Lacking}, name: guest, templateParameters: {" + parameters + "}}"
+	}
+	volume := "volumes: {/dev/vdb: {'?': {type: io.murano.resources.CinderVolume}, name: data, size: 1, volumeType: marble}}"
+	for name, try := range map[string]struct {
+		application, says string
+		refused           bool
+	}{
+		"a flavor":                    {plain("flavor: m1.vast, image: tiny"), `server plain: the project sees no flavor with the name or id "m1.vast"`, true},
+		"an image":                    {plain("flavor: m1.tiny, image: marble"), `server plain: the project sees no active image with the name or id "marble"`, true},
+		"a key":                       {plain("flavor: m1.tiny, image: tiny, keyname: lost"), `server plain: the user who deploys has no key pair "lost"`, true},
+		"a zone":                      {plain("flavor: m1.tiny, image: tiny, availabilityZone: mars"), `server plain: there is no availability zone "mars" to make servers in`, true},
+		"a type of volumes":           {plain("flavor: m1.tiny, image: tiny, " + volume), `volume data: the project sees no volume type with the name or id "marble"`, true},
+		"nothing to start from":       {plain("flavor: m1.tiny"), "server plain has nothing to start from", true},
+		"a flavor of a template":      {template("flavor: m1.vast"), `server guest: the project sees no flavor with the name or id "m1.vast"`, true},
+		"a volume of a template":      {template("flavor: m1.tiny, disk: marble"), `volume disk: the project sees no volume type with the name or id "marble"`, true},
+		"a quota for a template":      {template("flavor: m1.tiny, count: 1000"), "the project's quota of instances is exceeded: 1000 more are needed", true},
+		"a flavor that code may need": {farm("flavor: m1.vast, image: tiny"), `server perhaps: the project sees no flavor with the name or id "m1.vast"`, false},
+		"all that is needed":          {template("flavor: m1.tiny"), "environment lacking would be made", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.write(map[string]string{"lacking.yaml": "name: lacking\napplications:\n  - " + try.application + "\n"})
+			out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", "lacking.yaml", "--dry-run")
+			require.Equal(t, try.refused, !ok, out)
+			require.Contains(t, out, try.says)
+			require.Equal(t, try.refused, strings.Contains(out, "! "), out)
+			if try.refused { // and nothing is made
+				out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", "lacking.yaml", "--follow")
+				require.False(t, ok, out)
+				require.Contains(t, out, try.says)
+			}
+			require.Empty(t, demo.made(t))
+			require.NotContains(t, s.burano(t, "environment", "list"), "lacking")
+		})
+	}
 }
 
 // groupsOfTemplates have servers of one definition: edits add servers, or remove some by name, and change none of the others.

@@ -46,6 +46,7 @@ func TestVolumesDoTheSameOnEveryCloud(t *testing.T) {
 		{"a snapshot and a copy have what their volume had", copiesHaveWhatTheirVolumeHad},
 		{"a backup has what its volume had, and outlives it", aBackupOutlivesItsVolume},
 		{"a quota of volumes that is full is named", aQuotaOfVolumesIsNamed},
+		{"what volumes lack is named before anything is made", whatVolumesLackIsNamedBefore},
 		{"a server has a volume, which grows, is copied and is not deleted meanwhile", aServerHasAVolume},
 		{"a hundred claims at once have a volume each, and leave none", aHundredClaimsLeaveNothing},
 	} {
@@ -406,6 +407,44 @@ func (s *storage) quota(t *testing.T, opts quotasets.UpdateOpts) {
 
 func (s *storage) projectID(t *testing.T) string {
 	return s.user.caller(t, s.cloud.service(t)).ProjectID
+}
+
+// whatVolumesLackIsNamedBefore: the volumes of a stack, and those of claims, are compared with Cinder's types and quotas.
+func whatVolumesLackIsNamedBefore(t *testing.T, s *storage) {
+	name := begin(t, s.project, "room-of-volumes")
+	volume := func(properties map[string]any) driver.Content {
+		template := emptyTemplate()
+		template.Resources["disk"] = stackResource{Type: "OS::Cinder::Volume", Properties: properties}
+		return template.content(t)
+	}
+	room := func(properties map[string]any) error {
+		_, err := s.project.CheckRoom(t.Context(), name, volume(properties))
+		return err
+	}
+	require.NoError(t, room(map[string]any{"size": 1}))
+	err := room(map[string]any{"size": 1, "name": "data", "volume_type": "no-such-type", "image": "no-such-image"})
+	require.Equal(t, fault.Invalid, fault.KindOf(err), err)
+	require.ErrorContains(t, err, `volume data: the project sees no volume type with the name or id "no-such-type": there are `)
+	require.ErrorContains(t, err, `volume data: the project sees no active image with the name or id "no-such-image": there are `)
+	types, err := s.volumes.Types(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, types)
+	require.NoError(t, s.volumes.CheckType(t.Context(), types[0].Name))
+	require.ErrorContains(t, s.volumes.CheckType(t.Context(), "no-such-type"), types[0].Name)
+
+	two, three := 2, 3
+	s.quota(t, quotasets.UpdateOpts{Volumes: &two, Gigabytes: &three})
+	require.NoError(t, room(map[string]any{"size": 3}))
+	err = room(map[string]any{"size": 4})
+	require.ErrorContains(t, err, "the project's quota of room for volumes (GiB) is exceeded: 4 more are needed and 3 of 3 are left, so 1 are missing")
+	_, err = s.project.ApplyStack(t.Context(), name, volume(map[string]any{"size": 1}))
+	require.NoError(t, err)
+	require.NoError(t, room(map[string]any{"size": 3}), "it grows by 2")
+	require.ErrorContains(t, room(map[string]any{"size": 4}), "3 more are needed and 2 of 3 are left")
+	require.NoError(t, driver.CheckVolumes(t.Context(), s.project, []driver.VolumeDemand{{Name: "of claim a", GiB: 2, Count: 1, More: 2}}))
+	err = driver.CheckVolumes(t.Context(), s.project, []driver.VolumeDemand{{Name: "of claim a", GiB: 1, Count: 2, More: 2}, {Name: "of claim b", Type: "no-such-type", GiB: 1, Count: 1, More: 1}})
+	require.ErrorContains(t, err, `volume of claim b: the project sees no volume type`)
+	require.ErrorContains(t, err, "the project's quota of volumes is exceeded: 3 more are needed and 1 of 2 are left, so 2 are missing")
 }
 
 func aQuotaOfVolumesIsNamed(t *testing.T, s *storage) {
