@@ -28,6 +28,7 @@ type Interpreter struct {
 	bases     sync.Map // *Class → *yaql.Scope, for functions beside those of the class
 	heap      heap
 	meter     *meter // nil: nothing is limited
+	unknown   []Problem
 }
 
 // InterpreterOption is an option of NewInterpreter.
@@ -81,9 +82,10 @@ func (i *Interpreter) Load(ctx context.Context, model map[string]any) (*Object, 
 	return root, nil, nil
 }
 
-// Prepare makes the objects of a model and runs nothing; start then runs their .init.
+// Prepare makes the objects of a model and runs nothing; start then runs their .init. UnknownKeys lists the keys of the model that have no effect.
 func (i *Interpreter) Prepare(ctx context.Context, model map[string]any) (root *Object, start func(context.Context) error, problems []Problem) {
 	root, l, problems := load(i.enter(ctx), i.classes, model)
+	i.unknown = l.unknown
 	if root != nil {
 		i.heap.root(root)
 	}

@@ -14,6 +14,9 @@ func LoadStrictly(ctx context.Context, classes *Classes, model map[string]any) (
 	return root, l.unknown, problems
 }
 
+// UnknownKeys are the keys of the last prepared model that its embedded classes do not know, as LoadStrictly lists them.
+func UnknownKeys(i *Interpreter) []Problem { return i.unknown }
+
 // unknownKeys notes which keys at a path are none of these names.
 func (l *loader) unknownKeys(given map[string]any, names []string, path, label string) {
 	for _, key := range sortedKeys(given) {

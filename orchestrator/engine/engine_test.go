@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -245,6 +246,27 @@ func TestADeploymentRunsAndItsEndIsWritten(t *testing.T) {
 	require.Equal(t, 2, made, "each task has its own trust")
 	require.Eventually(t, func() bool { there, _ := h.cloud.Trusts(); return there == 0 }, 10*time.Second, time.Millisecond, "which ends with it")
 }
+
+func TestADeploymentWarnsOfUnknownKeysAndGoesOn(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	unknown := map[string]any{"countt": 1}
+	for i := range mostWarnings + 3 {
+		unknown[fmt.Sprintf("zz%02d", i)] = i
+	}
+	h.deploy(id, application("a1", "alpha", unknown))
+	deployment := h.ended(id)
+	require.Equal(t, "success", deployment.State, "as in Murano")
+	all := texts(h.reports(id, deployment))
+	require.Contains(t, all, "Warning: services[0].countt: countt is not known, and has no effect: did you mean count?")
+	require.Contains(t, all, "Warning: 4 more keys of the model are not known, and have no effect")
+	require.NotContains(t, strings.Join(all, "\n"), fmt.Sprintf("zz%02d", mostWarnings))
+	h.deploy(id, application("a1", "alpha", nil))
+	require.NotContains(t, strings.Join(texts(h.reports(id, h.ended(id))), "\n"), "Warning")
+}
+
+// mostWarnings is how many unknown keys a deployment names.
+const mostWarnings = 20
 
 func TestAModelThatIsWrongEndsBeforeAnythingIsDoneWithOneReportPerError(t *testing.T) {
 	h := newHouse(t)

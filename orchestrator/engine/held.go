@@ -23,6 +23,7 @@ type held struct {
 	known secret.Known
 	log   *slog.Logger
 	note  *blackbox.Note // of the task, for the server's next start
+	again bool           // it was held before, and goes on
 
 	wanted atomic.Bool // a user's task waits for the environment: a repair begins no other step
 	away   atomic.Bool // a step was refused for that

@@ -91,7 +91,7 @@ func (e *Engine) run(ctx context.Context, h *held, before store.Task) {
 // attempt executes a task, unless it has cost too many workers. If the task was taken over, its log gets a line about that.
 func (e *Engine) attempt(ctx context.Context, h *held, before store.Task) (store.Outcome, *failure) {
 	task := h.Task()
-	if before.Fence != 0 {
+	if h.again = before.Fence != 0; h.again {
 		text := fmt.Sprintf("A Burano server goes on with this %s: what is there is taken over, not made twice.", task.Kind())
 		if before.Worker != "" {
 			text = fmt.Sprintf("The Burano server that ran this %s is gone. Another one has taken it over and goes on: what is there is taken over, not made twice.", task.Kind())
@@ -178,11 +178,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 
 	if task.Kind() == "deployment" {
 		// Before anything is touched.
-		plan, err := e.Plan(ctx, environment, task.Objects, runtime.Project, false)
-		if err == nil {
-			err = plan.Refusal(task.Action.Allowed, task.Action.Plan)
-		}
-		if err != nil {
+		if err := confirm(ctx, e, runtime, muranopl.UnknownKeys(interpreter)); err != nil {
 			return outcome, failedWith("", err)
 		}
 	}
@@ -224,7 +220,37 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 	return outcome, failed
 }
 
-// end is the outcome of a task whose method has ended, in success unless failed is set.
+// mostUnknown is how many unknown keys of a model a deployment warns of.
+const mostUnknown = 20
+
+// confirm refuses a deployment that its plan refuses, and warns of keys of its model that have no effect. Murano ignores such keys, so the deployment goes on, and its
+// state stays Murano's: the level of the report is info.
+func confirm(ctx context.Context, e *Engine, runtime *Runtime, unknown []muranopl.Problem) error {
+	h := runtime.held
+	task := h.Task()
+	plan, err := e.Plan(ctx, runtime.environment, task.Objects, runtime.Project, false)
+	if err == nil {
+		err = plan.Refusal(task.Action.Allowed, task.Action.Plan)
+	}
+	if err != nil || h.again {
+		return err
+	}
+	for i, one := range unknown {
+		text := fmt.Sprintf("Warning: %s: %s", apiPath(one.Path), one.Wanted)
+		if i == mostUnknown {
+			text = fmt.Sprintf("Warning: %d more keys of the model are not known, and have no effect", len(unknown)-i)
+		}
+		if i > mostUnknown {
+			break
+		}
+		if err := h.AddReport(ctx, store.Report{Level: string(LevelInfo), Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end is the outcome of a task whose method has ended, well unless failed says otherwise.
 func end(ctx context.Context, runtime *Runtime, classes *muranopl.Classes, root *muranopl.Object, result any, failed *failure) (outcome store.Outcome, _ *failure) {
 	task, model := runtime.held.Task(), muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()

@@ -241,7 +241,8 @@ func TestADeploymentCanBeFollowedThroughTheAPI(t *testing.T) {
 	require.Equal(t, "*** SANITIZED ***", field(deployments, "deployments", 0, "description", "services", 0, "password"))
 	task := field(deployments, "deployments", 0, "id").(string)
 	reports := s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments/"+task, nil, 200)
-	require.Len(t, field(reports, "reports"), 3)
+	require.Len(t, field(reports, "reports"), 4)
+	require.Equal(t, "Warning: services[0].password: password is not known, and has no effect: leave it out", field(reports, "reports", 1, "text"), "Murano ignores it")
 	about := s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments/"+task+"?service_id=a1", nil, 200)
 	require.Len(t, field(about, "reports"), 1)
 	steps := s.call("demo", "", "GET", "/burano/v1/deployments/"+task+"/steps", nil, 200)
@@ -251,7 +252,7 @@ func TestADeploymentCanBeFollowedThroughTheAPI(t *testing.T) {
 
 	stream := s.send("GET", "/burano/v1/deployments/"+task+"/events", map[string]string{"X-Auth-Token": "{token:demo}", "Last-Event-ID": "1"}, nil)
 	require.Equal(t, "text/event-stream", stream.Header().Get("Content-Type"))
-	require.Equal(t, 2, strings.Count(stream.Body.String(), "event: report\n"), "those after the first: %s", stream.Body)
+	require.Equal(t, 3, strings.Count(stream.Body.String(), "event: report\n"), "those after the first: %s", stream.Body)
 	require.True(t, strings.HasSuffix(stream.Body.String(), "event: end\ndata: {\"state\":\"success\"}\n\n"), stream.Body)
 
 	recorder := s.send("GET", "/burano/v1/environments/"+id+"/clusters/a1/kubeconfig", map[string]string{"X-Auth-Token": "{token:demo}"}, nil)

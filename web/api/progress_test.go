@@ -127,7 +127,7 @@ func (s *server) waiting() (task string, open func()) {
 	open = s.world.Hold("deploy alpha")
 	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
 	session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
-	s.call("demo", session, "POST", "/v1/environments/"+id+"/services", hello("a1", "alpha"), 200)
+	s.call("demo", session, "POST", "/v1/environments/"+id+"/services", plainHello("a1", "alpha"), 200)
 	s.call("demo", "", "POST", "/v1/environments/"+id+"/sessions/"+session+"/deploy", nil, 200)
 	return field(s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200), "deployments", 0, "id").(string), open
 }
