@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -33,7 +34,8 @@ func madeByBurano(object metav1.Object) bool {
 	})
 }
 
-// formerID returns the id that a workload of the pod's name carries instead of the pod's; "" where none does. known reports whether an object of the model has an id.
+// formerID returns the id that a workload of the pod's name carries instead of the pod's; "" where none does. known reports whether an object of the model has an id:
+// the workload of such a pod is not taken over, and its name is a fault (Conflict).
 func (p podSpec) formerID(ctx context.Context, client kubernetes.Interface, known func(id string) bool) (string, error) {
 	name, options := kubeName(p.name), metav1.GetOptions{}
 	for kind, get := range map[string]func() (metav1.Object, error){
@@ -50,9 +52,14 @@ func (p podSpec) formerID(ctx context.Context, client kubernetes.Interface, know
 		if err != nil {
 			return "", fmt.Errorf("look for a %s %s of a former environment: %w", kind, name, err)
 		}
-		if id := object.GetLabels()[labelPod]; id != "" && id != p.id && madeByBurano(object) && !known(id) {
-			return id, nil
+		id := object.GetLabels()[labelPod]
+		if id == "" || id == p.id || !madeByBurano(object) {
+			continue
 		}
+		if known(id) {
+			return "", fault.New(fault.Conflict, "pod %s cannot be called %s yet: in the cluster this is the name of another pod (id %s). Give that pod another name and deploy it first", p.name, name, id)
+		}
+		return id, nil
 	}
 	return "", nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
 )
 
@@ -28,10 +29,9 @@ func TestAPodTakesOverWhatAFormerEnvironmentHasLeft(t *testing.T) {
 	pod := podSpec{id: "p1", name: "web", replicas: 1, options: podOptions{kind: kindDeployment}}
 	nobody := func(string) bool { return false }
 
-	former, err := pod.formerID(t.Context(), client, func(id string) bool { return id == "former" })
-	require.NoError(t, err)
-	require.Empty(t, former, "an object of the model has that id")
-	former, err = podSpec{id: "p2", name: "queue"}.formerID(t.Context(), client, nobody)
+	_, err := pod.formerID(t.Context(), client, func(id string) bool { return id == "former" })
+	require.Equal(t, fault.Conflict, fault.KindOf(err), "an object of the model has that id: %v", err)
+	former, err := podSpec{id: "p2", name: "queue"}.formerID(t.Context(), client, nobody)
 	require.NoError(t, err)
 	require.Empty(t, former, "there is no workload of that name")
 	former, err = pod.formerID(t.Context(), client, nobody)

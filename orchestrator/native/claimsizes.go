@@ -15,6 +15,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/kube"
 )
 
 // claimStorage is what claims that are there keep, whatever the model says: none of them shrinks.
@@ -73,8 +74,9 @@ func className(claim *corev1.PersistentVolumeClaim) string {
 	return *claim.Spec.StorageClassName
 }
 
-// checkStorage is checkClaims in a cluster that is up, and compares the claims with those that are there.
-func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, containers []container, there workloads) (claimStorage, error) {
+// checkStorage is checkClaims in a cluster that is up, and compares the claims with those that are there. coming are the storage classes that a deployment gives the
+// cluster before its pods, by name; nil where it has them.
+func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, containers []container, there workloads, coming map[string]bool) (claimStorage, error) {
 	kept := claimStorage{sizes: map[string]resource.Quantity{}}
 	claims := p.claims(containers)
 	if len(claims) == 0 {
@@ -85,9 +87,13 @@ func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, 
 		return kept, fmt.Errorf("list the cluster's storage classes: %w", err)
 	}
 	has, grows := map[string]bool{}, map[string]bool{}
+	maps.Copy(has, coming)
 	for _, class := range found.Items {
-		has[class.Name], grows[class.Name] = true, class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion
-		has[""] = has[""] || class.Annotations[annotationDefaultClass] == "true"
+		grows[class.Name] = class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion
+		if coming == nil || class.Labels[kube.LabelStorage] == "" { // a deployment keeps classes of others
+			has[class.Name] = true
+			has[""] = has[""] || class.Annotations[annotationDefaultClass] == "true"
+		}
 	}
 	present := presentClaims(p, there)
 	for _, claim := range claims {

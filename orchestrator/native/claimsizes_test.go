@@ -40,7 +40,7 @@ func TestClaimsKeepWhatKubernetesDoesNotChange(t *testing.T) {
 			size := resource.MustParse(c.size)
 			one := container{name: "db", volumes: map[string]volume{"/data": {options: volumeOptions{size: &size, claim: &claim{class: c.class, keep: true}}}}}
 			spec := podSpec{id: "i", name: "p", replicas: 1}
-			kept, err := spec.checkStorage(t.Context(), client, []container{one}, workloads{claims: []corev1.PersistentVolumeClaim{c.had}})
+			kept, err := spec.checkStorage(t.Context(), client, []container{one}, workloads{claims: []corev1.PersistentVolumeClaim{c.had}}, nil)
 			if c.refused != "" {
 				require.EqualError(t, err, c.refused)
 				return
@@ -62,7 +62,7 @@ func TestClaimsKeepWhatKubernetesDoesNotChange(t *testing.T) {
 		size := resource.MustParse("20Gi")
 		one := container{name: "db", volumes: map[string]volume{"/data": {options: volumeOptions{size: &size, claim: &claim{keep: true}}}}}
 		spec := podSpec{id: "i", name: "p", replicas: 2, options: podOptions{kind: kindStatefulSet}}
-		_, err := spec.checkStorage(t.Context(), client, []container{one}, workloads{sets: []appsv1.StatefulSet{set}})
+		_, err := spec.checkStorage(t.Context(), client, []container{one}, workloads{sets: []appsv1.StatefulSet{set}}, nil)
 		require.ErrorContains(t, err, "of its stateful set has 10Gi and cannot get 20Gi: put 10Gi back")
 	})
 }

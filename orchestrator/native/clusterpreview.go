@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -57,12 +58,16 @@ func (c *clusters) previewClusters(ctx context.Context, interpreter *muranopl.In
 			continue
 		}
 		in := c.sight(ctx, cluster)
+		foreseen.Refused = append(foreseen.Refused, sameNames(pods)...)
 		c.previewReleases(ctx, in, releases, foreseen)
 		for _, pod := range pods {
 			c.previewPod(ctx, interpreter, in, pod, stage.Looks(), foreseen)
 		}
 		if in.client != nil {
 			in.leftClaims(ctx, former, foreseen)
+		}
+		if in.client != nil && stage.Looks() {
+			in.leavingPods(ctx, former, foreseen)
 		}
 		if cinder {
 			project, err := c.runtime.Project(ctx)
@@ -106,11 +111,15 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 		return
 	}
 	all, err := (&hosting{objects: c.objects, reports: c.reports}).all(ctx, interpreter, pod)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return // an application that cannot be described before its deployment
 	}
 	containers := containersIn(all)
+	clash := clashing(spec, containers)
 	if in.live == nil && in.why == nil {
+		if clash != nil {
+			refuse(clash)
+		}
 		if err := spec.checkClaims(containers, classesOf(in.object)); err != nil {
 			refuse(err)
 		}
@@ -121,6 +130,10 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 		return
 	}
 	former, err := spec.formerID(ctx, in.client, c.objects.has)
+	if fault.KindOf(err) == fault.Conflict {
+		refuse(err)
+		return
+	}
 	if err != nil {
 		in.why = err
 		return
@@ -132,10 +145,19 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 		in.why = err
 		return
 	}
+	if clash != nil && !clash.runs(there.pods) {
+		refuse(clash)
+	}
 	use := spec.claimUse(containers, there)
 	spec.foreseeClaims(use, foreseen)
 	spec.adopted = use.adopted
-	storage, err := spec.checkStorage(ctx, in.client, containers, there)
+	if len(containers) == 0 { // its workloads go, and its claims stay
+		if looks {
+			foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(spec, there, nil)...)
+		}
+		return
+	}
+	storage, err := spec.checkStorage(ctx, in.client, containers, there, classesOf(in.object))
 	foreseen.Notes = append(foreseen.Notes, storage.stay...)
 	if err != nil {
 		refuse(err)
@@ -144,7 +166,7 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 	in.needVolumes(spec, containers, there)
 	if looks {
 		spec.sizes = storage.sizes
-		if err := spec.foreseeWorkloads(ctx, in, containers, foreseen); err != nil {
+		if err := spec.foreseeWorkloads(ctx, in, containers, there, foreseen); err != nil {
 			foreseen.Means = append(foreseen.Means, fmt.Sprintf("what changes in Kubernetes for pod %s is not known: %v", spec.name, err))
 		}
 	}
@@ -224,12 +246,60 @@ func removedPods(former any, present objects) map[string]string {
 	return removed
 }
 
-// foreseeWorkloads adds what a deployment would change of the objects of a pod in Kubernetes: also what others have changed of them, with kubectl for example.
-func (p podSpec) foreseeWorkloads(ctx context.Context, in *clusterSight, containers []container, foreseen *preview.Foreseen) error {
-	known, err := p.knownSecrets(ctx, in.client, containers)
-	if err != nil || !known {
-		return err // a Secret is to be made first, and the change of the model says so
+// leavingPods adds the objects in Kubernetes that go when pods leave the model. names are those of the pods by their ids.
+func (in *clusterSight) leavingPods(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		p := podSpec{id: id, name: names[id]}
+		there, err := p.workloads(ctx, in.client)
+		if err != nil {
+			in.why = err
+			return
+		}
+		foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(p, there, nil)...)
+		for _, claim := range there.claims {
+			if claim.Labels[labelWithPod] != "" {
+				foreseen.Kubernetes = append(foreseen.Kubernetes, removals(p, []kube.Ref{{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name}})...)
+			}
+		}
 	}
+}
+
+// removalsOf are the changes by which everything goes that Burano made for a pod, but the wanted objects.
+func removalsOf(p podSpec, there workloads, wanted []runtime.Object) []preview.KubernetesChange {
+	former, services := there.superseded(wanted)
+	return removals(p, former, services)
+}
+
+// removals are the changes by which objects of a pod go.
+func removals(p podSpec, lists ...[]kube.Ref) (changes []preview.KubernetesChange) {
+	for _, ref := range slices.Concat(lists...) {
+		changes = append(changes, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "removed", Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	}
+	return changes
+}
+
+// sameNames refuses pods that would have one name in Kubernetes.
+func sameNames(pods []*muranopl.Object) (refused []preview.Note) {
+	first := map[string]*muranopl.Object{}
+	for _, pod := range pods {
+		name := kubeName(pod.Text("name"))
+		if other := first[name]; other != nil {
+			refused = append(refused, preview.Note{ObjectID: pod.ID(), Text: fmt.Sprintf("pods %s and %s would both be called %s in Kubernetes: give each a name of its own", other.Text("name"), pod.Text("name"), name)})
+			continue
+		}
+		first[name] = pod
+	}
+	return refused
+}
+
+// foreseeWorkloads adds what a deployment would change of the objects of a pod in Kubernetes: also what others have changed of them, with kubectl for example. Secrets
+// that nothing refers to any more go some time after it, and are left out.
+func (p podSpec) foreseeWorkloads(ctx context.Context, in *clusterSight, containers []container, there workloads, foreseen *preview.Foreseen) error {
+	made, err := p.foreseeSecrets(ctx, in.client, containers)
+	if err != nil {
+		return err
+	}
+	foreseen.Kubernetes = append(foreseen.Kubernetes, made...)
 	if p.abrupt, err = p.staysAbrupt(ctx, in.api, containers); err != nil {
 		return err
 	}
@@ -243,6 +313,7 @@ func (p podSpec) foreseeWorkloads(ctx context.Context, in *clusterSight, contain
 			foreseen.Kubernetes = append(foreseen.Kubernetes, *change)
 		}
 	}
+	foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(p, there, p.objects(containers))...)
 	return errors.Join(problems...)
 }
 

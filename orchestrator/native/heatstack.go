@@ -186,9 +186,9 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if description := call.Object.Text("description"); description != "" {
 		wanted.Template["description"] = description
 	}
-	_, lacking := project.CheckRoom(ctx, s.name, wanted)
+	coming, lacking := project.CheckRoom(ctx, s.name, wanted)
 	if h.own.first.rehearsal {
-		h.own.first.refused.lack(lacking)
+		h.own.first.refused.lack(coming, lacking)
 		return nil, h.own.first.refused.note(project.CheckStack(ctx, s.name, wanted))
 	}
 	if lacking != nil {

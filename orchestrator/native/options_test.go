@@ -162,7 +162,7 @@ func TestADeploymentReplacesPodsAsThePodSays(t *testing.T) {
 	require.NoError(t, err)
 	spec, err := podSpecOf(podOf(t, map[string]any{"updateStrategy": "rollingUpdate"}))
 	require.NoError(t, err)
-	_, err = spec.checkStorage(t.Context(), fake.NewClientset(), []container{with}, workloads{})
+	_, err = spec.checkStorage(t.Context(), fake.NewClientset(), []container{with}, workloads{}, nil)
 	require.ErrorContains(t, err, "pod web has persistent volumes and the updateStrategy rollingUpdate")
 }
 
@@ -370,7 +370,7 @@ func TestPersistentVolumesNeedStorage(t *testing.T) {
 	require.NoError(t, err)
 	spec := wholePod()
 	check := func(client *fake.Clientset) error {
-		_, err := spec.checkStorage(t.Context(), client, []container{one}, workloads{})
+		_, err := spec.checkStorage(t.Context(), client, []container{one}, workloads{}, nil)
 		return err
 	}
 	err = check(fake.NewClientset())

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/preview"
 )
 
 // strategyManager owns the change of a Deployment's strategy, which server-side apply cannot make by itself: the former strategy's details,
@@ -44,7 +45,7 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 		return false, err
 	}
 	p.adopted = use.adopted
-	storage, err := p.checkStorage(ctx, client, containers, there)
+	storage, err := p.checkStorage(ctx, client, containers, there, nil)
 	if err != nil {
 		return false, err
 	}
@@ -254,15 +255,16 @@ func (p podSpec) findSecret(ctx context.Context, client kubernetes.Interface, on
 	return data, nil
 }
 
-// knownSecrets names the Secrets of containers as keepSecrets does, and makes none: known is false where one is to be made.
-func (p podSpec) knownSecrets(ctx context.Context, client kubernetes.Interface, containers []container) (known bool, err error) {
-	known = true
+// foreseeSecrets names the Secrets of containers as keepSecrets does, and makes none: of those that are to be made it returns the changes. Kubernetes completes their names.
+func (p podSpec) foreseeSecrets(ctx context.Context, client kubernetes.Interface, containers []container) (made []preview.KubernetesChange, err error) {
 	find := func(one *container) {
 		if err != nil || len(one.options.secrets) == 0 {
 			return
 		}
-		_, err = p.findSecret(ctx, client, one)
-		known = known && one.secretName != ""
+		if _, err = p.findSecret(ctx, client, one); err == nil && one.secretName == "" {
+			one.secretName = secretPrefix(p, *one)
+			made = append(made, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "added", Kind: "Secret", Namespace: namespace, Name: one.secretName})
+		}
 	}
 	for i := range containers {
 		find(&containers[i])
@@ -270,7 +272,12 @@ func (p podSpec) knownSecrets(ctx context.Context, client kubernetes.Interface, 
 			find(&containers[i].options.before[j])
 		}
 	}
-	return known, err
+	return made, err
+}
+
+// secretPrefix begins the name of a Secret with the secret variables of a container.
+func secretPrefix(p podSpec, one container) string {
+	return kubeName(fmt.Sprintf("%.40s", p.name+"-"+one.name)) + "-"
 }
 
 func (p podSpec) keepSecret(ctx context.Context, client kubernetes.Interface, one *container) error {
@@ -284,7 +291,7 @@ func (p podSpec) keepSecret(ctx context.Context, client kubernetes.Interface, on
 	mine := labels.Set{labelPod: p.id, labelContainer: kubeName(one.name)}
 	fixed := true
 	made, err := client.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: kubeName(fmt.Sprintf("%.40s", p.name+"-"+one.name)) + "-", Namespace: namespace, Labels: mine},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: secretPrefix(p, *one), Namespace: namespace, Labels: mine},
 		Immutable:  &fixed, Data: data,
 	}, metav1.CreateOptions{FieldManager: kube.Manager})
 	if err != nil {

@@ -43,7 +43,7 @@ func (p podClass) checkClash(ctx context.Context, pod *muranopl.Object, api *res
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(there, func(one corev1.Pod) bool { return runsWith(one, clash.port, time.Now()) }) {
+	if !clash.runs(there) {
 		return clash
 	}
 	p.reports.warn(ctx, pod, clash.Error(), "The pod runs all the same. Take the port from the container that does not listen on it.")
@@ -63,6 +63,11 @@ func clashing(spec podSpec, containers []container) *portConflict {
 		}
 	}
 	return nil
+}
+
+// runs is true if such pods run all the same.
+func (c *portConflict) runs(there []corev1.Pod) bool {
+	return slices.ContainsFunc(there, func(one corev1.Pod) bool { return runsWith(one, c.port, time.Now()) })
 }
 
 // runsWith is true if a pod of which several containers name a port has run for a while.

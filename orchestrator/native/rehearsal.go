@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -62,6 +63,9 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 		refused, _ := nodes.refused(ctx) // what is not found out now is the deployment's to tell
 		foreseen.Refused = append(foreseen.Refused, refused...)
 		nodes.means(ctx, &foreseen)
+		if stage.Looks() {
+			foreseen.Means = append(foreseen.Means, own.first.refused.made()...)
+		}
 		nodes.previewClusters(ctx, interpreter, stage, &foreseen)
 		return foreseen, own.first.refused.err()
 	}
@@ -168,7 +172,8 @@ func (s *ownStack) foreseeRoom(ctx context.Context, project *openstack.Project, 
 	unknown := func(err error) {
 		foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("whether the cloud has room for new servers and volumes is not known: %s; the deployment looks again before it makes them", err))
 	}
-	_, err := project.CheckRoom(ctx, s.stack().name, content)
+	coming, err := project.CheckRoom(ctx, s.stack().name, content)
+	s.refused.lack(coming, nil)
 	if fault.KindOf(err) == fault.Invalid {
 		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: s.runtime.Model().ID(), Text: err.Error()})
 	} else if err != nil {
@@ -246,16 +251,17 @@ type refusals struct {
 	mutex   sync.Mutex
 	changes []*openstack.ServerChange
 	lacking []string
+	coming  []string // names of new servers
 }
 
-// lack notes a refusal of the stack of a Heat template; another error is left to the deployment.
-func (r *refusals) lack(err error) {
-	if fault.KindOf(err) != fault.Invalid {
-		return
-	}
+// lack notes a refusal of the stack of a Heat template, or its new servers; another error is left to the deployment.
+func (r *refusals) lack(coming []string, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.lacking = append(r.lacking, err.Error())
+	r.coming = append(r.coming, coming...)
+	if fault.KindOf(err) == fault.Invalid {
+		r.lacking = append(r.lacking, err.Error())
+	}
 }
 
 // taken returns the noted refusals of stacks of Heat templates, and forgets them.
@@ -265,6 +271,17 @@ func (r *refusals) taken() []string {
 	list := r.lacking
 	r.lacking = nil
 	return list
+}
+
+// made says which servers are made; none for no new ones.
+func (r *refusals) made() (means []string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if len(r.coming) > 0 {
+		slices.Sort(r.coming)
+		means = append(means, "servers are made: "+strings.Join(r.coming, ", "))
+	}
+	return means
 }
 
 // note keeps what err says of servers, and returns an error that says something else.

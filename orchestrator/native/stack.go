@@ -127,7 +127,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	if err != nil {
 		return err
 	}
-	coming := 0 // servers that are new
+	var coming []string // servers that are new
 	if s.applied == nil || !reflect.DeepEqual(*s.applied, content) {
 		if coming, err = project.CheckRoom(ctx, s.stack().name, content); err != nil {
 			return err
@@ -142,8 +142,8 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	}
 	own, root := s.stack(), s.runtime.Model()
 	err = s.runtime.Step(ctx, root, s.step("servers"), func(ctx context.Context) error {
-		if coming > 0 {
-			s.reports.inform(ctx, root, "Making servers: %d new in stack %s, which then has %d%s", coming, own.name, len(list), s.where())
+		if len(coming) > 0 {
+			s.reports.inform(ctx, root, "Making servers: %d new in stack %s, which then has %d%s", len(coming), own.name, len(list), s.where())
 		}
 		limited, cancel := limitedTo(ctx, s.patience)
 		defer cancel()

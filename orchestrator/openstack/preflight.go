@@ -39,27 +39,27 @@ func (p *Project) Zones(ctx context.Context) ([]string, error) {
 
 // CheckRoom looks, before anything is made, whether the cloud has everything that the new servers and volumes of a stack are made of, and whether the
 // project's quotas have room for them. Its error, of kind Invalid, lists all that is missing. Lists that the project may not see are not checked, and neither are
-// stacks within an existing resource. coming is the number of new servers.
-func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (coming int, err error) {
+// stacks within an existing resource. coming are the names of the new servers.
+func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (coming []string, err error) {
 	wanted := definition{template: content.Template, parameters: content.inputs(), files: content.Files, registry: content.registry()}
 	if resources, _ := content.Template["resources"].(map[string]any); len(resources) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	was, made, err := present(ctx, p, name, wanted)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	needs := demand{}
 	needs.add(wanted, was, made, 1, 1)
 	if len(needs.kinds) == 0 && len(needs.volumes) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	known, err := p.choicesFor(ctx, needs)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if problems := append(known.missing(needs), known.exceeded(needs)...); len(problems) > 0 {
-		return 0, fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
+		return nil, fault.New(fault.Invalid, "nothing was made, because the cloud has no room for it or does not know what it is made of: %s", strings.Join(problems, "; "))
 	}
 	return needs.coming(), nil
 }
@@ -244,13 +244,16 @@ func (n *demand) add(wanted, was definition, made map[string]bool, times, depth 
 	}
 }
 
-// coming is the number of new servers.
-func (n *demand) coming() (sum int) {
+// coming are the names of the new servers. A group of servers is one name for each.
+func (n *demand) coming() (names []string) {
 	for _, server := range n.servers {
-		sum += server.count
+		names = append(names, slices.Repeat([]string{strings.TrimPrefix(server.Name, "server ")}, min(server.count, mostComing))...)
 	}
-	return sum
+	return names
 }
+
+// mostComing bounds the names of one group; quotas are lower.
+const mostComing = 1000
 
 // images are the names or ids of the images that are needed.
 func (n *demand) images() (list []string) {

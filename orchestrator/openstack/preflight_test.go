@@ -32,7 +32,7 @@ resources:
 	var needs demand
 	needs.add(wanted, was, map[string]bool{"there": true, "grown": true}, 1, 1)
 	require.Equal(t, map[string]int{serverType: 4, volumeType: 2, portType: 1}, needs.kinds)
-	require.Equal(t, 4, needs.coming())
+	require.Equal(t, []string{"of-%index%", "of-%index%", "of-%index%", "first"}, needs.coming())
 
 	known := cloudChoices{
 		flavors:     []FlavorChoice{{ID: "1", Name: "small", CPUs: 2, RAM: 512}},

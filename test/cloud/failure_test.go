@@ -105,7 +105,7 @@ func whatIsMissingIsSaidBefore(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	coming, err := project.CheckRoom(t.Context(), name, plan(t, project, "one").content(t))
 	require.NoError(t, err, "what is there needs no room")
-	require.Zero(t, coming)
+	require.Empty(t, coming)
 	require.ErrorContains(t, room(nil), "1 more are needed and 0 of 1 are left")
 	seen, err := c.service(t).ProjectOf(t.Context(), other.caller(t, c.service(t)))
 	require.NoError(t, err)

@@ -99,11 +99,21 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 	model := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster",
 		"name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n    enableRegistry: false\n    keepVolumes: false").Replace(string(text))
 	file := filepath.Join(t.TempDir(), "cinder.yaml")
+	lacks := func(text string, pairs ...string) { // the preview refuses an edit, and nothing is made
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer(pairs...).Replace(model)), 0o600))
+		output, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--dry-run")
+		require.Error(t, err, output)
+		require.Contains(t, output, text)
+	}
+	const unknownType = `storage class burano-cinder: the project sees no volume type with the name or id "marble": there are `
+	lacks(unknownType, "backend: cinder,", "backend: cinder, type: marble,")
 	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Contains(t, log, "storage-controllers started")
 	require.Contains(t, log, "storage-node started")
 	l.deleteIfFailed(t, "scaling")
+	lacks(strings.Replace(unknownType, "burano-cinder", "fast", 1), "storageClasses: [", "storageClasses: [{name: fast, backend: cinder, type: marble}, ")
 	environment := environmentNamed(t, demo, "scaling")
 	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	c := s.cluster

@@ -96,6 +96,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	mux.HandleFunc("GET /compute/v2.1/servers/{id}", func(rw http.ResponseWriter, r *http.Request) { w.nova(rw, r) })
+	mux.HandleFunc("GET /compute/v2.1/os-keypairs", answer(`{"keypairs": [{"keypair": {"name": "somebody"}}]}`))
 	mux.HandleFunc("GET /compute/{rest...}", answer(`{"versions": [{"id": "v2.1", "status": "CURRENT", "links": []}]}`))
 	const stack = `{"id": "stack", "stack_name": "burano-environment", "stack_status": "CREATE_COMPLETE", "tags": ["burano"]}`
 	mux.HandleFunc("GET /orchestration/v1/{project}/stacks", func(rw http.ResponseWriter, r *http.Request) {
