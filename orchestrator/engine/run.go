@@ -250,7 +250,7 @@ func confirm(ctx context.Context, e *Engine, runtime *Runtime, unknown []muranop
 	return nil
 }
 
-// end is the outcome of a task whose method has ended, well unless failed says otherwise.
+// end is the outcome of a task whose method has ended, in success unless failed is set.
 func end(ctx context.Context, runtime *Runtime, classes *muranopl.Classes, root *muranopl.Object, result any, failed *failure) (outcome store.Outcome, _ *failure) {
 	task, model := runtime.held.Task(), muranopl.Save(root)
 	outcome.Objects, outcome.ObjectsCopy, outcome.Packages = store.ForAPI(model), model, classes.Versions()

@@ -166,8 +166,8 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 	return foreseen, nil
 }
 
-// foreseeRoom adds what the cloud lacks for the new resources of the stack. doubtful are servers that the code of applications makes or leaves out: of them there
-// are notes.
+// foreseeRoom adds everything that the cloud lacks for the new resources of the stack. The code of applications makes the doubtful servers, or leaves them
+// out: they get notes.
 func (s *ownStack) foreseeRoom(ctx context.Context, project *openstack.Project, content openstack.Content, doubtful []openstack.NewServer, foreseen *preview.Foreseen) {
 	unknown := func(err error) {
 		foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("whether the cloud has room for new servers and volumes is not known: %s; the deployment looks again before it makes them", err))
@@ -273,7 +273,7 @@ func (r *refusals) taken() []string {
 	return list
 }
 
-// made says which servers are made; none for no new ones.
+// made names the new servers in a sentence; none without new ones.
 func (r *refusals) made() (means []string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

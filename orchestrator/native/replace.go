@@ -75,7 +75,7 @@ func (c *clusters) checkSuccessor(ctx context.Context, instance *muranopl.Object
 	return project.CheckServers(ctx, false, newServer(instance))
 }
 
-// newServer is what the server of an instance is to be made of.
+// newServer lists the parts of an instance's server.
 func newServer(instance *muranopl.Object) openstack.NewServer {
 	return openstack.NewServer{Name: "server " + instance.Text("name"), Flavor: instance.Text("flavor"), Image: instance.Text("image"), Key: instance.Text("keyname"), Zone: instance.Text("availabilityZone")}
 }

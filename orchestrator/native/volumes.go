@@ -93,7 +93,7 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 	return problems, err
 }
 
-// missingTypes are problems, by the names of storage classes, of those whose type of volumes the project may not use.
+// missingTypes lists, by name, the storage classes whose type of volumes the project does not have.
 func missingTypes(ctx context.Context, project *openstack.Project, classes []kube.StorageClass) (missing map[string]error, err error) {
 	missing = map[string]error{}
 	for _, class := range classes {

@@ -101,7 +101,7 @@ type (
 func (f FlavorChoice) identity() (id, name string) { return f.ID, f.Name }
 func (i ImageChoice) identity() (id, name string)  { return i.ID, i.Name }
 
-// choices ask a cloud's service for what a caller may choose from, each kind for itself.
+// choices list a caller's choices in a cloud's service, each kind by its own function.
 var choices = map[string]func(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, projectID string) (any, error){
 	"flavors":            listFlavors,
 	"images":             listImages,

@@ -37,9 +37,9 @@ func (p *Project) Zones(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// CheckRoom looks, before anything is made, whether the cloud has everything that the new servers and volumes of a stack are made of, and whether the
-// project's quotas have room for them. Its error, of kind Invalid, lists all that is missing. Lists that the project may not see are not checked, and neither are
-// stacks within an existing resource. coming are the names of the new servers.
+// CheckRoom checks, before anything is made, that the cloud has the parts of a stack's new servers and volumes, and that the project's quotas have
+// room for them. Its error, of kind Invalid, lists everything that is missing. It skips lists that the project may not read, and stacks inside of an
+// existing resource. coming has the names of the new servers.
 func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (coming []string, err error) {
 	wanted := definition{template: content.Template, parameters: content.inputs(), files: content.Files, registry: content.registry()}
 	if resources, _ := content.Template["resources"].(map[string]any); len(resources) == 0 {
@@ -64,7 +64,7 @@ func (p *Project) CheckRoom(ctx context.Context, name string, content Content) (
 	return needs.coming(), nil
 }
 
-// present returns the resources of a stack that are there, and its definition where a wanted one has volumes among them.
+// present returns the existing resources of a stack, and its present definition if a volume is among them.
 func present(ctx context.Context, p *Project, name string, wanted definition) (was definition, made map[string]bool, err error) {
 	if made, err = p.Made(ctx, name); err != nil {
 		return was, nil, err
@@ -89,14 +89,14 @@ func present(ctx context.Context, p *Project, name string, wanted definition) (w
 	return was, made, err
 }
 
-// NewServer is what a server is to be made of; "" for what is not known yet.
+// NewServer lists the parts of a new server; "" where one is not known yet.
 type NewServer struct {
 	Name, Flavor, Image, Key, Zone string
 	count                          int
 }
 
-// CheckServers looks whether the cloud has everything that servers are to be made of which take the place of others, or, with more, are made beside them. Its
-// error, of kind Invalid, lists all that is missing.
+// CheckServers checks that the cloud has the parts of replacement servers; with more they are additional ones, and the quotas count too. Its error, of kind
+// Invalid, lists everything that is missing.
 func (p *Project) CheckServers(ctx context.Context, more bool, list ...NewServer) error {
 	needs := demand{}
 	for _, server := range list {
@@ -123,8 +123,8 @@ func (p *Project) CheckServers(ctx context.Context, more bool, list ...NewServer
 	return nil
 }
 
-// CheckVolumes looks whether the cloud has everything that volumes are to be made of, and whether the project's quotas have room for them. Its error, of kind
-// Invalid, lists all that is missing.
+// CheckVolumes checks that the cloud has the types and images of volumes, and that the project's quotas have room for them. Its error, of kind Invalid,
+// lists everything that is missing.
 func CheckVolumes(ctx context.Context, p *Project, list []VolumeDemand) error {
 	if len(list) == 0 {
 		return nil
@@ -183,7 +183,7 @@ const (
 // named are types of resources to which others refer by their property name.
 var named = []string{keyPairType, "OS::Nova::Flavor", "OS::Glance::Image", "OS::Glance::WebImage", "OS::Cinder::VolumeType"}
 
-// demand is everything that new resources of a stack need of the cloud.
+// demand is the need of a stack's new resources.
 type demand struct {
 	servers []NewServer
 	volumes []VolumeDemand  // new, or larger than they are
@@ -285,7 +285,7 @@ func (d definition) members(resource string) int {
 	return 1
 }
 
-// cloudChoices are what a project may choose from; an empty list is not known. Users without key pairs are common: of these only nil is not known.
+// cloudChoices are the project's choices; an empty list is unknown. Many users have no key pairs, so that of these only nil is unknown.
 type cloudChoices struct {
 	flavors     []FlavorChoice
 	images      []ImageChoice
@@ -296,7 +296,7 @@ type cloudChoices struct {
 	noCinder    error
 }
 
-// choicesFor asks for everything that a demand is compared with.
+// choicesFor reads the choices and quotas that a demand is compared with.
 func (p *Project) choicesFor(ctx context.Context, needs demand) (known cloudChoices, err error) {
 	kinds := []string{"quota"}
 	if len(needs.servers) > 0 {
@@ -372,7 +372,7 @@ func denied(err error) bool {
 	return errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError
 }
 
-// unlistedImages adds images that are not listed and can be used by their ids all the same: those of a community.
+// unlistedImages adds images that are not listed but can be used by their ids: community images.
 func unlistedImages(ctx context.Context, p *Project, named []string, known *cloudChoices) error {
 	if len(known.images) == 0 { // they could not be listed, and so are not checked
 		return nil
@@ -413,7 +413,7 @@ func (p *Project) ID() (string, error) {
 	return project.ID, nil
 }
 
-// missing lists everything that new servers and volumes are to be made of and that is not there, or does not fit.
+// missing lists the parts of new servers and volumes that do not exist, or do not fit.
 func (c cloudChoices) missing(needs demand) (problems []string) {
 	for _, server := range needs.servers {
 		for _, problem := range c.missingFor(server, needs.makes) {

@@ -82,7 +82,7 @@ type VolumeType struct {
 
 func (t VolumeType) identity() (id, name string) { return t.ID, t.Name }
 
-// Types are the types of volumes that the project may use.
+// Types lists the types of volumes that the project may use.
 func (b *BlockStorage) Types(ctx context.Context) (list []VolumeType, err error) {
 	pages, err := allPages(ctx, volumetypes.List(b.cinder, volumetypes.ListOpts{}))
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *BlockStorage) Types(ctx context.Context) (list []VolumeType, err error)
 	return list, nil
 }
 
-// CheckType is a fault (Invalid) where the project may use no type of volumes with this name or id, which lists the others. A project that may not list them gets nil.
+// CheckType is a fault (Invalid) if the project has no type of volumes with this name or id. It is nil if the project may not list its types.
 func (b *BlockStorage) CheckType(ctx context.Context, named string) error {
 	list, err := b.Types(ctx)
 	if err == nil && len(list) > 0 {
@@ -115,7 +115,7 @@ const (
 	quotaPerVolume = "per_volume_gigabytes"
 )
 
-// Quotas are those of a project, in the order of their names, under Cinder's names.
+// Quotas lists the quotas of a project under Cinder's names, sorted.
 func (b *BlockStorage) Quotas(ctx context.Context, projectID string) (list []QuotaChoice, err error) {
 	var answer struct {
 		Set map[string]json.RawMessage `json:"quota_set"`
