@@ -45,8 +45,17 @@ func TestGatewayAPIsOwnSuitePasses(t *testing.T) {
 	suite.Dir, suite.Stdout, suite.Stderr = module, said, said
 	suite.Env = append(os.Environ(), "KUBECONFIG="+s.cluster.kubeconfig, "BURANO_ADDRESSES="+strings.Join(addresses, ","), "BURANO_RESULTS="+folder,
 		"BURANO_VERSION="+strings.TrimSpace(l.run(t, nil, "burano", "version")))
+	// The suite deletes its pods at its end, and logs no more of them than whether they were ready.
+	events, err := os.Create(filepath.Join(folder, "events.txt"))
+	require.NoError(t, err)
+	defer events.Close()
+	watch := exec.Command(l.kubectl(), "--kubeconfig", s.cluster.kubeconfig, "get", "events", "--all-namespaces", "--watch")
+	watch.Stdout = events
+	require.NoError(t, watch.Start())
 	began := time.Now()
 	failed := suite.Run()
+	require.NoError(t, watch.Process.Kill())
+	_ = watch.Wait() // it was killed
 	summary, err := os.ReadFile(filepath.Join(folder, "summary.txt"))
 	require.NoErrorf(t, err, "%s says what the suite said", said.Name())
 	t.Logf("after %s: %s", time.Since(began).Round(time.Second), summary)
@@ -79,8 +88,11 @@ func imagesOfTheSuite(t *testing.T, c *cluster, module, node string) {
 		require.NoErrorf(t, err, "%s", output)
 		for _, name := range wanted {
 			if repository, _, _ := strings.Cut(name, ":"); path.Base(repository) == one.program {
-				output, err := c.on(node, "ctr", "-n", "k8s.io", "images", "tag", image.Reference, name)
-				require.NoError(t, err, output)
+				// Pinned, so that a kubelet whose disk is nearly full does not delete it: no registry has it.
+				for _, command := range [][]string{{"tag", image.Reference, name}, {"label", name, "io.cri-containerd.pinned=pinned"}} {
+					output, err := c.on(node, append([]string{"ctr", "-n", "k8s.io", "images"}, command...)...)
+					require.NoError(t, err, output)
+				}
 			}
 		}
 	}
