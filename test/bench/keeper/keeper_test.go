@@ -62,7 +62,7 @@ func (s *simulated) Look(ctx context.Context, environment *keeper.Environment) (
 	if rand.N(ill) != 0 {
 		return keeper.Result{}, nil
 	}
-	return keeper.Result{Next: interval / 4, Findings: []keeper.Finding{{ObjectID: environment.Clusters[0].ObjectID, Kind: "node-unreachable", Subject: "murano-kube-2",
+	return keeper.Result{Next: interval / 4, Findings: []keeper.Finding{{ObjectID: environment.Clusters[0].ID, Kind: "node-unreachable", Subject: "murano-kube-2",
 		Severity: keeper.Warning, Text: "Node murano-kube-2 is not reached", Mends: "Start it"}}}, nil
 }
 
