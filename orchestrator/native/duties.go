@@ -34,7 +34,7 @@ const hurry = 4
 
 // KeptConfig is what the duties need to know of the server.
 type KeptConfig struct {
-	Config
+	Reach
 	Secrets Secrets
 	// Meters sample the gateways of clusters, for all who want to know: each gateway is asked once.
 	Meters *Meters

@@ -34,7 +34,7 @@ type unasked struct{ archive }
 
 func TestAnEnvironmentWithoutAClusterIsAskedNothing(t *testing.T) {
 	// A duty that asks for a secret, a snapshot, the project or a node panics here.
-	duties := Duties(KeptConfig{Config: Config{Snapshots: unasked{}}, Interval: time.Minute})
+	duties := Duties(KeptConfig{Reach: Reach{Snapshots: unasked{}}, Interval: time.Minute})
 	require.Len(t, duties, 10)
 	for _, duty := range duties {
 		result, err := duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "demo"})
@@ -222,7 +222,7 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 	}
 	var asked [][]string
 	var fails error
-	duty := newKept(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	duty := newKept(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
 	duty.mark = func(_ context.Context, _ *keeper.Environment, _ *desired.Cluster, off []string) ([]string, error) {
 		asked = append(asked, off)
 		return []string{"stopped"}, fails

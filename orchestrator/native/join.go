@@ -29,7 +29,7 @@ type Joining struct {
 }
 
 // TakesMachines returns a fault unless the object is a cluster that was up, and machines may be nodes.
-func TakesMachines(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config) error {
+func TakesMachines(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach) error {
 	if _, err := factsOf(ctx, environmentVault{secrets, environmentID, objectID}); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func TakesMachines(ctx context.Context, secrets Secrets, environmentID, objectID
 
 // Join tells a machine how it becomes a node of the cluster that this object of the environment is. A fault describes a machine that does not fit; a
 // machine that is a node already keeps its name.
-func Join(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, machine store.Machine) (Joining, error) {
+func Join(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach, machine store.Machine) (Joining, error) {
 	keep := environmentVault{secrets, environmentID, objectID}
 	known, err := factsOf(ctx, keep)
 	if err != nil {

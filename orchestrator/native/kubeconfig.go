@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/desired"
 )
 
@@ -65,7 +67,7 @@ type Secrets interface {
 
 // Kubeconfig makes a kubeconfig for the cluster that this object of the environment is. A cluster that was never up is a fault of
 // kind NotFound.
-func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, person Person) (text []byte, err error) {
+func Kubeconfig(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach, person Person) (text []byte, err error) {
 	return text, withCluster(ctx, secrets, environmentID, objectID, config, func(known facts, cluster *nodes.Cluster) error {
 		text, err = cluster.Kubeconfig(ctx, known.API, person)
 		return err
@@ -95,7 +97,7 @@ type Credential struct {
 }
 
 // IssueCredential issues a certificate for a cluster to a person.
-func IssueCredential(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, person Person) (Credential, error) {
+func IssueCredential(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach, person Person) (Credential, error) {
 	made := Credential{User: person.User, Groups: person.Groups}
 	err := withCluster(ctx, secrets, environmentID, objectID, config, func(_ facts, cluster *nodes.Cluster) error {
 		pair, ends, err := cluster.Credential(ctx, person)
@@ -124,8 +126,24 @@ func GiveSSHKey(ctx context.Context, secrets Secrets, environmentID, objectID, n
 	return public, err
 }
 
+// Reach is what reaching and saving clusters needs to know of the server.
+type Reach struct {
+	// Connected is called for each SSH connection to a node, with 1 when it begins and with -1 when it ends. May be nil.
+	Connected func(change int)
+	// MachineNetworks are the ranges in which clusters may have nodes on machines that no cloud made: users name the addresses to which Burano connects.
+	// None: there are no such machines.
+	MachineNetworks []netip.Prefix
+	// Snapshots keeps snapshots of clusters; nil: none are taken.
+	Snapshots Snapshots
+	// SnapshotContainer is the name of the container for snapshots in each environment's project, "" for the database.
+	SnapshotContainer string
+	// Backups keeps backups of environments; nil: none are made.
+	Backups *backup.Backups
+	Logger  *slog.Logger
+}
+
 // withCluster does something with a cluster, outside of tasks.
-func withCluster(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config, do func(known facts, cluster *nodes.Cluster) error) error {
+func withCluster(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach, do func(known facts, cluster *nodes.Cluster) error) error {
 	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected})
 	if err != nil {
 		return err

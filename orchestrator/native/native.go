@@ -5,7 +5,6 @@ package native
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"maps"
 	"net/netip"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -103,6 +101,7 @@ type Runtime interface {
 
 // Config is what the bodies need to know of the server.
 type Config struct {
+	Reach
 	// Binary is the burano program that is copied onto masters and gateways.
 	Binary string
 	// Images keeps container images on their way from Glance to nodes; nil where none are brought.
@@ -117,9 +116,6 @@ type Config struct {
 	DNSServers []string
 	// SSHFrom are the ranges from which servers of clusters let SSH in; nil for everywhere.
 	SSHFrom []string
-	// MachineNetworks are the ranges in which machines that no cloud made may be taken into clusters: Burano connects to where users say. None: there
-	// are no such machines.
-	MachineNetworks []netip.Prefix
 	// Region is the name of the region in which environments stand that name none.
 	Region string
 	// ServerPatience is how long a change of servers may take until all of them run.
@@ -128,21 +124,12 @@ type Config struct {
 	SSHPatience time.Duration
 	// StepPatience is how long one step of a node may take, and DrainPatience how long the pods of a node that is removed.
 	StepPatience, DrainPatience time.Duration
-	// Connected is called for each SSH connection to a node, with 1 when it begins and with -1 when it ends. May be nil.
-	Connected func(change int)
 	// Issued is nodes.Config.Issued.
 	Issued func() time.Time
 	// TokenGrace is nodes.Config.TokenGrace.
 	TokenGrace time.Duration
-	// Snapshots keeps snapshots of clusters; nil: none are taken.
-	Snapshots Snapshots
-	// SnapshotContainer is the name of the container of each environment's project that snapshots are kept in, "" for the database;
-	// ShareContainer has a project share it with the server (openstack.Service).
-	SnapshotContainer string
-	ShareContainer    func(ctx context.Context, project *openstack.Project, name string) (address string, err error)
-	// Backups keeps backups of environments; nil: none are made.
-	Backups *backup.Backups
-	Logger  *slog.Logger
+	// ShareContainer shares the container of a project for snapshots with the server (openstack.Service).
+	ShareContainer func(ctx context.Context, project *openstack.Project, name string) (address string, err error)
 }
 
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.

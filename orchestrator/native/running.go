@@ -45,7 +45,7 @@ func (n *NoAnswer) Unwrap() error { return n.Err }
 // and NoAnswer.
 type Clusters struct {
 	Secrets Secrets
-	Config  Config
+	Config  Reach
 }
 
 // Running lists the workloads and pods in a namespace of the cluster that an object of the environment is; "" stands for all namespaces.

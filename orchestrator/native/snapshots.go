@@ -37,7 +37,7 @@ const (
 
 // TakeSnapshot takes a snapshot of the cluster that this object of the environment is, outside of tasks. It may happen beside one. of is
 // completed here.
-func TakeSnapshot(ctx context.Context, secrets Secrets, of snapshot.Subject, config Config) (store.Snapshot, error) {
+func TakeSnapshot(ctx context.Context, secrets Secrets, of snapshot.Subject, config Reach) (store.Snapshot, error) {
 	known, cluster, err := openCluster(ctx, secrets, of.EnvironmentID, of.ClusterID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
 	if err != nil {
 		return store.Snapshot{}, err
@@ -64,7 +64,7 @@ func takeSnapshot(ctx context.Context, archive Snapshots, cluster *nodes.Cluster
 const inDatabaseInstead = "the project's object store cannot be used: the snapshot is kept in the database"
 
 // containerOf is where snapshots of a cluster are kept, "" for the database.
-func (c Config) containerOf(known *facts) string {
+func (c Reach) containerOf(known *facts) string {
 	if c.SnapshotContainer == "" || known == nil {
 		return ""
 	}

@@ -29,7 +29,7 @@ type scheduled struct {
 
 func newScheduled(config KeptConfig) scheduled {
 	return scheduled{config, time.Now, func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
-		return TakeSnapshot(ctx, config.Secrets, of, config.Config)
+		return TakeSnapshot(ctx, config.Secrets, of, config.Reach)
 	}}
 }
 

@@ -129,7 +129,7 @@ type (
 
 // Status describes the cluster that this object of the environment is, and asks it how it is. A cluster that was never up is a fault
 // of kind NotFound; one that does not answer is described with its problems.
-func Status(ctx context.Context, secrets Secrets, environmentID, objectID string, config Config) (ClusterStatus, error) {
+func Status(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach) (ClusterStatus, error) {
 	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
 	if err != nil {
 		return ClusterStatus{}, err

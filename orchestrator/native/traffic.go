@@ -55,7 +55,7 @@ type countedCluster interface {
 }
 
 // NewMeters returns meters of the clusters whose keys these secrets have.
-func NewMeters(secrets Secrets, config Config) *Meters {
+func NewMeters(secrets Secrets, config Reach) *Meters {
 	return &Meters{
 		known: func(ctx context.Context, environmentID, objectID string) ([]nodes.Node, error) {
 			known, err := factsOf(ctx, environmentVault{secrets, environmentID, objectID})

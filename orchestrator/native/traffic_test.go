@@ -179,7 +179,7 @@ func TestAViewerWhoLeavesDoesNotSpoilItForOthers(t *testing.T) {
 }
 
 func TestTrafficOfWhatWasNeverUpIsNotFound(t *testing.T) {
-	m := NewMeters(noSecrets{}, Config{})
+	m := NewMeters(noSecrets{}, Reach{})
 	defer m.Close()
 	_, err := m.Traffic(t.Context(), "e", "o")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))

@@ -133,7 +133,7 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 		return err
 	}
 	if !back {
-		known.join(activeNodes(object))
+		giveTurns(known, activeNodes(object))
 	}
 	for i := range known.Nodes {
 		node := &known.Nodes[i]
@@ -198,8 +198,8 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 	return c.retell(ctx, call)
 }
 
-// join gives turns to nodes that have come since the upgrade began.
-func (u *Upgrade) join(active []activeNode) {
+// giveTurns gives turns to nodes that have come since the upgrade began.
+func giveTurns(u *Upgrade, active []activeNode) {
 	for _, one := range active {
 		instance := one.object.Object("instance")
 		known := slices.ContainsFunc(u.Nodes, func(node UpgradeNode) bool { return node.Instance == instance.ID() })

@@ -116,7 +116,7 @@ func TestASnapshotIsTakenWhenItIsDueAndWhatKeepsFailingIsFound(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	kept := &fakeSnapshots{}
 	var failure error
-	duty := scheduled{KeptConfig{Config: Config{Snapshots: kept}}, func() time.Time { return now }, func(_ context.Context, of snapshot.Subject) (store.Snapshot, error) {
+	duty := scheduled{KeptConfig{Reach: Reach{Snapshots: kept}}, func() time.Time { return now }, func(_ context.Context, of snapshot.Subject) (store.Snapshot, error) {
 		if failure == nil {
 			kept.list = append([]store.Snapshot{{Kind: of.Kind, Created: store.Time(now.UnixMicro())}}, kept.list...)
 		}

@@ -45,7 +45,7 @@ func storing(t *testing.T, backends string, line func() (net.Conn, error)) (*sto
 	known, err := json.Marshal(facts{Name: "kube", Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master, Server: "server-1"}}})
 	require.NoError(t, err)
 	secrets := secretsOf{secretName("c", factsName): string(known), secretName("c", "storage"): backends}
-	duty := newStorageDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
+	duty := newStorageDuty(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
 	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return line() }
 	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) { return left{}, nil }
 	return duty, &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{stored(t, "c", map[string]any{"name": "kube"})},
@@ -167,7 +167,7 @@ func TestClaimsAreBackedUpWhenThatIsDue(t *testing.T) {
 	claims := []volumes.Claim{{Namespace: "default", Name: "data"}}
 	var list []volumes.Backup
 	var failure error
-	duty := newBackupsDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}})
+	duty := newBackupsDuty(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}})
 	duty.now = func() time.Time { return now }
 	duty.look = func(context.Context, *keeper.Environment, *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
 		return claims, list, failure
@@ -207,7 +207,7 @@ func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
 		return one
 	}
 	found := []corev1.PersistentVolumeClaim{claim("young", time.Now())}
-	duty := claimsDuty{KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: known}, func(context.Context, *keeper.Environment, *desired.Cluster) ([]corev1.PersistentVolumeClaim, error) {
+	duty := claimsDuty{KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: known}, func(context.Context, *keeper.Environment, *desired.Cluster) ([]corev1.PersistentVolumeClaim, error) {
 		return slices.Clone(found), nil
 	}}
 	result, err := duty.Look(t.Context(), environment)
@@ -223,7 +223,7 @@ func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
 
 func TestAttachmentsThatDifferAreFindingsUntilTheyAreMended(t *testing.T) {
 	_, environment := storing(t, "", nil)
-	duty := newAttachmentsDuty(KeptConfig{Config: Config{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	duty := newAttachmentsDuty(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
 	looks := 0
 	found, failed := []attachments.Difference{{Volume: "v", Text: "volume v is attached to node a", Mends: "Burano mends it"}}, error(nil)
 	duty.reconcile = func(context.Context, *keeper.Environment, *desired.Cluster, *openstack.Project) ([]attachments.Difference, error) {

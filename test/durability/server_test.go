@@ -117,7 +117,7 @@ func serve(text string, logger *slog.Logger) error {
 	tasks, err := engine.New(ctx, engine.Config{
 		Store: rows, Sealer: sealer, Cloud: cloud, Source: shelf.Source, Logger: logger, Lease: s.Lease, MaxDeaths: s.MaxDeaths, Sole: s.Postgres == "",
 		Natives: func(runtime *engine.Runtime) muranopl.Natives {
-			natives := native.Methods(runtime, native.Config{Logger: logger})
+			natives := native.Methods(runtime, native.Config{Reach: native.Reach{Logger: logger}})
 			natives["io.murano"]["io.murano.Environment"] = environment
 			natives["org.durability.Recorder"] = outside.natives(runtime)
 			return natives

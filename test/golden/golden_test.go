@@ -77,7 +77,7 @@ func newServer(t *testing.T) *server {
 	logger := slog.New(slog.DiscardHandler)
 	tasks, err := engine.New(t.Context(), engine.Config{Store: environments, Sealer: sealer, Cloud: s.cloud, Source: packages.Source,
 		Natives: func(r *engine.Runtime) muranopl.Natives {
-			return s.gates.through(native.Methods(r, native.Config{ServerPatience: time.Minute, Logger: logger}))
+			return s.gates.through(native.Methods(r, native.Config{Reach: native.Reach{Logger: logger}, ServerPatience: time.Minute}))
 		}, Logger: logger})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{attributes: map[string]any{}, secrets: map[string][]byte{}, networks: `{"id": "outside", "name": "public"}`, zones: zonesNamed("nova", "zone-1", "zone-2"),
 		limits: `"maxServerGroups": 10, "maxServerGroupMembers": 10`,
 		config: native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
-			Logger: slog.New(slog.DiscardHandler)}}
+			Reach: native.Reach{Logger: slog.New(slog.DiscardHandler)}}}
 	w.nova, w.ports = answer(`{}`), `{"id": "p", "device_owner": "network:dhcp"}`
 	listener := httptest.NewUnstartedServer(nil)
 	url := "http://" + listener.Listener.Addr().String()

@@ -50,7 +50,7 @@ func (w *wiring) api(stopping context.Context) api.Config {
 func (w *wiring) addClusters(config *api.Config) {
 	config.Access = w.access()
 	config.Cluster = func(ctx context.Context, environmentID, objectID string) (any, error) {
-		return native.Status(ctx, w.tasks, environmentID, objectID, w.natives)
+		return native.Status(ctx, w.tasks, environmentID, objectID, w.natives.Reach)
 	}
 	config.UpgradePlan = func(clusterID, image string) engine.Question {
 		return native.PlanUpgrade(w.natives, clusterID, image)
@@ -62,11 +62,11 @@ func (w *wiring) addClusters(config *api.Config) {
 	config.Traffic = func(ctx context.Context, environmentID, objectID string) (any, error) {
 		return w.meters.Traffic(ctx, environmentID, objectID)
 	}
-	config.Clusters = native.Clusters{Secrets: w.tasks, Config: w.natives}
+	config.Clusters = native.Clusters{Secrets: w.tasks, Config: w.natives.Reach}
 	config.Snapshots = w.archive
 	config.TakeSnapshot = func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
 		of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, Kind: store.Requested, Reason: reason}
-		return native.TakeSnapshot(ctx, w.tasks, of, w.natives)
+		return native.TakeSnapshot(ctx, w.tasks, of, w.natives.Reach)
 	}
 	config.SnapshotLoss = native.Loss
 	config.Deleted = orchestrator.NewUndeletion(w.rows, func(ctx context.Context, environmentID string) error {
@@ -78,10 +78,10 @@ func (w *wiring) addClusters(config *api.Config) {
 func (w *wiring) access() *api.Access {
 	return &api.Access{
 		Kubeconfig: func(ctx context.Context, environmentID, objectID string, person native.Person) ([]byte, error) {
-			return native.Kubeconfig(ctx, w.tasks, environmentID, objectID, w.natives, person)
+			return native.Kubeconfig(ctx, w.tasks, environmentID, objectID, w.natives.Reach, person)
 		},
 		Credential: func(ctx context.Context, environmentID, objectID string, person native.Person) (native.Credential, error) {
-			return native.IssueCredential(ctx, w.tasks, environmentID, objectID, w.natives, person)
+			return native.IssueCredential(ctx, w.tasks, environmentID, objectID, w.natives.Reach, person)
 		},
 		SSHKey: func(ctx context.Context, environmentID, objectID string) (string, error) {
 			return native.SSHKey(ctx, w.tasks, environmentID, objectID)
@@ -90,10 +90,10 @@ func (w *wiring) access() *api.Access {
 			return native.GiveSSHKey(ctx, w.tasks, environmentID, objectID, node, private)
 		},
 		TakesMachines: func(ctx context.Context, environmentID, objectID string) error {
-			return native.TakesMachines(ctx, w.tasks, environmentID, objectID, w.natives)
+			return native.TakesMachines(ctx, w.tasks, environmentID, objectID, w.natives.Reach)
 		},
 		Join: func(ctx context.Context, environmentID, objectID string, machine store.Machine) (native.Joining, error) {
-			return native.Join(ctx, w.tasks, environmentID, objectID, w.natives, machine)
+			return native.Join(ctx, w.tasks, environmentID, objectID, w.natives.Reach, machine)
 		},
 	}
 }

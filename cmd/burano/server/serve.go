@@ -150,7 +150,7 @@ func (w *wiring) work(told, ctx context.Context) error {
 // keeper looks after what was deployed.
 func (w *wiring) keeper() *keeper.Keeper {
 	every := w.options.keeperInterval
-	duties := native.Duties(native.KeptConfig{Config: w.natives, Secrets: w.tasks, Meters: w.meters, Interval: every, FirstExpiry: measureCertificates(w.metrics)})
+	duties := native.Duties(native.KeptConfig{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
 		Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
 			return native.ClusterIDs(ctx, w.rows, environmentID)

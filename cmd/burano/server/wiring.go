@@ -55,10 +55,10 @@ func connect(ctx context.Context, held *held, budgets budgets) (*wiring, error) 
 	}
 	w.authenticator = auth.NewAuthenticator(auth.Config{Cloud: w.cloud, Rows: w.rows, Sealer: w.sealer, Now: time.Now, Idle: w.options.signInIdle, Life: w.options.signInTime,
 		Proxies: w.proxies, Providers: w.providers, Keystone: cmp.Or(w.options.keystone, keystoneV3(w.own.Auth.IdentityEndpoint)), Logger: w.logger})
-	w.meters = native.NewMeters(w.tasks, w.natives)
+	w.meters = native.NewMeters(w.tasks, w.natives.Reach)
 	w.service = orchestrator.New(orchestrator.Config{Store: w.rows, Sealer: w.sealer, Trusts: w.cloud, ProjectOf: w.cloud.ProjectOf, TrustRoles: w.options.Roles, Engine: w.tasks, Logger: w.logger,
 		Values: w.options.limits.Values})
-	w.restores = orchestrator.NewBackups(w.service, w.backups, native.Clusters{Secrets: w.tasks, Config: w.natives}.BackupClaims)
+	w.restores = orchestrator.NewBackups(w.service, w.backups, native.Clusters{Secrets: w.tasks, Config: w.natives.Reach}.BackupClaims)
 	return w, nil
 }
 
@@ -91,9 +91,10 @@ func (w *wiring) makeNatives(ctx context.Context) error {
 		return err
 	}
 	o := w.options
-	w.natives = native.Config{Binary: w.binary, Images: containerImages, Applications: images.Applications(), Snapshots: w.archive, Backups: &w.backups, SnapshotContainer: o.snapshotContainer,
-		ShareContainer: w.cloud.ShareContainer, Issued: o.tests.issued(), TokenGrace: o.tests.tokenGrace(), Connected: countConnections(w.metrics), Networks: w.networks, Region: w.cloud.Region(), Logger: w.logger,
-		ExternalNetwork: o.External, DNSServers: o.dns, SSHFrom: o.sshFrom, MachineNetworks: w.machines,
+	reach := native.Reach{Connected: countConnections(w.metrics), MachineNetworks: w.machines, Snapshots: w.archive, SnapshotContainer: o.snapshotContainer, Backups: &w.backups, Logger: w.logger}
+	w.natives = native.Config{Reach: reach, Binary: w.binary, Images: containerImages, Applications: images.Applications(),
+		ShareContainer: w.cloud.ShareContainer, Issued: o.tests.issued(), TokenGrace: o.tests.tokenGrace(), Networks: w.networks, Region: w.cloud.Region(),
+		ExternalNetwork: o.External, DNSServers: o.dns, SSHFrom: o.sshFrom,
 		ServerPatience: o.serverPatience, SSHPatience: o.sshPatience, StepPatience: o.stepPatience, DrainPatience: o.drainPatience}
 	return checkNatives(ctx, w.natives)
 }
