@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/ssh/sshtest"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // planned is an environment with the package io.burano.test.Web on servers that are all the same sshd.
@@ -81,7 +82,7 @@ func (p *planned) again(t *testing.T, folder string, rehearsed bool, servers ...
 	p.agent = newAgentClass(p, reports{p, slog.New(slog.DiscardHandler)}, p, rehearsed)
 	p.agent.folder = folder
 	runtime := &cloudless{rehearsal{attributes: map[string]any{}, secrets: map[string][]byte{}}}
-	natives := Methods(runtime, Config{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}})
+	natives := Methods(runtime, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}})
 	natives[packageCore][classAgent] = p.agent.methods()
 	p.interpreter = muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(append(packages, web))), natives)
 	var instances []any

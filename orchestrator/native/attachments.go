@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/attachments"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
 )
@@ -75,7 +76,7 @@ type attachmentsDuty struct {
 
 func newAttachmentsDuty(config KeptConfig) *attachmentsDuty {
 	return &attachmentsDuty{KeptConfig: config, last: map[string][]attachments.Difference{}, reconcile: func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, project *openstack.Project) ([]attachments.Difference, error) {
-		known, live, err := openCluster(ctx, config.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach,
+		known, live, err := known.Open(ctx, config.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: known.ReachPatience,
 			Fence: environment.Fence, Alive: environment.Alive})
 		if err != nil {
 			return nil, err
@@ -96,7 +97,7 @@ func (a *attachmentsDuty) Every() time.Duration { return a.Interval }
 // Look repeats what it found last of a cluster that is not reached, which other duties tell.
 func (a *attachmentsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{a.Secrets, environment.ID, cluster.ID}, kube.Cinder)
+		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: a.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder)
 		if err != nil {
 			return result, err
 		}
@@ -137,7 +138,7 @@ func (a *attachmentsDuty) Look(ctx context.Context, environment *keeper.Environm
 
 // settleAttachments is the part of a restore that has volumes be attached as Kubernetes records it since.
 func (c clusterClass) settleAttachments(ctx context.Context, object *muranopl.Object) error {
-	has, err := nodes.HasStorage(ctx, vault{c.clusters.runtime, object.ID()}, kube.Cinder)
+	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.clusters.runtime, Cluster: object.ID()}, kube.Cinder)
 	if err != nil || !has {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/nodes/autoscale"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -26,9 +27,7 @@ import (
 const (
 	propertyMinimum = "minimum"        // of a group; null: the number of nodes is decided elsewhere
 	propertyAfter   = "scaleDownAfter" // seconds
-
-	methodScale     = "scaleByLoad"
-	autoscalingName = "autoscaling" // scalingRecord as JSON
+	autoscalingName = "autoscaling"    // scalingRecord as JSON
 )
 
 // scalingRecord is the stored state of a cluster whose groups follow their load.
@@ -69,29 +68,21 @@ func loadScaling(ctx context.Context, load func(ctx context.Context, name string
 	return record, nil
 }
 
-// groupFact has a group's data for use outside of tasks.
-type groupFact struct {
-	Name    string `json:"name"`
-	Minimum *int   `json:"minimum"` // null where it does not follow its load
-	Maximum int    `json:"maximum"`
-	After   int    `json:"scale_down_after"` // seconds
-}
-
-func groupFacts(cluster *desired.Cluster) (list []groupFact) {
+func groupFacts(cluster *desired.Cluster) (list []known.GroupFact) {
 	for _, one := range cluster.Groups {
-		list = append(list, groupFact{one.Name, one.Minimum, one.Maximum, one.After})
+		list = append(list, known.GroupFact{Name: one.Name, Minimum: one.Minimum, Maximum: one.Maximum, After: one.After})
 	}
 	return list
 }
 
 // groupStatuses are the groups of a cluster with their last changes.
-func groupStatuses(ctx context.Context, from func(ctx context.Context, name string) ([]byte, bool, error), known facts) ([]GroupStatus, error) {
+func groupStatuses(ctx context.Context, from func(ctx context.Context, name string) ([]byte, bool, error), facts known.Facts) ([]GroupStatus, error) {
 	record, err := loadScaling(ctx, from)
 	list := []GroupStatus{}
-	for _, one := range known.Groups {
-		status := GroupStatus{groupFact: one, Last: record.Groups[one.Name].Last}
-		for _, node := range known.Nodes {
-			if node.Settings.Labels[labelGroup] == one.Name && !node.Leaving {
+	for _, one := range facts.Groups {
+		status := GroupStatus{GroupFact: one, Last: record.Groups[one.Name].Last}
+		for _, node := range facts.Nodes {
+			if node.Settings.Labels[known.LabelGroup] == one.Name && !node.Leaving {
 				status.Nodes++
 			}
 		}
@@ -101,7 +92,7 @@ func groupStatuses(ctx context.Context, from func(ctx context.Context, name stri
 }
 
 // load asks a cluster for its load, with its groups that follow it. flavor returns the size of a new node that is not known yet.
-func load(ctx context.Context, client kubernetes.Interface, list []desired.Group, known facts, record scalingRecord,
+func load(ctx context.Context, client kubernetes.Interface, list []desired.Group, facts known.Facts, record scalingRecord,
 	flavor func(ctx context.Context, name string) (*openstack.FlavorChoice, error)) (state autoscale.State, err error) {
 	if state, err = kube.Load(ctx, client); err != nil {
 		return state, err
@@ -115,12 +106,12 @@ func load(ctx context.Context, client kubernetes.Interface, list []desired.Group
 		group := autoscale.Group{Name: one.Name, Minimum: *one.Minimum, Maximum: one.Maximum, Count: one.Count, After: seconds(int64(one.After)),
 			Labels: map[string]string{}}
 		maps.Copy(group.Labels, one.Settings.Labels)
-		group.Labels[labelGroup] = one.Name
+		group.Labels[known.LabelGroup] = one.Name
 		for _, taint := range one.Settings.Taints {
 			group.Taints = append(group.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)})
 		}
-		for _, node := range known.Nodes {
-			if node.Settings.Labels[labelGroup] == one.Name && !node.Leaving && !node.Settings.Locked {
+		for _, node := range facts.Nodes {
+			if node.Settings.Labels[known.LabelGroup] == one.Name && !node.Leaving && !node.Settings.Locked {
 				group.Nodes = append(group.Nodes, node.Name)
 			}
 		}
@@ -153,7 +144,7 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 	if !slices.ContainsFunc(list, desired.Group.Elastic) {
 		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with setGroupLimits", call.Object.Text("name"))
 	}
-	keep := vault{c.clusters.runtime, call.Object.ID()}
+	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()}
 	record, err := loadScaling(ctx, keep.Load)
 	if err != nil {
 		return nil, err
@@ -228,7 +219,7 @@ func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []des
 }
 
 // forScaling has the data of a cluster whose number of nodes may be changed by its load.
-func (c *clusters) forScaling(ctx context.Context, cluster *muranopl.Object) (*facts, error) {
+func (c *clusters) forScaling(ctx context.Context, cluster *muranopl.Object) (*known.Facts, error) {
 	known, err := c.facts(ctx, cluster)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
 )
@@ -24,12 +25,10 @@ import (
 // Actions make backups of claims, also scheduled ones: a duty finds that they are due, and starts the action.
 
 const (
-	dutyBackups        = "backups"
-	methodBackUpClaims = "backUpClaims"
-	argumentClaims     = "claims"
-	argumentScheduled  = "scheduled"
-	argumentBackup     = "backup"
-	argumentClaim      = "claim"
+	dutyBackups    = "backups"
+	argumentClaims = "claims"
+	argumentBackup = "backup"
+	argumentClaim  = "claim"
 	// The properties of a cluster.
 	// backupPause is how often it is looked whether backups are due.
 	backupPause = 10 * time.Minute
@@ -64,7 +63,7 @@ func claimsOf(ctx context.Context, api *rest.Config) (claims []volumes.Claim, er
 
 // withClaims gives work the project's volumes, and the API server of a cluster that has, or may have, claims with such.
 func (c *clusters) withClaims(ctx context.Context, object *muranopl.Object, work func(storage *openstack.BlockStorage, api *rest.Config) error) error {
-	has, err := nodes.HasStorage(ctx, vault{c.runtime, object.ID()}, kube.Cinder)
+	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.runtime, Cluster: object.ID()}, kube.Cinder)
 	if err != nil {
 		return err
 	}
@@ -104,12 +103,12 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 			return err
 		}
 		order := volumes.Order{Cluster: volumes.ClusterID(c.clusters.runtime.EnvironmentID(), call.Object.ID()), ClusterName: call.Object.Text("name"), Why: volumes.Requested, Run: c.clusters.runtime.TaskID()}
-		order.Reason, _ = call.Args[argumentReason].(string)
+		order.Reason, _ = call.Args[known.ArgumentReason].(string)
 		list, err := volumes.Backups(ctx, storage, order.Cluster)
 		if err != nil {
 			return err
 		}
-		if scheduled, _ := call.Args[argumentScheduled].(bool); scheduled {
+		if scheduled, _ := call.Args[known.ArgumentScheduled].(bool); scheduled {
 			order.Why = volumes.Scheduled
 			claims = volumes.Due(claims, list, desiredOf(call.Object).ClaimBackups.Every, time.Now())
 		}
@@ -315,7 +314,7 @@ func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) 
 		if every == 0 {
 			continue
 		}
-		has, err := nodes.HasStorage(ctx, environmentVault{b.Secrets, environment.ID, cluster.ID}, kube.Cinder)
+		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: b.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder)
 		if err != nil {
 			return result, err
 		}
@@ -337,7 +336,7 @@ func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) 
 			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "claim-backup-due", Severity: keeper.Info,
 				Text:  fmt.Sprintf("Claims of cluster %s have no backup of the last %d hours: %s", cluster.Name, every/time.Hour, some(names)),
 				Mends: "Burano makes one by itself, as claimBackupEvery of the cluster says",
-				Repair: &keeper.Repair{ObjectID: cluster.ID, Method: methodBackUpClaims, Args: map[string]any{argumentScheduled: true}, Cloud: true, Routine: true, AfterFailure: true,
+				Repair: &keeper.Repair{ObjectID: cluster.ID, Method: known.BackUpClaims, Args: map[string]any{known.ArgumentScheduled: true}, Cloud: true, Routine: true, AfterFailure: true,
 					Text: fmt.Sprintf("Claims of cluster %s are backed up, every %d hours", cluster.Name, every/time.Hour)}})
 		}
 		for _, one := range list {

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
 )
 
@@ -35,22 +36,22 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		".init": c.init, "setMasterCount": c.setMasterCount,
 		"addGroup": c.addGroup, "removeGroup": c.removeGroup,
 		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
-		methodScale: c.scaleByLoad, "setGroupLimits": c.setGroupLimits,
-		methodScaleGateways: c.scaleGatewaysByLoad, "setGatewayLimits": c.setGatewayLimits,
-		methodRepairNode:   c.repairNode,
+		known.ScaleByLoad: c.scaleByLoad, "setGroupLimits": c.setGroupLimits,
+		known.ScaleGatewaysByLoad: c.scaleGatewaysByLoad, "setGatewayLimits": c.setGatewayLimits,
+		known.RepairNode:   c.repairNode,
 		"replaceNode":      c.replaceNode,
 		methodUpgrade:      c.upgrade,
 		methodBack:         c.upgradeBack,
 		"snapshot":         c.snapshot,
-		methodBackUpClaims: c.backUpClaims, "listClaimBackups": c.listClaimBackups, "restoreClaim": c.restoreClaim, "listUnusedVolumes": c.listUnusedVolumes, "deleteUnusedVolumes": c.deleteUnusedVolumes, "deleteClaimBackup": c.deleteClaimBackup,
-		methodRenew: c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
+		known.BackUpClaims: c.backUpClaims, "listClaimBackups": c.listClaimBackups, "restoreClaim": c.restoreClaim, "listUnusedVolumes": c.listUnusedVolumes, "deleteUnusedVolumes": c.deleteUnusedVolumes, "deleteClaimBackup": c.deleteClaimBackup,
+		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
 		methodRotateCertificates: c.asItStands(c.rotate(pki.AuthorityParts(), argumentAuthorities)), methodRotateKeys: c.asItStands(c.rotate(pki.KeyParts(), argumentKeys)),
 		methodRotateRegistry: c.asItStands(c.rotateRegistry),
 		"labelNode":          c.asItStands(c.labelNode), "taintNode": c.asItStands(c.taintNode),
 		"cordonNode": c.asItStands(c.cordonNode), "uncordonNode": c.asItStands(c.uncordonNode),
 		"lockNode": c.asItStands(c.lockNode), "unlockNode": c.asItStands(c.unlockNode), "rebootNode": c.asItStands(c.rebootNode),
 		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
-		methodBackUp: c.backUp,
+		known.BackUp: c.backUp,
 	}
 }
 
@@ -59,8 +60,8 @@ func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		methodDeploy: c.deploy, methodDestroy: c.destroy,
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
-		methodRepairNode: c.repairNode, "replaceNode": c.replaceNode,
-		methodRenew: c.asItStands(c.renewCertificates), methodDefragment: c.asItStands(c.defragment),
+		known.RepairNode: c.repairNode, "replaceNode": c.replaceNode,
+		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
 	}
 }
 
@@ -183,10 +184,10 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 }
 
 // reach makes sure that nodes which are to join are not cut off in a network of their own. Those whose former servers are there are given up.
-func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, live *nodes.Cluster, former *facts, list []nodes.Node) error {
+func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, live *nodes.Cluster, former *known.Facts, list []nodes.Node) error {
 	var joining []string
 	for _, node := range list {
-		if known, there := former.node(node.Name); !node.Leaving && (!there || known.Server != node.Server || node.Machine != nil && node.Endpoint() != known.Endpoint()) {
+		if known, there := former.Node(node.Name); !node.Leaving && (!there || known.Server != node.Server || node.Machine != nil && node.Endpoint() != known.Endpoint()) {
 			joining = append(joining, node.Name)
 		}
 	}
@@ -229,7 +230,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			}
 		}
 		if one.absent {
-			if former, there := known.node(one.server.name()); there {
+			if former, there := known.Node(one.server.name()); there {
 				former.Leaving, former.Access = true, netip.Addr{}
 				list = append(list, former)
 			}
@@ -377,5 +378,5 @@ func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, err
 	if err := c.clusters.release(ctx, call.Object); err != nil || c.objects.model() == nil {
 		return nil, err
 	}
-	return nil, nodes.Forget(ctx, vault{c.clusters.runtime, call.Object.ID()})
+	return nil, nodes.Forget(ctx, known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -216,7 +217,7 @@ func (c *clusters) join(network netip.Prefix) {
 }
 
 // recall sets the range of the nodes' addresses in a cluster's last deployment.
-func (c *clusters) recall(object *muranopl.Object, known *facts) {
+func (c *clusters) recall(object *muranopl.Object, known *known.Facts) {
 	c.join(known.Network)
 	c.joinFurther(object, known.Further)
 }
@@ -270,7 +271,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Peers:          peers,
 		Datastore:      pods.Datastore,
 		EtcdOnMasters:  wanted.EtcdOnMasters,
-		Vault:          vault{c.runtime, object.ID()},
+		Vault:          known.Vault{Runtime: c.runtime, Cluster: object.ID()},
 		Image:          c.image,
 		Binary:         c.server.Binary,
 		Patience:       c.server.SSHPatience,
@@ -334,56 +335,39 @@ func waitingSteps(steps []plan.Step) map[string][]string {
 	return waiting
 }
 
-// vault keeps a cluster's secrets among the secrets of its environment.
-type vault struct {
-	runtime interface {
-		Secret(ctx context.Context, name string) ([]byte, bool, error)
-		SetSecret(ctx context.Context, name string, value []byte) error
-	}
-	cluster string
-}
-
-func (v vault) Load(ctx context.Context, name string) ([]byte, bool, error) {
-	return v.runtime.Secret(ctx, secretName(v.cluster, name))
-}
-
-func (v vault) Store(ctx context.Context, name string, value []byte) error {
-	return v.runtime.SetSecret(ctx, secretName(v.cluster, name), value)
-}
-
 // loadedFacts is the data of clusters that a task has loaded, by the ids of their objects; nil for a cluster that never was up.
 type loadedFacts struct {
 	mutex sync.Mutex
-	of    map[string]*facts
+	of    map[string]*known.Facts
 }
 
 // facts returns the stored data of a cluster that was up before; nil when it never was. A task loads it once, and may change what it gets.
-func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*facts, error) {
+func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*known.Facts, error) {
 	c.stored.mutex.Lock()
 	defer c.stored.mutex.Unlock()
-	known, loaded := c.stored.of[object.ID()]
+	facts, loaded := c.stored.of[object.ID()]
 	if !loaded {
-		text, found, err := vault{c.runtime, object.ID()}.Load(ctx, factsName)
+		text, found, err := known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Load(ctx, known.FactsName)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			known = &facts{}
-			if err := json.Unmarshal(text, known); err != nil {
+			facts = &known.Facts{}
+			if err := json.Unmarshal(text, facts); err != nil {
 				return nil, fmt.Errorf("read the facts of cluster %s: %w", object.ID(), err)
 			}
 		}
-		c.stored.keep(object, known)
+		c.stored.keep(object, facts)
 	}
-	return known.clone(), nil
+	return facts.Clone(), nil
 }
 
 // keep notes the data of a cluster. The caller holds the mutex.
-func (l *loadedFacts) keep(object *muranopl.Object, known *facts) {
+func (l *loadedFacts) keep(object *muranopl.Object, facts *known.Facts) {
 	if l.of == nil {
-		l.of = map[string]*facts{}
+		l.of = map[string]*known.Facts{}
 	}
-	l.of[object.ID()] = known
+	l.of[object.ID()] = facts
 }
 
 // shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
@@ -421,7 +405,7 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 }
 
 // leavers are the running nodes of a cluster that are not wanted any more; staying are the others.
-func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *facts) (leaving []string, staying []nodes.Node, err error) {
+func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *known.Facts) (leaving []string, staying []nodes.Node, err error) {
 	list, err := c.members(ctx, object)
 	if err != nil {
 		return nil, nil, err
@@ -548,22 +532,22 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		return err
 	}
 	wanted := desiredOf(object)
-	return c.storeFacts(ctx, object, facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
+	return c.storeFacts(ctx, object, known.Facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
 		Addressing: pods.Addressing, Datastore: pods.Datastore, Encapsulation: pods.Encapsulation,
 		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,
 		Registry: registry})
 }
 
-func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, known facts) error {
-	text, err := json.Marshal(known)
+func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, facts known.Facts) error {
+	text, err := json.Marshal(facts)
 	if err != nil {
 		return err
 	}
 	c.stored.mutex.Lock()
 	defer c.stored.mutex.Unlock()
-	if err := (vault{c.runtime, object.ID()}).Store(ctx, factsName, text); err != nil {
+	if err := (known.Vault{Runtime: c.runtime, Cluster: object.ID()}).Store(ctx, known.FactsName, text); err != nil {
 		return err
 	}
-	c.stored.keep(object, known.clone())
+	c.stored.keep(object, facts.Clone())
 	return nil
 }

@@ -2,11 +2,9 @@ package native
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // Names of duties: they stand in rows and metrics.
@@ -26,16 +25,13 @@ const (
 // kindLocked is the kind of the finding that a node is locked.
 const kindLocked = "node-locked"
 
-// methodRepairNode is the action of a cluster that brings a node back.
-const methodRepairNode = "repairNode"
-
 // hurry is when something is looked at again that is not as it should be, as a part of the interval.
 const hurry = 4
 
 // KeptConfig is what the duties need to know of the server.
 type KeptConfig struct {
-	Reach
-	Secrets Secrets
+	known.Reach
+	Secrets known.Secrets
 	// Meters sample the gateways of clusters, for all who want to know: each gateway is asked once.
 	Meters *Meters
 	// Interval is how often an environment is looked at.
@@ -46,7 +42,7 @@ type KeptConfig struct {
 
 // open is a cluster of an environment as it was deployed last, which fails soon where no node answers. The caller closes it.
 func (c KeptConfig) open(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (*nodes.Cluster, error) {
-	_, live, err := openCluster(ctx, c.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: statusReach})
+	_, live, err := known.Open(ctx, c.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: known.ReachPatience})
 	return live, err
 }
 
@@ -76,55 +72,28 @@ func Duties(config KeptConfig) []keeper.Duty {
 	return duties
 }
 
-// ClusterIDs are the ids of the objects of an environment's clusters that were ever up.
-func ClusterIDs(ctx context.Context, rows interface {
-	SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
-}, environmentID string) ([]string, error) {
-	prefix, suffix := secretName("", ""), "/"+factsName
-	prefix = strings.TrimSuffix(prefix, "/")
-	names, err := rows.SecretNames(ctx, environmentID, prefix, suffix)
-	var ids []string
-	for _, name := range names {
-		if id := strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix); id != "" && !strings.Contains(id, "/") {
-			ids = append(ids, id)
-		}
-	}
-	return ids, err
-}
-
-// ForgetClusters has the clusters of an environment that was deleted begin anew: their servers are gone.
-func ForgetClusters(ctx context.Context, rows interface {
-	SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
-}, secrets Secrets, environmentID string) error {
-	ids, err := ClusterIDs(ctx, rows, environmentID)
-	for _, id := range ids {
-		err = errors.Join(err, nodes.Forget(ctx, environmentVault{secrets, environmentID, id}))
-	}
-	return err
-}
-
 // Looked are the duties that a deployment does itself, with how long after it they are due: it has seen each node, member and kubelet.
 func Looked(interval time.Duration) map[string]time.Duration {
 	return map[string]time.Duration{dutyHealth: interval}
 }
 
 // clusterStatus asks a cluster how it is, minions that spare names by their kubelets alone.
-func clusterStatus(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string, spare func(node string) bool) (facts, nodes.Status, error) {
-	known, cluster, err := openCluster(ctx, config.Secrets, environment.ID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected,
-		Patience: statusReach, Fence: environment.Fence, Alive: environment.Alive})
+func clusterStatus(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string, spare func(node string) bool) (known.Facts, nodes.Status, error) {
+	facts, cluster, err := known.Open(ctx, config.Secrets, environment.ID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected,
+		Patience: known.ReachPatience, Fence: environment.Fence, Alive: environment.Alive})
 	if err != nil {
-		return known, nodes.Status{}, err
+		return facts, nodes.Status{}, err
 	}
 	defer cluster.Close()
-	asked, cancel := context.WithTimeout(ctx, statusPatience)
+	asked, cancel := context.WithTimeout(ctx, known.AnswerPatience)
 	defer cancel()
-	return known, cluster.Status(asked, spare), nil
+	return facts, cluster.Status(asked, spare), nil
 }
 
 // health is the duty that looks at the nodes of clusters and at the members of their etcd, over SSH and by Kubernetes. It needs no cloud.
 type health struct {
 	KeptConfig
-	status func(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string, spare func(node string) bool) (facts, nodes.Status, error)
+	status func(ctx context.Context, config KeptConfig, environment *keeper.Environment, objectID string, spare func(node string) bool) (known.Facts, nodes.Status, error)
 
 	mutex sync.Mutex
 	turns map[string]turn // by environment
@@ -191,7 +160,7 @@ func (h *health) Look(ctx context.Context, environment *keeper.Environment) (kee
 }
 
 // ailments are what is wrong with a cluster.
-func ailments(environment *keeper.Environment, cluster *desired.Cluster, known facts, status nodes.Status) []keeper.Finding {
+func ailments(environment *keeper.Environment, cluster *desired.Cluster, known known.Facts, status nodes.Status) []keeper.Finding {
 	var findings []keeper.Finding
 	add := func(kind, subject string, severity keeper.Severity, mends, text string, args ...any) {
 		findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: kind, Subject: subject, Severity: severity, Text: fmt.Sprintf(text, args...), Mends: mends})
@@ -291,6 +260,6 @@ func repairOf(environment *keeper.Environment, cluster *desired.Cluster, all, ba
 	case bad*3 > all && !(alone && bad == 1):
 		return nil, fmt.Sprintf("%s. Burano does nothing by itself, because more than a third of the nodes are bad (%d of %d), so that the fault may be elsewhere", finding.Mends, bad, all)
 	}
-	return &keeper.Repair{ObjectID: cluster.ID, Method: methodRepairNode, Args: map[string]any{argumentNode: finding.Subject}, Cloud: true,
+	return &keeper.Repair{ObjectID: cluster.ID, Method: known.RepairNode, Args: map[string]any{known.ArgumentNode: finding.Subject}, Cloud: true,
 		Text: "Repair of node " + finding.Subject + ": " + finding.Text}, "Burano repairs it by itself (autoRepair), with the environment's standing delegation"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -27,14 +28,14 @@ func kinds(findings []keeper.Finding) []string {
 	return list
 }
 
-type archive = Snapshots
+type archive = known.Snapshots
 
 // unasked is an archive of snapshots that expects no request.
 type unasked struct{ archive }
 
 func TestAnEnvironmentWithoutAClusterIsAskedNothing(t *testing.T) {
 	// A duty that asks for a secret, a snapshot, the project or a node panics here.
-	duties := Duties(KeptConfig{Reach: Reach{Snapshots: unasked{}}, Interval: time.Minute})
+	duties := Duties(KeptConfig{Reach: known.Reach{Snapshots: unasked{}}, Interval: time.Minute})
 	require.Len(t, duties, 10)
 	for _, duty := range duties {
 		result, err := duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "demo"})
@@ -67,7 +68,7 @@ func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := well()
 			c.change(&status)
-			found := ailments(&keeper.Environment{}, &desired.Cluster{ID: "c"}, facts{Nodes: make([]nodes.Node, 3)}, status)
+			found := ailments(&keeper.Environment{}, &desired.Cluster{ID: "c"}, known.Facts{Nodes: make([]nodes.Node, 3)}, status)
 			require.Equal(t, c.want, kinds(found))
 			for _, one := range found {
 				require.Equal(t, "c", one.ObjectID)
@@ -117,7 +118,7 @@ func TestANodeIsRepairedWhereThatIsAllowedAndNoMoreThanAThirdAreBad(t *testing.T
 	}
 	allowed := stored(t, "c", map[string]any{"name": "c", "autoRepair": true})
 	look := func(environment keeper.Environment, cluster *desired.Cluster, bad int) keeper.Finding {
-		return ailments(&environment, cluster, facts{Nodes: make([]nodes.Node, 6)}, status(bad))[0]
+		return ailments(&environment, cluster, known.Facts{Nodes: make([]nodes.Node, 6)}, status(bad))[0]
 	}
 	repaired := look(keeper.Environment{}, allowed, 2)
 	require.Equal(t, &keeper.Repair{ObjectID: "c", Method: "repairNode", Args: map[string]any{"node": "a"}, Cloud: true, Text: "Repair of node a: " + repaired.Text}, repaired.Repair)
@@ -141,7 +142,7 @@ func TestALockedNodeIsLeftAloneWhichAFindingSays(t *testing.T) {
 		{Node: nodes.Node{Name: "b", Role: nodes.Minion, Settings: kube.Settings{Locked: true}}, Problem: errors.New("no")},
 		{Node: nodes.Node{Name: "c", Role: nodes.Minion}, Reached: true, Ready: &no, Problem: errors.New("no")},
 	}, Members: []nodes.MemberStatus{{Name: "a"}, {Name: "x", Answers: true}, {Name: "y", Answers: true}}}
-	found := ailments(&keeper.Environment{}, cluster, facts{Nodes: make([]nodes.Node, 3)}, status)
+	found := ailments(&keeper.Environment{}, cluster, known.Facts{Nodes: make([]nodes.Node, 3)}, status)
 	require.Equal(t, []string{"info node-locked a", "info node-locked b", "warning node-not-ready c", "critical member-silent a"}, kinds(found))
 	for _, finding := range found {
 		require.Equal(t, finding.Subject == "c", finding.Repair != nil, finding.Kind)
@@ -222,7 +223,7 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 	}
 	var asked [][]string
 	var fails error
-	duty := newKept(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	duty := newKept(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
 	duty.mark = func(_ context.Context, _ *keeper.Environment, _ *desired.Cluster, off []string) ([]string, error) {
 		asked = append(asked, off)
 		return []string{"stopped"}, fails
@@ -242,13 +243,13 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"warning node-out-of-service stopped"}, kinds(found), "nobody waits for a volume")
 
-	duty.Secrets = secretsOf{secretName("c", "storage"): `{"backends": ["manila"]}`}
+	duty.Secrets = secretsOf{known.SecretName("c", "storage"): `{"backends": ["manila"]}`}
 	_, hurried, err = duty.outOfService(t.Context(), environment, servers, of)
 	require.NoError(t, err)
 	require.True(t, hurried, "shares too are for other nodes")
 	require.Len(t, asked, 4)
 
-	duty.Secrets = secretsOf{secretName("c", "storage"): `{"backends": ["local"]}`}
+	duty.Secrets = secretsOf{known.SecretName("c", "storage"): `{"backends": ["local"]}`}
 	found, hurried, err = duty.outOfService(t.Context(), environment, servers, of)
 	require.NoError(t, err)
 	require.False(t, hurried)

@@ -13,16 +13,14 @@ import (
 	"github.com/burano/burano/nodes/claimdata"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 )
 
 const (
-	methodBackUp       = "backUp"
 	methodBeforeBackup = "beforeBackup"
 	methodAfterBackup  = "afterBackup"
-	argumentIncomplete = "incomplete"
-	argumentKept       = "kept"
 	argumentPassing    = "passing"
 )
 
@@ -44,14 +42,14 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 	order := backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Contents: contents,
 		Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
 		Report: func(ctx context.Context, text string) { c.reports.inform(ctx, call.Object, "%s", text) }}
-	order.Reason, _ = call.Args[argumentReason].(string)
-	order.Incomplete, _ = call.Args[argumentIncomplete].(bool)
+	order.Reason, _ = call.Args[known.ArgumentReason].(string)
+	order.Incomplete, _ = call.Args[known.ArgumentIncomplete].(bool)
 	if passing, _ := call.Args[argumentPassing].(bool); passing {
 		order.Kind = store.Passing
 	}
-	if scheduled, _ := call.Args[argumentScheduled].(bool); scheduled {
+	if scheduled, _ := call.Args[known.ArgumentScheduled].(bool); scheduled {
 		order.Kind = store.Scheduled
-		kept, _ := call.Args[argumentKept].(int64)
+		kept, _ := call.Args[known.ArgumentKept].(int64)
 		order.Kept = int(kept)
 	}
 	var clusters []backup.Cluster
@@ -82,7 +80,7 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 	if err != nil {
 		return backup.Cluster{}, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
 	}
-	known, err := c.facts(ctx, object)
+	facts, err := c.facts(ctx, object)
 	if err != nil {
 		return backup.Cluster{}, err
 	}
@@ -91,16 +89,16 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 		return backup.Cluster{}, err
 	}
 	client, err := kubernetes.NewForConfig(api)
-	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.server.containerOf(known),
-		Refused: func(why error) { c.reports.warn(ctx, object, "T"+inDatabaseInstead[1:], why.Error()) },
+	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.server.ContainerOf(facts),
+		Refused: func(why error) { c.reports.warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) },
 		Snapshot: func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
-			return takeSnapshot(ctx, c.server.Snapshots, live, of, live.Snapshot)
+			return known.SnapshotOf(ctx, c.server.Snapshots, live, of, live.Snapshot)
 		}}, err
 }
 
 // BackupClaims lists the claims of the cluster that a backup has, and the others with the reasons.
 func (c Clusters) BackupClaims(ctx context.Context, environmentID, objectID string) (claims []claimdata.Claim, unable map[string]string, err error) {
-	err = c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+	err = c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) error {
 		client, err := kubernetes.NewForConfig(config)
 		if err == nil {
 			claims, unable, err = claimdata.Claims(ctx, client)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -59,8 +60,8 @@ func (b environmentBackupsDuty) due(environment *keeper.Environment, schedule st
 	finding := keeper.Finding{Kind: "backup-due", Severity: keeper.Info,
 		Text:  fmt.Sprintf("Environment %s has no scheduled backup of the last %d hours", environment.Name, schedule.Hours),
 		Mends: "Burano makes one by itself, as the environment's schedule says (burano backup schedule)",
-		Repair: &keeper.Repair{ObjectID: environment.Clusters[0].ID, Method: methodBackUp, Routine: true, AfterFailure: true,
-			Args: map[string]any{argumentScheduled: true, argumentKept: schedule.Kept, argumentIncomplete: schedule.Incomplete, argumentReason: fmt.Sprintf("every %d hours", schedule.Hours)},
+		Repair: &keeper.Repair{ObjectID: environment.Clusters[0].ID, Method: known.BackUp, Routine: true, AfterFailure: true,
+			Args: map[string]any{known.ArgumentScheduled: true, known.ArgumentKept: schedule.Kept, known.ArgumentIncomplete: schedule.Incomplete, known.ArgumentReason: fmt.Sprintf("every %d hours", schedule.Hours)},
 			Text: fmt.Sprintf("The environment is backed up, every %d hours", schedule.Hours)}}
 	if age > overdue*every {
 		finding.Severity = keeper.Warning

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // A cluster may have minions on machines that are no servers of the cloud: com.mirantis.docker.kubernetes.KubernetesExternalNode. Nova and Heat do not
@@ -51,7 +52,7 @@ func byHand(name string) error {
 }
 
 // externalVersions are the external nodes of a cluster with the Kubernetes that they have and keep, and a sentence about that; "" where there are none.
-func externalVersions(known *facts, has map[string]string) (list []nodeVersion, said string) {
+func externalVersions(known *known.Facts, has map[string]string) (list []nodeVersion, said string) {
 	var names []string
 	for _, node := range known.Nodes {
 		if node.Machine == nil {
@@ -91,7 +92,7 @@ func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (
 func (c clusterClass) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
 	c.clusters.allowLoss(call)
-	name, _ := call.Args[argumentNode].(string)
+	name, _ := call.Args[known.ArgumentNode].(string)
 	wanted := desiredOf(call.Object)
 	var names []string
 	var left []*muranopl.Object

@@ -8,17 +8,18 @@ import (
 
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/store"
 )
 
 func TestMachinesKeepTheirKubernetesInAnUpgrade(t *testing.T) {
-	known := &facts{Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master}, {Name: "lab-1", Role: nodes.Minion, Machine: &access.Machine{User: "root"}}}}
-	list, said := externalVersions(known, map[string]string{"kube-1": "v1.36.3", "lab-1": "v1.33.1"})
+	facts := &known.Facts{Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master}, {Name: "lab-1", Role: nodes.Minion, Machine: &access.Machine{User: "root"}}}}
+	list, said := externalVersions(facts, map[string]string{"kube-1": "v1.36.3", "lab-1": "v1.33.1"})
 	require.Len(t, list, 1)
 	require.Contains(t, said, "lab-1 (v1.33.1)")
 	master := nodeVersion{name: "kube-1", role: nodes.Master, now: parseKubernetes("v1.36.3"), wanted: parseKubernetes("v1.37.0")}
 	require.Contains(t, skewed(append([]nodeVersion{master}, list...))[0], "lab-1 would have")
-	_, said = externalVersions(&facts{Nodes: known.Nodes[:1]}, nil)
+	_, said = externalVersions(&known.Facts{Nodes: facts.Nodes[:1]}, nil)
 	require.Empty(t, said)
 }
 

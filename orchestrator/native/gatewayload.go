@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // A cluster with a minimum of gateways has as many of them as its connections need: the keeper's duty finds that they should be more or fewer, and starts
@@ -20,8 +21,6 @@ const (
 	propertyFewest       = "gatewayMinimum"        // of a cluster; null: the number of gateways is decided elsewhere
 	propertySessions     = "gatewaySessions"       // connections at once that a gateway is to have, on average
 	propertyGatewayAfter = "gatewayScaleDownAfter" // seconds
-
-	methodScaleGateways = "scaleGatewaysByLoad"
 	// attributeGateways is how many gateways a cluster with a minimum of them had when it was deployed last.
 	attributeGateways  = "gateways"
 	gatewayScalingName = "gateway-scaling" // gatewayRecord as JSON
@@ -99,7 +98,7 @@ func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.
 		return err
 	}
 	if found && kept != nil {
-		if err := convert(kept, &count); err != nil {
+		if err := known.Convert(kept, &count); err != nil {
 			return fmt.Errorf("read how many gateways cluster %s has: %w", cluster.Text("name"), err)
 		}
 	}
@@ -134,7 +133,7 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 	if limits == nil {
 		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with setGatewayLimits", call.Object.Text("name"))
 	}
-	keep := vault{c.clusters.runtime, call.Object.ID()}
+	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()}
 	record, err := loadGatewayScaling(ctx, keep.Load)
 	if err != nil {
 		return nil, err

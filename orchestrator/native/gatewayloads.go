@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 const dutyGatewayLoad = "gateway-load"
@@ -88,11 +89,11 @@ func (g *gatewayLoads) lookAt(ctx context.Context, environment *keeper.Environme
 	if !more {
 		finding.Kind = "too-many-gateways"
 	}
-	upgrade, err := loadUpgrade(ctx, environmentVault{g.Secrets, environment.ID, cluster.ID}.Load)
+	upgrade, err := known.LoadUpgrade(ctx, known.EnvironmentVault{Secrets: g.Secrets, Environment: environment.ID, Cluster: cluster.ID}.Load)
 	if err != nil {
 		return nil, err
 	}
-	resizes(ctx, environment, finding, upgrade != nil, &keeper.Repair{ObjectID: cluster.ID, Method: methodScaleGateways, Cloud: true, Routine: true,
+	resizes(ctx, environment, finding, upgrade != nil, &keeper.Repair{ObjectID: cluster.ID, Method: known.ScaleGatewaysByLoad, Cloud: true, Routine: true,
 		Text: "Gateways of cluster " + cluster.Name + " follow their connections"})
 	return finding, nil
 }

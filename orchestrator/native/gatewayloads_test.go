@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -70,7 +71,7 @@ func TestTooFewGatewaysAreFoundAtOnceAndTooManyAfterAWhile(t *testing.T) {
 		counted = withConnections(1000)
 		result, err := g.Look(t.Context(), environment)
 		require.NoError(t, err)
-		require.Equal(t, &keeper.Repair{ObjectID: "c", Method: methodScaleGateways, Cloud: true, Routine: true, Text: "Gateways of cluster kube follow their connections"},
+		require.Equal(t, &keeper.Repair{ObjectID: "c", Method: known.ScaleGatewaysByLoad, Cloud: true, Routine: true, Text: "Gateways of cluster kube follow their connections"},
 			result.Findings[0].Repair)
 		require.Equal(t, "The cluster grows from 1 to 3 gateways, because they have 1000 connections open and are to have 100 each", result.Findings[0].Text)
 		environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -66,12 +67,12 @@ func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any,
 	if err := call.Object.SetObjects(propertyGroups, slices.DeleteFunc(call.Object.Objects(propertyGroups), func(group *muranopl.Object) bool { return group == l.of })); err != nil {
 		return nil, err
 	}
-	known, err := c.clusters.facts(ctx, call.Object)
-	if err != nil || known == nil {
+	facts, err := c.clusters.facts(ctx, call.Object)
+	if err != nil || facts == nil {
 		return nil, err
 	}
-	known.Groups = slices.DeleteFunc(known.Groups, func(group groupFact) bool { return group.Name == l.of.Text("name") })
-	return nil, c.clusters.storeFacts(ctx, call.Object, *known)
+	facts.Groups = slices.DeleteFunc(facts.Groups, func(group known.GroupFact) bool { return group.Name == l.of.Text("name") })
+	return nil, c.clusters.storeFacts(ctx, call.Object, *facts)
 }
 
 // begun is true if a group has servers, or may have.

@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -50,7 +51,7 @@ func imagesIn(pod corev1.PodSpec) (names []string) {
 // haveImages copies images of Glance to the nodes of a pod's cluster. The pod's former images stay there for a rollback.
 func (p podClass) haveImages(ctx context.Context, pod *muranopl.Object, names []string) error {
 	cluster := pod.Object("kubernetesCluster")
-	known, err := nodes.ImagesFor(ctx, vault{p.clusters.runtime, cluster.ID()}, pod.ID())
+	known, err := nodes.ImagesFor(ctx, known.Vault{Runtime: p.clusters.runtime, Cluster: cluster.ID()}, pod.ID())
 	if err != nil || len(names) == 0 && len(known) == 0 {
 		return err
 	}
@@ -137,7 +138,7 @@ func (c *clusters) checkImages(ctx context.Context, cluster *muranopl.Object) (p
 		if host == nil || !host.Class().IsEmbedded(classPod) || host.Object("kubernetesCluster") != cluster || !openstack.IsContainerImage(name) {
 			continue
 		}
-		known, err := nodes.ImagesFor(ctx, vault{c.runtime, cluster.ID()}, host.ID())
+		known, err := nodes.ImagesFor(ctx, known.Vault{Runtime: c.runtime, Cluster: cluster.ID()}, host.ID())
 		if err != nil {
 			return nil, err
 		}

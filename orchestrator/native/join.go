@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -29,8 +30,8 @@ type Joining struct {
 }
 
 // TakesMachines returns a fault unless the object is a cluster that was up, and machines may be nodes.
-func TakesMachines(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach) error {
-	if _, err := factsOf(ctx, environmentVault{secrets, environmentID, objectID}); err != nil {
+func TakesMachines(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach) error {
+	if _, err := known.FactsOf(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}); err != nil {
 		return err
 	}
 	if len(config.MachineNetworks) == 0 {
@@ -41,9 +42,9 @@ func TakesMachines(ctx context.Context, secrets Secrets, environmentID, objectID
 
 // Join tells a machine how it becomes a node of the cluster that this object of the environment is. A fault describes a machine that does not fit; a
 // machine that is a node already keeps its name.
-func Join(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach, machine store.Machine) (Joining, error) {
-	keep := environmentVault{secrets, environmentID, objectID}
-	known, err := factsOf(ctx, keep)
+func Join(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach, machine store.Machine) (Joining, error) {
+	keep := known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}
+	known, err := known.FactsOf(ctx, keep)
 	if err != nil {
 		return Joining{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -114,7 +115,7 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 // which it hurries: pods wait for them.
 func (k kept) outOfService(ctx context.Context, environment *keeper.Environment, servers []keptServer, of map[string]*desired.Cluster) (findings []keeper.Finding, hurried bool, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{k.Secrets, environment.ID, cluster.ID}, kube.Cinder, kube.Manila)
+		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: k.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder, kube.Manila)
 		if err != nil {
 			return findings, hurried, err
 		}
@@ -183,7 +184,7 @@ func (k kept) keyless(ctx context.Context, environment *keeper.Environment, serv
 func (k kept) list(ctx context.Context, environment *keeper.Environment) (servers []keptServer, of map[string]*desired.Cluster, err error) {
 	of = map[string]*desired.Cluster{}
 	for _, cluster := range environment.Clusters {
-		known, err := factsOf(ctx, environmentVault{k.Secrets, environment.ID, cluster.ID})
+		known, err := known.FactsOf(ctx, known.EnvironmentVault{Secrets: k.Secrets, Environment: environment.ID, Cluster: cluster.ID})
 		if fault.KindOf(err) == fault.NotFound {
 			continue
 		}

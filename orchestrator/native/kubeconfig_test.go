@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // The test checks that the keys of a snapshot hold all facts about the cluster that its restore needs.
@@ -27,13 +28,13 @@ func TestASnapshotOutsideOfTasksSaysWhatConnectsThePods(t *testing.T) {
 		cluster := clusterObject(t, one.properties)
 		clusters := &clusters{runtime: runtime, once: &once{}, reports: reports{runtime, slog.New(slog.DiscardHandler)}}
 		require.NoError(t, clusters.keepFacts(t.Context(), cluster, []nodes.Node{{Name: "kube-1", Role: nodes.Master}}), name)
-		_, err := pki.Open(t.Context(), vault{runtime, cluster.ID()}, time.Now())
+		_, err := pki.Open(t.Context(), known.Vault{Runtime: runtime, Cluster: cluster.ID()}, time.Now())
 		require.NoError(t, err, name)
 		secrets := secretsOf{}
 		for name, value := range runtime.secrets {
 			secrets[name] = string(value)
 		}
-		_, opened, err := openCluster(t.Context(), secrets, "environment", cluster.ID(), nodes.Config{})
+		_, opened, err := known.Open(t.Context(), secrets, "environment", cluster.ID(), nodes.Config{})
 		require.NoError(t, err, name)
 		keys, err := opened.Keys(t.Context())
 		require.NoError(t, err, name)

@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -42,7 +43,7 @@ type loads struct {
 
 // followed is a cluster whose load is looked at again and again, over one connection.
 type followed struct {
-	known    facts
+	known    known.Facts
 	text     string // of them
 	client   kubernetes.Interface
 	live     interface{ Close() error }
@@ -167,7 +168,7 @@ func (l *loads) findings(ctx context.Context, environment *keeper.Environment, c
 		if change.Count < change.From {
 			finding.Kind = "group-too-large"
 		}
-		resizes(ctx, environment, &finding, upgrades, &keeper.Repair{ObjectID: cluster.ID, Method: methodScale, Cloud: true, Routine: true,
+		resizes(ctx, environment, &finding, upgrades, &keeper.Repair{ObjectID: cluster.ID, Method: known.ScaleByLoad, Cloud: true, Routine: true,
 			Text: "Groups of cluster " + cluster.Name + " follow their load"})
 		findings = append(findings, finding)
 	}
@@ -206,15 +207,15 @@ func resizes(ctx context.Context, environment *keeper.Environment, finding *keep
 
 // connect opens a cluster, or goes on with one that was opened before and is still the same.
 func (l *loads) connect(ctx context.Context, environmentID string, cluster *desired.Cluster, former *followed) (*followed, error) {
-	keep := environmentVault{l.Secrets, environmentID, cluster.ID}
-	known, err := factsOf(ctx, keep)
+	keep := known.EnvironmentVault{Secrets: l.Secrets, Environment: environmentID, Cluster: cluster.ID}
+	facts, err := known.FactsOf(ctx, keep)
 	if err != nil {
 		if former != nil {
 			_ = former.live.Close()
 		}
 		return nil, err
 	}
-	text, err := json.Marshal(known)
+	text, err := json.Marshal(facts)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +224,7 @@ func (l *loads) connect(ctx context.Context, environmentID string, cluster *desi
 		former = nil
 	}
 	if former == nil {
-		_, live, err := openCluster(ctx, l.Secrets, environmentID, cluster.ID, nodes.Config{Logger: l.Logger, Connected: l.Connected, Patience: statusReach})
+		_, live, err := known.Open(ctx, l.Secrets, environmentID, cluster.ID, nodes.Config{Logger: l.Logger, Connected: l.Connected, Patience: known.ReachPatience})
 		if err != nil {
 			return nil, err
 		}
@@ -232,9 +233,9 @@ func (l *loads) connect(ctx context.Context, environmentID string, cluster *desi
 			_ = live.Close()
 			return nil, err
 		}
-		former = &followed{known: known, text: string(text), client: client, live: live, opened: time.Now(), flavors: map[string]*openstack.FlavorChoice{}}
+		former = &followed{known: facts, text: string(text), client: client, live: live, opened: time.Now(), flavors: map[string]*openstack.FlavorChoice{}}
 	}
-	upgrade, err := loadUpgrade(ctx, keep.Load)
+	upgrade, err := known.LoadUpgrade(ctx, keep.Load)
 	if err == nil {
 		former.upgrades = upgrade != nil
 		former.record, err = loadScaling(ctx, keep.Load)

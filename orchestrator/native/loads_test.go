@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -27,12 +28,12 @@ func (c closing) Close() error { c(); return nil }
 
 // following is a cluster with a group between 1 and 3, whose load is that of a false Kubernetes.
 func following(t *testing.T, minimum any) (*loads, *keeper.Environment, *fake.Clientset, *followed) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "workers-1", Labels: map[string]string{labelGroup: "workers"}},
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "workers-1", Labels: map[string]string{known.LabelGroup: "workers"}},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 	client := fake.NewClientset(node)
-	one := &followed{client: client, live: closing(func() {}), flavors: map[string]*openstack.FlavorChoice{}, record: scalingRecord{Groups: map[string]scaledGroup{}}, known: facts{
-		Nodes: []nodes.Node{{Name: "workers-1", Role: nodes.Minion, Elastic: true, Settings: kube.Settings{Labels: map[string]string{labelGroup: "workers"}}}}}}
+	one := &followed{client: client, live: closing(func() {}), flavors: map[string]*openstack.FlavorChoice{}, record: scalingRecord{Groups: map[string]scaledGroup{}}, known: known.Facts{
+		Nodes: []nodes.Node{{Name: "workers-1", Role: nodes.Minion, Elastic: true, Settings: kube.Settings{Labels: map[string]string{known.LabelGroup: "workers"}}}}}}
 	l := newLoads(KeptConfig{Interval: time.Minute})
 	l.open = func(context.Context, string, *desired.Cluster, *followed) (*followed, error) { return one, nil }
 	var properties map[string]any
@@ -80,7 +81,7 @@ func TestAGroupThatIsTooSmallIsFound(t *testing.T) {
 	result, err = l.Look(t.Context(), environment)
 	require.NoError(t, err)
 	require.Equal(t, []string{"info group-too-small workers: 2"}, kinds(result.Findings), "one of the two has room on the node that is there")
-	require.Equal(t, &keeper.Repair{ObjectID: "c", Method: methodScale, Cloud: true, Routine: true, Text: "Groups of cluster kube follow their load"}, result.Findings[0].Repair)
+	require.Equal(t, &keeper.Repair{ObjectID: "c", Method: known.ScaleByLoad, Cloud: true, Routine: true, Text: "Groups of cluster kube follow their load"}, result.Findings[0].Repair)
 
 	look := func() keeper.Finding {
 		t.Helper()

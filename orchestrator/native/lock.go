@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -59,7 +60,7 @@ func (n *namedNode) lastTaker() bool {
 const noTaker = "no other node of the cluster takes pods, so that those that run on it end and have nowhere to go"
 
 // lockNode is the action that takes a node out of service: no pods run or come there, and it is not repaired until it is unlocked.
-func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *f
 }
 
 // unlockNode is the action that takes a locked node into service again, also one that is off or gone.
-func (c clusterClass) unlockNode(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) unlockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ type reboot struct {
 }
 
 // rebootNode is the action that restarts a node's server once its pods are elsewhere, and takes the node in again.
-func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.namedNode(ctx, call, known)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // A cluster makes the nodes of its further masters whenever it is loaded. Their number, now and at most, is an attribute of the cluster, and all else is a
@@ -94,15 +95,15 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 }
 
 func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {
-	known := keptMasters{Count: 1, Made: 1}
+	facts := keptMasters{Count: 1, Made: 1}
 	value, found, err := m.runtime.Attribute(ctx, cluster, attributeMasters)
 	if err != nil || !found || value == nil {
-		return known, err
+		return facts, err
 	}
-	if err := convert(value, &known); err != nil {
-		return known, fmt.Errorf("read how many masters cluster %s has: %w", cluster.Text("name"), err)
+	if err := known.Convert(value, &facts); err != nil {
+		return facts, fmt.Errorf("read how many masters cluster %s has: %w", cluster.Text("name"), err)
 	}
-	return known, nil
+	return facts, nil
 }
 
 // keep keeps how many masters there are before anything is made of them; deployed, that the cluster has as many as it is to have.
@@ -139,12 +140,12 @@ func (m furtherMasters) hold(ctx context.Context, cluster *muranopl.Object, held
 	return m.store(ctx, cluster, known, now)
 }
 
-func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, known, now keptMasters) error {
-	if now.Count == known.Count && now.Made == known.Made && slices.Equal(now.Images, known.Images) {
+func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, facts, now keptMasters) error {
+	if now.Count == facts.Count && now.Made == facts.Made && slices.Equal(now.Images, facts.Images) {
 		return nil
 	}
 	value := map[string]any{}
-	if err := convert(now, &value); err != nil {
+	if err := known.Convert(now, &value); err != nil {
 		return err
 	}
 	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)

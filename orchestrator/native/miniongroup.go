@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // A group of minions makes its nodes whenever it is loaded: the list of nodes, in which order and zones, is an attribute of the group, and all else comes
@@ -24,8 +25,6 @@ const (
 	propertyMaximum = "maximum"
 	// attributeGroup is a group's attribute with its nodes.
 	attributeGroup = "group"
-	// labelGroup names the group of a Kubernetes node.
-	labelGroup = "burano.io/group"
 
 	classMinionNode = "com.mirantis.docker.kubernetes.KubernetesMinionNode"
 	argumentGroup   = "group"
@@ -212,15 +211,15 @@ func membersOf(group *muranopl.Object, held bool) []keptMember {
 	return members
 }
 
-func (g groups) known(ctx context.Context, group *muranopl.Object) (known keptGroup, found bool, err error) {
+func (g groups) known(ctx context.Context, group *muranopl.Object) (facts keptGroup, found bool, err error) {
 	value, found, err := g.runtime.Attribute(ctx, group, attributeGroup)
 	if err != nil || !found || value == nil {
-		return known, false, err
+		return facts, false, err
 	}
-	if err := convert(value, &known); err != nil {
-		return known, false, fmt.Errorf("read which nodes group %s has: %w", group.Text("name"), err)
+	if err := known.Convert(value, &facts); err != nil {
+		return facts, false, fmt.Errorf("read which nodes group %s has: %w", group.Text("name"), err)
 	}
-	return known, true, nil
+	return facts, true, nil
 }
 
 // keep keeps which nodes a group has before anything is made of them.
@@ -256,12 +255,12 @@ func (g groups) hold(ctx context.Context, group *muranopl.Object, held bool) err
 	return g.store(ctx, group, known, found, keptGroup{membersOf(group, held), known.Count, held})
 }
 
-func (g groups) store(ctx context.Context, group *muranopl.Object, known keptGroup, found bool, now keptGroup) error {
-	if found && known.Count == now.Count && known.Held == now.Held && slices.Equal(known.Nodes, now.Nodes) {
+func (g groups) store(ctx context.Context, group *muranopl.Object, facts keptGroup, found bool, now keptGroup) error {
+	if found && facts.Count == now.Count && facts.Held == now.Held && slices.Equal(facts.Nodes, now.Nodes) {
 		return nil
 	}
 	plain := map[string]any{}
-	if err := convert(now, &plain); err != nil {
+	if err := known.Convert(now, &plain); err != nil {
 		return err
 	}
 	return g.runtime.SetAttribute(ctx, group, attributeGroup, plain)

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -101,7 +102,7 @@ type Runtime interface {
 
 // Config is what the bodies need to know of the server.
 type Config struct {
-	Reach
+	known.Reach
 	// Binary is the burano program that is copied onto masters and gateways.
 	Binary string
 	// Images keeps container images on their way from Glance to nodes; nil where none are brought.

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // publishOwn has gateways of their own serve the route.
@@ -41,7 +42,7 @@ func (r routeClass) withdrawElsewhere(ctx context.Context, call muranopl.Call) e
 		if other == call.Object.Object("gateways") {
 			continue
 		}
-		published, err := nodes.Published(ctx, vault{r.clusters.runtime, other.ID()}, call.Object.ID())
+		published, err := nodes.Published(ctx, known.Vault{Runtime: r.clusters.runtime, Cluster: other.ID()}, call.Object.ID())
 		if err == nil && published != nil {
 			err = r.withdrawFrom(ctx, call, other)
 		}
@@ -104,7 +105,7 @@ func (c *clusters) retellRoutes(ctx context.Context, own *muranopl.Object) error
 		if object.Object("gateways") != own {
 			continue
 		}
-		published, err := nodes.Published(ctx, vault{c.runtime, own.ID()}, object.ID())
+		published, err := nodes.Published(ctx, known.Vault{Runtime: c.runtime, Cluster: own.ID()}, object.ID())
 		if err != nil || published == nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -33,15 +34,15 @@ type place struct {
 }
 
 // places are read and stored as successions are.
-func (s successions) places(ctx context.Context, instance *muranopl.Object) (known map[int64]place, err error) {
+func (s successions) places(ctx context.Context, instance *muranopl.Object) (facts map[int64]place, err error) {
 	value, found, err := s.runtime.CodeAttribute(ctx, instance, classNodeServer, attributePlaces)
 	if err != nil || !found || value == nil {
 		return nil, err
 	}
-	if err := convert(value, &known); err != nil {
+	if err := known.Convert(value, &facts); err != nil {
 		return nil, fmt.Errorf("read where the servers of %s stand: %w", instance.Text("name"), err)
 	}
-	return known, nil
+	return facts, nil
 }
 
 func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, known map[int64]place) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // acting is a runtime of a task that runs an action, or deploys.
@@ -45,11 +46,11 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 		methodDeploy: func(context.Context, muranopl.Call) (any, error) { return nil, errDeployed }}}})
 	pod := podOf(t, nil)
 	cluster := pod.Object("kubernetesCluster")
-	up := facts{Name: "kube", Network: netip.MustParsePrefix("10.20.0.0/24"), Nodes: []nodes.Node{{Name: "master", Role: nodes.Master, Address: netip.MustParseAddr("10.20.0.2")}}}
+	up := known.Facts{Name: "kube", Network: netip.MustParsePrefix("10.20.0.0/24"), Nodes: []nodes.Node{{Name: "master", Role: nodes.Master, Address: netip.MustParseAddr("10.20.0.2")}}}
 	former := up
 	former.Network = netip.Prefix{}
 	for name, one := range map[string]struct {
-		known    *facts
+		known    *known.Facts
 		deploys  bool
 		deployed bool
 	}{
@@ -62,7 +63,7 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 		if one.known != nil {
 			text, err := json.Marshal(one.known)
 			require.NoError(t, err)
-			runtime.secrets[secretName(cluster.ID(), factsName)] = text
+			runtime.secrets[known.SecretName(cluster.ID(), known.FactsName)] = text
 		}
 		once := &once{}
 		clusters := &clusters{runtime: runtime, once: once, reports: reports{runtime, slog.New(slog.DiscardHandler)}}

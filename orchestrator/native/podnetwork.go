@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/network"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -56,7 +57,7 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 		Datastore     network.Datastore // clusters of former versions had no choice, and did not note it
 		MTU           int64
 	}
-	if err := convert(value, &kept); err != nil {
+	if err := known.Convert(value, &kept); err != nil {
 		return made, true, fmt.Errorf("read what the pods of cluster %s have their addresses from: %w", object.Text("name"), err)
 	}
 	made.Addressing = network.Addressing{Pods: kept.Pods, Services: kept.Services, Pods6: kept.Pods6, Services6: kept.Services6, Domain: kept.Domain}

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -95,7 +96,7 @@ func (a *applicationServers) all() *access.Connections {
 		return a.connections
 	}
 	connections := access.New(access.Config{
-		Vault: vault{a.runtime, vaultServers}, User: access.User, Patience: a.config.SSHPatience, Logger: a.reports.logger,
+		Vault: known.Vault{Runtime: a.runtime, Cluster: vaultServers}, User: access.User, Patience: a.config.SSHPatience, Logger: a.reports.logger,
 		Fence: a.runtime.Fence(), Alive: a.runtime.Alive, Connected: a.config.Connected,
 		Through: a.through,
 		Report: func(ctx context.Context, server access.Server, text string) {

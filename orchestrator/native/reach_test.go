@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // sealed is a runtime with secrets and no more.
@@ -44,7 +45,7 @@ func prepared(t *testing.T, classes map[string]string) (map[string]*muranopl.Obj
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
 	runtime := sealed{}
-	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(runtime, Config{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}}))
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(runtime, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}}))
 	made := map[string]*muranopl.Object{}
 	for id, class := range classes {
 		model := map[string]any{"?": map[string]any{"type": class, "id": id}}
@@ -94,7 +95,7 @@ func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
 func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T) {
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
-	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(sealed{}, Config{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}}))
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(sealed{}, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}}))
 	var models []any
 	resources := map[string]any{}
 	marked := "#cloud-config\n# Burano reaches this server over SSH. SHA-256 of the other user data: 0\n"

@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -17,7 +18,7 @@ const (
 )
 
 // rotateRegistry is the action that gives the cluster's registry other passwords.
-func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	if known.Registry == "" {
 		return fault.New(fault.Invalid, "cluster %s has no registry of its own: set enableRegistry to true, and deploy", call.Object.Text("name"))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -15,7 +16,7 @@ import (
 // Other nodes do not change.
 func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
-	name, _ := call.Args[argumentNode].(string)
+	name, _ := call.Args[known.ArgumentNode].(string)
 	known, err := c.clusters.facts(ctx, call.Object)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, 
 }
 
 // bringBack has a node do its work again: its server is started if it is off, or gets another one in its place if it is gone.
-func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *facts, node nodes.Node) error {
+func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *known.Facts, node nodes.Node) error {
 	if node.Machine != nil {
 		return c.rejoin(ctx, call.Object, known)
 	}
@@ -71,7 +72,7 @@ func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *
 }
 
 // rejoin deploys a cluster as it is, without a check of its servers.
-func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known *facts) error {
+func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
 	c.clusters.recall(object, known)
 	live, err := c.clusters.bring(ctx, object, known.Nodes)
 	if err != nil {

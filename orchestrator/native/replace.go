@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 )
@@ -96,7 +97,7 @@ func (h *heatStacks) restore(s *heatStack, resource string, definition map[strin
 func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
 	c.clusters.allowLoss(call)
-	named, _ := call.Args[argumentNode].(string)
+	named, _ := call.Args[known.ArgumentNode].(string)
 	if _, is := desiredOf(call.Object).MachineCalled(named); is {
 		return nil, byHand(named)
 	}
@@ -155,7 +156,7 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 		return err
 	}
 	state := openstack.ServerState{Status: openstack.Gone}
-	if former, there := known.node(name); there {
+	if former, there := known.Node(name); there {
 		if state, err = project.Server(ctx, former.Server); err != nil {
 			return err
 		}
@@ -225,18 +226,6 @@ func (c clusterClass) makeRoom(ctx context.Context, interpreter *muranopl.Interp
 		}
 	}
 	return nil
-}
-
-// node finds a node that the cluster had last.
-func (f *facts) node(name string) (nodes.Node, bool) {
-	if f != nil {
-		for _, node := range f.Nodes {
-			if node.Name == name {
-				return node, true
-			}
-		}
-	}
-	return nodes.Node{}, false
 }
 
 // upgradeOrder is the order in which nodes get a newer Kubernetes.

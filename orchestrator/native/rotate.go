@@ -6,6 +6,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
@@ -17,8 +18,8 @@ const (
 )
 
 // rotate is the action that exchanges authorities or keys of the cluster: the ones that the argument names, or all of them.
-func (c clusterClass) rotate(all []pki.Part, argument string) func(ctx context.Context, call muranopl.Call, known *facts) error {
-	return func(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) rotate(all []pki.Part, argument string) func(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+	return func(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 		order := nodes.Rotation{Run: c.clusters.runtime.TaskID(), Parts: all}
 		if named, _ := call.Args[argument].([]any); len(named) > 0 {
 			order.Parts = nil

@@ -28,6 +28,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // routeClass is io.burano.Route. Gateways of their own are told of it (ownRoute). In a cluster it is a Service without a selector, with an EndpointSlice that names the servers, and an Ingress
@@ -148,7 +149,7 @@ func (r routeClass) letIn(ctx context.Context, call muranopl.Call) (any, error) 
 				continue
 			}
 			var port int
-			_ = convert(properties["port_range_min"], &port)
+			_ = known.Convert(properties["port_range_min"], &port)
 			one := need{fmt.Sprint(to["get_resource"]), fmt.Sprint(from["get_resource"]), port}
 			if _, needed := needs[one]; needed {
 				needs[one] = ""

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // The shapes of a cluster's objects.
@@ -44,13 +45,13 @@ func (n *NoAnswer) Unwrap() error { return n.Err }
 // user's rights. Errors are a fault of kind NotFound for a cluster that never was up and for a missing object, one of kind Conflict for a refused change,
 // and NoAnswer.
 type Clusters struct {
-	Secrets Secrets
-	Config  Reach
+	Secrets known.Secrets
+	Config  known.Reach
 }
 
 // Running lists the workloads and pods in a namespace of the cluster that an object of the environment is; "" stands for all namespaces.
 func (c Clusters) Running(ctx context.Context, environmentID, objectID, namespace string) (found Running, err error) {
-	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
+	return found, c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) (err error) {
 		found, err = kube.ReadRunning(ctx, config, namespace)
 		return err
 	})
@@ -58,7 +59,7 @@ func (c Clusters) Running(ctx context.Context, environmentID, objectID, namespac
 
 // Pod reads a pod.
 func (c Clusters) Pod(ctx context.Context, environmentID, objectID, namespace, name string) (found PodDetails, err error) {
-	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
+	return found, c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) (err error) {
 		found, err = kube.ReadPod(ctx, config, namespace, name)
 		return err
 	})
@@ -66,14 +67,14 @@ func (c Clusters) Pod(ctx context.Context, environmentID, objectID, namespace, n
 
 // RecreatePod is kube.RecreatePod.
 func (c Clusters) RecreatePod(ctx context.Context, environmentID, objectID, namespace, name string) error {
-	return c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+	return c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) error {
 		return kube.RecreatePod(ctx, config, namespace, name)
 	})
 }
 
 // Workload reads a workload.
 func (c Clusters) Workload(ctx context.Context, environmentID, objectID string, ref WorkloadRef) (found WorkloadDetails, err error) {
-	return found, c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) (err error) {
+	return found, c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) (err error) {
 		found, err = kube.ReadWorkload(ctx, config, ref)
 		return err
 	})
@@ -81,14 +82,14 @@ func (c Clusters) Workload(ctx context.Context, environmentID, objectID string, 
 
 // ScaleWorkload is kube.ScaleWorkload.
 func (c Clusters) ScaleWorkload(ctx context.Context, environmentID, objectID string, ref WorkloadRef, pods int32) error {
-	return c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+	return c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) error {
 		return kube.ScaleWorkload(ctx, config, ref, pods)
 	})
 }
 
 // RestartWorkload is kube.RestartWorkload.
 func (c Clusters) RestartWorkload(ctx context.Context, environmentID, objectID string, ref WorkloadRef) error {
-	return c.ask(ctx, environmentID, objectID, statusPatience, func(ctx context.Context, config *rest.Config) error {
+	return c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) error {
 		return kube.RestartWorkload(ctx, config, ref, time.Now())
 	})
 }
@@ -110,7 +111,7 @@ func (c Clusters) FollowLog(ctx context.Context, environmentID, objectID string,
 
 // ask calls do with access to a cluster's API server, for as long as the patience lasts; 0 stands for the context's.
 func (c Clusters) ask(ctx context.Context, environmentID, objectID string, patience time.Duration, do func(context.Context, *rest.Config) error) error {
-	_, cluster, err := openCluster(ctx, c.Secrets, environmentID, objectID, nodes.Config{Logger: c.Config.Logger, Connected: c.Config.Connected, Patience: statusReach})
+	_, cluster, err := known.Open(ctx, c.Secrets, environmentID, objectID, nodes.Config{Logger: c.Config.Logger, Connected: c.Config.Connected, Patience: known.ReachPatience})
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // Arguments of the scaling actions.
 const (
 	argumentCount = "count"
-	argumentNode  = "node"
 )
 
 // pool is a kind of list of nodes whose first ones are there.
@@ -121,7 +121,7 @@ func (c clusterClass) scaleDown(find listed) muranopl.NativeMethod {
 			return nil, err
 		}
 		count, _ := call.Args[argumentCount].(int64)
-		named, _ := call.Args[argumentNode].(string)
+		named, _ := call.Args[known.ArgumentNode].(string)
 		active, list := l.active(), l.all()
 		if named != "" {
 			if count != 1 {

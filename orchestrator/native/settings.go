@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // Users' settings of nodes are stored with the nodes' instances, so that every server of a node gets them.
@@ -59,7 +60,7 @@ func wholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
 	}
 	of := desired.ReadGroup(group)
 	whole := of.Settings.With(own.Labels, nil, own.Taints, nil)
-	whole.Labels[labelGroup] = of.Name
+	whole.Labels[known.LabelGroup] = of.Name
 	whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
 	return whole
 }
@@ -85,7 +86,7 @@ func (n nodeSettings) read(ctx context.Context, instance *muranopl.Object, name 
 	if err != nil || !found || value == nil {
 		return err
 	}
-	if err := convert(value, into); err != nil {
+	if err := known.Convert(value, into); err != nil {
 		return fmt.Errorf("read what is set of node %s: %w", instance.Text("name"), err)
 	}
 	return nil
@@ -93,7 +94,7 @@ func (n nodeSettings) read(ctx context.Context, instance *muranopl.Object, name 
 
 func (n nodeSettings) write(ctx context.Context, instance *muranopl.Object, name string, value any) error {
 	plain := map[string]any{}
-	if err := convert(value, &plain); err != nil {
+	if err := known.Convert(value, &plain); err != nil {
 		return err
 	}
 	return n.runtime.SetAttribute(ctx, instance, name, plain)
@@ -104,19 +105,19 @@ type namedNode struct {
 	nodes.Node
 	cluster  *muranopl.Object
 	instance *muranopl.Object
-	known    *facts
+	known    *known.Facts
 }
 
 // namedNode finds the node that the argument names.
-func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, known *facts) (*namedNode, error) {
-	named, _ := call.Args[argumentNode].(string)
+func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, facts *known.Facts) (*namedNode, error) {
+	named, _ := call.Args[known.ArgumentNode].(string)
 	if machine, is := desiredOf(call.Object).MachineCalled(named); is {
 		external := machine.Object
-		node, there := known.node(named)
+		node, there := facts.Node(named)
 		if !there {
 			return nil, fault.New(fault.Conflict, "Node %s has not joined cluster %s yet: deploy the environment", named, call.Object.Text("name"))
 		}
-		one := &namedNode{Node: node, cluster: call.Object, instance: external, known: known}
+		one := &namedNode{Node: node, cluster: call.Object, instance: external, known: facts}
 		var err error
 		one.Settings, err = c.clusters.settings.of(ctx, external)
 		return one, err
@@ -134,17 +135,17 @@ func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, known *
 	if err != nil {
 		return nil, err
 	}
-	node, there := known.node(name)
+	node, there := facts.Node(name)
 	if !there {
 		return nil, fault.New(fault.Conflict, "Node %s has not joined cluster %s yet: deploy the environment", name, call.Object.Text("name"))
 	}
-	one := &namedNode{Node: node, cluster: call.Object, instance: all[at].Object("instance"), known: known}
+	one := &namedNode{Node: node, cluster: call.Object, instance: all[at].Object("instance"), known: facts}
 	one.Settings, err = c.clusters.settings.of(ctx, one.instance)
 	return one, err
 }
 
 // minion is namedNode for operations on nodes that Kubernetes knows.
-func (c clusterClass) minion(ctx context.Context, call muranopl.Call, known *facts) (*namedNode, error) {
+func (c clusterClass) minion(ctx context.Context, call muranopl.Call, known *known.Facts) (*namedNode, error) {
 	one, err := c.namedNode(ctx, call, known)
 	if err == nil && one.Role != nodes.Minion {
 		return nil, fault.New(fault.Invalid, "%s is a %s, which takes no pods and is no node of Kubernetes: name one of the cluster's minions", one.Name, one.Role)
@@ -207,7 +208,7 @@ func groupKeeps(one *namedNode, remove []string) error {
 }
 
 // labelNode is the action that sets labels of a node, and removes some.
-func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -229,7 +230,7 @@ func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *
 }
 
 // taintNode is the action that sets taints of a node, and removes some.
-func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *
 }
 
 // cordonNode is the action that has a node take no new pods.
-func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -263,7 +264,7 @@ func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known 
 }
 
 // uncordonNode is the action that makes a node take pods again, whoever has cordoned it.
-func (c clusterClass) uncordonNode(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) uncordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err

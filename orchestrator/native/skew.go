@@ -242,7 +242,7 @@ func (c *clusters) newcomers(ctx context.Context, cluster *muranopl.Object) (lis
 		return nil, err
 	}
 	for _, one := range members {
-		if _, there := known.node(one.server.name()); !there && !one.replacing && !one.leaving {
+		if _, there := known.Node(one.server.name()); !there && !one.replacing && !one.leaving {
 			list = append(list, activeNode{one.object, one.role})
 		}
 	}

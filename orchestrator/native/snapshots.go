@@ -12,18 +12,10 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/network"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 )
-
-// Snapshots keeps snapshots of clusters (snapshot.Archive).
-type Snapshots interface {
-	Take(ctx context.Context, of snapshot.Subject, write func(ctx context.Context, to io.Writer) error) (store.Snapshot, error)
-	Open(ctx context.Context, id string) (io.ReadCloser, error)
-	Snapshot(ctx context.Context, id string) (store.Snapshot, error)
-	Snapshots(ctx context.Context, filter store.SnapshotFilter) ([]store.Snapshot, error)
-	Environment(ctx context.Context, id string) (store.Environment, error)
-}
 
 const (
 	// keptChanges is how many snapshots that were taken before changes a cluster keeps.
@@ -31,45 +23,8 @@ const (
 	// snapshotReach is how long a change waits for a snapshot to be read from etcd.
 	snapshotReach    = time.Minute
 	argumentSnapshot = "snapshot"
-	argumentReason   = "reason"
 	methodRestore    = "restore"
 )
-
-// TakeSnapshot takes a snapshot of the cluster that this object of the environment is, outside of tasks. It may happen beside one. of is
-// completed here.
-func TakeSnapshot(ctx context.Context, secrets Secrets, of snapshot.Subject, config Reach) (store.Snapshot, error) {
-	known, cluster, err := openCluster(ctx, secrets, of.EnvironmentID, of.ClusterID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
-	if err != nil {
-		return store.Snapshot{}, err
-	}
-	defer cluster.Close()
-	of.ClusterName, of.Container = known.Name, config.containerOf(&known)
-	of.Refused = func(why error) {
-		config.Logger.WarnContext(ctx, inDatabaseInstead, "environment", of.EnvironmentID, "cluster", known.Name, "error", why)
-	}
-	return takeSnapshot(ctx, config.Snapshots, cluster, of, cluster.Snapshot)
-}
-
-func takeSnapshot(ctx context.Context, archive Snapshots, cluster *nodes.Cluster, of snapshot.Subject, write func(context.Context, io.Writer) error) (taken store.Snapshot, err error) {
-	if archive == nil {
-		return taken, errors.New("this Burano keeps no snapshots")
-	}
-	if of.Secrets, err = cluster.Keys(ctx); err != nil {
-		return taken, err
-	}
-	return archive.Take(ctx, of, write)
-}
-
-// inDatabaseInstead is said when a container takes no snapshot.
-const inDatabaseInstead = "the project's object store cannot be used: the snapshot is kept in the database"
-
-// containerOf is where snapshots of a cluster are kept, "" for the database.
-func (c Reach) containerOf(known *facts) string {
-	if c.SnapshotContainer == "" || known == nil {
-		return ""
-	}
-	return known.SnapshotContainer
-}
 
 // snapshotContainer has the environment's project share a container with the server, if snapshots are to be in one, and returns its
 // address. Where that fails they are kept in the database, which is reported: no deployment fails for it.
@@ -89,29 +44,29 @@ func (c *clusters) snapshotContainer(ctx context.Context, object *muranopl.Objec
 	return address
 }
 
-func (c *clusters) subject(ctx context.Context, object *muranopl.Object, known *facts, kind store.SnapshotKind, reason string) snapshot.Subject {
+func (c *clusters) subject(ctx context.Context, object *muranopl.Object, facts *known.Facts, kind store.SnapshotKind, reason string) snapshot.Subject {
 	of := snapshot.Subject{EnvironmentID: c.runtime.EnvironmentID(), ClusterID: object.ID(), ClusterName: object.Text("name"), Kind: kind, Reason: reason}
 	if kind == store.BeforeChange {
 		of.Keep = keptChanges
 	}
-	of.Container = c.server.containerOf(known)
-	of.Refused = func(why error) { c.reports.warn(ctx, object, "T"+inDatabaseInstead[1:], why.Error()) }
+	of.Container = c.server.ContainerOf(facts)
+	of.Refused = func(why error) { c.reports.warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) }
 	return of
 }
 
 // former is the cluster as it is known to be, reached only where it answers soon; nil where it was never up. The caller closes it.
-func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.Cluster, *facts, error) {
-	known, err := c.facts(ctx, object)
-	if err != nil || known == nil {
+func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.Cluster, *known.Facts, error) {
+	facts, err := c.facts(ctx, object)
+	if err != nil || facts == nil {
 		return nil, nil, err
 	}
-	config, err := c.config(ctx, object, known.Nodes)
+	config, err := c.config(ctx, object, facts.Nodes)
 	if err != nil {
 		return nil, nil, err
 	}
-	config.Patience = statusReach
+	config.Patience = known.ReachPatience
 	former, err := nodes.NewCluster(config)
-	return former, known, err
+	return former, facts, err
 }
 
 // saveBefore takes a snapshot of a cluster before its members or servers change. What was written is stored when it returns; that it
@@ -123,7 +78,7 @@ func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, chan
 	if c.server.Snapshots == nil || alone(object) { // what gateways serve is kept with Burano
 		return wait
 	}
-	cluster, known, err := c.former(ctx, object)
+	cluster, facts, err := c.former(ctx, object)
 	if cluster == nil && err == nil {
 		return wait
 	}
@@ -132,12 +87,12 @@ func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, chan
 		defer close(done)
 		if err == nil {
 			defer cluster.Close()
-			if changes.SameMaster(known.Nodes) {
+			if changes.SameMaster(facts.Nodes) {
 				cluster = changes
 			}
-			of := c.subject(ctx, object, known, store.BeforeChange, "before "+change)
+			of := c.subject(ctx, object, facts, store.BeforeChange, "before "+change)
 			of.Stored = func() { close(stored) }
-			_, err = takeSnapshot(ctx, c.server.Snapshots, cluster, of, func(ctx context.Context, to io.Writer) error {
+			_, err = known.SnapshotOf(ctx, c.server.Snapshots, cluster, of, func(ctx context.Context, to io.Writer) error {
 				ctx, cancel := context.WithTimeoutCause(ctx, snapshotReach, fmt.Errorf("it took longer than %s", snapshotReach))
 				defer cancel()
 				return cluster.Snapshot(ctx, to)
@@ -161,7 +116,7 @@ func changed(former, now []nodes.Node) bool {
 
 // snapshot is the action that takes a snapshot and returns which it is.
 func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
-	cluster, known, err := c.clusters.former(ctx, call.Object)
+	cluster, facts, err := c.clusters.former(ctx, call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +124,8 @@ func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, er
 		return nil, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", call.Object.Text("name"))
 	}
 	defer cluster.Close()
-	reason, _ := call.Args[argumentReason].(string)
-	taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, cluster, c.clusters.subject(ctx, call.Object, known, store.Requested, reason), cluster.Snapshot)
+	reason, _ := call.Args[known.ArgumentReason].(string)
+	taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, cluster, c.clusters.subject(ctx, call.Object, facts, store.Requested, reason), cluster.Snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -297,12 +252,12 @@ func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (an
 			if err != nil {
 				return err
 			}
-			known, err := c.clusters.facts(ctx, call.Object)
+			facts, err := c.clusters.facts(ctx, call.Object)
 			if err != nil {
 				return err
 			}
-			of := c.clusters.subject(ctx, call.Object, known, store.Requested, "of the best etcd member that was left, on "+left.Node.Name)
-			taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, live, of, left.Write)
+			of := c.clusters.subject(ctx, call.Object, facts, store.Requested, "of the best etcd member that was left, on "+left.Node.Name)
+			taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, live, of, left.Write)
 			if err != nil {
 				return err
 			}

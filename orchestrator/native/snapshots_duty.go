@@ -8,6 +8,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -29,7 +30,7 @@ type scheduled struct {
 
 func newScheduled(config KeptConfig) scheduled {
 	return scheduled{config, time.Now, func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
-		return TakeSnapshot(ctx, config.Secrets, of, config.Reach)
+		return known.TakeSnapshot(ctx, config.Secrets, of, config.Reach)
 	}}
 }
 

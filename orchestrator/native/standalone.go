@@ -26,6 +26,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
 )
@@ -435,7 +436,7 @@ func (s standaloneClass) checkImage(ctx context.Context, host, instance *muranop
 
 // images finds the images of Glance that containers are to have.
 func (s standaloneClass) images(ctx context.Context, host *muranopl.Object, names []string) (wanted []nodes.ContainerImage, err error) {
-	known, err := nodes.StandaloneImages(ctx, vault{s.runtime, host.ID()})
+	known, err := nodes.StandaloneImages(ctx, known.Vault{Runtime: s.runtime, Cluster: host.ID()})
 	if err != nil {
 		return nil, err
 	}
@@ -478,7 +479,7 @@ func (s standaloneClass) server(ctx context.Context, host, instance *muranopl.Ob
 	}
 	network, err := containerNetwork(host)
 	return nodes.Standalone{
-		Client: client, Address: address, Containers: network, Runtime: containers.Runtime, Registries: containers.Registries, Vault: vault{s.runtime, host.ID()}, Image: s.clusters.image,
+		Client: client, Address: address, Containers: network, Runtime: containers.Runtime, Registries: containers.Registries, Vault: known.Vault{Runtime: s.runtime, Cluster: host.ID()}, Image: s.clusters.image,
 		Report: func(ctx context.Context, text string) {
 			s.reports.inform(ctx, host, "%s: %s", instance.Text("name"), text)
 		},

@@ -11,12 +11,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/desired"
-)
-
-const (
-	// statusPatience is how long nodes, etcd and Kubernetes may take to report their state; statusReach, how long a node may take until its sshd answers.
-	statusPatience = 10 * time.Second
-	statusReach    = 5 * time.Second
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // The shapes of a cluster's description.
@@ -39,7 +34,7 @@ type (
 		// Rotation of authorities or keys that has begun and not ended; nil for none.
 		Rotation *RotationStatus `json:"rotation"`
 		// Upgrade is one that has begun and not ended; nil for none.
-		Upgrade *Upgrade `json:"upgrade"`
+		Upgrade *known.Upgrade `json:"upgrade"`
 		// Groups are the groups of minions, without the list of the cluster's own.
 		Groups []GroupStatus `json:"groups"`
 		// GatewayScaling are the limits by which the number of gateways follows connections; nil where it does not.
@@ -52,7 +47,7 @@ type (
 	}
 	// GroupStatus is a group of minions.
 	GroupStatus struct {
-		groupFact
+		known.GroupFact
 		Nodes int `json:"nodes"`
 		// Last is how its load changed it last; nil for never.
 		Last *ScalingDecision `json:"last_decision"`
@@ -129,23 +124,23 @@ type (
 
 // Status describes the cluster that this object of the environment is, and asks it how it is. A cluster that was never up is a fault
 // of kind NotFound; one that does not answer is described with its problems.
-func Status(ctx context.Context, secrets Secrets, environmentID, objectID string, config Reach) (ClusterStatus, error) {
-	known, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
+func Status(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach) (ClusterStatus, error) {
+	facts, cluster, err := known.Open(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: known.ReachPatience})
 	if err != nil {
 		return ClusterStatus{}, err
 	}
 	defer cluster.Close()
-	asked, cancel := context.WithTimeout(ctx, statusPatience)
+	asked, cancel := context.WithTimeout(ctx, known.AnswerPatience)
 	defer cancel()
 	found := cluster.Status(asked, nil)
 	certificates, err := cluster.Certificates(ctx)
 	if err != nil {
 		return ClusterStatus{}, err
 	}
-	status := ClusterStatus{Name: known.Name, API: known.API, Registry: known.Registry, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
+	status := ClusterStatus{Name: facts.Name, API: facts.API, Registry: facts.Registry, Healthy: len(found.Problems) == 0, Problems: append([]string{}, found.Problems...),
 		Nodes: []NodeStatus{}, Members: []MemberStatus{}, Routes: []RouteStatus{}, Certificates: []CertificateStatus{}}
-	if known.Virtual.Address.IsValid() {
-		status.VirtualAddress = &VirtualStatus{Address: known.Virtual.Address.String(), Floating: addressText(known.Virtual.Access)}
+	if facts.Virtual.Address.IsValid() {
+		status.VirtualAddress = &VirtualStatus{Address: facts.Virtual.Address.String(), Floating: addressText(facts.Virtual.Access)}
 	}
 	for _, one := range certificates {
 		status.Certificates = append(status.Certificates, CertificateStatus(one))
@@ -157,18 +152,18 @@ func Status(ctx context.Context, secrets Secrets, environmentID, objectID string
 	if rotation != nil {
 		status.Rotation = &RotationStatus{Parts: rotation.Parts, Stage: rotation.Stage, Began: rotation.Began}
 	}
-	if status.Upgrade, err = loadUpgrade(ctx, environmentVault{secrets, environmentID, objectID}.Load); err != nil {
+	if status.Upgrade, err = known.LoadUpgrade(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load); err != nil {
 		return ClusterStatus{}, err
 	}
-	if status.Groups, err = groupStatuses(ctx, environmentVault{secrets, environmentID, objectID}.Load, known); err != nil {
+	if status.Groups, err = groupStatuses(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load, facts); err != nil {
 		return ClusterStatus{}, err
 	}
-	if known.Gateways != nil {
-		record, err := loadGatewayScaling(ctx, environmentVault{secrets, environmentID, objectID}.Load)
+	if facts.Gateways != nil {
+		record, err := loadGatewayScaling(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load)
 		if err != nil {
 			return ClusterStatus{}, err
 		}
-		status.GatewayScaling = &GatewayScaling{GatewayLimits: *known.Gateways, Last: record.Last}
+		status.GatewayScaling = &GatewayScaling{GatewayLimits: *facts.Gateways, Last: record.Last}
 	}
 	for _, node := range found.Nodes {
 		status.Nodes = append(status.Nodes, nodeStatus(node))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 type noSecrets struct{}
@@ -19,9 +20,9 @@ func (noSecrets) Secret(context.Context, string, string) ([]byte, bool, error) {
 func (noSecrets) SetSecret(context.Context, string, string, []byte) error { return nil }
 
 func TestWhatWasNeverUpIsNoCluster(t *testing.T) {
-	_, err := Status(t.Context(), noSecrets{}, "e", "o", Reach{Logger: slog.New(slog.DiscardHandler)})
+	_, err := Status(t.Context(), noSecrets{}, "e", "o", known.Reach{Logger: slog.New(slog.DiscardHandler)})
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
-	_, err = Kubeconfig(t.Context(), noSecrets{}, "e", "o", Reach{Logger: slog.New(slog.DiscardHandler)}, Admin())
+	_, err = Kubeconfig(t.Context(), noSecrets{}, "e", "o", known.Reach{Logger: slog.New(slog.DiscardHandler)}, Admin())
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }
 

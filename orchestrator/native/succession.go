@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -55,15 +56,15 @@ type successions struct {
 }
 
 func (s successions) of(ctx context.Context, instance *muranopl.Object) (succession, error) {
-	known := succession{Current: 1}
+	facts := succession{Current: 1}
 	value, found, err := s.runtime.CodeAttribute(ctx, instance, classNodeServer, attributeServers)
 	if err != nil || !found || value == nil {
-		return known, err
+		return facts, err
 	}
-	if err := convert(value, &known); err != nil {
-		return known, fmt.Errorf("read which servers %s has: %w", instance.Text("name"), err)
+	if err := known.Convert(value, &facts); err != nil {
+		return facts, fmt.Errorf("read which servers %s has: %w", instance.Text("name"), err)
 	}
-	return known, nil
+	return facts, nil
 }
 
 func (s successions) keep(ctx context.Context, instance *muranopl.Object, known succession) error {

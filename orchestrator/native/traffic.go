@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
@@ -55,14 +56,14 @@ type countedCluster interface {
 }
 
 // NewMeters returns meters of the clusters whose keys these secrets have.
-func NewMeters(secrets Secrets, config Reach) *Meters {
+func NewMeters(secrets known.Secrets, config known.Reach) *Meters {
 	return &Meters{
 		known: func(ctx context.Context, environmentID, objectID string) ([]nodes.Node, error) {
-			known, err := factsOf(ctx, environmentVault{secrets, environmentID, objectID})
+			known, err := known.FactsOf(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID})
 			return known.Nodes, err
 		},
 		open: func(ctx context.Context, environmentID, objectID string) (countedCluster, error) {
-			_, cluster, err := openCluster(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: statusReach})
+			_, cluster, err := known.Open(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: known.ReachPatience})
 			return cluster, err
 		},
 		meters: map[[2]string]*meter{},

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // countedGateways are gateways in memory: the answers of real ones are tested in nodes and test/e2e.
@@ -179,7 +180,7 @@ func TestAViewerWhoLeavesDoesNotSpoilItForOthers(t *testing.T) {
 }
 
 func TestTrafficOfWhatWasNeverUpIsNotFound(t *testing.T) {
-	m := NewMeters(noSecrets{}, Reach{})
+	m := NewMeters(noSecrets{}, known.Reach{})
 	defer m.Close()
 	_, err := m.Traffic(t.Context(), "e", "o")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))

@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
 )
@@ -49,7 +50,7 @@ func (c claimsDuty) Every() time.Duration { return storageIdle }
 
 func (c claimsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{c.Secrets, environment.ID, cluster.ID}, kube.Storages()...)
+		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: c.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Storages()...)
 		if err != nil {
 			return result, err
 		}
@@ -103,7 +104,7 @@ func (c clusterClass) unusedOf(ctx context.Context, object *muranopl.Object, api
 		return nil, err
 	}
 	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.clusters.runtime.EnvironmentID(), object.ID())}
-	keep := vault{c.clusters.runtime, object.ID()}
+	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: object.ID()}
 	cinder, err := nodes.HasStorage(ctx, keep, kube.Cinder)
 	if err != nil {
 		return nil, err

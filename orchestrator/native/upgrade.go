@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -22,10 +23,8 @@ const (
 	methodUpgrade      = "upgrade"
 	methodBack         = "upgradeBack"
 	argumentImage      = "image"
-	upgradeName        = "upgrade"       // Upgrade as JSON, among the cluster's secrets
-	upgradePauseName   = "upgrade-pause" // the task that is to pause
-	replacementsName   = "replacements"  // how long nodes of each role took last, in seconds, as JSON
-	assumedReplacement = 90              // seconds for a node, where nothing was measured
+	replacementsName   = "replacements" // how long nodes of each role took last, in seconds, as JSON
+	assumedReplacement = 90             // seconds for a node, where nothing was measured
 )
 
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
@@ -35,11 +34,11 @@ func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, err
 	named, _ := call.Args[argumentImage].(string)
 	force, _ := call.Args[argumentForce].(bool)
 	object := call.Object
-	known, err := c.clusters.upgradeOf(ctx, object)
+	facts, err := c.clusters.upgradeOf(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	if known == nil && named == "" {
+	if facts == nil && named == "" {
 		return nil, fault.New(fault.Invalid, "No upgrade of cluster %s has begun that could go on: say to which image", object.Text("name"))
 	}
 	var image openstack.NodeImage
@@ -52,21 +51,21 @@ func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, err
 			return nil, err
 		}
 	}
-	if known != nil {
-		if named != "" && image.ID != known.Image {
+	if facts != nil {
+		if named != "" && image.ID != facts.Image {
 			return nil, fault.New(fault.Conflict, "Cluster %s is being upgraded to image %s (%s) already: go on with that (upgrade without an image) or go back (upgradeBack) first",
-				object.Text("name"), known.ImageName, known.Image)
+				object.Text("name"), facts.ImageName, facts.Image)
 		}
-		if known.State == upgradeBacks && known.Task != c.clusters.runtime.TaskID() {
-			return nil, fault.New(fault.Conflict, "Cluster %s goes back from its upgrade to image %s: call upgradeBack again, which ends that", object.Text("name"), known.ImageName)
+		if facts.State == known.UpgradeBacks && facts.Task != c.clusters.runtime.TaskID() {
+			return nil, fault.New(fault.Conflict, "Cluster %s goes back from its upgrade to image %s: call upgradeBack again, which ends that", object.Text("name"), facts.ImageName)
 		}
-		if known.Task != c.clusters.runtime.TaskID() { // else this task was taken over, and may be asked to pause
-			known.State, known.Task = upgradeRuns, c.clusters.runtime.TaskID()
+		if facts.Task != c.clusters.runtime.TaskID() { // else this task was taken over, and may be asked to pause
+			facts.State, facts.Task = known.UpgradeRuns, c.clusters.runtime.TaskID()
 		}
-		if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
+		if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
 			return nil, err
 		}
-		return nil, c.goOn(ctx, call, known)
+		return nil, c.goOn(ctx, call, facts)
 	}
 	plan, err := c.clusters.planUpgrade(ctx, object, image)
 	if err != nil {
@@ -82,15 +81,15 @@ func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, err
 	for _, line := range plan.lines() {
 		c.reports.inform(ctx, object, "%s", line)
 	}
-	known = &Upgrade{Image: image.ID, ImageName: image.Name, From: plan.From, Kubernetes: plan.Kubernetes, Began: time.Now().UTC(), State: upgradeRuns,
+	facts = &known.Upgrade{Image: image.ID, ImageName: image.Name, From: plan.From, Kubernetes: plan.Kubernetes, Began: time.Now().UTC(), State: known.UpgradeRuns,
 		Nodes: plan.turns, Task: c.clusters.runtime.TaskID()}
-	if known.Snapshot, err = c.saveUpgrade(ctx, object, plan); err != nil {
+	if facts.Snapshot, err = c.saveUpgrade(ctx, object, plan); err != nil {
 		return nil, err
 	}
-	if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
+	if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
 		return nil, err
 	}
-	return nil, c.goOn(ctx, call, known)
+	return nil, c.goOn(ctx, call, facts)
 }
 
 // saveUpgrade takes the snapshot without which no upgrade begins.
@@ -104,7 +103,7 @@ func (c clusterClass) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 	}
 	defer cluster.Close()
 	of := c.clusters.subject(ctx, object, facts, store.BeforeChange, fmt.Sprintf("before the upgrade from %s to %s", plan.From, plan.Kubernetes))
-	taken, err := takeSnapshot(ctx, c.clusters.server.Snapshots, cluster, of, cluster.Snapshot)
+	taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, cluster, of, cluster.Snapshot)
 	if err != nil {
 		return "", fmt.Errorf("no snapshot can be taken, without which no upgrade begins: %w", err)
 	}
@@ -113,19 +112,19 @@ func (c clusterClass) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 }
 
 // goOn does the rest of an upgrade. A failed one is like a paused one.
-func (c clusterClass) goOn(ctx context.Context, call muranopl.Call, known *Upgrade) error {
-	err := c.takeTurns(ctx, call, known)
-	if err == nil || known.State != upgradeRuns || ctx.Err() != nil { // whose context has ended may be taken over, and goes on then
+func (c clusterClass) goOn(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
+	err := c.takeTurns(ctx, call, facts)
+	if err == nil || facts.State != known.UpgradeRuns || ctx.Err() != nil { // whose context has ended may be taken over, and goes on then
 		return err
 	}
-	known.State = upgradePaused
-	return errors.Join(err, c.clusters.keepUpgrade(ctx, call.Object, known))
+	facts.State = known.UpgradePaused
+	return errors.Join(err, c.clusters.keepUpgrade(ctx, call.Object, facts))
 }
 
-func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *Upgrade) error {
+func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
 	object := call.Object
-	back := known.State == upgradeBacks
-	if err := c.show(ctx, call.Interpreter, object, known); err != nil {
+	back := facts.State == known.UpgradeBacks
+	if err := c.show(ctx, call.Interpreter, object, facts); err != nil {
 		return err
 	}
 	// The cluster of the model, with the changes that were begun.
@@ -133,18 +132,18 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 		return err
 	}
 	if !back {
-		giveTurns(known, activeNodes(object))
+		giveTurns(facts, activeNodes(object))
 	}
-	for i := range known.Nodes {
-		node := &known.Nodes[i]
-		ended := nodeDone
+	for i := range facts.Nodes {
+		node := &facts.Nodes[i]
+		ended := known.NodeDone
 		if back {
-			ended = nodeWaits
+			ended = known.NodeWaits
 		}
 		if node.State == ended {
 			continue
 		}
-		began, over := node.State == nodeChanges, false
+		began, over := node.State == known.NodeChanges, false
 		if began { // the deployment may have done it
 			one, there, err := c.memberOf(ctx, object, node)
 			if err != nil {
@@ -158,11 +157,11 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 			}
 		}
 		if !began {
-			node.State = nodeChanges
-			if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
+			node.State = known.NodeChanges
+			if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
 				return err
 			}
-			if err := c.show(ctx, call.Interpreter, object, known); err != nil {
+			if err := c.show(ctx, call.Interpreter, object, facts); err != nil {
 				return err
 			}
 		}
@@ -176,13 +175,13 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 			}
 		}
 		node.State = ended
-		if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
+		if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
 			return err
 		}
-		c.reports.inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(known.Nodes))
+		c.reports.inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(facts.Nodes))
 	}
 	if !back {
-		c.recordImages(object, known)
+		c.recordImages(object, facts)
 	}
 	if err := c.hold(ctx, object, false); err != nil {
 		return err
@@ -191,36 +190,36 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, known *
 		return err
 	}
 	if back {
-		c.reports.inform(ctx, object, "Cluster %s is back on Kubernetes %s", object.Text("name"), known.From)
+		c.reports.inform(ctx, object, "Cluster %s is back on Kubernetes %s", object.Text("name"), facts.From)
 	} else {
-		c.reports.inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(known.Kubernetes, "of the image"), known.ImageName)
+		c.reports.inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
 	}
 	return c.retell(ctx, call)
 }
 
 // giveTurns gives turns to nodes that have come since the upgrade began.
-func giveTurns(u *Upgrade, active []activeNode) {
+func giveTurns(u *known.Upgrade, active []activeNode) {
 	for _, one := range active {
 		instance := one.object.Object("instance")
-		known := slices.ContainsFunc(u.Nodes, func(node UpgradeNode) bool { return node.Instance == instance.ID() })
-		if image := instance.Text("image"); !known && image != u.Image && image != u.ImageName {
-			u.Nodes = append(u.Nodes, UpgradeNode{Instance: instance.ID(), Name: instance.Text("name"), Role: one.role, Former: image, State: nodeWaits})
+		facts := slices.ContainsFunc(u.Nodes, func(node known.UpgradeNode) bool { return node.Instance == instance.ID() })
+		if image := instance.Text("image"); !facts && image != u.Image && image != u.ImageName {
+			u.Nodes = append(u.Nodes, known.UpgradeNode{Instance: instance.ID(), Name: instance.Text("name"), Role: one.role, Former: image, State: known.NodeWaits})
 		}
 	}
 }
 
 // show writes the present or next image of each node of an upgrade to the model.
-func (c clusterClass) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, known *Upgrade) error {
-	back := known.State == upgradeBacks
+func (c clusterClass) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, facts *known.Upgrade) error {
+	back := facts.State == known.UpgradeBacks
 	for _, one := range activeNodes(object) {
 		instance := one.object.Object("instance")
-		i := slices.IndexFunc(known.Nodes, func(node UpgradeNode) bool { return node.Instance == instance.ID() })
+		i := slices.IndexFunc(facts.Nodes, func(node known.UpgradeNode) bool { return node.Instance == instance.ID() })
 		if i < 0 {
 			continue // it joined since
 		}
-		image := known.Nodes[i].Former
-		if state := known.Nodes[i].State; state == nodeDone || state == nodeChanges && !back {
-			image = known.Image
+		image := facts.Nodes[i].Former
+		if state := facts.Nodes[i].State; state == known.NodeDone || state == known.NodeChanges && !back {
+			image = facts.Image
 		}
 		if err := instance.Initialise("image", image); err != nil {
 			return err
@@ -241,7 +240,7 @@ func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bo
 }
 
 // recordImages gives the image to objects without a running node of the upgrade: stopped nodes, and groups.
-func (c clusterClass) recordImages(object *muranopl.Object, known *Upgrade) {
+func (c clusterClass) recordImages(object *muranopl.Object, known *known.Upgrade) {
 	give := func(to *muranopl.Object) {
 		if err := to.Initialise("image", known.Image); err != nil {
 			c.reports.logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)
@@ -258,7 +257,7 @@ func (c clusterClass) recordImages(object *muranopl.Object, known *Upgrade) {
 }
 
 // memberOf is the node of the cluster that has a turn in an upgrade; there is false when it was removed since.
-func (c clusterClass) memberOf(ctx context.Context, object *muranopl.Object, node *UpgradeNode) (one member, there bool, err error) {
+func (c clusterClass) memberOf(ctx context.Context, object *muranopl.Object, node *known.UpgradeNode) (one member, there bool, err error) {
 	members, err := c.clusters.members(ctx, object)
 	i := slices.IndexFunc(members, func(one member) bool { return one.instance().ID() == node.Instance && !one.leaving })
 	if err != nil || i < 0 {
@@ -268,7 +267,7 @@ func (c clusterClass) memberOf(ctx context.Context, object *muranopl.Object, nod
 }
 
 // turn gives a node of an upgrade its server; done is false when the upgrade pauses in the middle.
-func (c clusterClass) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *UpgradeNode) (done bool, err error) {
+func (c clusterClass) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *known.UpgradeNode) (done bool, err error) {
 	one, there, err := c.memberOf(ctx, object, node)
 	if err != nil || !there {
 		return err == nil, err

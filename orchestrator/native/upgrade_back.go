@@ -7,6 +7,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // upgradeBack is the action that gives the nodes that an upgrade has changed their former images back, as long as Kubernetes allows it: before the last
@@ -15,53 +16,53 @@ func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 	defer c.clusters.close()
 	c.clusters.allowLoss(call)
 	object, task := call.Object, c.clusters.runtime.TaskID()
-	known, err := c.clusters.upgradeOf(ctx, object)
+	facts, err := c.clusters.upgradeOf(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	if known == nil {
+	if facts == nil {
 		return nil, fault.New(fault.Invalid, "No upgrade of cluster %s has begun that could go back", object.Text("name"))
 	}
-	if known.State != upgradeBacks {
-		if err := c.mayGoBack(ctx, object, known); err != nil {
+	if facts.State != known.UpgradeBacks {
+		if err := c.mayGoBack(ctx, object, facts); err != nil {
 			return nil, err
 		}
-		known.State = upgradeBacks
+		facts.State = known.UpgradeBacks
 	}
-	known.Task = task
-	if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
+	facts.Task = task
+	if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
 		return nil, err
 	}
-	if !known.Turned {
-		for i := range known.Nodes {
-			if known.Nodes[i].State != nodeChanges {
+	if !facts.Turned {
+		for i := range facts.Nodes {
+			if facts.Nodes[i].State != known.NodeChanges {
 				continue
 			}
-			turned, err := c.clusters.turnBack(ctx, object, known.Nodes[i])
+			turned, err := c.clusters.turnBack(ctx, object, facts.Nodes[i])
 			if err != nil {
 				return nil, err
 			}
 			if !turned {
-				known.Nodes[i].State = nodeDone // soon, and then it is replaced again
+				facts.Nodes[i].State = known.NodeDone // soon, and then it is replaced again
 			}
 		}
-		known.Turned = true
-		if err := c.clusters.keepUpgrade(ctx, object, known); err != nil {
+		facts.Turned = true
+		if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
 			return nil, err
 		}
 	}
-	c.reports.inform(ctx, object, "Cluster %s goes back to the images that it had before the upgrade to %s", object.Text("name"), known.ImageName)
-	return nil, c.goOn(ctx, call, known)
+	c.reports.inform(ctx, object, "Cluster %s goes back to the images that it had before the upgrade to %s", object.Text("name"), facts.ImageName)
+	return nil, c.goOn(ctx, call, facts)
 }
 
 // mayGoBack returns the reason why an upgrade cannot go back.
-func (c clusterClass) mayGoBack(ctx context.Context, object *muranopl.Object, known *Upgrade) error {
-	from, to := parseKubernetes(known.From), parseKubernetes(known.Kubernetes)
+func (c clusterClass) mayGoBack(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
+	from, to := parseKubernetes(facts.From), parseKubernetes(facts.Kubernetes)
 	if from == nil || to == nil || above(to, from) == 0 {
 		return nil
 	}
-	for _, node := range known.Nodes {
-		if node.Role != nodes.Master || node.State == nodeDone {
+	for _, node := range facts.Nodes {
+		if node.Role != nodes.Master || node.State == known.NodeDone {
 			continue
 		}
 		one := c.objects.find(node.Instance)
@@ -72,21 +73,21 @@ func (c clusterClass) mayGoBack(ctx context.Context, object *muranopl.Object, kn
 		if err != nil {
 			return err
 		}
-		if node.State == nodeWaits || has.replacing() && !has.Leaves && !has.Gone {
+		if node.State == known.NodeWaits || has.replacing() && !has.Leaves && !has.Gone {
 			return nil
 		}
 	}
 	snapshot := ""
-	if known.Snapshot != "" {
-		snapshot = fmt.Sprintf(" Snapshot %s, from before the upgrade, can be restored into a new cluster of the former image.", known.Snapshot)
+	if facts.Snapshot != "" {
+		snapshot = fmt.Sprintf(" Snapshot %s, from before the upgrade, can be restored into a new cluster of the former image.", facts.Snapshot)
 	}
 	return fault.New(fault.Conflict, "Cluster %s cannot go back to Kubernetes %s: its last API server of that version is gone, or has begun to go, and Kubernetes does not go back. "+
-		"Go on with the upgrade (the action upgrade).%s", object.Text("name"), known.From, snapshot)
+		"Go on with the upgrade (the action upgrade).%s", object.Text("name"), facts.From, snapshot)
 }
 
 // turnBack takes back that a node gets another server, where the former one is still there: the new one leaves in its place, if it has come
 // so far that the cluster knows it.
-func (c *clusters) turnBack(ctx context.Context, object *muranopl.Object, node UpgradeNode) (turned bool, err error) {
+func (c *clusters) turnBack(ctx context.Context, object *muranopl.Object, node known.UpgradeNode) (turned bool, err error) {
 	instance := c.objects.find(node.Instance)
 	if instance == nil {
 		return true, nil
@@ -107,7 +108,7 @@ func (c *clusters) turnBack(ctx context.Context, object *muranopl.Object, node U
 	if err != nil {
 		return false, err
 	}
-	if _, came := facts.node(current.name()); !came || known.First {
+	if _, came := facts.Node(current.name()); !came || known.First {
 		c.reports.inform(ctx, object, "%s: given up, the former server stays as it is", current.name())
 		return true, c.successions.keep(ctx, instance, succession{Current: known.Former})
 	}

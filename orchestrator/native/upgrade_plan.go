@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -29,7 +30,7 @@ type UpgradePlan struct {
 	Means    string        `json:"means"`
 	Problems []PlanProblem `json:"problems"`
 
-	turns []UpgradeNode
+	turns []known.UpgradeNode
 }
 
 // PlannedNode is a node that would get another server.
@@ -82,7 +83,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	problem := func(grave bool, format string, args ...any) {
 		plan.Problems = append(plan.Problems, PlanProblem{fmt.Sprintf(format, args...), grave})
 	}
-	live, known, err := c.former(ctx, object)
+	live, facts, err := c.former(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 			minions++
 		}
 		version := nodeVersion{name: name, role: one.role, now: parseKubernetes(has[name])}
-		node, _ := known.node(name)
+		node, _ := facts.Node(name)
 		made, err := project.ImageOf(ctx, node.Server)
 		if err != nil {
 			return nil, err
@@ -147,12 +148,12 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 		due = append(due, one)
 		plan.Seconds += seconds
 		plan.Nodes = append(plan.Nodes, PlannedNode{Name: name, Role: one.role, Kubernetes: has[name], Image: former, Seconds: seconds})
-		plan.turns = append(plan.turns, UpgradeNode{Instance: one.instance().ID(), Name: name, Role: one.role, Former: former, State: nodeWaits})
+		plan.turns = append(plan.turns, known.UpgradeNode{Instance: one.instance().ID(), Name: name, Role: one.role, Former: former, State: known.NodeWaits})
 	}
 	if len(due) == 0 {
 		return plan, nil
 	}
-	external, stay := externalVersions(known, has)
+	external, stay := externalVersions(facts, has)
 	versions = append(versions, external...)
 	if wanted == nil {
 		problem(true, "image %s does not say which Kubernetes it holds, so that the rules for versions cannot be kept: burano image check %s says what to do", image.Name, image.Name)
@@ -222,12 +223,12 @@ func (c *clusters) measured(ctx context.Context, object *muranopl.Object, role n
 	if err != nil {
 		return err
 	}
-	return vault{c.runtime, object.ID()}.Store(ctx, replacementsName, text)
+	return known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Store(ctx, replacementsName, text)
 }
 
 func (c *clusters) replacements(ctx context.Context, object *muranopl.Object) (map[nodes.Role]int, error) {
 	all := map[nodes.Role]int{}
-	text, found, err := vault{c.runtime, object.ID()}.Load(ctx, replacementsName)
+	text, found, err := known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Load(ctx, replacementsName)
 	if err == nil && found {
 		err = json.Unmarshal(text, &all)
 	}

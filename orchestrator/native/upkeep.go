@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
@@ -22,9 +23,6 @@ const (
 	authorityWarning  = 365 * 24 * time.Hour
 	// rotationPatience is how long a rotation may take before it is spoken of.
 	rotationPatience = 2 * time.Hour
-
-	methodRenew      = "renewCertificates"
-	methodDefragment = "defragmentEtcd"
 )
 
 // certificates is the duty that has certificates renewed before they end. It needs no cloud, and asks no node.
@@ -36,7 +34,7 @@ type certificates struct {
 
 func newCertificates(config KeptConfig) certificates {
 	return certificates{config, time.Now, func(ctx context.Context, environmentID, objectID string) ([]nodes.Certificate, *pki.Rotation, error) {
-		_, cluster, err := openCluster(ctx, config.Secrets, environmentID, objectID, nodes.Config{Logger: config.Logger})
+		_, cluster, err := known.Open(ctx, config.Secrets, environmentID, objectID, nodes.Config{Logger: config.Logger})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -95,7 +93,7 @@ func (c certificates) Look(ctx context.Context, environment *keeper.Environment)
 		if environment.Failed {
 			finding.Mends = environment.DeployAgain("renews them", "Burano does not renew them by itself, because its newest deployment failed")
 		} else {
-			finding.Repair = &keeper.Repair{ObjectID: cluster.ID, Method: methodRenew, Text: "Renewal of certificates: " + finding.Text}
+			finding.Repair = &keeper.Repair{ObjectID: cluster.ID, Method: known.RenewCertificates, Text: "Renewal of certificates: " + finding.Text}
 			result.Next = c.Interval / hurry // a repair is begun, and seen to have helped, at later looks
 		}
 		result.Findings = append(result.Findings, finding)
@@ -123,7 +121,7 @@ func space(cluster *desired.Cluster, status nodes.Status) []keeper.Finding {
 		if short && !waste {
 			finding.Mends = "Delete objects of the cluster that nobody needs, such as old Jobs, ReplicaSets and Events; Burano gives the room back then"
 		} else {
-			finding.Repair = &keeper.Repair{ObjectID: cluster.ID, Method: methodDefragment, Text: "Defragmentation of etcd: " + finding.Text}
+			finding.Repair = &keeper.Repair{ObjectID: cluster.ID, Method: known.DefragmentEtcd, Text: "Defragmentation of etcd: " + finding.Text}
 		}
 		return []keeper.Finding{finding} // members hold the same
 	}
@@ -161,7 +159,7 @@ func shortages(cluster *desired.Cluster, status nodes.Status) (findings []keeper
 }
 
 // asItStands gives the cluster as it was last deployed to work, which asks nothing of the cloud.
-func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Call, known *facts) error) muranopl.NativeMethod {
+func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Call, known *known.Facts) error) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		defer c.clusters.close()
 		known, err := c.clusters.facts(ctx, call.Object)
@@ -176,12 +174,12 @@ func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Ca
 }
 
 // renewCertificates is the action that gives nodes new certificates in place of the ones that end soon.
-func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	return c.rejoin(ctx, call.Object, known)
 }
 
 // defragment is the action that gives the room back that is free in the files of etcd.
-func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *facts) error {
+func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	c.clusters.recall(call.Object, known)
 	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -49,7 +50,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 		require.Equal(t, one.want, kinds(result.Findings), "after %s", one.after)
 		repair := false
 		for _, finding := range result.Findings {
-			repair = repair || finding.Repair != nil && finding.Repair.Method == methodRenew && !finding.Repair.Cloud
+			repair = repair || finding.Repair != nil && finding.Repair.Method == known.RenewCertificates && !finding.Repair.Cloud
 		}
 		require.Equal(t, one.repair, repair, "after %s", one.after)
 		require.Equal(t, one.repair, result.Next > 0 && result.Next < time.Hour, "a repair begins when the finding was seen again")
@@ -116,7 +117,7 @@ func TestASnapshotIsTakenWhenItIsDueAndWhatKeepsFailingIsFound(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	kept := &fakeSnapshots{}
 	var failure error
-	duty := scheduled{KeptConfig{Reach: Reach{Snapshots: kept}}, func() time.Time { return now }, func(_ context.Context, of snapshot.Subject) (store.Snapshot, error) {
+	duty := scheduled{KeptConfig{Reach: known.Reach{Snapshots: kept}}, func() time.Time { return now }, func(_ context.Context, of snapshot.Subject) (store.Snapshot, error) {
 		if failure == nil {
 			kept.list = append([]store.Snapshot{{Kind: of.Kind, Created: store.Time(now.UnixMicro())}}, kept.list...)
 		}
@@ -146,7 +147,7 @@ func TestASnapshotIsTakenWhenItIsDueAndWhatKeepsFailingIsFound(t *testing.T) {
 }
 
 // archived lists snapshots, and does nothing else.
-type archived = Snapshots
+type archived = known.Snapshots
 
 type fakeSnapshots struct {
 	archived

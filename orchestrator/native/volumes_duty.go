@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
 )
@@ -66,7 +67,7 @@ func (s *storageDuty) Every() time.Duration { return storageIdle }
 
 func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, environmentVault{s.Secrets, environment.ID, cluster.ID}, kube.Cinder, kube.Manila)
+		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: s.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder, kube.Manila)
 		if err != nil {
 			return result, err
 		}
@@ -246,7 +247,7 @@ func answerOn(ctx context.Context, line net.Conn, cluster volumes.Cluster) error
 
 // strange is all in the cloud that was made for a cluster and that it does not know. Back-ends that it has not are not asked.
 func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found left, err error) {
-	vault := environmentVault{s.Secrets, environment.ID, cluster.ID}
+	vault := known.EnvironmentVault{Secrets: s.Secrets, Environment: environment.ID, Cluster: cluster.ID}
 	if has, err := nodes.HasStorage(ctx, vault, kube.Cinder); err != nil {
 		return found, err
 	} else if has {
@@ -280,7 +281,7 @@ func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster *desire
 			return project.SharedFileSystems()
 		},
 		Addresses: func(ctx context.Context) (map[string]string, error) {
-			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ID})
+			known, err := known.FactsOf(ctx, known.EnvironmentVault{Secrets: s.Secrets, Environment: environment.ID, Cluster: cluster.ID})
 			addresses := map[string]string{}
 			for _, node := range known.Nodes {
 				addresses[node.Name] = node.Address.String()
@@ -288,7 +289,7 @@ func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster *desire
 			return addresses, err
 		},
 		Servers: func(ctx context.Context) (map[string]string, error) {
-			known, err := factsOf(ctx, environmentVault{s.Secrets, environment.ID, cluster.ID})
+			known, err := known.FactsOf(ctx, known.EnvironmentVault{Secrets: s.Secrets, Environment: environment.ID, Cluster: cluster.ID})
 			servers := map[string]string{}
 			for _, node := range known.Nodes {
 				servers[node.Name] = node.Server

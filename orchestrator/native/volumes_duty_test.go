@@ -25,6 +25,7 @@ import (
 	"github.com/burano/burano/orchestrator/attachments"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
 )
@@ -42,10 +43,10 @@ func (s secretsOf) SetSecret(context.Context, string, string, []byte) error { re
 // storing is the duty for a cluster with volumes of these back-ends, of an environment without a delegation, whose controllers are reached by line.
 func storing(t *testing.T, backends string, line func() (net.Conn, error)) (*storageDuty, *keeper.Environment) {
 	t.Helper()
-	known, err := json.Marshal(facts{Name: "kube", Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master, Server: "server-1"}}})
+	facts, err := json.Marshal(known.Facts{Name: "kube", Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master, Server: "server-1"}}})
 	require.NoError(t, err)
-	secrets := secretsOf{secretName("c", factsName): string(known), secretName("c", "storage"): backends}
-	duty := newStorageDuty(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
+	secrets := secretsOf{known.SecretName("c", known.FactsName): string(facts), known.SecretName("c", "storage"): backends}
+	duty := newStorageDuty(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
 	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return line() }
 	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) { return left{}, nil }
 	return duty, &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{stored(t, "c", map[string]any{"name": "kube"})},
@@ -167,7 +168,7 @@ func TestClaimsAreBackedUpWhenThatIsDue(t *testing.T) {
 	claims := []volumes.Claim{{Namespace: "default", Name: "data"}}
 	var list []volumes.Backup
 	var failure error
-	duty := newBackupsDuty(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}})
+	duty := newBackupsDuty(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}})
 	duty.now = func() time.Time { return now }
 	duty.look = func(context.Context, *keeper.Environment, *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
 		return claims, list, failure
@@ -200,14 +201,14 @@ func TestClaimsAreBackedUpWhenThatIsDue(t *testing.T) {
 
 func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
 	_, environment := storing(t, `{"backends": ["local"]}`, nil)
-	known := secretsOf{secretName("c", "storage"): `{"backends": ["local"]}`}
+	facts := secretsOf{known.SecretName("c", "storage"): `{"backends": ["local"]}`}
 	claim := func(name string, made time.Time) corev1.PersistentVolumeClaim {
 		one := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(made)}}
 		one.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
 		return one
 	}
 	found := []corev1.PersistentVolumeClaim{claim("young", time.Now())}
-	duty := claimsDuty{KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: known}, func(context.Context, *keeper.Environment, *desired.Cluster) ([]corev1.PersistentVolumeClaim, error) {
+	duty := claimsDuty{KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: facts}, func(context.Context, *keeper.Environment, *desired.Cluster) ([]corev1.PersistentVolumeClaim, error) {
 		return slices.Clone(found), nil
 	}}
 	result, err := duty.Look(t.Context(), environment)
@@ -223,7 +224,7 @@ func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
 
 func TestAttachmentsThatDifferAreFindingsUntilTheyAreMended(t *testing.T) {
 	_, environment := storing(t, "", nil)
-	duty := newAttachmentsDuty(KeptConfig{Reach: Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{secretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	duty := newAttachmentsDuty(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
 	looks := 0
 	found, failed := []attachments.Difference{{Volume: "v", Text: "volume v is attached to node a", Mends: "Burano mends it"}}, error(nil)
 	duty.reconcile = func(context.Context, *keeper.Environment, *desired.Cluster, *openstack.Project) ([]attachments.Difference, error) {

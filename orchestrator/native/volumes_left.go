@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/volumes"
 )
@@ -24,7 +25,7 @@ const releasePatience = 2 * time.Minute
 func (c *clusters) leaveVolumes(ctx context.Context, object *muranopl.Object) error {
 	ends := map[kube.Storage]func(context.Context, *muranopl.Object) error{kube.Cinder: c.endVolumes, kube.Manila: c.endShares}
 	for backend := range ends {
-		has, err := nodes.HasStorage(ctx, vault{c.runtime, object.ID()}, backend)
+		has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.runtime, Cluster: object.ID()}, backend)
 		if err != nil {
 			return err
 		}

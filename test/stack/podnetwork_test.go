@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -141,7 +142,7 @@ func TestWhatAClusterWasMadeWithStays(t *testing.T) {
 }
 
 // archived is the type of the field for snapshots, under a name of its own: it has a method Snapshots.
-type archived = native.Snapshots
+type archived = known.Snapshots
 
 // archive has one snapshot.
 type archive struct {

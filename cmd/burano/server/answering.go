@@ -5,6 +5,7 @@ import (
 
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -66,11 +67,11 @@ func (w *wiring) addClusters(config *api.Config) {
 	config.Snapshots = w.archive
 	config.TakeSnapshot = func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
 		of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, Kind: store.Requested, Reason: reason}
-		return native.TakeSnapshot(ctx, w.tasks, of, w.natives.Reach)
+		return known.TakeSnapshot(ctx, w.tasks, of, w.natives.Reach)
 	}
 	config.SnapshotLoss = native.Loss
 	config.Deleted = orchestrator.NewUndeletion(w.rows, func(ctx context.Context, environmentID string) error {
-		return native.ForgetClusters(ctx, w.rows, w.tasks, environmentID)
+		return known.ForgetClusters(ctx, w.rows, w.tasks, environmentID)
 	})
 }
 

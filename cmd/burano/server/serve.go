@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/dashboard"
@@ -153,7 +154,7 @@ func (w *wiring) keeper() *keeper.Keeper {
 	duties := native.Duties(native.KeptConfig{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
 		Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
-			return native.ClusterIDs(ctx, w.rows, environmentID)
+			return known.ClusterIDs(ctx, w.rows, environmentID)
 		},
 		Waits: w.tasks.HasSuspect, Running: w.running, Memory: w.budgets.machines,
 		Project: w.tasks.StandingProject, Wake: w.tasks.Wake, Logger: w.logger, Metrics: w.metrics, Lease: w.options.Lease, Repairs: w.options.keeperRepairs,

@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/snapshot"
@@ -91,7 +92,7 @@ func (w *wiring) makeNatives(ctx context.Context) error {
 		return err
 	}
 	o := w.options
-	reach := native.Reach{Connected: countConnections(w.metrics), MachineNetworks: w.machines, Snapshots: w.archive, SnapshotContainer: o.snapshotContainer, Backups: &w.backups, Logger: w.logger}
+	reach := known.Reach{Connected: countConnections(w.metrics), MachineNetworks: w.machines, Snapshots: w.archive, SnapshotContainer: o.snapshotContainer, Backups: &w.backups, Logger: w.logger}
 	w.natives = native.Config{Reach: reach, Binary: w.binary, Images: containerImages, Applications: images.Applications(),
 		ShareContainer: w.cloud.ShareContainer, Issued: o.tests.issued(), TokenGrace: o.tests.tokenGrace(), Networks: w.networks, Region: w.cloud.Region(),
 		ExternalNetwork: o.External, DNSServers: o.dns, SSHFrom: o.sshFrom,
