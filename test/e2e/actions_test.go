@@ -23,11 +23,7 @@ func TestActionsChangeWhatRuns(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
-	l.deleteIfFailed(t, "scaling")
-	environment := environmentNamed(t, demo, "scaling")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s, environment, _ := l.scaled(t, demo)
 	gateway := endpointOf(t, environment)
 	if !t.Run("minions and gateways", s.actionsOfTheCluster) || !t.Run("limits can be raised", s.higherLimits) ||
 		!t.Run("rollouts", func(t *testing.T) { s.rollouts(t, gateway) }) || !t.Run("pods", s.actionsOfThePod) {
@@ -48,11 +44,61 @@ type scaling struct {
 	user        *user
 	cluster     *cluster
 	environment string
+	file        string   // the deployed file of scaled
 	master      string   // its name; murano-kube-1 when empty
 	further     []string // the names of other masters
 	voting      int      // the expected number of etcd's members; as many as possible when 0
 	registered  bool     // nodes of all roles have Node objects: Calico's store is Kubernetes
 	balancer    string   // a Service of type LoadBalancer, if there is one
+}
+
+// scaled deploys the environment of testdata/scaling.yaml, in whose text old texts are replaced by new ones, in pairs. It returns the log, too.
+func (l *lab) scaled(t *testing.T, demo *user, replacements ...string) (s *scaling, environment map[string]any, log string) {
+	t.Helper()
+	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
+	text, err := os.ReadFile("testdata/scaling.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "scaling.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer(replacements...).Replace(string(text))), 0o600))
+	log = l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	l.deleteIfFailed(t, "scaling")
+	environment = environmentNamed(t, demo, "scaling")
+	return &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string), file: file}, environment, log
+}
+
+// says waits until an Event of an object has a text.
+func (s *scaling) says(t *testing.T, kind, name, text string) {
+	t.Helper()
+	s.lab.eventually(t, 2*time.Minute, "an Event of "+name+" says: "+text, func() error {
+		events := s.cluster.kubectl(t, "", "get", "events", "--field-selector", "involvedObject.kind="+kind+",involvedObject.name="+name, "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(events, text) {
+			return fmt.Errorf("they say: %s", events)
+		}
+		return nil
+	})
+}
+
+// noVolumesLeft waits until neither the cloud, which left lists, nor Kubernetes has a volume.
+func (s *scaling) noVolumesLeft(t *testing.T, left func() int) {
+	t.Helper()
+	s.lab.eventually(t, 2*time.Minute, "no volume is left", func() error {
+		if count := left(); count > 0 {
+			return fmt.Errorf("the cloud has %d", count)
+		}
+		if there := s.cluster.kubectl(t, "", "get", "pv,volumeattachments", "-o", "name"); there != "" {
+			return fmt.Errorf("there are %s", there)
+		}
+		return nil
+	})
+}
+
+// timed is a part of a test whose time is logged.
+func timed(t *testing.T, name string, do func()) {
+	t.Helper()
+	began := time.Now()
+	t.Log(name)
+	do()
+	t.Logf("%s: %.1f s", name, time.Since(began).Seconds())
 }
 
 func (s *scaling) masterName() string { return cmp.Or(s.master, "murano-kube-1") }

@@ -144,37 +144,10 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		c.kubectl(t, "", "delete", "pod", name)
 		t.Logf("pod %s ended after %.1f s", name, time.Since(began).Seconds())
 	}
-	told := func(claim, text string) {
-		t.Helper()
-		l.eventually(t, 2*time.Minute, "an Event of claim "+claim+" says: "+text, func() error {
-			events := c.kubectl(t, "", "get", "events", "--field-selector", "involvedObject.kind=PersistentVolumeClaim,involvedObject.name="+claim, "-o", "jsonpath={.items[*].message}")
-			if !strings.Contains(events, text) {
-				return fmt.Errorf("they say: %s", events)
-			}
-			return nil
-		})
-	}
-	gone := func() {
-		t.Helper()
-		l.eventually(t, 2*time.Minute, "no volume is left", func() error {
-			if left := all(); len(left) > 0 {
-				return fmt.Errorf("there are %v", left)
-			}
-			if left := c.kubectl(t, "", "get", "pv,volumeattachments", "-o", "name"); left != "" {
-				return fmt.Errorf("there are %s", left)
-			}
-			return nil
-		})
-	}
+	told := func(claim, text string) { t.Helper(); s.says(t, "PersistentVolumeClaim", claim, text) }
+	gone := func() { t.Helper(); s.noVolumesLeft(t, func() int { return len(all()) }) }
 
-	part := func(name string, do func()) {
-		t.Helper()
-		began := time.Now()
-		t.Log(name)
-		do()
-		t.Logf("%s: %.1f s", name, time.Since(began).Seconds())
-	}
-	part("without a delegation nothing is made, and the claim and a finding say so", func() {
+	timed(t, "without a delegation nothing is made, and the claim and a finding say so", func() {
 		c.kubectl(t, fmt.Sprintf(claimOfCinder, "data"), "apply", "-f", "-")
 		pod("writer", "data", "murano-kube-2", "echo kept > /data/file; ls -ln /data")
 		told("data", "has no standing delegation, without which Burano asks the cloud for no volumes: burano environment delegation set scaling")
@@ -182,7 +155,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		require.Empty(t, all())
 	})
 
-	part("a pod writes, and one on another node reads it", func() {
+	timed(t, "a pod writes, and one on another node reads it", func() {
 		began := time.Now()
 		l.run(t, l.as("burano-demo"), "burano", "environment", "delegation", "set", "scaling")
 		becomes("writer", "Succeeded")
@@ -196,7 +169,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		run("reader", "data", "murano-kube-3", "[[ $(</data/file) == kept ]]; echo more > /data/more")
 	})
 
-	part("it grows", func() {
+	timed(t, "it grows", func() {
 		c.kubectl(t, "", "patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
 		l.eventually(t, time.Minute, "Cinder says so", func() error {
 			if list := all(); list[0].Size != 2 {
@@ -213,7 +186,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		})
 	})
 
-	part("while the server is away what runs goes on, and nothing new is made", func() {
+	timed(t, "while the server is away what runs goes on, and nothing new is made", func() {
 		pod("running", "data", "murano-kube-3", "while :; do date +%s > /data/now; sleep 1; done")
 		becomes("running", "Running")
 		l.stop(t)
@@ -229,7 +202,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		c.kubectl(t, "", "delete", "pvc", "later")
 	})
 
-	part("a claim says which quota is full", func() {
+	timed(t, "a claim says which quota is full", func() {
 		admin := l.user(t, "burano-admin").service(t, openstack.NewBlockStorageV3)
 		limit := func(count int) {
 			t.Helper()
@@ -250,7 +223,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		c.kubectl(t, fmt.Sprintf(snapshotOfClaim, name, claim), "apply", "-f", "-")
 		c.kubectl(t, "", "wait", "volumesnapshot", name, "--for=jsonpath={.status.readyToUse}=true", "--timeout=120s")
 	}
-	part("a claim has a snapshot while a pod uses it, and others are made of the snapshot and of the claim", func() {
+	timed(t, "a claim has a snapshot while a pod uses it, and others are made of the snapshot and of the claim", func() {
 		pod("holder", "data", "murano-kube-2", "while :; do sleep 1; done")
 		becomes("holder", "Running")
 		began := time.Now()
@@ -270,7 +243,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		c.kubectl(t, "", "delete", "pvc", "restored", "copied", "small")
 	})
 
-	part("a node that is removed gives its volume to the next one, and so does one whose server is off", func() {
+	timed(t, "a node that is removed gives its volume to the next one, and so does one whose server is off", func() {
 		c.kubectl(t, moving, "apply", "-f", "-")
 		of := func() string {
 			return c.kubectl(t, "", "get", "pod", "-l", "app=moving", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[*].spec.nodeName}")
@@ -322,7 +295,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		})
 	})
 
-	part("a claim that is deleted while a pod uses it goes when the pod has gone", func() {
+	timed(t, "a claim that is deleted while a pod uses it goes when the pod has gone", func() {
 		c.kubectl(t, fmt.Sprintf(claimOfCinder, "used"), "apply", "-f", "-")
 		pod("user", "used", "", "while :; do date +%s > /data/now; sleep 1; done")
 		becomes("user", "Running")
@@ -339,7 +312,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		})
 	})
 
-	part("a claim that is deleted takes its volume with it, once that has no snapshot any more", func() {
+	timed(t, "a claim that is deleted takes its volume with it, once that has no snapshot any more", func() {
 		c.kubectl(t, "", "delete", "pvc", "data")
 		l.eventually(t, time.Minute, "its volume says what is in the way", func() error {
 			events := c.kubectl(t, "", "get", "events", "--field-selector", "involvedObject.kind=PersistentVolume", "-o", "jsonpath={.items[*].message}")
@@ -354,7 +327,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		require.Empty(t, allSnapshots())
 	})
 
-	part("many come and go at once, with the server killed meanwhile", func() {
+	timed(t, "many come and go at once, with the server killed meanwhile", func() {
 		many := 20
 		if os.Getenv("BURANO_SOAK") != "" {
 			many = 100
@@ -391,7 +364,7 @@ func TestClaimsGetVolumesOfCinder(t *testing.T) {
 		gone()
 	})
 
-	part("the volumes of a cluster that is deleted go with it, as keepVolumes says", func() {
+	timed(t, "the volumes of a cluster that is deleted go with it, as keepVolumes says", func() {
 		c.kubectl(t, fmt.Sprintf(claimOfCinder, "last"), "apply", "-f", "-")
 		run("last", "last", "", "true")
 		snapshot("last", "last")

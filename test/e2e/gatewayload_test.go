@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,15 +19,7 @@ func TestGatewaysFollowTheirConnections(t *testing.T) {
 	l.relaunch(t, watchful...)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	text, err := os.ReadFile("testdata/scaling.yaml")
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "scaling.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "gatewayCount: 1", "gatewayCount: 1\n    gatewayMinimum: 1\n    gatewaySessions: 20\n    gatewayScaleDownAfter: 5", 1)), 0o600))
-	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	l.deleteIfFailed(t, "scaling")
-	environment := environmentNamed(t, demo, "scaling")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s, environment, _ := l.scaled(t, demo, "gatewayCount: 1", "gatewayCount: 1\n    gatewayMinimum: 1\n    gatewaySessions: 20\n    gatewayScaleDownAfter: 5")
 	endpoint := endpointOf(t, environment)
 
 	var open []net.Conn
@@ -55,7 +45,7 @@ func TestGatewaysFollowTheirConnections(t *testing.T) {
 	}
 	becomes("murano-gateway-1", "murano-gateway-2")
 	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "scaling"), "The cluster grows from 1 to 2 gateways, because they have 25 connections open and are to have 20 each")
-	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	l.run(t, l.as("burano-demo"), "burano", "deploy", s.file, "--follow")
 	s.holds(t, []string{"murano-kube-2"}, []string{"murano-gateway-1", "murano-gateway-2"})
 
 	for _, conn := range open {

@@ -3,8 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,15 +17,7 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 	l := start(t)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	text, err := os.ReadFile("testdata/scaling.yaml")
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "scaling.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "nodeCount: 1", "nodeCount: 2", 1)), 0o600))
-	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	l.deleteIfFailed(t, "scaling")
-	environment := environmentNamed(t, demo, "scaling")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	s, environment, _ := l.scaled(t, demo, "nodeCount: 1", "nodeCount: 2")
 	endpoint := endpointOf(t, environment)
 	s.holds(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1"})
 	node := func(args ...string) {
@@ -95,7 +85,7 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		require.Contains(t, fmt.Sprint(result["result"]), "no other node of the cluster takes pods")
 
 		began := time.Now()
-		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		l.run(t, l.as("burano-demo"), "burano", "deploy", s.file, "--follow")
 		t.Logf("a deployment beside it took %.1f s", time.Since(began).Seconds())
 		server, err := servers.Get(t.Context(), nova, dead).Extract()
 		require.NoError(t, err)
@@ -115,17 +105,17 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		former := of("murano-kube-3", ".metadata.uid")
 		s.cluster.kubectl(t, "", "delete", "node", "murano-kube-3")
 		began := time.Now()
-		output := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+		output := l.run(t, l.as("burano-demo"), "burano", "deploy", s.file, "--follow")
 		t.Logf("it took %.1f s", time.Since(began).Seconds())
 		require.Contains(t, output, "Kubernetes did not know it any more")
 		require.NotEqual(t, former, of("murano-kube-3", ".metadata.uid"))
 		require.Equal(t, "murano-kube-3", of("murano-kube-3", ".metadata.labels.kubernetes\\.io/hostname"))
 		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
-		require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow"), "Kubernetes did not know it any more", "once is enough")
+		require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "deploy", s.file, "--follow"), "Kubernetes did not know it any more", "once is enough")
 	})
 
 	t.Run("claims get directories of nodes, which go with their claims and hold their node", func(t *testing.T) {
-		localVolumes(t, s, file)
+		localVolumes(t, s, s.file)
 	})
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")

@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,19 +40,10 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 		return list
 	}
 	require.Empty(t, all())
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	text, err := os.ReadFile("testdata/scaling.yaml")
-	require.NoError(t, err)
-	model := strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster",
-		"name: scaling-cluster\n    storageClasses: [{name: burano-manila, backend: manila, default: true, mountOptions: [retry=0]}]\n    enableRegistry: false\n    keepVolumes: false").Replace(string(text))
-	file := filepath.Join(t.TempDir(), "manila.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
-	log := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	s, _, log := l.scaled(t, demo, "nodeCount: 1", "nodeCount: 2", "name: scaling-cluster",
+		"name: scaling-cluster\n    storageClasses: [{name: burano-manila, backend: manila, default: true, mountOptions: [retry=0]}]\n    enableRegistry: false\n    keepVolumes: false")
 	require.Contains(t, log, "storage-controllers started")
 	require.Contains(t, log, "storage-node started")
-	l.deleteIfFailed(t, "scaling")
-	environment := environmentNamed(t, demo, "scaling")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	c := s.cluster
 	nodes := []string{"murano-kube-2", "murano-kube-3"}
 	pod := func(name, claim, node string) {
@@ -63,45 +52,17 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 			"restartPolicy: Never\n  terminationGracePeriodSeconds: 1\n  nodeSelector: {kubernetes.io/hostname: "+node+"}").
 			Replace(fmt.Sprintf(volumeUser, name, "{runAsUser: 1000, fsGroup: 2000}", "true")), "apply", "-f", "-")
 	}
-	told := func(of, name, text string) {
-		t.Helper()
-		l.eventually(t, 2*time.Minute, "an Event of "+name+" says: "+text, func() error {
-			events := c.kubectl(t, "", "get", "events", "--field-selector", "involvedObject.kind="+of+",involvedObject.name="+name, "-o", "jsonpath={.items[*].message}")
-			if !strings.Contains(events, text) {
-				return fmt.Errorf("they say: %s", events)
-			}
-			return nil
-		})
-	}
-	gone := func() {
-		t.Helper()
-		l.eventually(t, 2*time.Minute, "no share is left", func() error {
-			if left := all(); len(left) > 0 {
-				return fmt.Errorf("there are %v", left)
-			}
-			if left := c.kubectl(t, "", "get", "pv,volumeattachments", "-o", "name"); left != "" {
-				return fmt.Errorf("there are %s", left)
-			}
-			return nil
-		})
-	}
-	part := func(name string, do func()) {
-		t.Helper()
-		began := time.Now()
-		t.Log(name)
-		do()
-		t.Logf("%s: %.1f s", name, time.Since(began).Seconds())
-	}
+	gone := func() { t.Helper(); s.noVolumesLeft(t, func() int { return len(all()) }) }
 
-	part("without a delegation nothing is made, and the claim and a finding say so", func() {
+	timed(t, "without a delegation nothing is made, and the claim and a finding say so", func() {
 		c.kubectl(t, fmt.Sprintf(claimOfManila, "data"), "apply", "-f", "-")
 		pod("first", "data", nodes[0])
-		told("PersistentVolumeClaim", "data", "has no standing delegation, without which Burano asks the cloud for no volumes: burano environment delegation set scaling")
+		s.says(t, "PersistentVolumeClaim", "data", "has no standing delegation, without which Burano asks the cloud for no volumes: burano environment delegation set scaling")
 		s.finds(t, "volumes-undelegated")
 		require.Empty(t, all())
 	})
 
-	part("pods on two nodes have access to one share, which their nodes mount", func() {
+	timed(t, "pods on two nodes have access to one share, which their nodes mount", func() {
 		l.run(t, l.as("burano-demo"), "burano", "environment", "delegation", "set", "scaling")
 		pod("second", "data", nodes[1])
 		var share shares.Share
@@ -131,13 +92,13 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 		locations, err := shares.ListExportLocations(t.Context(), manila, share.ID).Extract()
 		require.NoError(t, err)
 		for _, name := range []string{"first", "second"} { // the kernel of this machine may have no NFS, and the local cloud's shares have no server
-			told("Pod", name, "mount share "+share.ID)
-			told("Pod", name, "mount.nfs: ")
-			told("Pod", name, locations[0].Path)
+			s.says(t, "Pod", name, "mount share "+share.ID)
+			s.says(t, "Pod", name, "mount.nfs: ")
+			s.says(t, "Pod", name, locations[0].Path)
 		}
 	})
 
-	part("it grows", func() {
+	timed(t, "it grows", func() {
 		c.kubectl(t, "", "patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
 		l.eventually(t, time.Minute, "the claim and Manila say so", func() error {
 			if size := c.kubectl(t, "", "get", "pvc", "data", "-o", "jsonpath={.status.capacity.storage}"); size != "2Gi" || all()[0].Size != 2 {
@@ -147,7 +108,7 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 		})
 	})
 
-	part("a claim says which quota is full", func() {
+	timed(t, "a claim says which quota is full", func() {
 		admin := l.user(t, "burano-admin").service(t, openstack.NewSharedFileSystemV2)
 		limit := func(count int) {
 			t.Helper()
@@ -160,21 +121,21 @@ func TestClaimsGetSharesOfManila(t *testing.T) {
 		defer limit(1000)
 		c.kubectl(t, fmt.Sprintf(claimOfManila, "much"), "apply", "-f", "-")
 		pod("much", "much", nodes[0])
-		told("PersistentVolumeClaim", "much", "ShareLimitExceeded: Maximum number of shares allowed (1)")
+		s.says(t, "PersistentVolumeClaim", "much", "ShareLimitExceeded: Maximum number of shares allowed (1)")
 		c.kubectl(t, "", "delete", "pod", "much")
 		c.kubectl(t, "", "delete", "pvc", "much")
 	})
 
-	part("a claim that is deleted takes its share with it, and the access of the nodes", func() {
+	timed(t, "a claim that is deleted takes its share with it, and the access of the nodes", func() {
 		c.kubectl(t, "", "delete", "pod", "first", "second")
 		c.kubectl(t, "", "delete", "pvc", "data")
 		gone()
 	})
 
-	part("the shares of a cluster that is deleted go with it, as keepVolumes says", func() {
+	timed(t, "the shares of a cluster that is deleted go with it, as keepVolumes says", func() {
 		c.kubectl(t, fmt.Sprintf(claimOfManila, "last"), "apply", "-f", "-")
 		pod("last", "last", nodes[0])
-		told("Pod", "last", "mount.nfs: ")
+		s.says(t, "Pod", "last", "mount.nfs: ")
 		require.Len(t, all(), 1)
 	})
 	output := l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")

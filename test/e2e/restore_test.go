@@ -185,17 +185,9 @@ func TestAttachmentsAreAsKubernetesRecordsThem(t *testing.T) {
 	l.relaunch(t, watchful...)
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
-	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
-	text, err := os.ReadFile("testdata/scaling.yaml")
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "attached.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer("nodeCount: 1", "nodeCount: 2", "name: scaling-cluster",
-		"name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n    enableRegistry: false\n    keepVolumes: false").Replace(string(text))), 0o600))
-	l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
-	l.deleteIfFailed(t, "scaling")
+	s, _, _ := l.scaled(t, demo, "nodeCount: 1", "nodeCount: 2", "name: scaling-cluster",
+		"name: scaling-cluster\n    storageClasses: [{name: burano-cinder, backend: cinder, default: true}]\n    enableRegistry: false\n    keepVolumes: false")
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delegation", "set", "scaling")
-	environment := environmentNamed(t, demo, "scaling")
-	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	c := s.cluster
 	apply := func(replicas int, node string) {
 		c.kubectl(t, fmt.Sprintf(ledgerOnNode, replicas, node), "apply", "-f", "-")
@@ -246,7 +238,7 @@ func TestAttachmentsAreAsKubernetesRecordsThem(t *testing.T) {
 	// The same for an attachment by hand that nothing on the node uses.
 	apply(0, "murano-kube-2")
 	ended()
-	_, err = volumeattach.Create(t.Context(), demo.nova(t), c.servers["murano-kube-3"], volumeattach.CreateOpts{VolumeID: volumesOf(t, demo)[0].ID}).Extract()
+	_, err := volumeattach.Create(t.Context(), demo.nova(t), c.servers["murano-kube-3"], volumeattach.CreateOpts{VolumeID: volumesOf(t, demo)[0].ID}).Extract()
 	require.NoError(t, err)
 	apply(1, "murano-kube-2")
 	runs("murano-kube-2", 3*time.Minute)
