@@ -12,6 +12,26 @@ import (
 // The plan of a deployment is a list of features. The steps of a feature stand in the file of their bodies. What runs where, when and after which steps
 // is data of a step, so that the lists can be read as a description of the plan.
 
+// plan draws the graph. The API server starts as soon as its own etcd member and its user are there; everything that
+// fits beside its start (the other members, the network, the container runtime) does.
+func (d *deployment) plan() *plan.Plan {
+	return d.draw(
+		arrivalSteps{d},  // each node is reached, and a machine of another maker is checked
+		fileSteps{d},     // each has its files, and the burano program where it runs it
+		etcdSteps{d},     // the lead's member begins, the others join it one after the other, and each node has a forwarder to them
+		controlSteps{d},  // API servers, controllers and rights
+		networkSteps{d},  // the network of pods
+		dnsSteps{d},      // the names of Services
+		metricsSteps{d},  // the use of processors and memory
+		storageSteps{d},  // volumes of pods
+		registrySteps{d}, // a registry of the cluster's own
+		minionSteps{d},   // nodes for pods
+		gatewaySteps{d},  // Services become listeners of gateways
+		addressSteps{d},  // the address that gateways share
+		serviceSteps{d},  // at the end, no unit has failed
+	)
+}
+
 // feature is a part of a deployment.
 type feature interface{ steps() []step }
 
@@ -161,24 +181,4 @@ func identities(kind step, node Node, planned map[string][]string) (ids []string
 		}
 	}
 	return ids
-}
-
-// plan draws the graph. The API server starts as soon as its own etcd member and its user are there; everything that
-// fits beside its start (the other members, the network, the container runtime) does.
-func (d *deployment) plan() *plan.Plan {
-	return d.draw(
-		arrivalSteps{d},  // each node is reached, and a machine of another maker is checked
-		fileSteps{d},     // each has its files, and the burano program where it runs it
-		etcdSteps{d},     // the lead's member begins, the others join it one after the other, and each node has a forwarder to them
-		controlSteps{d},  // API servers, controllers and rights
-		networkSteps{d},  // the network of pods
-		dnsSteps{d},      // the names of Services
-		metricsSteps{d},  // the use of processors and memory
-		storageSteps{d},  // volumes of pods
-		registrySteps{d}, // a registry of the cluster's own
-		minionSteps{d},   // nodes for pods
-		gatewaySteps{d},  // Services become listeners of gateways
-		addressSteps{d},  // the address that gateways share
-		serviceSteps{d},  // at the end, no unit has failed
-	)
 }
