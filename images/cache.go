@@ -51,6 +51,11 @@ func (k key) addTree(folder string, want func(name string) bool) error {
 		if entry.Type()&fs.ModeSymlink != 0 {
 			target, err := os.Readlink(path)
 			k.add(name, "link", target)
+			if err == nil && !filepath.IsAbs(target) { // such as a file of another module; a link within a node's files leads nowhere here
+				if content, err := os.ReadFile(filepath.Join(filepath.Dir(path), target)); err == nil {
+					k.add(string(content))
+				}
+			}
 			return err
 		}
 		content, err := os.ReadFile(path)

@@ -51,6 +51,16 @@ func TestAKeyChangesWithTheSourcesAndWithNothingElse(t *testing.T) {
 	require.NotEqual(t, changed, treeKey(t, folder))
 }
 
+func TestAKeyChangesWithAFileOfAnotherFolderThatIsLinked(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "newest", "main.go"), "package main")
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "former"), 0o755))
+	require.NoError(t, os.Symlink("../newest/main.go", filepath.Join(folder, "former", "main.go")))
+	before := treeKey(t, filepath.Join(folder, "former"))
+	write(t, filepath.Join(folder, "newest", "main.go"), "package main // changed")
+	require.NotEqual(t, before, treeKey(t, filepath.Join(folder, "former")))
+}
+
 func TestDifferentListsOfPartsHaveDifferentKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(rapid.String())

@@ -69,30 +69,40 @@ func provideCinder(link *link) part {
 			&patience, false, true, translation.New(), cinderFileSystem)
 		attach := attaching.NewCSIAttachController(klog.FromContext(ctx), client, cinderDriver, handler, attachments, persistent, retries(), retries(), false, 0)
 		resize := resizing.NewResizeController(cinderDriver, cinderResizer{ctx, volumes}, client, resync, factory, retries(), false, time.Minute)
-		provision := controller.NewProvisionController(ctx, client, cinderDriver, cinderProvisioner{client, snapshots, volumes, places.Lister()},
-			controller.LeaderElection(false), // it runs only where that is decided
-			controller.FailedProvisionThreshold(0),
-			controller.FailedDeleteThreshold(0),
-			controller.Threadiness(cinderWorkers),
-			controller.AddFinalizer(true),
-			controller.ProvisionTimeout(cinderPatience),
-			controller.DeletionTimeout(cinderPatience),
-			controller.RetryIntervalMax(time.Minute))
+		provision := provisionerOf(ctx, client, cinderDriver, cinderProvisioner{client, snapshots, volumes, places.Lister()})
 		factory.Start(ctx.Done())
 		if !cache.WaitForCacheSync(ctx.Done(), placesKnown) {
 			return ctx.Err()
 		}
-		ended := make(chan error, 4)
-		for _, run := range []func() error{
+		return firstOf(
 			func() error { attach.Run(ctx, cinderWorkers, nil); return ctx.Err() },
 			func() error { resize.Run(cinderWorkers, ctx, nil); return ctx.Err() },
 			func() error { provision.Run(ctx); return ctx.Err() },
 			func() error { return serveSnapshots(ctx, link.client, snapshots, client, factory) },
-		} {
-			go func() { ended <- run() }()
-		}
-		return <-ended
+		)
 	}
+}
+
+// provisionerOf makes and deletes volumes of a driver.
+func provisionerOf(ctx context.Context, client kubernetes.Interface, driver string, of controller.Provisioner) *controller.ProvisionController {
+	return controller.NewProvisionController(ctx, client, driver, of,
+		controller.LeaderElection(false), // it runs only where that is decided
+		controller.FailedProvisionThreshold(0),
+		controller.FailedDeleteThreshold(0),
+		controller.Threadiness(cinderWorkers),
+		controller.AddFinalizer(true),
+		controller.ProvisionTimeout(cinderPatience),
+		controller.DeletionTimeout(cinderPatience),
+		controller.RetryIntervalMax(time.Minute))
+}
+
+// firstOf runs functions until the first of them ends, and returns its error.
+func firstOf(runs ...func() error) error {
+	ended := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { ended <- run() }()
+	}
+	return <-ended
 }
 
 // retries are how long is waited before something is tried again that failed.

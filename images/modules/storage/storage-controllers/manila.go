@@ -53,25 +53,13 @@ func provideManila(link *link) part {
 		handler := attaching.NewCSIHandler(client, manilaDriver, manilaAttacher{shares}, nil, persistent.Lister(), nodes.Lister(), attachments.Lister(), &patience, true, true, translation.New(), "")
 		attach := attaching.NewCSIAttachController(klog.FromContext(ctx), client, manilaDriver, handler, attachments, persistent, retries(), retries(), false, 0)
 		resize := resizing.NewResizeController(manilaDriver, manilaResizer{cinderResizer{ctx, shares}}, client, resync, factory, retries(), false, time.Minute)
-		provision := controller.NewProvisionController(ctx, client, manilaDriver, manilaProvisioner{shares},
-			controller.LeaderElection(false), // it runs only where that is decided
-			controller.FailedProvisionThreshold(0),
-			controller.FailedDeleteThreshold(0),
-			controller.Threadiness(cinderWorkers),
-			controller.AddFinalizer(true),
-			controller.ProvisionTimeout(cinderPatience),
-			controller.DeletionTimeout(cinderPatience),
-			controller.RetryIntervalMax(time.Minute))
+		provision := provisionerOf(ctx, client, manilaDriver, manilaProvisioner{shares})
 		factory.Start(ctx.Done())
-		ended := make(chan error, 3)
-		for _, run := range []func() error{
+		return firstOf(
 			func() error { attach.Run(ctx, cinderWorkers, nil); return ctx.Err() },
 			func() error { resize.Run(cinderWorkers, ctx, nil); return ctx.Err() },
 			func() error { provision.Run(ctx); return ctx.Err() },
-		} {
-			go func() { ended <- run() }()
-		}
-		return <-ended
+		)
 	}
 }
 

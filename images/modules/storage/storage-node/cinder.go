@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -47,28 +45,11 @@ type cinderNode struct {
 	name, zone string // zone is "" where it is not known
 	devices    string
 	mounter    *mount.SafeFormatAndMount
-
-	mutex sync.Mutex
-	busy  map[string]bool // volumes with which something is done
+	turns
 }
 
 func newCinderNode(name, zone string, mounter *mount.SafeFormatAndMount) *cinderNode {
-	return &cinderNode{name: name, zone: zone, devices: devicesByID, mounter: mounter, busy: map[string]bool{}}
-}
-
-// alone has one thing be done with a volume at a time.
-func (n *cinderNode) alone(volume string) (done func(), err error) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	if n.busy[volume] {
-		return nil, status.Errorf(codes.Aborted, "something is being done with volume %s already", volume)
-	}
-	n.busy[volume] = true
-	return func() {
-		n.mutex.Lock()
-		defer n.mutex.Unlock()
-		delete(n.busy, volume)
-	}, nil
+	return &cinderNode{name: name, zone: zone, devices: devicesByID, mounter: mounter, turns: turns{refusal: "something is being done with volume %s already"}}
 }
 
 func (n *cinderNode) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
@@ -326,13 +307,6 @@ func (n *cinderNode) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeS
 		}
 		return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: size}}}, nil
 	}
-	var state syscall.Statfs_t
-	if err := syscall.Statfs(r.VolumePath, &state); err != nil {
-		return nil, err
-	}
-	size := state.Bsize
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
-		{Unit: csi.VolumeUsage_BYTES, Total: int64(state.Blocks) * size, Available: int64(state.Bavail) * size, Used: int64(state.Blocks-state.Bfree) * size},
-		{Unit: csi.VolumeUsage_INODES, Total: int64(state.Files), Available: int64(state.Ffree), Used: int64(state.Files - state.Ffree)},
-	}}, nil
+	usage, err := usageOf(r.VolumePath)
+	return &csi.NodeGetVolumeStatsResponse{Usage: usage}, err
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"sync"
-	"syscall"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -33,28 +31,12 @@ type manilaShares struct {
 	csi.UnimplementedNodeServer
 	name    string
 	mounter mount.Interface
-
-	mutex sync.Mutex
-	busy  map[string]bool // paths with which something is done
+	turns
 }
 
 func newManilaNode(name string, mounter mount.Interface) *manilaShares {
-	return &manilaShares{name: name, mounter: mounter, busy: map[string]bool{}}
-}
-
-// alone has one thing be done with a path at a time.
-func (n *manilaShares) alone(path string) (done func(), err error) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	if n.busy[path] {
-		return nil, status.Errorf(codes.Aborted, "something is being done at %s already: where that stays so, the server of the share may not answer", path)
-	}
-	n.busy[path] = true
-	return func() {
-		n.mutex.Lock()
-		defer n.mutex.Unlock()
-		delete(n.busy, path)
-	}, nil
+	return &manilaShares{name: name, mounter: mounter,
+		turns: turns{refusal: "something is being done at %s already: where that stays so, the server of the share may not answer"}}
 }
 
 func (n *manilaShares) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
@@ -203,12 +185,9 @@ func (n *manilaShares) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolum
 	if !there {
 		return nil, status.Errorf(codes.NotFound, "share %s is not at %s", r.VolumeId, r.VolumePath)
 	}
-	var state syscall.Statfs_t
-	if err := syscall.Statfs(r.VolumePath, &state); err != nil {
+	usage, err := usageOf(r.VolumePath)
+	if err != nil {
 		return nil, err
 	}
-	size := state.Bsize
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
-		{Unit: csi.VolumeUsage_BYTES, Total: int64(state.Blocks) * size, Available: int64(state.Bavail) * size, Used: int64(state.Blocks-state.Bfree) * size},
-	}}, nil
+	return &csi.NodeGetVolumeStatsResponse{Usage: usage[:1]}, nil // a server of NFS may count no files
 }
