@@ -100,3 +100,6 @@ func Convert(value, into any) error {
 	}
 	return json.Unmarshal(text, into)
 }
+
+// Namespace is where applications run.
+const Namespace = "default"

@@ -22,10 +22,12 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/storage"
 )
 
 // A restored cluster has objects that carry the ids of the environment that its snapshot is of. Where that environment is gone, its file gives other ids to
-// the same pods. So a pod adopts what has its name and an id that no object of the model has.
+// the same pods. So a pod adopts objects with its name and an id that no object of the model has.
 
 // madeByBurano reports whether Burano has applied an object of Kubernetes.
 func madeByBurano(object metav1.Object) bool {
@@ -36,14 +38,20 @@ func madeByBurano(object metav1.Object) bool {
 
 // formerID returns the id that a workload of the pod's name carries instead of the pod's; "" where none does. known reports whether an object of the model has an id:
 // the workload of such a pod is not taken over, and its name is a fault (Conflict).
-func (p podSpec) formerID(ctx context.Context, client kubernetes.Interface, known func(id string) bool) (string, error) {
+func (p podSpec) formerID(ctx context.Context, client kubernetes.Interface, facts func(id string) bool) (string, error) {
 	name, options := kubeName(p.name), metav1.GetOptions{}
 	for kind, get := range map[string]func() (metav1.Object, error){
-		"Deployment":  func() (metav1.Object, error) { return client.AppsV1().Deployments(namespace).Get(ctx, name, options) },
-		"StatefulSet": func() (metav1.Object, error) { return client.AppsV1().StatefulSets(namespace).Get(ctx, name, options) },
-		"CronJob":     func() (metav1.Object, error) { return client.BatchV1().CronJobs(namespace).Get(ctx, name, options) },
-		"Job":         func() (metav1.Object, error) { return client.BatchV1().Jobs(namespace).Get(ctx, name, options) },
-		"Pod":         func() (metav1.Object, error) { return client.CoreV1().Pods(namespace).Get(ctx, name, options) },
+		"Deployment": func() (metav1.Object, error) {
+			return client.AppsV1().Deployments(known.Namespace).Get(ctx, name, options)
+		},
+		"StatefulSet": func() (metav1.Object, error) {
+			return client.AppsV1().StatefulSets(known.Namespace).Get(ctx, name, options)
+		},
+		"CronJob": func() (metav1.Object, error) {
+			return client.BatchV1().CronJobs(known.Namespace).Get(ctx, name, options)
+		},
+		"Job": func() (metav1.Object, error) { return client.BatchV1().Jobs(known.Namespace).Get(ctx, name, options) },
+		"Pod": func() (metav1.Object, error) { return client.CoreV1().Pods(known.Namespace).Get(ctx, name, options) },
 	} {
 		object, err := get()
 		if apierrors.IsNotFound(err) {
@@ -56,7 +64,7 @@ func (p podSpec) formerID(ctx context.Context, client kubernetes.Interface, know
 		if id == "" || id == p.id || !madeByBurano(object) {
 			continue
 		}
-		if known(id) {
+		if facts(id) {
 			return "", fault.New(fault.Conflict, "pod %s cannot be called %s yet: in the cluster this is the name of another pod (id %s). Give that pod another name and deploy it first", p.name, name, id)
 		}
 		return id, nil
@@ -72,7 +80,7 @@ func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former 
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: former}.String()})
+	secrets, err := client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: former}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the Secrets of pod %s: %w", p.name, err)
 	}
@@ -91,25 +99,25 @@ func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former 
 	// Workloads go last: by them an interrupted adoption is found again.
 	for i := range there.claims {
 		note("PersistentVolumeClaim", &there.claims[i], func(name string) error {
-			_, err := client.CoreV1().PersistentVolumeClaims(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range secrets.Items {
 		note("Secret", &secrets.Items[i], func(name string) error {
-			_, err := client.CoreV1().Secrets(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().Secrets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.services {
 		note("Service", &there.services[i], func(name string) error {
-			_, err := client.CoreV1().Services(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().Services(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.budgets {
 		note("PodDisruptionBudget", &there.budgets[i], func(name string) error {
-			_, err := client.PolicyV1().PodDisruptionBudgets(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
@@ -120,36 +128,36 @@ func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former 
 	return adopted, errors.Join(failures...)
 }
 
-// adoptWorkloads is the part of adopt for what keeps pods.
+// adoptWorkloads is the part of adopt for workloads.
 func (p podSpec) adoptWorkloads(ctx context.Context, client kubernetes.Interface, there workloads, patch []byte, note func(kind string, object metav1.Object, change func(name string) error)) {
 	options := metav1.PatchOptions{FieldManager: kube.Manager}
 	for i := range there.deployments {
 		note("Deployment", &there.deployments[i], func(name string) error {
-			_, err := client.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.AppsV1().Deployments(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.sets {
 		note("StatefulSet", &there.sets[i], func(name string) error {
-			_, err := client.AppsV1().StatefulSets(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.AppsV1().StatefulSets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.crons {
 		note("CronJob", &there.crons[i], func(name string) error {
-			_, err := client.BatchV1().CronJobs(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.BatchV1().CronJobs(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.jobs {
 		note("Job", &there.jobs[i], func(name string) error {
-			_, err := client.BatchV1().Jobs(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.BatchV1().Jobs(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.pods {
 		note("Pod", &there.pods[i], func(name string) error {
-			_, err := client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().Pods(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
@@ -165,13 +173,13 @@ func (w workloads) unchangeable(wanted []runtime.Object) (refs []kube.Ref) {
 		case *appsv1.Deployment:
 			for _, one := range w.deployments {
 				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
-					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: one.Name})
+					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: known.Namespace, Name: one.Name})
 				}
 			}
 		case *appsv1.StatefulSet:
 			for _, one := range w.sets {
 				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
-					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: namespace, Name: one.Name})
+					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: known.Namespace, Name: one.Name})
 				}
 			}
 		}
@@ -252,7 +260,7 @@ func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
 	}
 	strangers, err := c.strangers(ctx, client)
 	if err == nil && len(strangers) > 0 {
-		c.reports.warn(ctx, call.Object, fmt.Sprintf("These workloads of the snapshot belong to no application of the environment, and run on: %s", some(strangers)),
+		c.reports.warn(ctx, call.Object, fmt.Sprintf("These workloads of the snapshot belong to no application of the environment, and run on: %s", storage.Some(strangers)),
 			"Put an application with a pod of that name into the environment, which takes its workload over, or delete the workload with kubectl.")
 	}
 	return err
@@ -261,9 +269,9 @@ func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
 // strangers names the workloads that carry the id of no object of the model.
 func (c clusterClass) strangers(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
 	marked := metav1.ListOptions{LabelSelector: labelPod}
-	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, marked)
-	sets, err2 := client.AppsV1().StatefulSets(namespace).List(ctx, marked)
-	crons, err3 := client.BatchV1().CronJobs(namespace).List(ctx, marked)
+	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, marked)
+	sets, err2 := client.AppsV1().StatefulSets(known.Namespace).List(ctx, marked)
+	crons, err3 := client.BatchV1().CronJobs(known.Namespace).List(ctx, marked)
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, fmt.Errorf("list workloads: %w", err)
 	}

@@ -12,11 +12,12 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // applied is the metadata of an object that Burano has made for a pod under an id.
 func applied(name, id string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{labelPod: id},
+	return metav1.ObjectMeta{Name: name, Namespace: known.Namespace, Labels: map[string]string{labelPod: id},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: kube.Manager, Operation: metav1.ManagedFieldsOperationApply}}}
 }
 
@@ -45,7 +46,7 @@ func TestAPodTakesOverWhatAFormerEnvironmentHasLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, there.claims, 1)
 	require.Len(t, there.services, 1)
-	require.Equal(t, []kube.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "web"}}, there.unchangeable(pod.objects([]container{{application: "a", name: "db", image: "db:1"}})))
+	require.Equal(t, []kube.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: known.Namespace, Name: "web"}}, there.unchangeable(pod.objects([]container{{application: "a", name: "db", image: "db:1"}})))
 	there, err = podSpec{id: "another", name: "other"}.workloads(t.Context(), client)
 	require.NoError(t, err)
 	require.Len(t, there.claims, 1, "what another pod has stays with it")

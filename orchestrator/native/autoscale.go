@@ -4,21 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/autoscale"
-	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/scaling"
 )
 
 // A group that has a minimum follows its load: the keeper's duty finds that it should be larger or smaller, and starts the action here, which decides by
@@ -27,114 +21,13 @@ import (
 const (
 	propertyMinimum = "minimum"        // of a group; null: the number of nodes is decided elsewhere
 	propertyAfter   = "scaleDownAfter" // seconds
-	autoscalingName = "autoscaling"    // scalingRecord as JSON
 )
-
-// scalingRecord is the stored state of a cluster whose groups follow their load.
-type scalingRecord struct {
-	// Task is the last task that decided, and Changes its decision: another worker continues with them.
-	Task    string                 `json:"task,omitempty"`
-	Changes []autoscale.Change     `json:"changes,omitempty"`
-	Groups  map[string]scaledGroup `json:"groups,omitempty"`
-}
-
-// scaledGroup is the stored state of a group: the room on its nodes, for when it has none, and the last decision.
-type scaledGroup struct {
-	Flavor string              `json:"flavor,omitempty"`
-	Room   corev1.ResourceList `json:"room,omitempty"`
-	Last   *ScalingDecision    `json:"last,omitempty"`
-}
-
-// ScalingDecision is a change of a group's size that its load was the reason of.
-type ScalingDecision struct {
-	At   time.Time `json:"at"`
-	From int       `json:"from"`
-	To   int       `json:"to"`
-	Text string    `json:"text"` // with the reason, for people
-	Task string    `json:"deployment"`
-}
-
-func loadScaling(ctx context.Context, load func(ctx context.Context, name string) ([]byte, bool, error)) (record scalingRecord, err error) {
-	text, found, err := load(ctx, autoscalingName)
-	if err == nil && found {
-		err = json.Unmarshal(text, &record)
-	}
-	if err != nil {
-		return record, fmt.Errorf("read what is known of groups that follow their load: %w", err)
-	}
-	if record.Groups == nil {
-		record.Groups = map[string]scaledGroup{}
-	}
-	return record, nil
-}
 
 func groupFacts(cluster *desired.Cluster) (list []known.GroupFact) {
 	for _, one := range cluster.Groups {
 		list = append(list, known.GroupFact{Name: one.Name, Minimum: one.Minimum, Maximum: one.Maximum, After: one.After})
 	}
 	return list
-}
-
-// groupStatuses are the groups of a cluster with their last changes.
-func groupStatuses(ctx context.Context, from func(ctx context.Context, name string) ([]byte, bool, error), facts known.Facts) ([]GroupStatus, error) {
-	record, err := loadScaling(ctx, from)
-	list := []GroupStatus{}
-	for _, one := range facts.Groups {
-		status := GroupStatus{GroupFact: one, Last: record.Groups[one.Name].Last}
-		for _, node := range facts.Nodes {
-			if node.Settings.Labels[known.LabelGroup] == one.Name && !node.Leaving {
-				status.Nodes++
-			}
-		}
-		list = append(list, status)
-	}
-	return list, err
-}
-
-// load asks a cluster for its load, with its groups that follow it. flavor returns the size of a new node that is not known yet.
-func load(ctx context.Context, client kubernetes.Interface, list []desired.Group, facts known.Facts, record scalingRecord,
-	flavor func(ctx context.Context, name string) (*openstack.FlavorChoice, error)) (state autoscale.State, err error) {
-	if state, err = kube.Load(ctx, client); err != nil {
-		return state, err
-	}
-	state.Now = time.Now()
-	wanted := slices.ContainsFunc(state.Pods, func(pod corev1.Pod) bool { return autoscale.NeedsRoom(&pod) })
-	for _, one := range list {
-		if !one.Elastic() {
-			continue
-		}
-		group := autoscale.Group{Name: one.Name, Minimum: *one.Minimum, Maximum: one.Maximum, Count: one.Count, After: seconds(int64(one.After)),
-			Labels: map[string]string{}}
-		maps.Copy(group.Labels, one.Settings.Labels)
-		group.Labels[known.LabelGroup] = one.Name
-		for _, taint := range one.Settings.Taints {
-			group.Taints = append(group.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)})
-		}
-		for _, node := range facts.Nodes {
-			if node.Settings.Labels[known.LabelGroup] == one.Name && !node.Leaving && !node.Settings.Locked {
-				group.Nodes = append(group.Nodes, node.Name)
-			}
-		}
-		for _, node := range state.Nodes {
-			if slices.Contains(group.Nodes, node.Name) && len(node.Status.Allocatable) > 0 {
-				group.Allocatable = node.Status.Allocatable
-			}
-		}
-		if kept := record.Groups[one.Name]; group.Allocatable == nil && kept.Flavor == one.Flavor {
-			group.Allocatable = kept.Room
-		}
-		if group.Allocatable == nil && wanted {
-			found, err := flavor(ctx, one.Flavor)
-			if err != nil {
-				return state, err
-			}
-			if found != nil {
-				group.Allocatable = kube.RoomOf(found.CPUs, found.RAM, found.Disk)
-			}
-		}
-		state.Groups = append(state.Groups, group)
-	}
-	return state, nil
 }
 
 // scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
@@ -145,7 +38,7 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with setGroupLimits", call.Object.Text("name"))
 	}
 	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()}
-	record, err := loadScaling(ctx, keep.Load)
+	record, err := scaling.LoadGroupRecord(ctx, keep.Load)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +50,7 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 		if err != nil {
 			return nil, err
 		}
-		if err := keep.Store(ctx, autoscalingName, text); err != nil {
+		if err := keep.Store(ctx, scaling.GroupRecordName, text); err != nil {
 			return nil, err
 		}
 	}
@@ -178,7 +71,7 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 }
 
 // decide decides on the sizes of the groups.
-func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scalingRecord) error {
+func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scaling.GroupRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
 		return err
@@ -188,11 +81,11 @@ func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []des
 		return err
 	}
 	return c.clusters.runtime.Step(ctx, call.Object, "decide on the size of groups", func(ctx context.Context) error {
-		client, err := kubernetesOf(ctx, live)
+		client, err := scaling.KubernetesOf(ctx, live)
 		if err != nil {
 			return err
 		}
-		state, err := load(ctx, client, list, *known, *record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
+		state, err := scaling.Load(ctx, client, list, *known, *record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
 			project, err := c.clusters.runtime.Project(ctx)
 			if err != nil {
 				return nil, err
@@ -206,7 +99,7 @@ func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []des
 		record.Task, record.Changes = c.clusters.runtime.TaskID(), decision.Changes
 		for _, change := range decision.Changes {
 			at := slices.IndexFunc(list, func(one desired.Group) bool { return one.Name == change.Group })
-			kept := scaledGroup{Flavor: list[at].Flavor, Last: &ScalingDecision{At: state.Now.UTC(), From: change.From, To: change.Count, Text: change.Reason, Task: record.Task}}
+			kept := scaling.ScaledGroup{Flavor: list[at].Flavor, Last: &scaling.Decision{At: state.Now.UTC(), From: change.From, To: change.Count, Text: change.Reason, Task: record.Task}}
 			for _, group := range state.Groups {
 				if group.Name == change.Group && len(group.Nodes) > 0 {
 					kept.Room = group.Allocatable
@@ -236,15 +129,6 @@ func (c *clusters) forScaling(ctx context.Context, cluster *muranopl.Object) (*k
 	}
 	c.recall(cluster, known)
 	return known, nil
-}
-
-func kubernetesOf(ctx context.Context, live *nodes.Cluster) (kubernetes.Interface, error) {
-	config, err := live.Kubernetes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	return kubernetes.NewForConfig(config)
 }
 
 // resizingTo makes the nodes for a change, and moves the leaving nodes to the end.

@@ -5,61 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/desired"
-	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
 // Actions make backups of claims, also scheduled ones: a duty finds that they are due, and starts the action.
 
 const (
-	dutyBackups    = "backups"
 	argumentClaims = "claims"
 	argumentBackup = "backup"
 	argumentClaim  = "claim"
-	// The properties of a cluster.
-	// backupPause is how often it is looked whether backups are due.
-	backupPause = 10 * time.Minute
 )
-
-// claimOf is a claim as backups keep it.
-func claimOf(one kube.Claim) volumes.Claim {
-	claim := volumes.Claim{Namespace: one.Namespace, Name: one.Name, Class: one.Class, Reclaim: string(one.Reclaim), Mode: string(one.Mode), FileSystem: one.FileSystem, Zone: one.Zone, MountOptions: one.MountOptions, Volume: one.Handle}
-	for _, mode := range one.Modes {
-		claim.Modes = append(claim.Modes, string(mode))
-	}
-	return claim
-}
-
-// kubeClaim is a claim of a backup as Kubernetes is to have it.
-func kubeClaim(one volumes.Claim) kube.Claim {
-	claim := kube.Claim{Namespace: one.Namespace, Name: one.Name, Class: one.Class, Reclaim: corev1.PersistentVolumeReclaimPolicy(one.Reclaim), Mode: corev1.PersistentVolumeMode(one.Mode), FileSystem: one.FileSystem,
-		Zone: one.Zone, MountOptions: one.MountOptions}
-	for _, mode := range one.Modes {
-		claim.Modes = append(claim.Modes, corev1.PersistentVolumeAccessMode(mode))
-	}
-	return claim
-}
-
-func claimsOf(ctx context.Context, api *rest.Config) (claims []volumes.Claim, err error) {
-	list, err := kube.Claims(ctx, api, kube.Cinder)
-	for _, one := range list {
-		claims = append(claims, claimOf(one))
-	}
-	return claims, err
-}
 
 // withClaims gives work the project's volumes, and the API server of a cluster that has, or may have, claims with such.
 func (c *clusters) withClaims(ctx context.Context, object *muranopl.Object, work func(storage *openstack.BlockStorage, api *rest.Config) error) error {
@@ -97,14 +63,14 @@ func (c *clusters) withClaims(ctx context.Context, object *muranopl.Object, work
 // due, and it deletes old ones over the limit.
 func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
 	var ids []any
-	err := c.clusters.withClaims(ctx, call.Object, func(storage *openstack.BlockStorage, api *rest.Config) error {
-		claims, err := claimsOf(ctx, api)
+	err := c.clusters.withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+		claims, err := storage.ClaimsOf(ctx, api)
 		if err != nil {
 			return err
 		}
 		order := volumes.Order{Cluster: volumes.ClusterID(c.clusters.runtime.EnvironmentID(), call.Object.ID()), ClusterName: call.Object.Text("name"), Why: volumes.Requested, Run: c.clusters.runtime.TaskID()}
 		order.Reason, _ = call.Args[known.ArgumentReason].(string)
-		list, err := volumes.Backups(ctx, storage, order.Cluster)
+		list, err := volumes.Backups(ctx, cinder, order.Cluster)
 		if err != nil {
 			return err
 		}
@@ -120,7 +86,7 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 		var failures []error
 		var begun []volumes.Backup
 		for _, claim := range claims {
-			one, err := volumes.BackUp(ctx, storage, order, claim, list)
+			one, err := volumes.BackUp(ctx, cinder, order, claim, list)
 			if err != nil {
 				failures = append(failures, fmt.Errorf("claim %s: %w", claim, err))
 				continue
@@ -129,10 +95,10 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 			c.reports.inform(ctx, call.Object, "Claim %s: %s %s is being made", claim, one.Kind, one.ID)
 		}
 		if order.Why == volumes.Scheduled {
-			return errors.Join(append(failures, c.deleteSurplus(ctx, call.Object, storage, list))...)
+			return errors.Join(append(failures, c.deleteSurplus(ctx, call.Object, cinder, list))...)
 		}
 		for _, one := range begun {
-			if err := volumes.Complete(ctx, storage, one); err != nil {
+			if err := volumes.Complete(ctx, cinder, one); err != nil {
 				failures = append(failures, err)
 				continue
 			}
@@ -163,7 +129,7 @@ func (c clusterClass) deleteSurplus(ctx context.Context, object *muranopl.Object
 func chosen(claims []volumes.Claim, named []any) (list []volumes.Claim, err error) {
 	for _, one := range named {
 		name, _ := one.(string)
-		wanted, err := claimNamed(name)
+		wanted, err := storage.ClaimNamed(name)
 		if err != nil {
 			return nil, err
 		}
@@ -174,17 +140,6 @@ func chosen(claims []volumes.Claim, named []any) (list []volumes.Claim, err erro
 		list = append(list, claims[i])
 	}
 	return list, nil
-}
-
-func claimNamed(name string) (volumes.Claim, error) {
-	namespace, rest, found := strings.Cut(name, "/")
-	if !found {
-		namespace, rest = "default", name
-	}
-	if namespace == "" || rest == "" || strings.Contains(rest, "/") {
-		return volumes.Claim{}, fault.New(fault.Invalid, "%q names no claim: say NAMESPACE/NAME, or NAME in the namespace default", name)
-	}
-	return volumes.Claim{Namespace: namespace, Name: rest}, nil
 }
 
 // listClaimBackups is the action that returns the project's backups of claims, the newest first: the ones of this cluster, or all.
@@ -231,14 +186,14 @@ func backupOf(ctx context.Context, storage *openstack.BlockStorage, call muranop
 // restoreClaim is the action that makes a claim, with a new volume, of a backup.
 func (c clusterClass) restoreClaim(ctx context.Context, call muranopl.Call) (any, error) {
 	var made string
-	err := c.clusters.withClaims(ctx, call.Object, func(storage *openstack.BlockStorage, api *rest.Config) error {
-		from, err := backupOf(ctx, storage, call)
+	err := c.clusters.withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+		from, err := backupOf(ctx, cinder, call)
 		if err != nil {
 			return err
 		}
-		claim := kubeClaim(from.Claim)
+		claim := storage.KubeClaim(from.Claim)
 		if name, _ := call.Args[argumentClaim].(string); name != "" {
-			to, err := claimNamed(name)
+			to, err := storage.ClaimNamed(name)
 			if err != nil {
 				return err
 			}
@@ -257,11 +212,11 @@ func (c clusterClass) restoreClaim(ctx context.Context, call muranopl.Call) (any
 		if has {
 			return nil
 		}
-		if err := volumes.Complete(ctx, storage, from); err != nil {
+		if err := volumes.Complete(ctx, cinder, from); err != nil {
 			return err
 		}
 		claim.Volume = "restored-" + run
-		volume, err := volumes.Restore(ctx, storage, from, volumes.ClusterID(c.clusters.runtime.EnvironmentID(), call.Object.ID()), claim.Volume, claimOf(claim))
+		volume, err := volumes.Restore(ctx, cinder, from, volumes.ClusterID(c.clusters.runtime.EnvironmentID(), call.Object.ID()), claim.Volume, storage.ClaimOf(claim))
 		if err != nil {
 			return err
 		}
@@ -289,85 +244,4 @@ func (c clusterClass) deleteClaimBackup(ctx context.Context, call muranopl.Call)
 		return nil, err
 	}
 	return nil, volumes.BackupGone(ctx, storage, one)
-}
-
-// backupsDuty starts backups of claims as often as the properties of their clusters ask.
-type backupsDuty struct {
-	KeptConfig
-	now  func() time.Time
-	look func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error)
-}
-
-func newBackupsDuty(config KeptConfig) backupsDuty {
-	b := backupsDuty{KeptConfig: config, now: time.Now}
-	b.look = b.claims
-	return b
-}
-
-func (b backupsDuty) Name() string { return dutyBackups }
-
-func (b backupsDuty) Every() time.Duration { return backupPause }
-
-func (b backupsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
-	for _, cluster := range environment.Clusters {
-		every := cluster.ClaimBackups.Every
-		if every == 0 {
-			continue
-		}
-		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: b.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder)
-		if err != nil {
-			return result, err
-		}
-		if !has {
-			continue
-		}
-		claims, list, err := b.look(ctx, environment, cluster)
-		if errors.Is(err, keeper.ErrNoDelegation) { // another finding reports it
-			continue
-		}
-		if err != nil {
-			return result, err
-		}
-		if due := volumes.Due(claims, list, every, b.now()); len(due) > 0 {
-			var names []string
-			for _, one := range due {
-				names = append(names, one.String())
-			}
-			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "claim-backup-due", Severity: keeper.Info,
-				Text:  fmt.Sprintf("Claims of cluster %s have no backup of the last %d hours: %s", cluster.Name, every/time.Hour, some(names)),
-				Mends: "Burano makes one by itself, as claimBackupEvery of the cluster says",
-				Repair: &keeper.Repair{ObjectID: cluster.ID, Method: known.BackUpClaims, Args: map[string]any{known.ArgumentScheduled: true}, Cloud: true, Routine: true, AfterFailure: true,
-					Text: fmt.Sprintf("Claims of cluster %s are backed up, every %d hours", cluster.Name, every/time.Hour)}})
-		}
-		for _, one := range list {
-			if one.Why == volumes.Scheduled && strings.HasPrefix(one.Status, openstack.VolumeError) {
-				result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "claim-backup-failed", Subject: one.Claim.String(), Severity: keeper.Warning,
-					Text:  fmt.Sprintf("Cinder could not make a backup of claim %s of cluster %s: it is in status %s %s", one.Claim, cluster.Name, one.Status, one.Failure),
-					Mends: "Another one is made by itself, and this one is deleted then. Where it stays so, ask the cloud's operator"})
-			}
-		}
-	}
-	return result, nil
-}
-
-// claims asks a cluster for its claims, and the cloud for their backups.
-func (b backupsDuty) claims(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
-	project, err := environment.Project(ctx, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	storage, err := project.BlockStorage()
-	if err != nil {
-		return nil, nil, err
-	}
-	var claims []volumes.Claim
-	err = b.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
-		claims, err = claimsOf(ctx, api)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	list, err := volumes.Backups(ctx, storage, volumes.ClusterID(environment.ID, cluster.ID))
-	return claims, list, err
 }

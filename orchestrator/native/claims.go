@@ -21,6 +21,8 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/storage"
 )
 
 // annotationVolume is the identity of a claim within its pod: "NAME" of a volume that containers share by its name, "CONTAINER:PATH" of another. A claim
@@ -138,25 +140,25 @@ type workloads struct {
 	claims      []corev1.PersistentVolumeClaim
 }
 
-// workloads lists what carries the pod's id.
+// workloads lists the objects with the pod's id.
 func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (found workloads, err error) {
 	mine := metav1.ListOptions{LabelSelector: labels.Set{labelPod: p.id}.String()}
 	var errs [8]error
-	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, mine)
+	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, mine)
 	errs[0], found.deployments = err, deployments.Items
-	sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, mine)
+	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, mine)
 	errs[1], found.sets = err, sets.Items
-	jobs, err := client.BatchV1().Jobs(namespace).List(ctx, mine)
+	jobs, err := client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
 	errs[2], found.jobs = err, jobs.Items
-	crons, err := client.BatchV1().CronJobs(namespace).List(ctx, mine)
+	crons, err := client.BatchV1().CronJobs(known.Namespace).List(ctx, mine)
 	errs[3], found.crons = err, crons.Items
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, mine)
+	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, mine)
 	errs[4], found.pods = err, pods.Items
-	budgets, err := client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, mine)
+	budgets, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).List(ctx, mine)
 	errs[5], found.budgets = err, budgets.Items
-	services, err := client.CoreV1().Services(namespace).List(ctx, mine)
+	services, err := client.CoreV1().Services(known.Namespace).List(ctx, mine)
 	errs[6], found.services = err, services.Items
-	claims, err := client.CoreV1().PersistentVolumeClaims(namespace).List(ctx, mine)
+	claims, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, mine)
 	errs[7], found.claims = err, claims.Items
 	if err := errors.Join(errs[:]...); err != nil {
 		return workloads{}, fmt.Errorf("list the objects of pod %s: %w", p.name, err)
@@ -215,20 +217,11 @@ func (p podSpec) lost(use claimUse, allowed func(name string) bool) error {
 	if len(unused) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("pod %s would not use any more: %s", p.name, describeClaims(unused))
+	text := fmt.Sprintf("pod %s would not use any more: %s", p.name, storage.DescribeClaims(unused))
 	if len(use.empty) > 0 {
 		text += fmt.Sprintf("; %s would begin empty", strings.Join(use.empty, ", "))
 	}
 	return fault.New(fault.Invalid, "%s. Undo this part of the change, or allow it with --allow-destroy %s: the claims stay in the cluster, with their data", text, p.name)
-}
-
-// describeClaim names a claim with its size and age.
-func describeClaim(claim corev1.PersistentVolumeClaim) string {
-	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if now, has := claim.Status.Capacity[corev1.ResourceStorage]; has {
-		size = now
-	}
-	return fmt.Sprintf("claim %s (%s, made %s)", claim.Name, size.String(), claim.CreationTimestamp.UTC().Format("2 January 2006"))
 }
 
 // superseded names the objects that Burano made for the pod and that are not among the wanted ones: what a former name, number of replicas or kind of workload
@@ -239,11 +232,11 @@ func (w workloads) superseded(wanted []runtime.Object) (workloads, services []ku
 		gvk := object.GetObjectKind().GroupVersionKind()
 		meta, ok := object.(metav1.Object)
 		if ok {
-			is[kube.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: meta.GetName()}] = true
+			is[kube.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: known.Namespace, Name: meta.GetName()}] = true
 		}
 	}
 	add := func(list *[]kube.Ref, version, kind string, object metav1.Object) {
-		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: namespace, Name: object.GetName()}
+		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: known.Namespace, Name: object.GetName()}
 		if madeByBurano(object) && !is[ref] && len(object.GetOwnerReferences()) == 0 {
 			*list = append(*list, ref)
 		}
@@ -289,10 +282,10 @@ func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kube
 func (p podSpec) deleteFormer(ctx context.Context, client kubernetes.Interface, former []kube.Ref, propagation metav1.DeletionPropagation) error {
 	remove := metav1.DeleteOptions{PropagationPolicy: &propagation}
 	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{
-		"Deployment": client.AppsV1().Deployments(namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(namespace).Delete,
-		"Job": client.BatchV1().Jobs(namespace).Delete, "CronJob": client.BatchV1().CronJobs(namespace).Delete,
-		"Pod": client.CoreV1().Pods(namespace).Delete, "PodDisruptionBudget": client.PolicyV1().PodDisruptionBudgets(namespace).Delete,
-		"Service": client.CoreV1().Services(namespace).Delete,
+		"Deployment": client.AppsV1().Deployments(known.Namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(known.Namespace).Delete,
+		"Job": client.BatchV1().Jobs(known.Namespace).Delete, "CronJob": client.BatchV1().CronJobs(known.Namespace).Delete,
+		"Pod": client.CoreV1().Pods(known.Namespace).Delete, "PodDisruptionBudget": client.PolicyV1().PodDisruptionBudgets(known.Namespace).Delete,
+		"Service": client.CoreV1().Services(known.Namespace).Delete,
 	}
 	for _, ref := range former {
 		if err := by[ref.Kind](ctx, ref.Name, remove); err != nil && !apierrors.IsNotFound(err) {

@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 )
 
-// claimStorage is what claims that are there keep, whatever the model says: none of them shrinks.
+// claimStorage has the sizes that present claims keep, whatever the model has: none of them shrinks.
 type claimStorage struct {
 	sizes map[string]resource.Quantity // by the names of claims, or of a stateful set's templates
 	stay  []string                     // says so, for people

@@ -65,7 +65,7 @@ func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
 	}
 }
 
-// init has the cluster have the nodes that follow from what it had.
+// init gives the cluster the nodes that follow from its former ones.
 func (c clusterClass) init(ctx context.Context, call muranopl.Call) (any, error) {
 	if err := c.clusters.masters.init(ctx, call); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (c clusterClass) init(ctx context.Context, call muranopl.Call) (any, error)
 	return nil, c.followsConnections(ctx, call.Object)
 }
 
-// deploy brings the cluster's servers and then the cluster itself to what the model wants, once per task.
+// deploy applies the model to the cluster's servers and then to the cluster itself, once per task.
 func (c clusterClass) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	return nil, c.once.do("cluster "+call.Object.ID(), func() error { return c.bringUp(ctx, call.Interpreter, call.Object) })
 }
@@ -118,7 +118,7 @@ func (c clusterClass) reportUp(ctx context.Context, object *muranopl.Object) {
 	c.reports.inform(ctx, object, what, object.Text("name"))
 }
 
-// reportOptions says what became of options that Kubernetes has no part for any more.
+// reportOptions reports the replacements of options that Kubernetes has no part for any more.
 func (c clusterClass) reportOptions(ctx context.Context, object *muranopl.Object) {
 	wanted := desiredOf(object)
 	if wanted.Dashboard {
@@ -276,7 +276,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 	return append(list, external...), err
 }
 
-// check finds what would fail later, before anything is made.
+// check finds later failures before anything is made.
 func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error {
 	var problems []error
 	for _, find := range slices.Concat(c.clusters.modelChecks(), c.clusters.worldChecks()) {
@@ -289,10 +289,10 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 	return errors.Join(problems...)
 }
 
-// clusterCheck finds what a cluster cannot be. Its error says that it was not found out.
+// clusterCheck finds mistakes in a cluster. Its error is that of a check that could not be made.
 type clusterCheck func(context.Context, *muranopl.Object) ([]error, error)
 
-// modelChecks need the model, and what was noted when the cluster was made.
+// modelChecks need the model, and the notes from when the cluster was made.
 func (c *clusters) modelChecks() []clusterCheck { return []clusterCheck{c.unfit} }
 
 // worldChecks ask the cloud, and some the nodes that are there.
@@ -327,7 +327,7 @@ func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err err
 	return refused, nil
 }
 
-// unfit finds what a cluster cannot be by its model, and by what it was made with.
+// unfit finds the mistakes of a cluster's model, also against the notes from when it was made.
 func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
 	seen := map[string]bool{}
 	for _, other := range c.objects.clusters() {

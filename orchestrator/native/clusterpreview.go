@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +22,11 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/storage"
 )
 
 // clusterSight is a cluster as it was deployed last, that a rehearsal looks into.
@@ -100,7 +101,7 @@ func (c *clusters) sight(ctx context.Context, cluster *muranopl.Object) *cluster
 	return in
 }
 
-// previewPod adds what a deployment means for a pod.
+// previewPod adds the effects of a deployment on a pod.
 func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpreter, in *clusterSight, pod *muranopl.Object, looks bool, foreseen *preview.Foreseen) {
 	refuse := func(err error) {
 		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: pod.ID(), Text: err.Error()})
@@ -177,18 +178,18 @@ func (p podSpec) foreseeClaims(use claimUse, foreseen *preview.Foreseen) {
 	if len(use.unused) == 0 {
 		return
 	}
-	text := fmt.Sprintf("pod %s uses no more, and leaves in the cluster with its data: %s", p.name, describeClaims(use.unused))
+	text := fmt.Sprintf("pod %s uses no more, and leaves in the cluster with its data: %s", p.name, storage.DescribeClaims(use.unused))
 	if len(use.empty) > 0 {
 		text += fmt.Sprintf("; %s begins empty", strings.Join(use.empty, ", "))
 	}
 	foreseen.Means = append(foreseen.Means, text)
-	foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: p.id, Text: text, Claims: namesOf(use.unused)})
+	foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: p.id, Text: text, Claims: storage.NamesOf(use.unused)})
 }
 
 // leftClaims adds the claims that stay in the cluster, with their data, when pods leave the model. names are those of the pods by their ids.
 func (in *clusterSight) leftClaims(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
-		found, err := in.client.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: id}.String() + ",!" + labelWithPod})
+		found, err := in.client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: id}.String() + ",!" + labelWithPod})
 		if err != nil {
 			in.why = err
 			return
@@ -196,26 +197,10 @@ func (in *clusterSight) leftClaims(ctx context.Context, names map[string]string,
 		if len(found.Items) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("pod %s is removed, and leaves in the cluster with its data: %s", names[id], describeClaims(found.Items))
+		text := fmt.Sprintf("pod %s is removed, and leaves in the cluster with its data: %s", names[id], storage.DescribeClaims(found.Items))
 		foreseen.Means = append(foreseen.Means, text)
-		foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: id, Text: text, Claims: namesOf(found.Items)})
+		foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: id, Text: text, Claims: storage.NamesOf(found.Items)})
 	}
-}
-
-func describeClaims(claims []corev1.PersistentVolumeClaim) string {
-	texts := make([]string, len(claims))
-	for i, claim := range claims {
-		texts[i] = describeClaim(claim)
-	}
-	return strings.Join(texts, ", ")
-}
-
-func namesOf(claims []corev1.PersistentVolumeClaim) []string {
-	names := make([]string, len(claims))
-	for i, claim := range claims {
-		names[i] = claim.Name
-	}
-	return names
 }
 
 // removedPods are the names of pods, by their ids, that a former model in the classes' form has and the present one has not.

@@ -341,7 +341,7 @@ type loadedFacts struct {
 	of    map[string]*known.Facts
 }
 
-// facts returns the stored data of a cluster that was up before; nil when it never was. A task loads it once, and may change what it gets.
+// facts returns the stored data of a cluster that was up before; nil when it never was. A task loads it once, and may change its copy.
 func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*known.Facts, error) {
 	c.stored.mutex.Lock()
 	defer c.stored.mutex.Unlock()

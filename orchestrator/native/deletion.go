@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -45,7 +46,7 @@ func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer
 		claims, err := in.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		in.why = err
 		for _, claim := range claims.Items {
-			answer.Goes = append(answer.Goes, fmt.Sprintf("%s in namespace %s of cluster %s", describeClaim(claim), claim.Namespace, name))
+			answer.Goes = append(answer.Goes, fmt.Sprintf("%s in namespace %s of cluster %s", storage.DescribeClaim(claim), claim.Namespace, name))
 		}
 	}
 	if in.why != nil {

@@ -6,11 +6,9 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/nodes/claimdata"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
@@ -94,18 +92,6 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 		Snapshot: func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
 			return known.SnapshotOf(ctx, c.server.Snapshots, live, of, live.Snapshot)
 		}}, err
-}
-
-// BackupClaims lists the claims of the cluster that a backup has, and the others with the reasons.
-func (c Clusters) BackupClaims(ctx context.Context, environmentID, objectID string) (claims []claimdata.Claim, unable map[string]string, err error) {
-	err = c.ask(ctx, environmentID, objectID, known.AnswerPatience, func(ctx context.Context, config *rest.Config) error {
-		client, err := kubernetes.NewForConfig(config)
-		if err == nil {
-			claims, unable, err = claimdata.Claims(ctx, client)
-		}
-		return err
-	})
-	return claims, unable, err
 }
 
 // hooks has a method of all applications run, by which they take part in a backup. Their containers may be gone, or not answer: then the backup has what is on their disks.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -90,7 +91,7 @@ func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, 
 		return nil, errors.New("an environment that is deleted gets no subnets")
 	}
 	network, _ := call.Args["netId"].(string)
-	network = inRegion(network, e.regions.of(call.Object))
+	network = known.InRegion(network, e.regions.of(call.Object))
 	own, _, err := e.runtime.Attribute(ctx, root, attributeCIDR)
 	if err != nil {
 		return nil, err
@@ -174,12 +175,12 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 		e.reports.inform(ctx, root, "External network %s is the first of %d: floating IPs come from it. Name another one with externalNetwork, or burano serve "+
 			"--external-network", chosen.Name, chosen.Of)
 	}
-	return chosen.ID, e.runtime.SetAttribute(ctx, root, inRegion(attributeExternal, region), chosen.ID)
+	return chosen.ID, e.runtime.SetAttribute(ctx, root, known.InRegion(attributeExternal, region), chosen.ID)
 }
 
 // keptExternal is the external network that was chosen before; of an environment that a former version deployed, the one in its template.
 func (e *explorer) keptExternal(ctx context.Context, root *muranopl.Object, region string) (string, error) {
-	value, _, err := e.runtime.Attribute(ctx, root, inRegion(attributeExternal, region))
+	value, _, err := e.runtime.Attribute(ctx, root, known.InRegion(attributeExternal, region))
 	if kept, ok := value.(string); err != nil || ok || region != "" {
 		return kept, err
 	}

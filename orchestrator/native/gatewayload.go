@@ -9,9 +9,9 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/scaling"
 )
 
 // A cluster with a minimum of gateways has as many of them as its connections need: the keeper's duty finds that they should be more or fewer, and starts
@@ -22,69 +22,8 @@ const (
 	propertySessions     = "gatewaySessions"       // connections at once that a gateway is to have, on average
 	propertyGatewayAfter = "gatewayScaleDownAfter" // seconds
 	// attributeGateways is how many gateways a cluster with a minimum of them had when it was deployed last.
-	attributeGateways  = "gateways"
-	gatewayScalingName = "gateway-scaling" // gatewayRecord as JSON
+	attributeGateways = "gateways"
 )
-
-// gatewayRecord is the stored state of such a cluster.
-type gatewayRecord struct {
-	// Task is the last task that decided, and Count its decision: another worker continues with them.
-	Task  string           `json:"task,omitempty"`
-	Count int              `json:"count,omitempty"`
-	Last  *ScalingDecision `json:"last,omitempty"`
-}
-
-func loadGatewayScaling(ctx context.Context, load func(ctx context.Context, name string) ([]byte, bool, error)) (record gatewayRecord, err error) {
-	text, found, err := load(ctx, gatewayScalingName)
-	if err == nil && found {
-		err = json.Unmarshal(text, &record)
-	}
-	if err != nil {
-		return record, fmt.Errorf("read what is known of gateways that follow their connections: %w", err)
-	}
-	return record, nil
-}
-
-// sizes decides on the number of gateways by their counts. A gateway that does not answer may have connections: none goes then.
-func sizes(limits desired.GatewayLimits, counted Traffic) (now, wanted int, reason string) {
-	var open int64
-	silent := false
-	for _, gateway := range counted.Gateways {
-		silent = silent || gateway.Problem != ""
-		for _, listener := range gateway.Listeners {
-			open += listener.Connections
-		}
-	}
-	now = len(counted.Gateways)
-	wanted = limits.Needed(open, now)
-	if silent && wanted < now {
-		wanted = now
-	}
-	change := "grows"
-	if wanted < now {
-		change = "shrinks"
-	}
-	return now, wanted, fmt.Sprintf("The cluster %s from %d to %d gateways, because they have %d connections open and are to have %d each", change, now, wanted, open, limits.Sessions)
-}
-
-// countGateways reads the counts of all gateways among nodes, except leaving ones.
-func countGateways(ctx context.Context, cluster countedCluster, list []nodes.Node) Traffic {
-	counted := Traffic{Sampled: time.Now().UTC()}
-	for _, node := range list {
-		if node.Role != nodes.Gateway || node.Leaving {
-			continue
-		}
-		one := GatewayTraffic{Name: node.Name}
-		asked, cancel := context.WithTimeout(ctx, trafficPatience)
-		listeners, err := cluster.GatewayTraffic(asked, node)
-		cancel()
-		if one.Listeners = listeners; err != nil {
-			one.Problem = err.Error()
-		}
-		counted.Gateways = append(counted.Gateways, one)
-	}
-	return counted
-}
 
 // followsConnections gives a loaded cluster the number of gateways of its last deployment: the model's number is as old as the model.
 func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.Object) error {
@@ -134,7 +73,7 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with setGatewayLimits", call.Object.Text("name"))
 	}
 	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()}
-	record, err := loadGatewayScaling(ctx, keep.Load)
+	record, err := scaling.LoadGatewayRecord(ctx, keep.Load)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +85,7 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 		if err != nil {
 			return nil, err
 		}
-		if err := keep.Store(ctx, gatewayScalingName, text); err != nil {
+		if err := keep.Store(ctx, scaling.GatewayRecordName, text); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +99,7 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 }
 
 // decideGateways reads the gateways' counts and decides on their number.
-func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *gatewayRecord) error {
+func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *scaling.GatewayRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
 		return err
@@ -170,10 +109,10 @@ func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, li
 		return err
 	}
 	return c.clusters.runtime.Step(ctx, call.Object, "decide on the number of gateways", func(ctx context.Context) error {
-		now, wanted, reason := sizes(limits, countGateways(ctx, live, known.Nodes))
+		now, wanted, reason := scaling.Sizes(limits, scaling.CountGateways(ctx, live, known.Nodes))
 		record.Task, record.Count = c.clusters.runtime.TaskID(), wanted
 		if wanted != now {
-			record.Last = &ScalingDecision{At: time.Now().UTC(), From: now, To: wanted, Text: reason, Task: record.Task}
+			record.Last = &scaling.Decision{At: time.Now().UTC(), From: now, To: wanted, Text: reason, Task: record.Task}
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -194,7 +195,7 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if lacking != nil {
 		return nil, lacking
 	}
-	err = h.runtime.Step(ctx, h.about(call.Object), inRegion("push stack "+s.name, s.region), func(ctx context.Context) error {
+	err = h.runtime.Step(ctx, h.about(call.Object), known.InRegion("push stack "+s.name, s.region), func(ctx context.Context) error {
 		limited, cancel := limitedTo(ctx, h.patience)
 		defer cancel()
 		made, err := project.ApplyStack(limited, s.name, wanted)
@@ -272,7 +273,7 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.runtime.Step(ctx, h.about(call.Object), inRegion("delete stack "+s.name, s.region), func(ctx context.Context) error {
+	return nil, h.runtime.Step(ctx, h.about(call.Object), known.InRegion("delete stack "+s.name, s.region), func(ctx context.Context) error {
 		return project.DeleteStack(ctx, s.name)
 	})
 }

@@ -9,12 +9,9 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/core"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
-
-// secretTemplate keeps the environment's template: the classes' parts of the environment's stack. It holds user data, and is therefore kept among the
-// secrets.
-const secretTemplate = "template of the stack"
 
 // heatStacks are the stacks that a task works with, by their regions and names.
 type heatStacks struct {
@@ -75,7 +72,7 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 	}
 	s.content = openstack.Content{Template: map[string]any{}}
 	if s.isOwn {
-		text, found, err := h.runtime.Secret(ctx, inRegion(secretTemplate, s.region))
+		text, found, err := h.runtime.Secret(ctx, known.InRegion(known.SecretTemplate, s.region))
 		switch {
 		case err == nil && found:
 			err = json.Unmarshal(text, &s.content.Template)
@@ -138,7 +135,7 @@ func (h *heatStacks) keep(ctx context.Context, s *heatStack) error {
 	if bytes.Equal(text, s.kept) {
 		return nil
 	}
-	if err := h.runtime.SetSecret(ctx, inRegion(secretTemplate, s.region), text); err != nil {
+	if err := h.runtime.SetSecret(ctx, known.InRegion(known.SecretTemplate, s.region), text); err != nil {
 		return err
 	}
 	s.kept = text

@@ -257,7 +257,7 @@ func (h helmClass) do(ctx context.Context, live *nodes.Cluster, object *muranopl
 	return answer, errors.New(text)
 }
 
-// Helm's label of what it made, and its annotation that names the release.
+// Helm's label of objects that it made, and its annotation that names the release.
 const (
 	labelOfHelm       = "app.kubernetes.io/managed-by=Helm"
 	annotationRelease = "meta.helm.sh/release-name"

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -30,11 +31,7 @@ func TestASnapshotOutsideOfTasksSaysWhatConnectsThePods(t *testing.T) {
 		require.NoError(t, clusters.keepFacts(t.Context(), cluster, []nodes.Node{{Name: "kube-1", Role: nodes.Master}}), name)
 		_, err := pki.Open(t.Context(), known.Vault{Runtime: runtime, Cluster: cluster.ID()}, time.Now())
 		require.NoError(t, err, name)
-		secrets := secretsOf{}
-		for name, value := range runtime.secrets {
-			secrets[name] = string(value)
-		}
-		_, opened, err := known.Open(t.Context(), secrets, "environment", cluster.ID(), nodes.Config{})
+		_, opened, err := known.Open(t.Context(), outside{runtime.secrets}, "environment", cluster.ID(), nodes.Config{})
 		require.NoError(t, err, name)
 		keys, err := opened.Keys(t.Context())
 		require.NoError(t, err, name)
@@ -45,4 +42,17 @@ func TestASnapshotOutsideOfTasksSaysWhatConnectsThePods(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, one.datastore, datastore, name)
 	}
+}
+
+// outside reads a task's secrets outside of it.
+type outside struct{ of map[string][]byte }
+
+func (o outside) Secret(_ context.Context, _, name string) ([]byte, bool, error) {
+	value, there := o.of[name]
+	return value, there, nil
+}
+
+func (o outside) SetSecret(_ context.Context, _, name string, value []byte) error {
+	o.of[name] = value
+	return nil
 }

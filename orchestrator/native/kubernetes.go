@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // deleteServices deletes the Services with these labels.
@@ -26,7 +28,7 @@ func deleteServices(ctx context.Context, api *rest.Config, selector labels.Set) 
 	if err != nil {
 		return err
 	}
-	services := client.CoreV1().Services(namespace)
+	services := client.CoreV1().Services(known.Namespace)
 	found, err := services.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return fmt.Errorf("list Services: %w", err)
@@ -49,13 +51,13 @@ func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set)
 	background := metav1.DeletePropagationBackground
 	remove := metav1.DeleteOptions{PropagationPolicy: &background}
 	return errors.Join(
-		client.AppsV1().Deployments(namespace).DeleteCollection(ctx, remove, list),
-		client.AppsV1().StatefulSets(namespace).DeleteCollection(ctx, remove, list),
-		client.BatchV1().CronJobs(namespace).DeleteCollection(ctx, remove, list),
-		client.BatchV1().Jobs(namespace).DeleteCollection(ctx, remove, list),
-		client.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
-		client.PolicyV1().PodDisruptionBudgets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
-		client.CoreV1().Secrets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
+		client.AppsV1().Deployments(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.AppsV1().StatefulSets(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().CronJobs(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().Jobs(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.CoreV1().Pods(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.PolicyV1().PodDisruptionBudgets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.CoreV1().Secrets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
 }
 
 // deleteClaims deletes the persistent volumes with these labels that are to go with their pod, and returns the names of the others.
@@ -64,7 +66,7 @@ func deleteClaims(ctx context.Context, api *rest.Config, selector labels.Set) (k
 	if err != nil {
 		return nil, err
 	}
-	claims := client.CoreV1().PersistentVolumeClaims(namespace)
+	claims := client.CoreV1().PersistentVolumeClaims(known.Namespace)
 	found, err := claims.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pod's persistent volumes: %w", err)
@@ -121,7 +123,7 @@ func follow[T any, P interface {
 	*T
 	runtime.Object
 }](ctx context.Context, client cache.Getter, resource, name string, wanted func(P) (bool, error)) error {
-	source := cache.NewListWatchFromClient(client, resource, namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+	source := cache.NewListWatchFromClient(client, resource, known.Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
 	_, err := watchtools.UntilWithSync(ctx, source, P(new(T)), nil, func(event watch.Event) (bool, error) {
 		object, ok := event.Object.(P)
 		if !ok || event.Type == watch.Deleted {
@@ -137,11 +139,11 @@ func waitPods(ctx context.Context, client kubernetes.Interface, selector labels.
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector.String()
-			return client.CoreV1().Pods(namespace).List(ctx, options)
+			return client.CoreV1().Pods(known.Namespace).List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector.String()
-			return client.CoreV1().Pods(namespace).Watch(ctx, options)
+			return client.CoreV1().Pods(known.Namespace).Watch(ctx, options)
 		},
 	}, client)
 	_, err := watchtools.UntilWithSync(ctx, source, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {

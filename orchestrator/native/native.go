@@ -63,7 +63,7 @@ const (
 	propertyApplications  = "applications"
 )
 
-// Runtime is what a body may use of the engine during one task.
+// Runtime is the engine as a body may use it during one task.
 type Runtime interface {
 	EnvironmentID() string
 	TaskID() string
@@ -100,7 +100,7 @@ type Runtime interface {
 	Alive() error
 }
 
-// Config is what the bodies need to know of the server.
+// Config has the server's settings for the bodies.
 type Config struct {
 	known.Reach
 	// Binary is the burano program that is copied onto masters and gateways.
@@ -139,7 +139,7 @@ func Methods(runtime Runtime, config Config) muranopl.Natives {
 	return natives
 }
 
-// assemble makes the bodies of all classes, each with what it needs.
+// assemble makes the bodies of all classes, each with its parts.
 func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives, *ownStacks) {
 	objects := objects{model: func() *muranopl.Object { return runtime.Model() }}
 	reports := reports{runtime, config.Logger}
@@ -211,12 +211,12 @@ func (h host) StackIn(region *muranopl.Object) string {
 	return h.regions.stackName(h.regions.of(region))
 }
 
-// Attribute returns what code stored.
+// Attribute returns a value that code stored.
 func (h host) Attribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
 	return h.CodeAttribute(ctx, object, class, name)
 }
 
-// SetAttribute stores what code gives.
+// SetAttribute stores a value of code.
 func (h host) SetAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
 	return h.SetCodeAttribute(ctx, object, class, name, value)
 }

@@ -77,13 +77,13 @@ func each(objects []*muranopl.Object, do func(*muranopl.Object) error) error {
 	return errors.Join(errs...)
 }
 
-// once is what a task does one time.
+// once has the actions that a task does one time.
 type once struct {
 	mutex sync.Mutex
 	done  map[string]func() error
 }
 
-// do runs what the first caller with this key gives; later and concurrent callers wait for it and get the same error.
+// do runs the function of the first caller with this key; later and concurrent callers wait for it and get the same error.
 func (o *once) do(key string, run func() error) error {
 	o.mutex.Lock()
 	if o.done == nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // containerIn reads a container as getContainer writes one.
@@ -177,12 +178,12 @@ func (r *reported) Report(_ context.Context, _ *muranopl.Object, level engine.Le
 func TestADeploymentTellsHowACronJobRanLast(t *testing.T) {
 	spec := podSpec{id: "p", name: "tick", options: podOptions{kind: kindCronJob, schedule: "* * * * *"}}
 	run := func(name string, minute int, conditions ...batchv1.JobCondition) *batchv1.Job {
-		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{labelPod: "p"},
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: known.Namespace, Labels: map[string]string{labelPod: "p"},
 			CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 26, 3, minute, 0, 0, time.UTC))}, Status: batchv1.JobStatus{Conditions: conditions}}
 	}
 	well := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}
 	badly := batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: "Job has reached the specified backoff limit"}
-	pulls := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tick-2-x", Namespace: namespace, Labels: map[string]string{labelPod: "p", batchv1.JobNameLabel: "tick-2"}},
+	pulls := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tick-2-x", Namespace: known.Namespace, Labels: map[string]string{labelPod: "p", batchv1.JobNameLabel: "tick-2"}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "work", Image: "registry.local/none:1",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}}}
 	for want, there := range map[string][]runtime.Object{
@@ -327,11 +328,11 @@ func TestVariablesOfAnyImageComeFromTheCluster(t *testing.T) {
 }
 
 func TestSecretsOfOthersAreNotToldByLogs(t *testing.T) {
-	word := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "words", Namespace: namespace}, Data: map[string][]byte{"first": []byte("pencil-and-paper")}}
+	word := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "words", Namespace: known.Namespace}, Data: map[string][]byte{"first": []byte("pencil-and-paper")}}
 	from := func(name string) corev1.EnvVar {
 		return corev1.EnvVar{Name: strings.ToUpper(name), ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: namespace, Labels: map[string]string{labelPod: "p"}},
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: known.Namespace, Labels: map[string]string{labelPod: "p"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: "b"}, from("gone"), from("words")}}}}}
 	known, err := knownOf(t.Context(), fake.NewClientset(word, pod), "p")
 	require.NoError(t, err)
@@ -407,7 +408,7 @@ func TestAnotherValueIsAnotherSecret(t *testing.T) {
 		return containers[0]
 	}
 	names := func() []string {
-		list, err := client.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})
+		list, err := client.CoreV1().Secrets(known.Namespace).List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		found := map[string]bool{}
 		for _, secret := range list.Items {
@@ -422,13 +423,13 @@ func TestAnotherValueIsAnotherSecret(t *testing.T) {
 	require.NotEqual(t, first.secretName, second.secretName)
 
 	// A form that the pod can go back to keeps its Secret.
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: namespace, Labels: map[string]string{labelPod: spec.id}},
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: known.Namespace, Labels: map[string]string{labelPod: spec.id}},
 		Spec: appsv1.ReplicaSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{first.build()}}}}}
-	_, err := client.AppsV1().ReplicaSets(namespace).Create(t.Context(), set, metav1.CreateOptions{})
+	_, err := client.AppsV1().ReplicaSets(known.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, spec.clearSecrets(t.Context(), client, []container{second}))
 	require.Equal(t, []string{first.secretName, second.secretName}, names())
-	require.NoError(t, client.AppsV1().ReplicaSets(namespace).Delete(context.Background(), "web-1", metav1.DeleteOptions{}))
+	require.NoError(t, client.AppsV1().ReplicaSets(known.Namespace).Delete(context.Background(), "web-1", metav1.DeleteOptions{}))
 	require.NoError(t, spec.clearSecrets(t.Context(), client, []container{second}))
 	require.Equal(t, []string{second.secretName}, names())
 }
@@ -510,43 +511,43 @@ func TestOnlyTheNewestPodsCount(t *testing.T) {
 		return map[string]string{labelPod: spec.id, labelReplicaSet: hash}
 	}
 	set := func(hash, revision string) *appsv1.ReplicaSet {
-		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Namespace: namespace, Labels: mine(hash), Annotations: map[string]string{annotationRevision: revision}}}
+		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Namespace: known.Namespace, Labels: mine(hash), Annotations: map[string]string{annotationRevision: revision}}}
 	}
 	failing := notReady(corev1.ContainerStatus{State: inState("InvalidImageName", "")})
-	failing.Namespace, failing.Labels = namespace, mine("former")
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace, Generation: 2}, Status: appsv1.DeploymentStatus{ObservedGeneration: 1}}
+	failing.Namespace, failing.Labels = known.Namespace, mine("former")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: known.Namespace, Generation: 2}, Status: appsv1.DeploymentStatus{ObservedGeneration: 1}}
 	client := fake.NewClientset(set("former", "9"), set("newest", "10"), failing, deployment)
 	r := &rollout{client: client, spec: spec, delays: delays{}}
-	_, known, err := r.newest(t.Context())
+	_, facts, err := r.newest(t.Context())
 	require.NoError(t, err)
-	require.False(t, known, "the controller has not seen it")
+	require.False(t, facts, "the controller has not seen it")
 	deployment.Status.ObservedGeneration = 2
-	_, err = client.AppsV1().Deployments(namespace).Update(t.Context(), deployment, metav1.UpdateOptions{})
+	_, err = client.AppsV1().Deployments(known.Namespace).Update(t.Context(), deployment, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	for range 3 {
 		require.False(t, r.hopeless(t.Context()))
 	}
 	failing.Labels = mine("newest")
-	_, err = client.CoreV1().Pods(namespace).Update(t.Context(), failing, metav1.UpdateOptions{})
+	_, err = client.CoreV1().Pods(known.Namespace).Update(t.Context(), failing, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.True(t, r.hopeless(t.Context()))
 }
 
 func TestPodsThatCouldNotBeMadeAreTriedAtOnce(t *testing.T) {
 	spec := wholePod()
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: namespace, ResourceVersion: "7", Labels: map[string]string{labelPod: spec.id}}}
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace}}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: known.Namespace, ResourceVersion: "7", Labels: map[string]string{labelPod: spec.id}}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: known.Namespace}}
 	client := fake.NewClientset(set, deployment)
 	r := &rollout{client: client, spec: spec}
 	tried := func() string {
 		r.nudge(t.Context())
-		now, err := client.AppsV1().ReplicaSets(namespace).Get(t.Context(), "web-1", metav1.GetOptions{})
+		now, err := client.AppsV1().ReplicaSets(known.Namespace).Get(t.Context(), "web-1", metav1.GetOptions{})
 		require.NoError(t, err)
 		return now.Annotations[annotationTried]
 	}
 	require.Empty(t, tried(), "nothing has kept them from being made")
 	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
-	_, err := client.AppsV1().Deployments(namespace).UpdateStatus(t.Context(), deployment, metav1.UpdateOptions{})
+	_, err := client.AppsV1().Deployments(known.Namespace).UpdateStatus(t.Context(), deployment, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "7", tried())
 }
@@ -592,7 +593,7 @@ func TestARollbackKeepsHowADeploymentReplacesPods(t *testing.T) {
 		appsv1.RecreateDeploymentStrategyType: {one}, // whose volume one pod at a time can have
 	} {
 		spec := wholePod()
-		objects := spec.keeper(metav1.ObjectMeta{Name: "web", Namespace: namespace}, spec.template(containers), containers)
+		objects := spec.keeper(metav1.ObjectMeta{Name: "web", Namespace: known.Namespace}, spec.template(containers), containers)
 		now := objects[0].(*appsv1.Deployment)
 		set := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Template: *now.Spec.Template.DeepCopy()}}
 		set.Spec.Template.Labels[labelReplicaSet] = "abc"

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // podClass is com.mirantis.docker.kubernetes.KubernetesPod.
@@ -217,7 +218,7 @@ func (p podClass) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.C
 // reportRuns reports when a cron job ran last, and what became of that.
 func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting *rollout) error {
 	spec := waiting.spec
-	jobs, err := waiting.client.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: spec.id}.String()})
+	jobs, err := waiting.client.BatchV1().Jobs(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: spec.id}.String()})
 	if err != nil {
 		return fmt.Errorf("list the runs of cron job %s: %w", spec.name, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
@@ -118,7 +119,7 @@ func (p podClass) deployed(ctx context.Context, call muranopl.Call, action strin
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	deployment, err := waiting.client.AppsV1().Deployments(namespace).Get(ctx, kubeName(spec.name), metav1.GetOptions{})
+	deployment, err := waiting.client.AppsV1().Deployments(known.Namespace).Get(ctx, kubeName(spec.name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil, fault.New(fault.Conflict, "pod %s does not run: deploy the environment", spec.name)
 	}
@@ -289,7 +290,7 @@ func (p podClass) pause(paused bool) muranopl.NativeMethod {
 			if err != nil {
 				return err
 			}
-			_, err = waiting.client.AppsV1().Deployments(namespace).Patch(ctx, deployment.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: pauseManager})
+			_, err = waiting.client.AppsV1().Deployments(known.Namespace).Patch(ctx, deployment.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: pauseManager})
 			if err != nil {
 				return fmt.Errorf("%s of pod %s: %w", action, waiting.spec.name, err)
 			}
@@ -316,13 +317,13 @@ func (p podClass) logs(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", call.Object, err)
 	}
-	known, err := knownOf(ctx, client, call.Object.ID())
+	facts, err := knownOf(ctx, client, call.Object.ID())
 	if err != nil {
 		return nil, err
 	}
 	result := []any{}
 	for _, pod := range pods {
-		log := kube.Log{Namespace: namespace, Pod: pod.Name, Tail: lines, Previous: previous}
+		log := kube.Log{Namespace: known.Namespace, Pod: pod.Name, Tail: lines, Previous: previous}
 		if name != "" {
 			log.Container = kubeName(name)
 		}
@@ -341,7 +342,7 @@ func (p podClass) logs(ctx context.Context, call muranopl.Call) (any, error) {
 		if log.Container == "" {
 			log.Container = pod.Spec.Containers[0].Name
 		}
-		result = append(result, map[string]any{"pod": pod.Name, "container": log.Container, "text": known.Hide(text)})
+		result = append(result, map[string]any{"pod": pod.Name, "container": log.Container, "text": facts.Hide(text)})
 	}
 	return result, nil
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
 )
 
@@ -132,7 +133,7 @@ func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []conta
 // prepare gives a Deployment that is there another strategy where that is wanted, for which no pod changes. It tells whether its rollout is
 // paused.
 func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wanted *appsv1.Deployment) (paused bool, err error) {
-	now, err := client.AppsV1().Deployments(namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+	now, err := client.AppsV1().Deployments(known.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -151,7 +152,7 @@ func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wante
 	if err != nil {
 		return false, err
 	}
-	_, err = client.AppsV1().Deployments(namespace).Patch(ctx, wanted.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: strategyManager})
+	_, err = client.AppsV1().Deployments(known.Namespace).Patch(ctx, wanted.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: strategyManager})
 	if err != nil {
 		return false, fmt.Errorf("change the strategy of Deployment %s: %w", wanted.Name, err)
 	}
@@ -167,10 +168,10 @@ func (p podSpec) applyPod(ctx context.Context, api *rest.Config, client kubernet
 	}
 	trial := pod.DeepCopy()
 	trial.Name, trial.GenerateName = "", kubeName(p.name)+"-"
-	if _, refused := client.CoreV1().Pods(namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
+	if _, refused := client.CoreV1().Pods(known.Namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
 		return errors.Join(err, refused)
 	}
-	if err := deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name}); err != nil {
+	if err := deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: pod.Name}); err != nil {
 		return err
 	}
 	return kube.Apply(ctx, api, kube.Manager, pod)
@@ -179,7 +180,7 @@ func (p podSpec) applyPod(ctx context.Context, api *rest.Config, client kubernet
 // applyJob applies a Job, which runs once. Kubernetes lets nobody change one that is there: another one, or one that has failed, is made
 // anew. One that has done its work, or still does it, is left alone.
 func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, job *batchv1.Job) error {
-	now, err := client.BatchV1().Jobs(namespace).Get(ctx, job.Name, metav1.GetOptions{})
+	now, err := client.BatchV1().Jobs(known.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Job %s: %w", job.Name, err)
 	}
@@ -201,11 +202,11 @@ func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernet
 // removeJob deletes a Job with its pods, and waits until it is gone.
 func removeJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, name string) error {
 	foreground := metav1.DeletePropagationForeground
-	err := client.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	err := client.BatchV1().Jobs(known.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Job %s: %w", name, err)
 	}
-	return deleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: namespace, Name: name})
+	return deleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: known.Namespace, Name: name})
 }
 
 // endOf tells how a Job has ended, with Kubernetes' words; "" for one that has not.
@@ -237,7 +238,7 @@ func (p podSpec) keepSecrets(ctx context.Context, client kubernetes.Interface, c
 // findSecret names the Secret in a container that has its secret variables, which it returns; "" where there is none.
 func (p podSpec) findSecret(ctx context.Context, client kubernetes.Interface, one *container) (data map[string][]byte, err error) {
 	mine := labels.Set{labelPod: p.id, labelContainer: kubeName(one.name)}
-	there, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+	there, err := client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the Secrets of pod %s: %w", p.name, err)
 	}
@@ -263,7 +264,7 @@ func (p podSpec) foreseeSecrets(ctx context.Context, client kubernetes.Interface
 		}
 		if _, err = p.findSecret(ctx, client, one); err == nil && one.secretName == "" {
 			one.secretName = secretPrefix(p, *one)
-			made = append(made, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "added", Kind: "Secret", Namespace: namespace, Name: one.secretName})
+			made = append(made, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "added", Kind: "Secret", Namespace: known.Namespace, Name: one.secretName})
 		}
 	}
 	for i := range containers {
@@ -290,8 +291,8 @@ func (p podSpec) keepSecret(ctx context.Context, client kubernetes.Interface, on
 	}
 	mine := labels.Set{labelPod: p.id, labelContainer: kubeName(one.name)}
 	fixed := true
-	made, err := client.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: secretPrefix(p, *one), Namespace: namespace, Labels: mine},
+	made, err := client.CoreV1().Secrets(known.Namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: secretPrefix(p, *one), Namespace: known.Namespace, Labels: mine},
 		Immutable:  &fixed, Data: data,
 	}, metav1.CreateOptions{FieldManager: kube.Manager})
 	if err != nil {
@@ -304,18 +305,18 @@ func (p podSpec) keepSecret(ctx context.Context, client kubernetes.Interface, on
 // clearSecrets deletes Secrets that no pod, and nothing that may become one again, refers to.
 func (p podSpec) clearSecrets(ctx context.Context, client kubernetes.Interface, containers []container) error {
 	mine := metav1.ListOptions{LabelSelector: labels.Set{labelPod: p.id}.String()}
-	secrets, err := client.CoreV1().Secrets(namespace).List(ctx, mine)
+	secrets, err := client.CoreV1().Secrets(known.Namespace).List(ctx, mine)
 	if err != nil || len(secrets.Items) == 0 {
 		return err
 	}
 	var referring []runtime.Object
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, mine)
+	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, mine)
 	referring = append(referring, pods)
-	replicaSets, err2 := client.AppsV1().ReplicaSets(namespace).List(ctx, mine)
+	replicaSets, err2 := client.AppsV1().ReplicaSets(known.Namespace).List(ctx, mine)
 	referring = append(referring, replicaSets)
-	revisions, err3 := client.AppsV1().ControllerRevisions(namespace).List(ctx, mine)
+	revisions, err3 := client.AppsV1().ControllerRevisions(known.Namespace).List(ctx, mine)
 	referring = append(referring, revisions)
-	jobs, err4 := client.BatchV1().Jobs(namespace).List(ctx, mine)
+	jobs, err4 := client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
 	referring = append(referring, jobs)
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return err
@@ -336,7 +337,7 @@ func (p podSpec) clearSecrets(ctx context.Context, client kubernetes.Interface, 
 		if wanted[secret.Name] || bytes.Contains(written, []byte(`"name":"`+secret.Name+`"`)) {
 			continue
 		}
-		if err := client.CoreV1().Secrets(namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		if err := client.CoreV1().Secrets(known.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
@@ -106,7 +107,7 @@ func (p podClass) closedPorts(ctx context.Context, pod *muranopl.Object, api *re
 			return err
 		}
 		for _, one := range routes {
-			if key := (portKey{one.Service, int32(one.GatewayPort)}); one.Namespace == namespace {
+			if key := (portKey{one.Service, int32(one.GatewayPort)}); one.Namespace == known.Namespace {
 				delete(closed, key)
 			}
 		}
@@ -165,7 +166,7 @@ func complaintOf(ctx context.Context, api *rest.Config, key portKey) string {
 	if err != nil {
 		return ""
 	}
-	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Service,type=Warning,involvedObject.name=" + key.service})
+	events, err := client.CoreV1().Events(known.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Service,type=Warning,involvedObject.name=" + key.service})
 	if err != nil {
 		return ""
 	}

@@ -185,7 +185,7 @@ func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Ob
 	if err != nil {
 		return "", false, err
 	}
-	if data, there = userDataIn(template, instance.ID()); there {
+	if data, there = known.UserDataIn(template, instance.ID()); there {
 		return data, true, nil
 	}
 	if a.stacks.regions.of(instance) != "" {
@@ -195,17 +195,8 @@ func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Ob
 	if template, err = a.templateInHeat(ctx); err != nil {
 		return "", false, err
 	}
-	data, there = userDataIn(template, instance.ID())
+	data, there = known.UserDataIn(template, instance.ID())
 	return data, there, nil
-}
-
-// userDataIn reads the user data of an instance's server, by the instance's id, in a template.
-func userDataIn(template map[string]any, instance string) (data string, there bool) {
-	resources, _ := template["resources"].(map[string]any)
-	resource, there := resources[openstack.ServerResource(instance)].(map[string]any)
-	properties, _ := resource["properties"].(map[string]any)
-	data, _ = properties["user_data"].(string)
-	return data, there
 }
 
 // templateInHeat is Heat's template of the environment's stack when the task first asked; empty when there was none.

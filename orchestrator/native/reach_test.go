@@ -69,7 +69,7 @@ func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
 	}
 	template, err := json.Marshal(map[string]any{"resources": resources})
 	require.NoError(t, err)
-	runtime := sealed{secrets: map[string][]byte{secretTemplate: template}}
+	runtime := sealed{secrets: map[string][]byte{known.SecretTemplate: template}}
 	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime, regions: regions{runtime: runtime}}}
 	for id, why := range map[string]string{
 		"windows":  "Burano cannot log in to server server-windows: it runs Windows, ",
@@ -118,7 +118,7 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 	require.Empty(t, problems)
 	template, err := json.Marshal(map[string]any{"resources": resources})
 	require.NoError(t, err)
-	runtime := sealed{secrets: map[string][]byte{secretTemplate: template}}
+	runtime := sealed{secrets: map[string][]byte{known.SecretTemplate: template}}
 	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime, regions: regions{runtime: runtime}}, objects: objects{func() *muranopl.Object { return root }}}
 	servers.stacks.own().pushed(map[string]any{"early-server": "nova-early", "early-floating": "192.0.2.4", "fixed-server": "nova-fixed"})
 	found := map[string]string{}

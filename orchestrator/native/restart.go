@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
@@ -82,7 +83,7 @@ func (p podClass) recreate(ctx context.Context, call muranopl.Call) (any, error)
 	}
 	if spec.replicas == 0 && spec.options.kind == kindDeployment {
 		err := p.runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
-			return deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: kubeName(spec.name)})
+			return deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: kubeName(spec.name)})
 		})
 		if err != nil {
 			return nil, err
@@ -118,9 +119,9 @@ func (p podClass) recreate(ctx context.Context, call muranopl.Call) (any, error)
 		}
 		options := metav1.PatchOptions{FieldManager: recreateManager}
 		if spec.options.kind == kindStatefulSet {
-			_, err = client.AppsV1().StatefulSets(namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+			_, err = client.AppsV1().StatefulSets(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
 		} else {
-			_, err = client.AppsV1().Deployments(namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+			_, err = client.AppsV1().Deployments(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
 		}
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("pod %s does not run: deploy the environment", spec.name)
@@ -222,7 +223,7 @@ func waitForPod(ctx context.Context, api *rest.Config, name string, wanted func(
 		return err
 	}
 	err = wait.Every(restartPoll).Until(ctx, func(ctx context.Context) error {
-		pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		pod, err := client.CoreV1().Pods(known.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil && !wanted(pod) {
 			return wait.Again(nil)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/secret"
 )
 
@@ -266,7 +267,7 @@ func (r *rollout) nudge(ctx context.Context) {
 	if !r.keepsForms() {
 		return
 	}
-	deployment, err := r.client.AppsV1().Deployments(namespace).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
+	deployment, err := r.client.AppsV1().Deployments(known.Namespace).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
 	if err != nil || len(obstaclesOfDeployment(deployment)) == 0 {
 		return
 	}
@@ -275,27 +276,27 @@ func (r *rollout) nudge(ctx context.Context) {
 		return
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotationTried, sets[0].ResourceVersion)
-	_, _ = r.client.AppsV1().ReplicaSets(namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
+	_, _ = r.client.AppsV1().ReplicaSets(known.Namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
 }
 
 // deletePod deletes this very pod. The wait notices a failure.
 func (r *rollout) deletePod(ctx context.Context, pod *corev1.Pod) {
-	_ = r.client.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	_ = r.client.CoreV1().Pods(known.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 }
 
 // newest lists the pods that have the workload's newest form; known is false as long as its controller has not seen that.
-func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, known bool, err error) {
+func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, facts bool, err error) {
 	mine := labels.Set{labelPod: r.spec.id}
 	name := kubeName(r.spec.name)
 	switch {
 	case r.spec.options.kind == kindStatefulSet:
-		set, err := r.client.AppsV1().StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
+		set, err := r.client.AppsV1().StatefulSets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || set.Status.ObservedGeneration < set.Generation {
 			return nil, false, err
 		}
 		mine[labelRevision] = set.Status.UpdateRevision
 	case r.keepsForms():
-		deployment, err := r.client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		deployment, err := r.client.AppsV1().Deployments(known.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || deployment.Status.ObservedGeneration < deployment.Generation {
 			return nil, false, err
 		}
@@ -319,7 +320,7 @@ func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, known bool, 
 
 // listPods lists the running pods of the pod of this name, with these labels.
 func listPods(ctx context.Context, client kubernetes.Interface, name string, with labels.Set) ([]corev1.Pod, error) {
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: with.String()})
+	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: with.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", name, err)
 	}
@@ -328,7 +329,7 @@ func listPods(ctx context.Context, client kubernetes.Interface, name string, wit
 
 // revisions are the ReplicaSets of the pod's Deployment, the newest first.
 func (r *rollout) revisions(ctx context.Context) ([]appsv1.ReplicaSet, error) {
-	sets, err := r.client.AppsV1().ReplicaSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: r.spec.id}.String()})
+	sets, err := r.client.AppsV1().ReplicaSets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: r.spec.id}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the ReplicaSets of %s: %w", r.spec.name, err)
 	}
@@ -348,7 +349,7 @@ func (r *rollout) noteRan(ctx context.Context) error {
 		return err
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, labelRan)
-	_, err = r.client.AppsV1().ReplicaSets(namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
+	_, err = r.client.AppsV1().ReplicaSets(known.Namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
 	if err != nil {
 		return fmt.Errorf("note that %s came up: %w", sets[0].Name, err)
 	}
@@ -357,7 +358,7 @@ func (r *rollout) noteRan(ctx context.Context) error {
 
 // obstacles are the obstacles of the newest pods.
 func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle, error) {
-	noted, err := r.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
+	noted, err := r.client.CoreV1().Events(known.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
@@ -367,7 +368,7 @@ func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle,
 		found = append(found, obstaclesOf(&pods[i], noted.Items)...)
 	}
 	if r.keepsForms() {
-		deployment, err := r.client.AppsV1().Deployments(namespace).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
+		deployment, err := r.client.AppsV1().Deployments(known.Namespace).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return found, fmt.Errorf("read Deployment %s: %w", r.spec.name, err)
 		}
@@ -521,17 +522,17 @@ func shares(pod *corev1.Pod, name string) string {
 
 // lastOf reads the last lines of the log about an obstacle.
 func (r *rollout) lastOf(ctx context.Context, one obstacle) (string, error) {
-	known, err := knownOf(ctx, r.client, r.spec.id)
+	facts, err := knownOf(ctx, r.client, r.spec.id)
 	if err != nil {
 		return "", err
 	}
-	text, err := readLast(ctx, r.api, kube.Log{Namespace: namespace, Pod: one.pod, Container: one.container, Tail: lastLines, Previous: one.previous}, lastBytes)
-	return known.Hide(text), err
+	text, err := readLast(ctx, r.api, kube.Log{Namespace: known.Namespace, Pod: one.pod, Container: one.container, Tail: lastLines, Previous: one.previous}, lastBytes)
+	return facts.Hide(text), err
 }
 
 // knownOf are the secrets of a pod, which are masked in its containers' output.
 func knownOf(ctx context.Context, client kubernetes.Interface, pod string) (*secret.Known, error) {
-	secrets, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: pod}.String()})
+	secrets, err := client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: pod}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pod's Secrets: %w", err)
 	}
@@ -550,7 +551,7 @@ func knownOf(ctx context.Context, client kubernetes.Interface, pod string) (*sec
 
 // foreignSecrets are the Secrets of a pod's variables that others made. A missing one has no secret.
 func foreignSecrets(ctx context.Context, client kubernetes.Interface, pod string) (found []corev1.Secret, err error) {
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: pod}.String()})
+	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: pod}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pod's replicas: %w", err)
 	}
@@ -563,7 +564,7 @@ func foreignSecrets(ctx context.Context, client kubernetes.Interface, pod string
 				}
 				name := variable.ValueFrom.SecretKeyRef.Name
 				asked[name] = true
-				secret, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+				secret, err := client.CoreV1().Secrets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
 				if apierrors.IsNotFound(err) {
 					continue
 				}

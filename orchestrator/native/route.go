@@ -277,7 +277,7 @@ func serverAddresses(call muranopl.Call, of *muranopl.Object) (addresses []strin
 func (s serverRoute) labels() map[string]string { return map[string]string{kube.LabelObject: s.id} }
 
 func (s serverRoute) meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: s.name, Namespace: namespace, Labels: s.labels()}
+	return metav1.ObjectMeta{Name: s.name, Namespace: known.Namespace, Labels: s.labels()}
 }
 
 // objects are what the cluster has of it. A Service of type LoadBalancer gets a status from the publisher, which says what is in the way.
@@ -316,17 +316,17 @@ func (s serverRoute) objects() []runtime.Object {
 
 // apply makes the objects of the route. One of its name that somebody else made is left alone, and said; one of a former environment, with the id of no object
 // that is known, is taken over.
-func (s serverRoute) apply(ctx context.Context, api *rest.Config, known func(id string) bool) error {
+func (s serverRoute) apply(ctx context.Context, api *rest.Config, facts func(id string) bool) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err
 	}
-	service, err := client.CoreV1().Services(namespace).Get(ctx, s.name, metav1.GetOptions{})
+	service, err := client.CoreV1().Services(known.Namespace).Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Service %s: %w", s.name, err)
 	}
-	if id := service.Labels[kube.LabelObject]; err == nil && id != s.id && (id == "" || !madeByBurano(service) || known(id)) {
-		return fault.New(fault.Conflict, "the cluster has a Service %s in the namespace %s that is not of this route: give the route another name", s.name, namespace)
+	if id := service.Labels[kube.LabelObject]; err == nil && id != s.id && (id == "" || !madeByBurano(service) || facts(id)) {
+		return fault.New(fault.Conflict, "the cluster has a Service %s in the namespace %s that is not of this route: give the route another name", s.name, known.Namespace)
 	}
 	if err := s.checkSecret(ctx, client); err != nil {
 		return err
@@ -336,7 +336,7 @@ func (s serverRoute) apply(ctx context.Context, api *rest.Config, known func(id 
 	}
 	if ports := service.Spec.Ports; len(ports) > 0 && ports[0].Port != s.outer {
 		// What its status says is of the former port.
-		_, err := client.CoreV1().Services(namespace).Patch(ctx, s.name, types.MergePatchType, []byte(`{"status":{"conditions":null,"loadBalancer":null}}`), metav1.PatchOptions{}, "status")
+		_, err := client.CoreV1().Services(known.Namespace).Patch(ctx, s.name, types.MergePatchType, []byte(`{"status":{"conditions":null,"loadBalancer":null}}`), metav1.PatchOptions{}, "status")
 		if err != nil {
 			return fmt.Errorf("forget the status of Service %s: %w", s.name, err)
 		}
@@ -349,13 +349,13 @@ func (s serverRoute) checkSecret(ctx context.Context, client kubernetes.Interfac
 	if s.secret == "" {
 		return nil
 	}
-	secret, err := client.CoreV1().Secrets(namespace).Get(ctx, s.secret, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets(known.Namespace).Get(ctx, s.secret, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Secret %s: %w", s.secret, err)
 	}
 	if err != nil || secret.Type != corev1.SecretTypeTLS {
 		return fault.New(fault.Invalid, "the cluster has no Secret %s of type %s in the namespace %s with the certificate of %s: make it (kubectl create secret tls %s --cert FILE --key FILE), or leave certificate out",
-			s.secret, corev1.SecretTypeTLS, namespace, s.host, s.secret)
+			s.secret, corev1.SecretTypeTLS, known.Namespace, s.host, s.secret)
 	}
 	return nil
 }
@@ -368,23 +368,23 @@ func (s serverRoute) clear(ctx context.Context, api *rest.Config, but string) er
 	}
 	mine := metav1.ListOptions{LabelSelector: kube.LabelObject + "=" + s.id}
 	var remove []kube.Ref
-	ingresses, err := client.NetworkingV1().Ingresses(namespace).List(ctx, mine)
+	ingresses, err := client.NetworkingV1().Ingresses(known.Namespace).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list Ingresses: %w", err)
 	}
 	for _, one := range ingresses.Items {
 		if one.Name != but || s.host == "" {
-			remove = append(remove, kube.Ref{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: namespace, Name: one.Name})
+			remove = append(remove, kube.Ref{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: known.Namespace, Name: one.Name})
 		}
 	}
-	services, err := client.CoreV1().Services(namespace).List(ctx, mine)
+	services, err := client.CoreV1().Services(known.Namespace).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list Services: %w", err)
 	}
 	for _, one := range services.Items { // their EndpointSlices go with them
 		if one.Name != but {
-			remove = append(remove, kube.Ref{APIVersion: "v1", Kind: "Service", Namespace: namespace, Name: one.Name},
-				kube.Ref{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: namespace, Name: one.Name})
+			remove = append(remove, kube.Ref{APIVersion: "v1", Kind: "Service", Namespace: known.Namespace, Name: one.Name},
+				kube.Ref{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: known.Namespace, Name: one.Name})
 		}
 	}
 	for _, ref := range remove {
@@ -414,7 +414,7 @@ func (s serverRoute) wait(ctx context.Context, api *rest.Config) error {
 	}
 	return wait.Every(200*time.Millisecond).For(publishLimit).Until(ctx, func(ctx context.Context) error {
 		if s.host == "" {
-			service, err := client.CoreV1().Services(namespace).Get(ctx, s.name, metav1.GetOptions{})
+			service, err := client.CoreV1().Services(known.Namespace).Get(ctx, s.name, metav1.GetOptions{})
 			if err != nil {
 				return fmt.Errorf("read Service %s: %w", s.name, err)
 			}
@@ -426,14 +426,14 @@ func (s serverRoute) wait(ctx context.Context, api *rest.Config) error {
 			}
 			return nil
 		}
-		ingress, err := client.NetworkingV1().Ingresses(namespace).Get(ctx, s.name, metav1.GetOptions{})
+		ingress, err := client.NetworkingV1().Ingresses(known.Namespace).Get(ctx, s.name, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("read Ingress %s: %w", s.name, err)
 		}
 		if len(ingress.Status.LoadBalancer.Ingress) > 0 {
 			return nil
 		}
-		noted, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.uid=" + string(ingress.UID)})
+		noted, err := client.CoreV1().Events(known.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.uid=" + string(ingress.UID)})
 		if err != nil {
 			return fmt.Errorf("list events: %w", err)
 		}

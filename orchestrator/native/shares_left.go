@@ -3,17 +3,11 @@ package native
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/desired"
-	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -35,7 +29,7 @@ func (c *clusters) endShares(ctx context.Context, object *muranopl.Object) error
 	deleted := 0
 	for _, share := range all {
 		switch {
-		case desiredOf(object).KeepVolumes || retained(share.Metadata):
+		case desiredOf(object).KeepVolumes || storage.Retained(share.Metadata):
 			if err := volumes.TakeBack(ctx, shares, share); err != nil {
 				return fmt.Errorf("take back the access to share %s of cluster %s: %w", share.ID, object.Text("name"), err)
 			}
@@ -54,37 +48,4 @@ func (c *clusters) endShares(ctx context.Context, object *muranopl.Object) error
 		c.reports.inform(ctx, object, "Cluster %s: these of its shares stay in Manila, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
 	}
 	return nil
-}
-
-// unknownShares are the shares in Manila that were made for a cluster, and that no PersistentVolume of it is; but for those of classes that keep theirs.
-func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]openstack.Share, error) {
-	project, err := environment.Project(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	shares, err := project.SharedFileSystems()
-	if err != nil {
-		return nil, err
-	}
-	// Asked for before what the cluster knows: a share that it comes to know in between is in both.
-	all, err := shares.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ID)})
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	err = s.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
-		all, err = withoutKnownShares(ctx, api, all)
-		return err
-	})
-	return all, err
-}
-
-// withoutKnownShares leaves out the shares that a cluster knows, those of classes that keep theirs, and those that are so young that they may be about to become known.
-func withoutKnownShares(ctx context.Context, config *rest.Config, all []openstack.Share) ([]openstack.Share, error) {
-	known, err := kube.Volumes(ctx, config, kube.Manila)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(share openstack.Share) bool {
-		return retained(share.Metadata) || time.Since(share.Made) < leftAge || slices.ContainsFunc(known, func(one kube.Volume) bool { return one.Handle == share.ID })
-	}), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 )
@@ -86,18 +87,10 @@ func (s *ownStack) project(ctx context.Context) (*openstack.Project, error) {
 func (s *ownStack) stack() *heatStack { return s.stacks.ownIn(s.region) }
 
 // where names the region to people, when it is not the environment's own.
-func (s *ownStack) where() string { return inRegion("", s.region) }
+func (s *ownStack) where() string { return known.InRegion("", s.region) }
 
 // step names a step of the stack.
-func (s *ownStack) step(name string) string { return inRegion(name, s.region) }
-
-// inRegion names something that the environment has one of in each region.
-func inRegion(name, region string) string {
-	if region == "" {
-		return name
-	}
-	return name + " in " + region
-}
+func (s *ownStack) step(name string) string { return known.InRegion(name, s.region) }
 
 // begin says that the environment's deploy begins.
 func (s *ownStack) begin() { s.deploying.Store(true) }
@@ -152,7 +145,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 			return err
 		}
 		// Noted first: what may be there is looked for when it is to be deleted.
-		if err := s.runtime.SetAttribute(ctx, root, inRegion(attributeMaker, s.region), string(maker)); err != nil {
+		if err := s.runtime.SetAttribute(ctx, root, known.InRegion(attributeMaker, s.region), string(maker)); err != nil {
 			return err
 		}
 		if err := s.all.note(ctx, root, s.region, true); err != nil {
@@ -178,7 +171,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 
 // maker is who makes the environment's stack.
 func (s *ownStack) maker(ctx context.Context, environment *muranopl.Object, project *openstack.Project) (openstack.Orchestration, error) {
-	noted, _, err := s.runtime.Attribute(ctx, environment, inRegion(attributeMaker, s.region))
+	noted, _, err := s.runtime.Attribute(ctx, environment, known.InRegion(attributeMaker, s.region))
 	if err == nil && noted == nil {
 		var made any
 		if made, _, err = s.runtime.Attribute(ctx, environment, attributeStack); made != nil && s.region == "" {
@@ -347,7 +340,7 @@ func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) err
 		if err := project.DeleteStack(ctx, s.stack().name); err != nil {
 			return err
 		}
-		if err := s.runtime.SetAttribute(ctx, environment, inRegion(attributeExternal, s.region), nil); err != nil { // with nothing there another may be chosen
+		if err := s.runtime.SetAttribute(ctx, environment, known.InRegion(attributeExternal, s.region), nil); err != nil { // with nothing there another may be chosen
 			return err
 		}
 		return s.all.note(ctx, environment, s.region, false)

@@ -543,7 +543,7 @@ func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []node
 	template.Labels[labelContainer] = name
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: template.Labels, Annotations: map[string]string{annotationNetwork: network.String()}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: known.Namespace, Labels: template.Labels, Annotations: map[string]string{annotationNetwork: network.String()}},
 		Spec:       template.Spec,
 	}
 	pod.Spec.DNSPolicy = corev1.DNSDefault

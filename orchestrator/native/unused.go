@@ -15,68 +15,16 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/desired"
-	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
 const (
-	dutyClaims = "claims"
 	// argumentVolumes names claims, and ids of volumes, snapshots and shares.
 	argumentVolumes = "names"
 )
-
-// claimsDuty finds claims that no application mounts any more. It needs no cloud.
-type claimsDuty struct {
-	KeptConfig
-	unused func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]corev1.PersistentVolumeClaim, error)
-}
-
-func newClaimsDuty(config KeptConfig) claimsDuty {
-	return claimsDuty{config, func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (unused []corev1.PersistentVolumeClaim, err error) {
-		err = config.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
-			unused, err = kube.UnusedClaims(ctx, api, namespace)
-			return err
-		})
-		return unused, err
-	}}
-}
-
-func (c claimsDuty) Name() string { return dutyClaims }
-
-func (c claimsDuty) Every() time.Duration { return storageIdle }
-
-func (c claimsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
-	for _, cluster := range environment.Clusters {
-		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: c.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Storages()...)
-		if err != nil {
-			return result, err
-		}
-		if !has {
-			continue
-		}
-		unused, err := c.unused(ctx, environment, cluster)
-		if err != nil {
-			return result, err
-		}
-		unused = slices.DeleteFunc(unused, func(claim corev1.PersistentVolumeClaim) bool {
-			return time.Since(claim.CreationTimestamp.Time) < leftAge
-		})
-		if len(unused) == 0 {
-			continue
-		}
-		var names []string
-		for _, claim := range unused {
-			names = append(names, describeClaim(claim))
-		}
-		result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "claims-unused", Severity: keeper.Info,
-			Text:  fmt.Sprintf("No application of cluster %s uses: %s. They keep their data", cluster.Name, some(names)),
-			Mends: "Delete those whose data nobody needs: burano cluster volumes delete " + environment.Name + " NAME"})
-	}
-	return result, nil
-}
 
 // unusedVolume is a claim that no application uses, or something in the cloud that was made for a cluster and that it does not know.
 type unusedVolume struct {
@@ -90,7 +38,7 @@ type unusedVolume struct {
 
 // unusedOf lists what nothing in a cluster uses. Younger things than leftAge may be about to be used.
 func (c clusterClass) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
-	claims, err := kube.UnusedClaims(ctx, api, namespace)
+	claims, err := kube.UnusedClaims(ctx, api, known.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +62,18 @@ func (c clusterClass) unusedOf(ctx context.Context, object *muranopl.Object, api
 		return nil, err
 	}
 	if cinder {
-		storage, err := project.BlockStorage()
+		blocks, err := project.BlockStorage()
 		if err != nil {
 			return nil, err
 		}
-		found, err := taggedVolumes(ctx, storage, tag)
+		found, err := storage.TaggedVolumes(ctx, blocks, tag)
 		if err == nil {
-			found, err = found.withoutKnown(ctx, api)
+			found, err = found.WithoutKnown(ctx, api)
 		}
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, unusedInCinder(storage, found)...)
+		list = append(list, unusedInCinder(blocks, found)...)
 	}
 	if !manila {
 		return list, nil
@@ -136,7 +84,7 @@ func (c clusterClass) unusedOf(ctx context.Context, object *muranopl.Object, api
 	}
 	all, err := shares.Tagged(ctx, "", tag)
 	if err == nil {
-		all, err = withoutKnownShares(ctx, api, all)
+		all, err = storage.WithoutKnownShares(ctx, api, all)
 	}
 	for _, one := range all {
 		list = append(list, unusedVolume{kind: "share", name: one.ID, called: one.Name, size: fmt.Sprintf("%dGi", one.GiB), made: one.Made,
@@ -145,18 +93,18 @@ func (c clusterClass) unusedOf(ctx context.Context, object *muranopl.Object, api
 	return list, err
 }
 
-func unusedInCinder(storage *openstack.BlockStorage, found left) (list []unusedVolume) {
-	for _, one := range found.snapshots { // Cinder deletes no volume that has some
+func unusedInCinder(cinder *openstack.BlockStorage, found storage.Left) (list []unusedVolume) {
+	for _, one := range found.Snapshots { // Cinder deletes no volume that has some
 		list = append(list, unusedVolume{kind: "snapshot", name: one.ID, called: one.Name, size: fmt.Sprintf("%dGi", one.GiB), made: one.Made,
-			delete: func(ctx context.Context) error { return deleteSnapshot(ctx, storage, one.ID) }})
+			delete: func(ctx context.Context) error { return storage.DeleteSnapshot(ctx, cinder, one.ID) }})
 	}
-	for _, one := range found.volumes {
+	for _, one := range found.Volumes {
 		list = append(list, unusedVolume{kind: "volume", name: one.ID, called: one.Name, size: fmt.Sprintf("%dGi", one.GiB), made: one.Made,
 			delete: func(ctx context.Context) error {
 				if len(one.Servers) > 0 {
 					return fault.New(fault.Conflict, "server %s has it", strings.Join(one.Servers, ", "))
 				}
-				return deleteReleased(ctx, storage, one.ID)
+				return storage.DeleteReleased(ctx, cinder, one.ID)
 			}})
 	}
 	return list

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -35,13 +36,13 @@ func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *no
 			}
 			return project.BlockStorage()
 		}}
-	_ = wait.Every(storagePause/5).Until(ctx, func(ctx context.Context) error {
+	_ = wait.Every(storage.StoragePause/5).Until(ctx, func(ctx context.Context) error {
 		err := panics.Run(func() error {
 			line, err := live.VolumeLine(ctx)
 			if err != nil {
 				return err
 			}
-			return answerOn(ctx, line, asked)
+			return storage.AnswerOn(ctx, line, asked)
 		})
 		if err != nil && !errors.Is(err, nodes.ErrVolumesHeld) && ctx.Err() == nil {
 			c.reports.logger.DebugContext(ctx, "a task could not answer what a cluster asks for its volumes; trying again", "cluster", object.ID(), "error", err)

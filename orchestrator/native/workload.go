@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 // Labels by which the objects of a pod and of its applications are found again.
@@ -37,9 +38,6 @@ const (
 	// annotationDigest tells which Job this is: Kubernetes lets nobody change one.
 	annotationDigest = "burano.io/digest"
 )
-
-// namespace is where applications run.
-const namespace = "default"
 
 // container is what an application wants to run, as com.mirantis.docker.DockerContainer describes it.
 type container struct {
@@ -112,7 +110,7 @@ func (p podSpec) objects(containers []container) []runtime.Object {
 	containers = slices.Clone(containers) // the caller knows which application each is of by its place
 	slices.SortFunc(containers, func(a, b container) int { return strings.Compare(a.application, b.application) })
 	template := p.template(containers)
-	meta := metav1.ObjectMeta{Name: kubeName(p.name), Namespace: namespace, Labels: template.Labels}
+	meta := metav1.ObjectMeta{Name: kubeName(p.name), Namespace: known.Namespace, Labels: template.Labels}
 	var objects []runtime.Object
 	if p.options.kind != kindStatefulSet {
 		for _, claim := range p.claims(containers) {
@@ -147,7 +145,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	case kindStatefulSet:
 		pods := &corev1.Service{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-			ObjectMeta: metav1.ObjectMeta{Name: serviceName(p.name, "pods"), Namespace: namespace, Labels: map[string]string{labelPod: p.id},
+			ObjectMeta: metav1.ObjectMeta{Name: serviceName(p.name, "pods"), Namespace: known.Namespace, Labels: map[string]string{labelPod: p.id},
 				Annotations: map[string]string{annotationPublish: "false"}},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{labelPod: p.id}},
 		}
@@ -234,7 +232,7 @@ func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim 
 			}
 			claim := &corev1.PersistentVolumeClaim{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels, Annotations: map[string]string{annotationVolume: volumeKey(one, path)}},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: known.Namespace, Labels: labels, Annotations: map[string]string{annotationVolume: volumeKey(one, path)}},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
@@ -413,7 +411,7 @@ func (p podSpec) service(one container) *corev1.Service {
 	service := &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: serviceName(p.name, one.name), Namespace: namespace,
+			Name: serviceName(p.name, one.name), Namespace: known.Namespace,
 			Labels: map[string]string{labelPod: p.id, labelContainer: kubeName(one.name)},
 		},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{labelPod: p.id}, Ports: ports},
@@ -431,7 +429,7 @@ func portName(protocol corev1.Protocol, published int32) string {
 
 // serviceAddress is the name by which pods of the cluster of this domain reach an application of a pod.
 func serviceAddress(domain, pod, application string) string {
-	return serviceName(pod, application) + "." + namespace + ".svc." + domain
+	return serviceName(pod, application) + "." + known.Namespace + ".svc." + domain
 }
 
 // serviceName names the Service of an application in a pod: a label of RFC 1035, which begins with a letter.

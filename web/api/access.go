@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
-	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -21,14 +21,14 @@ import (
 // checked before.
 type Access struct {
 	// Kubeconfig makes a kubeconfig for a person, and Credential a certificate.
-	Kubeconfig func(ctx context.Context, environmentID, objectID string, person native.Person) ([]byte, error)
-	Credential func(ctx context.Context, environmentID, objectID string, person native.Person) (native.Credential, error)
+	Kubeconfig func(ctx context.Context, environmentID, objectID string, person access.Person) ([]byte, error)
+	Credential func(ctx context.Context, environmentID, objectID string, person access.Person) (access.Credential, error)
 	// SSHKey is the public key by which a machine lets Burano in, and GiveSSHKey stores a private one for a machine; "" removes it.
 	SSHKey     func(ctx context.Context, environmentID, objectID string) (string, error)
 	GiveSSHKey func(ctx context.Context, environmentID, objectID, node, private string) (string, error)
 	// TakesMachines returns a fault unless machines may join the cluster, and Join describes how a machine joins.
 	TakesMachines func(ctx context.Context, environmentID, objectID string) error
-	Join          func(ctx context.Context, environmentID, objectID string, machine store.Machine) (native.Joining, error)
+	Join          func(ctx context.Context, environmentID, objectID string, machine store.Machine) (access.Joining, error)
 }
 
 // accessHandlers give access to clusters.
@@ -57,9 +57,9 @@ const (
 // ruleOf is the rule for a group of Kubernetes: a caller with all rights may have any group.
 func ruleOf(group string) string {
 	switch group {
-	case native.GroupReaders:
+	case access.GroupReaders:
 		return ruleReaders
-	case native.GroupEditors:
+	case access.GroupEditors:
 		return ruleEditors
 	}
 	return ruleAdmins
@@ -67,12 +67,12 @@ func ruleOf(group string) string {
 
 // groupOf is the group with the most rights that a caller may have.
 func groupOf(caller identity.Caller) string {
-	for _, group := range []string{native.GroupAdmins, native.GroupEditors} {
+	for _, group := range []string{access.GroupAdmins, access.GroupEditors} {
 		if caller.May(ruleOf(group)) {
 			return group
 		}
 	}
-	return native.GroupReaders
+	return access.GroupReaders
 }
 
 const (
@@ -137,9 +137,9 @@ const (
 )
 
 // personOf reads the person of a kubeconfig from a call, and checks that the caller may have that person's rights.
-func personOf(c echo.Context, caller identity.Caller) (native.Person, error) {
+func personOf(c echo.Context, caller identity.Caller) (access.Person, error) {
 	query := c.QueryParams()
-	person := native.Person{Groups: query["group"], Namespace: query.Get("namespace")}
+	person := access.Person{Groups: query["group"], Namespace: query.Get("namespace")}
 	if person.Namespace != "" && !namespaceName.MatchString(person.Namespace) {
 		return person, fault.New(fault.Invalid, "%q is no name of a namespace: use lower-case letters, digits and dashes, at most 63", person.Namespace)
 	}
@@ -169,14 +169,14 @@ func personOf(c echo.Context, caller identity.Caller) (native.Person, error) {
 		case !groupName.MatchString(group):
 			return person, fault.New(fault.Invalid, "%q is no name of a group: use letters, digits and any of - _ . : @ /, at most 63", group)
 		case strings.HasPrefix(group, "system:"):
-			return person, fault.New(fault.Invalid, "The group %s is Kubernetes' own, whose rights nobody could take away again: %s has all rights", group, native.GroupAdmins)
+			return person, fault.New(fault.Invalid, "The group %s is Kubernetes' own, whose rights nobody could take away again: %s has all rights", group, access.GroupAdmins)
 		case !caller.May(ruleOf(group)):
 			return person, fault.New(fault.Forbidden, "The policy does not let you have a kubeconfig of the group %s (rule %s); you may have one of %s", group, ruleOf(group), groupOf(caller))
 		}
 	}
 	person.User = userOf(caller)
-	if !chosen && person.Groups[0] == native.GroupAdmins {
-		person.User = native.Admin().User
+	if !chosen && person.Groups[0] == access.GroupAdmins {
+		person.User = access.Admin().User
 	}
 	return person, nil
 }
@@ -200,7 +200,7 @@ func (h accessHandlers) credential(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	person := native.Person{User: userOf(caller), Groups: []string{groupOf(caller)}, Lifetime: credentialLife}
+	person := access.Person{User: userOf(caller), Groups: []string{groupOf(caller)}, Lifetime: credentialLife}
 	if caller.ProjectID != "" {
 		person.Groups = append(person.Groups, "keystone:project:"+caller.ProjectID)
 	}

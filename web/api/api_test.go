@@ -27,10 +27,12 @@ import (
 	"github.com/burano/burano/nodes/claimdata"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
 	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/scaling"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -109,11 +111,11 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		SignIn:   s.authenticator,
 		Keystone: "http://127.0.0.1:5000/v3",
 		Access: &Access{
-			Kubeconfig: func(_ context.Context, environmentID, objectID string, person native.Person) ([]byte, error) {
+			Kubeconfig: func(_ context.Context, environmentID, objectID string, person access.Person) ([]byte, error) {
 				return fmt.Appendf(nil, "for: %s/%s\n%s %v %s %s %v\n", environmentID, objectID, person.User, person.Groups, person.Namespace, person.Lifetime, person.Command), nil
 			},
-			Credential: func(_ context.Context, _, _ string, person native.Person) (native.Credential, error) {
-				return native.Credential{User: person.User, Groups: person.Groups, Certificate: "certificate", Key: "key", Expires: time.Now().Add(person.Lifetime)}, nil
+			Credential: func(_ context.Context, _, _ string, person access.Person) (access.Credential, error) {
+				return access.Credential{User: person.User, Groups: person.Groups, Certificate: "certificate", Key: "key", Expires: time.Now().Add(person.Lifetime)}, nil
 			},
 			SSHKey: func(_ context.Context, environmentID, _ string) (string, error) {
 				return "ssh-ed25519 AAAA " + environmentID, nil
@@ -125,13 +127,13 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 				return "public half of " + private, nil
 			},
 			TakesMachines: func(context.Context, string, string) error { return nil },
-			Join: func(_ context.Context, environmentID, _ string, machine store.Machine) (native.Joining, error) {
-				return native.Joining{Node: machine.Node, Cluster: "of " + environmentID, PublicKey: "ssh-ed25519 AAAA burano", Owner: "owner"}, nil
+			Join: func(_ context.Context, environmentID, _ string, machine store.Machine) (access.Joining, error) {
+				return access.Joining{Node: machine.Node, Cluster: "of " + environmentID, PublicKey: "ssh-ed25519 AAAA burano", Owner: "owner"}, nil
 			},
 		},
 		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
-			return native.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []native.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
-				Taints: []kube.Taint{{Key: "gpu", Effect: "NoSchedule"}}, Set: native.NodeSet{Labels: map[string]string{"disk": "fast"}, Taints: []kube.Taint{}}}}}, nil
+			return access.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []access.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
+				Taints: []kube.Taint{{Key: "gpu", Effect: "NoSchedule"}}, Set: access.NodeSet{Labels: map[string]string{"disk": "fast"}, Taints: []kube.Taint{}}}}}, nil
 		},
 		UpgradePlan: func(clusterID, image string) engine.Question {
 			return native.PlanUpgrade(native.Config{}, clusterID, image)
@@ -140,7 +142,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 			return fault.New(fault.Conflict, "No upgrade of this cluster runs: there is nothing to pause")
 		},
 		Traffic: func(_ context.Context, environmentID, objectID string) (any, error) {
-			return native.Traffic{Gateways: []native.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{
+			return scaling.Traffic{Gateways: []scaling.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{
 				{Port: 80, Counters: traffic.Counters{ConnectionsPerSecond: 7}, Backends: []traffic.Server{{Address: "10.0.0.1:80", State: traffic.Up}}}}}}}, nil
 		},
 		Choices: func(_ context.Context, caller identity.Caller, kind, region string) (any, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
-	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/auth"
 )
@@ -90,7 +90,7 @@ func (h joinHandlers) create(c echo.Context) error {
 	if err := h.access.TakesMachines(ctx, environmentID, clusterID); err != nil {
 		return err
 	}
-	token, secret, err := h.orchestrator.CreateJoinToken(ctx, caller, environmentID, clusterID, native.ActionJoin, life)
+	token, secret, err := h.orchestrator.CreateJoinToken(ctx, caller, environmentID, clusterID, access.ActionJoin, life)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ type machineJSON struct {
 // joiningJSON is the answer to a machine with a token.
 type joiningJSON struct {
 	ID string `json:"id"` // the token's
-	native.Joining
+	access.Joining
 }
 
 func (h joinHandlers) redeem(c echo.Context) error {
@@ -188,7 +188,7 @@ func (h joinHandlers) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.orchestrator.StartJoin(c.Request().Context(), token, native.ActionJoin, native.JoinArguments); err != nil {
+	if err := h.orchestrator.StartJoin(c.Request().Context(), token, access.ActionJoin, access.JoinArguments); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusAccepted)

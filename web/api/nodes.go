@@ -10,7 +10,7 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
-	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/access"
 )
 
 // nodeDeeds are the actions of clusters about one node, by the last part of their path.
@@ -39,7 +39,7 @@ func (h nodeHandlers) register(v1 *echo.Group) {
 }
 
 // find asks the cluster for the node.
-func (h nodeHandlers) find(c echo.Context) (found native.NodeStatus, err error) {
+func (h nodeHandlers) find(c echo.Context) (found access.NodeStatus, err error) {
 	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
 	ctx, caller := calling(c)
 	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
@@ -52,8 +52,8 @@ func (h nodeHandlers) find(c echo.Context) (found native.NodeStatus, err error) 
 	if err != nil {
 		return found, err
 	}
-	status, _ := answer.(native.ClusterStatus)
-	i := slices.IndexFunc(status.Nodes, func(node native.NodeStatus) bool { return node.Name == c.Param("node") })
+	status, _ := answer.(access.ClusterStatus)
+	i := slices.IndexFunc(status.Nodes, func(node access.NodeStatus) bool { return node.Name == c.Param("node") })
 	if i < 0 {
 		return found, fault.New(fault.NotFound, "Cluster %s has no node %s", status.Name, c.Param("node"))
 	}

@@ -14,19 +14,19 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator"
-	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/access"
 )
 
 // Clusters reads and changes the workloads of clusters (native.Clusters), after a check of the caller.
 type Clusters interface {
-	Running(ctx context.Context, environmentID, objectID, namespace string) (native.Running, error)
-	Pod(ctx context.Context, environmentID, objectID, namespace, name string) (native.PodDetails, error)
+	Running(ctx context.Context, environmentID, objectID, namespace string) (access.Running, error)
+	Pod(ctx context.Context, environmentID, objectID, namespace, name string) (access.PodDetails, error)
 	RecreatePod(ctx context.Context, environmentID, objectID, namespace, name string) error
-	Workload(ctx context.Context, environmentID, objectID string, ref native.WorkloadRef) (native.WorkloadDetails, error)
-	ScaleWorkload(ctx context.Context, environmentID, objectID string, ref native.WorkloadRef, pods int32) error
-	RestartWorkload(ctx context.Context, environmentID, objectID string, ref native.WorkloadRef) error
-	ReadLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error) error
-	FollowLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error, state func(string) error) (end string, err error)
+	Workload(ctx context.Context, environmentID, objectID string, ref access.WorkloadRef) (access.WorkloadDetails, error)
+	ScaleWorkload(ctx context.Context, environmentID, objectID string, ref access.WorkloadRef, pods int32) error
+	RestartWorkload(ctx context.Context, environmentID, objectID string, ref access.WorkloadRef) error
+	ReadLog(ctx context.Context, environmentID, objectID string, log access.PodLog, line func(access.LogLine) error) error
+	FollowLog(ctx context.Context, environmentID, objectID string, log access.PodLog, line func(access.LogLine) error, state func(string) error) (end string, err error)
 }
 
 // runningHandlers show the workloads of a cluster to readers of its project: workloads and pods with their events and logs. Secrets, and the environment
@@ -77,7 +77,7 @@ func (h runningHandlers) reach(c echo.Context) (environmentID, objectID string, 
 
 // asked makes the answer when a cluster does not answer.
 func asked(c echo.Context, err error) error {
-	var silent *native.NoAnswer
+	var silent *access.NoAnswer
 	if errors.As(err, &silent) && c.Request().Context().Err() == nil {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(comeAgain))
 		return &refusal{status: http.StatusServiceUnavailable, explanation: silent.Error()}
@@ -114,7 +114,7 @@ func (h runningHandlers) pod(c echo.Context) error {
 }
 
 // reachLog is reach, and returns which log is requested.
-func (h runningHandlers) reachLog(c echo.Context) (environmentID, objectID string, log native.PodLog, err error) {
+func (h runningHandlers) reachLog(c echo.Context) (environmentID, objectID string, log access.PodLog, err error) {
 	if environmentID, objectID, err = h.reach(c); err != nil {
 		return "", "", log, err
 	}
@@ -123,8 +123,8 @@ func (h runningHandlers) reachLog(c echo.Context) (environmentID, objectID strin
 }
 
 // logOf reads the requested log: by default the last lines of the pod's main container.
-func logOf(c echo.Context) (native.PodLog, error) {
-	log := native.PodLog{Namespace: c.Param("namespace"), Pod: c.Param("pod"), Container: c.QueryParam("container"), Tail: tail}
+func logOf(c echo.Context) (access.PodLog, error) {
+	log := access.PodLog{Namespace: c.Param("namespace"), Pod: c.Param("pod"), Container: c.QueryParam("container"), Tail: tail}
 	for _, name := range []string{log.Namespace, log.Pod} {
 		if !kubernetesName.MatchString(name) {
 			return log, fault.New(fault.NotFound, "There is no pod %s/%s", log.Namespace, log.Pod)
@@ -166,7 +166,7 @@ func (h runningHandlers) log(c echo.Context) error {
 			response.WriteHeader(http.StatusOK)
 		}
 	}
-	err = h.clusters.ReadLog(c.Request().Context(), environmentID, objectID, log, func(line native.LogLine) error {
+	err = h.clusters.ReadLog(c.Request().Context(), environmentID, objectID, log, func(line access.LogLine) error {
 		begin()
 		text := line.Text + "\n"
 		if stamped {
@@ -195,7 +195,7 @@ type linesJSON struct {
 
 // happening is a line of a log, or a new state of its container.
 type happening struct {
-	line  *native.LogLine
+	line  *access.LogLine
 	state string
 }
 
@@ -227,7 +227,7 @@ func (h runningHandlers) follow(c echo.Context) error {
 	var end string
 	go func() {
 		ended <- panics.Run(func() (err error) {
-			end, err = h.clusters.FollowLog(ctx, environmentID, objectID, log, func(line native.LogLine) error { return pass(happening{line: &line}) },
+			end, err = h.clusters.FollowLog(ctx, environmentID, objectID, log, func(line access.LogLine) error { return pass(happening{line: &line}) },
 				func(state string) error { return pass(happening{state: state}) })
 			return err
 		})

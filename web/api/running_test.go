@@ -11,24 +11,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/access"
 )
 
 // fakeClusters have one pod with the given log; they record the requested log, and the changes.
 type fakeClusters struct {
-	lines  []native.LogLine
+	lines  []access.LogLine
 	states []string
-	asked  native.PodLog
+	asked  access.PodLog
 	done   []string // the changes
 	err    error
 }
 
-func (f *fakeClusters) Running(_ context.Context, _, _, namespace string) (native.Running, error) {
-	return native.Running{Workloads: []native.Workload{{Kind: "Deployment", Namespace: namespace, Name: "web"}}}, f.err
+func (f *fakeClusters) Running(_ context.Context, _, _, namespace string) (access.Running, error) {
+	return access.Running{Workloads: []access.Workload{{Kind: "Deployment", Namespace: namespace, Name: "web"}}}, f.err
 }
 
-func (f *fakeClusters) Pod(_ context.Context, _, _, namespace, name string) (native.PodDetails, error) {
-	return native.PodDetails{Pod: native.Pod{Namespace: namespace, Name: name}}, f.err
+func (f *fakeClusters) Pod(_ context.Context, _, _, namespace, name string) (access.PodDetails, error) {
+	return access.PodDetails{Pod: access.Pod{Namespace: namespace, Name: name}}, f.err
 }
 
 func (f *fakeClusters) RecreatePod(_ context.Context, _, _, namespace, name string) error {
@@ -36,21 +36,21 @@ func (f *fakeClusters) RecreatePod(_ context.Context, _, _, namespace, name stri
 	return f.err
 }
 
-func (f *fakeClusters) Workload(_ context.Context, _, _ string, ref native.WorkloadRef) (native.WorkloadDetails, error) {
-	return native.WorkloadDetails{Workload: native.Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}}, f.err
+func (f *fakeClusters) Workload(_ context.Context, _, _ string, ref access.WorkloadRef) (access.WorkloadDetails, error) {
+	return access.WorkloadDetails{Workload: access.Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}}, f.err
 }
 
-func (f *fakeClusters) ScaleWorkload(_ context.Context, _, _ string, ref native.WorkloadRef, pods int32) error {
+func (f *fakeClusters) ScaleWorkload(_ context.Context, _, _ string, ref access.WorkloadRef, pods int32) error {
 	f.done = append(f.done, fmt.Sprintf("scale %s to %d", ref, pods))
 	return f.err
 }
 
-func (f *fakeClusters) RestartWorkload(_ context.Context, _, _ string, ref native.WorkloadRef) error {
+func (f *fakeClusters) RestartWorkload(_ context.Context, _, _ string, ref access.WorkloadRef) error {
 	f.done = append(f.done, "restart "+ref.String())
 	return f.err
 }
 
-func (f *fakeClusters) ReadLog(_ context.Context, _, _ string, log native.PodLog, line func(native.LogLine) error) error {
+func (f *fakeClusters) ReadLog(_ context.Context, _, _ string, log access.PodLog, line func(access.LogLine) error) error {
 	f.asked = log
 	for _, one := range f.lines {
 		if err := line(one); err != nil {
@@ -60,7 +60,7 @@ func (f *fakeClusters) ReadLog(_ context.Context, _, _ string, log native.PodLog
 	return f.err
 }
 
-func (f *fakeClusters) FollowLog(ctx context.Context, environmentID, objectID string, log native.PodLog, line func(native.LogLine) error, state func(string) error) (string, error) {
+func (f *fakeClusters) FollowLog(ctx context.Context, environmentID, objectID string, log access.PodLog, line func(access.LogLine) error, state func(string) error) (string, error) {
 	if err := f.ReadLog(ctx, environmentID, objectID, log, line); err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func (f *fakeClusters) FollowLog(ctx context.Context, environmentID, objectID st
 
 func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 	at := time.Date(2026, 11, 22, 6, 0, 0, 1, time.UTC)
-	clusters := &fakeClusters{lines: []native.LogLine{{Time: at, Text: "<script>alert(1)</script>"}, {Time: at.Add(time.Second), Text: "two"}}, states: []string{"CrashLoopBackOff"}}
+	clusters := &fakeClusters{lines: []access.LogLine{{Time: at, Text: "<script>alert(1)</script>"}, {Time: at.Add(time.Second), Text: "two"}}, states: []string{"CrashLoopBackOff"}}
 	s := newServer(t, func(c *Config) { c.Clusters = clusters })
 	mine := s.populate("demo", "demos")
 	cluster := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
@@ -87,7 +87,7 @@ func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 		require.Equal(t, "text/plain; charset=utf-8", recorder.Header().Get("Content-Type"))
 		require.Equal(t, "nosniff", recorder.Header().Get("X-Content-Type-Options"))
 		require.Equal(t, "2026-11-22T06:00:00.000000001Z <script>alert(1)</script>\n2026-11-22T06:00:01.000000001Z two\n", recorder.Body.String())
-		require.Equal(t, native.PodLog{Namespace: "default", Pod: "web-1", Container: "main", Tail: 7}, clusters.asked)
+		require.Equal(t, access.PodLog{Namespace: "default", Pod: "web-1", Container: "main", Tail: 7}, clusters.asked)
 	}
 	for _, path := range []string{cluster + "/running", pod, pod + "/log", pod + "/log/events"} {
 		s.call("other", "", "GET", path, nil, 403)
@@ -108,7 +108,7 @@ func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 	s.send("GET", pod+"/log/events", map[string]string{"X-Auth-Token": "{token:demo}", "Last-Event-ID": "2026-11-22T06:00:01.000000001Z"}, nil)
 	require.Equal(t, at.Add(time.Second), clusters.asked.After, "it goes on where it was")
 
-	clusters.err = &native.NoAnswer{Err: errors.New("connect to murano-kube-1: connection refused")}
+	clusters.err = &access.NoAnswer{Err: errors.New("connect to murano-kube-1: connection refused")}
 	clusters.lines = nil
 	for _, path := range []string{cluster + "/running", pod, pod + "/log"} {
 		recorder := s.send("GET", path, asDemo, nil)
@@ -143,12 +143,12 @@ func TestWhoMayWriteMayRecreatePodsAndScaleWorkloads(t *testing.T) {
 
 	clusters.err = fault.New(fault.Conflict, "Burano would undo the change")
 	s.call("demo", "", "PUT", web+"/scale", five, 409)
-	clusters.err = &native.NoAnswer{Err: errors.New("connection refused")}
+	clusters.err = &access.NoAnswer{Err: errors.New("connection refused")}
 	s.call("demo", "", "POST", pod, nil, 503)
 }
 
 func TestNoLineOfALongLogIsLost(t *testing.T) {
-	clusters := &fakeClusters{lines: make([]native.LogLine, 5_000)}
+	clusters := &fakeClusters{lines: make([]access.LogLine, 5_000)}
 	s := newServer(t, func(c *Config) { c.Clusters = clusters })
 	mine := s.populate("demo", "demos")
 	stream := s.send("GET", "/burano/v1/environments/"+mine["environment"]+"/clusters/"+mine["cluster"]+"/pods/default/web/log/events", asDemo, nil)

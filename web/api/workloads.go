@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/access"
 )
 
 // mostPods limits the number of pods of a scaled workload: ten times Kubernetes' limit on a hundred nodes is a typing error.
@@ -25,11 +25,11 @@ func (h runningHandlers) recreate(c echo.Context) error {
 }
 
 // reachWorkload is reach, and returns which workload is meant.
-func (h runningHandlers) reachWorkload(c echo.Context) (environmentID, objectID string, ref native.WorkloadRef, err error) {
+func (h runningHandlers) reachWorkload(c echo.Context) (environmentID, objectID string, ref access.WorkloadRef, err error) {
 	if environmentID, objectID, err = h.reach(c); err != nil {
 		return "", "", ref, err
 	}
-	ref = native.WorkloadRef{Kind: c.Param("kind"), Namespace: c.Param("namespace"), Name: c.Param("workload")}
+	ref = access.WorkloadRef{Kind: c.Param("kind"), Namespace: c.Param("namespace"), Name: c.Param("workload")}
 	if !kubernetesName.MatchString(ref.Namespace) || !kubernetesName.MatchString(ref.Name) {
 		return "", "", ref, fault.New(fault.NotFound, "There is no %s", ref)
 	}

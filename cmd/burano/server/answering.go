@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
@@ -51,19 +52,19 @@ func (w *wiring) api(stopping context.Context) api.Config {
 func (w *wiring) addClusters(config *api.Config) {
 	config.Access = w.access()
 	config.Cluster = func(ctx context.Context, environmentID, objectID string) (any, error) {
-		return native.Status(ctx, w.tasks, environmentID, objectID, w.natives.Reach)
+		return access.Status(ctx, w.tasks, environmentID, objectID, w.natives.Reach)
 	}
 	config.UpgradePlan = func(clusterID, image string) engine.Question {
 		return native.PlanUpgrade(w.natives, clusterID, image)
 	}
 	config.PauseUpgrade = func(ctx context.Context, environmentID, objectID string) error {
-		return native.PauseUpgrade(ctx, w.tasks, environmentID, objectID)
+		return access.PauseUpgrade(ctx, w.tasks, environmentID, objectID)
 	}
 	config.Leaving = native.Leaving(w.natives)
 	config.Traffic = func(ctx context.Context, environmentID, objectID string) (any, error) {
 		return w.meters.Traffic(ctx, environmentID, objectID)
 	}
-	config.Clusters = native.Clusters{Secrets: w.tasks, Config: w.natives.Reach}
+	config.Clusters = access.Clusters{Secrets: w.tasks, Config: w.natives.Reach}
 	config.Snapshots = w.archive
 	config.TakeSnapshot = func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
 		of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, Kind: store.Requested, Reason: reason}
@@ -78,23 +79,23 @@ func (w *wiring) addClusters(config *api.Config) {
 // access lets users into clusters.
 func (w *wiring) access() *api.Access {
 	return &api.Access{
-		Kubeconfig: func(ctx context.Context, environmentID, objectID string, person native.Person) ([]byte, error) {
-			return native.Kubeconfig(ctx, w.tasks, environmentID, objectID, w.natives.Reach, person)
+		Kubeconfig: func(ctx context.Context, environmentID, objectID string, person access.Person) ([]byte, error) {
+			return access.Kubeconfig(ctx, w.tasks, environmentID, objectID, w.natives.Reach, person)
 		},
-		Credential: func(ctx context.Context, environmentID, objectID string, person native.Person) (native.Credential, error) {
-			return native.IssueCredential(ctx, w.tasks, environmentID, objectID, w.natives.Reach, person)
+		Credential: func(ctx context.Context, environmentID, objectID string, person access.Person) (access.Credential, error) {
+			return access.IssueCredential(ctx, w.tasks, environmentID, objectID, w.natives.Reach, person)
 		},
 		SSHKey: func(ctx context.Context, environmentID, objectID string) (string, error) {
-			return native.SSHKey(ctx, w.tasks, environmentID, objectID)
+			return access.SSHKey(ctx, w.tasks, environmentID, objectID)
 		},
 		GiveSSHKey: func(ctx context.Context, environmentID, objectID, node, private string) (string, error) {
-			return native.GiveSSHKey(ctx, w.tasks, environmentID, objectID, node, private)
+			return access.GiveSSHKey(ctx, w.tasks, environmentID, objectID, node, private)
 		},
 		TakesMachines: func(ctx context.Context, environmentID, objectID string) error {
-			return native.TakesMachines(ctx, w.tasks, environmentID, objectID, w.natives.Reach)
+			return access.TakesMachines(ctx, w.tasks, environmentID, objectID, w.natives.Reach)
 		},
-		Join: func(ctx context.Context, environmentID, objectID string, machine store.Machine) (native.Joining, error) {
-			return native.Join(ctx, w.tasks, environmentID, objectID, w.natives.Reach, machine)
+		Join: func(ctx context.Context, environmentID, objectID string, machine store.Machine) (access.Joining, error) {
+			return access.Join(ctx, w.tasks, environmentID, objectID, w.natives.Reach, machine)
 		},
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/burano/burano/orchestrator/doctor"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
-	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/upkeep"
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/dashboard"
 )
@@ -151,7 +151,7 @@ func (w *wiring) work(told, ctx context.Context) error {
 // keeper looks after what was deployed.
 func (w *wiring) keeper() *keeper.Keeper {
 	every := w.options.keeperInterval
-	duties := native.Duties(native.KeptConfig{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, FirstExpiry: measureCertificates(w.metrics)})
+	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
 		Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
 			return known.ClusterIDs(ctx, w.rows, environmentID)

@@ -17,14 +17,17 @@ import (
 	"github.com/burano/burano/cmd/burano/process"
 	"github.com/burano/burano/images"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/scaling"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/orchestrator/upkeep"
 	"github.com/burano/burano/web/auth"
 )
 
@@ -40,7 +43,7 @@ type wiring struct {
 	backups       backup.Backups
 	natives       native.Config
 	tasks         *engine.Engine
-	meters        *native.Meters
+	meters        *scaling.Meters
 	authenticator *auth.Authenticator
 	service       *orchestrator.Service
 	restores      *orchestrator.Backups
@@ -56,10 +59,10 @@ func connect(ctx context.Context, held *held, budgets budgets) (*wiring, error) 
 	}
 	w.authenticator = auth.NewAuthenticator(auth.Config{Cloud: w.cloud, Rows: w.rows, Sealer: w.sealer, Now: time.Now, Idle: w.options.signInIdle, Life: w.options.signInTime,
 		Proxies: w.proxies, Providers: w.providers, Keystone: cmp.Or(w.options.keystone, keystoneV3(w.own.Auth.IdentityEndpoint)), Logger: w.logger})
-	w.meters = native.NewMeters(w.tasks, w.natives.Reach)
+	w.meters = scaling.NewMeters(w.tasks, w.natives.Reach)
 	w.service = orchestrator.New(orchestrator.Config{Store: w.rows, Sealer: w.sealer, Trusts: w.cloud, ProjectOf: w.cloud.ProjectOf, TrustRoles: w.options.Roles, Engine: w.tasks, Logger: w.logger,
 		Values: w.options.limits.Values})
-	w.restores = orchestrator.NewBackups(w.service, w.backups, native.Clusters{Secrets: w.tasks, Config: w.natives.Reach}.BackupClaims)
+	w.restores = orchestrator.NewBackups(w.service, w.backups, access.Clusters{Secrets: w.tasks, Config: w.natives.Reach}.BackupClaims)
 	return w, nil
 }
 
@@ -121,7 +124,7 @@ func (w *wiring) makeEngine(ctx context.Context) (err error) {
 		Metrics: w.metrics,
 		Workers: o.workers, TaskTime: o.taskTime, Code: muranopl.Limits{Steps: o.steps, Memory: o.memory}, Lease: o.Lease, MaxDeaths: o.maxDeaths, OutagePatience: o.outagePatience,
 		Running: w.running, Memory: w.budgets.machines,
-		Sole: o.sole(), Looked: native.Looked(o.keeperInterval),
+		Sole: o.sole(), Looked: upkeep.Looked(o.keeperInterval),
 		AtStep: o.tests.atStep(),
 	})
 	return err

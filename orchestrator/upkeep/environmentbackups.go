@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -14,7 +14,7 @@ const dutyEnvironmentBackups = "environment-backups"
 
 // environmentBackupsDuty has environments be backed up as often as their schedules say. It needs no cloud.
 type environmentBackupsDuty struct {
-	KeptConfig
+	Config
 	now func() time.Time
 }
 

@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -15,12 +15,13 @@ import (
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/scaling"
 )
 
 // counting is a cluster of one to three gateways, whose connections are as given.
-func counting(t *testing.T, properties map[string]any, counted *Traffic) (*gatewayLoads, *keeper.Environment) {
-	g := newGatewayLoads(KeptConfig{Interval: time.Minute, Secrets: noSecrets{}})
-	g.count = func(context.Context, string, string) (Traffic, error) { return *counted, nil }
+func counting(t *testing.T, properties map[string]any, counted *scaling.Traffic) (*gatewayLoads, *keeper.Environment) {
+	g := newGatewayLoads(Config{Interval: time.Minute, Secrets: secretsOf{}})
+	g.count = func(context.Context, string, string) (scaling.Traffic, error) { return *counted, nil }
 	all := map[string]any{"name": "kube", "gatewayNodes": []any{1, 2, 3}}
 	for name, value := range properties {
 		all[name] = value
@@ -34,11 +35,11 @@ func counting(t *testing.T, properties map[string]any, counted *Traffic) (*gatew
 }
 
 // withConnections are gateways with so many connections each; -1 is one that does not answer.
-func withConnections(open ...int64) (counted Traffic) {
+func withConnections(open ...int64) (counted scaling.Traffic) {
 	for _, one := range open {
-		gateway := GatewayTraffic{Listeners: []traffic.Listener{{Counters: traffic.Counters{Connections: one}}}}
+		gateway := scaling.GatewayTraffic{Listeners: []traffic.Listener{{Counters: traffic.Counters{Connections: one}}}}
 		if one < 0 {
-			gateway = GatewayTraffic{Problem: "it does not answer"}
+			gateway = scaling.GatewayTraffic{Problem: "it does not answer"}
 		}
 		counted.Gateways = append(counted.Gateways, gateway)
 	}
@@ -92,8 +93,8 @@ func TestTooFewGatewaysAreFoundAtOnceAndTooManyAfterAWhile(t *testing.T) {
 
 func TestConnectionsThatCannotBeCountedAreSaid(t *testing.T) {
 	g, environment := counting(t, map[string]any{"gatewayMinimum": 1}, nil)
-	g.count = func(context.Context, string, string) (Traffic, error) {
-		return Traffic{}, errors.New("there are no keys")
+	g.count = func(context.Context, string, string) (scaling.Traffic, error) {
+		return scaling.Traffic{}, errors.New("there are no keys")
 	}
 	result, err := g.Look(t.Context(), environment)
 	require.NoError(t, err)

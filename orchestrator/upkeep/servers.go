@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -22,12 +22,12 @@ import (
 
 // kept is the duty that checks the servers of environments in Nova for changes that were not made by Burano.
 type kept struct {
-	KeptConfig
+	Config
 	// mark tells the Kubernetes of a cluster which nodes' servers are off, and returns which nodes are marked as out of service.
 	mark func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, off []string) (marked []string, err error)
 }
 
-func newKept(config KeptConfig) kept {
+func newKept(config Config) kept {
 	return kept{config, func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, off []string) ([]string, error) {
 		live, err := config.open(ctx, environment, cluster)
 		if err != nil {
@@ -159,7 +159,7 @@ func (k kept) keyless(ctx context.Context, environment *keeper.Environment, serv
 		}
 		template, read := templates[server.Region]
 		if !read {
-			text, found, err := k.Secrets.Secret(ctx, environment.ID, inRegion(secretTemplate, server.Region))
+			text, found, err := k.Secrets.Secret(ctx, environment.ID, known.InRegion(known.SecretTemplate, server.Region))
 			if err == nil && found {
 				err = json.Unmarshal(text, &template)
 			}
@@ -168,7 +168,7 @@ func (k kept) keyless(ctx context.Context, environment *keeper.Environment, serv
 			}
 			templates[server.Region] = template
 		}
-		data, _ := userDataIn(template, server.ObjectID)
+		data, _ := known.UserDataIn(template, server.ObjectID)
 		if data == "" || access.Marked(data) || access.Foreign(data) {
 			continue
 		}

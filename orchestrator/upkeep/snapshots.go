@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -23,12 +23,12 @@ const (
 
 // scheduled is the duty that takes snapshots of clusters, as often as their properties ask. It needs no cloud.
 type scheduled struct {
-	KeptConfig
+	Config
 	now  func() time.Time
 	take func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error)
 }
 
-func newScheduled(config KeptConfig) scheduled {
+func newScheduled(config Config) scheduled {
 	return scheduled{config, time.Now, func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
 		return known.TakeSnapshot(ctx, config.Secrets, of, config.Reach)
 	}}

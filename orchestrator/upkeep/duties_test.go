@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type unasked struct{ archive }
 
 func TestAnEnvironmentWithoutAClusterIsAskedNothing(t *testing.T) {
 	// A duty that asks for a secret, a snapshot, the project or a node panics here.
-	duties := Duties(KeptConfig{Reach: known.Reach{Snapshots: unasked{}}, Interval: time.Minute})
+	duties := Duties(Config{Reach: known.Reach{Snapshots: unasked{}}, Interval: time.Minute})
 	require.Len(t, duties, 10)
 	for _, duty := range duties {
 		result, err := duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "demo"})
@@ -81,7 +81,7 @@ func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 
 func TestMinionsAreAskedOverSSHInTurnsAndAllWhereSomethingIsWrong(t *testing.T) {
 	minions := []string{"murano-kube-2", "murano-kube-3", "murano-kube-4", "murano-kube-5", "murano-kube-6", "murano-kube-7", "murano-kube-8", "murano-kube-9"}
-	h := newHealth(KeptConfig{Interval: time.Minute})
+	h := newHealth(Config{Interval: time.Minute})
 	look := func(environment *keeper.Environment) (asked []string) {
 		spare := h.spare(environment)
 		for _, one := range minions {
@@ -175,12 +175,12 @@ func TestWhatHappenedToAServerIsFound(t *testing.T) {
 
 // templateKept is the stored state of an environment's stack.
 type templateKept struct {
-	noSecrets
+	secretsOf
 	text string
 }
 
 func (k templateKept) Secret(_ context.Context, _, name string) ([]byte, bool, error) {
-	return []byte(k.text), name == secretTemplate, nil
+	return []byte(k.text), name == known.SecretTemplate, nil
 }
 
 func TestServersThatMuranoMadeAreFoundAndLeftAlone(t *testing.T) {
@@ -198,7 +198,7 @@ func TestServersThatMuranoMadeAreFoundAndLeftAlone(t *testing.T) {
 		servers = append(servers, keeper.Server{ObjectID: id, Name: id, ID: "nova-" + id})
 	}
 	environment := &keeper.Environment{Servers: servers, Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
-	result, err := newKept(KeptConfig{Secrets: templateKept{text: string(text)}, Interval: time.Minute}).Look(t.Context(), environment)
+	result, err := newKept(Config{Secrets: templateKept{text: string(text)}, Interval: time.Minute}).Look(t.Context(), environment)
 	require.NoError(t, err)
 	require.Equal(t, []string{"info server-without-key murano", "info no-delegation "}, kinds(result.Findings))
 	require.Nil(t, result.Findings[0].Repair)
@@ -223,7 +223,7 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 	}
 	var asked [][]string
 	var fails error
-	duty := newKept(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	duty := newKept(Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
 	duty.mark = func(_ context.Context, _ *keeper.Environment, _ *desired.Cluster, off []string) ([]string, error) {
 		asked = append(asked, off)
 		return []string{"stopped"}, fails
@@ -261,7 +261,7 @@ func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) 
 	ask := func(clusters ...*desired.Cluster) keeper.Result {
 		environment := &keeper.Environment{Name: "one", Clusters: clusters, Servers: []keeper.Server{{ID: "s"}},
 			Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
-		result, err := newKept(KeptConfig{Secrets: noSecrets{}, Interval: time.Minute}).Look(t.Context(), environment)
+		result, err := newKept(Config{Secrets: secretsOf{}, Interval: time.Minute}).Look(t.Context(), environment)
 		require.NoError(t, err)
 		return result
 	}

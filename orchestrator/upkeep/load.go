@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/scaling"
 )
 
 const (
@@ -34,7 +35,7 @@ const (
 
 // loads is the duty that finds when groups should have more nodes, or fewer. Where no group follows its load, it sends no requests.
 type loads struct {
-	KeptConfig
+	Config
 	open func(ctx context.Context, environmentID string, cluster *desired.Cluster, former *followed) (*followed, error)
 
 	mutex sync.Mutex
@@ -52,11 +53,11 @@ type followed struct {
 	whole    time.Time // when it is looked at all that runs
 	flavors  map[string]*openstack.FlavorChoice
 	upgrades bool
-	record   scalingRecord
+	record   scaling.GroupRecord
 }
 
-func newLoads(config KeptConfig) *loads {
-	l := &loads{KeptConfig: config, held: map[string]*followed{}}
+func newLoads(config Config) *loads {
+	l := &loads{Config: config, held: map[string]*followed{}}
 	l.open = l.connect
 	return l
 }
@@ -116,7 +117,7 @@ func (l *loads) lookAt(ctx context.Context, environment *keeper.Environment, clu
 			return nil, err
 		}
 	}
-	state, err := load(ctx, one.client, cluster.Groups, one.known, one.record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
+	state, err := scaling.Load(ctx, one.client, cluster.Groups, one.known, one.record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
 		if found, there := one.flavors[name]; there {
 			return found, nil
 		}
@@ -228,7 +229,7 @@ func (l *loads) connect(ctx context.Context, environmentID string, cluster *desi
 		if err != nil {
 			return nil, err
 		}
-		client, err := kubernetesOf(ctx, live)
+		client, err := scaling.KubernetesOf(ctx, live)
 		if err != nil {
 			_ = live.Close()
 			return nil, err
@@ -238,7 +239,7 @@ func (l *loads) connect(ctx context.Context, environmentID string, cluster *desi
 	upgrade, err := known.LoadUpgrade(ctx, keep.Load)
 	if err == nil {
 		former.upgrades = upgrade != nil
-		former.record, err = loadScaling(ctx, keep.Load)
+		former.record, err = scaling.LoadGroupRecord(ctx, keep.Load)
 	}
 	if err != nil {
 		_ = former.live.Close()

@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/scaling"
 )
 
 type closing func()
@@ -32,9 +33,9 @@ func following(t *testing.T, minimum any) (*loads, *keeper.Environment, *fake.Cl
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 	client := fake.NewClientset(node)
-	one := &followed{client: client, live: closing(func() {}), flavors: map[string]*openstack.FlavorChoice{}, record: scalingRecord{Groups: map[string]scaledGroup{}}, known: known.Facts{
+	one := &followed{client: client, live: closing(func() {}), flavors: map[string]*openstack.FlavorChoice{}, record: scaling.GroupRecord{Groups: map[string]scaling.ScaledGroup{}}, known: known.Facts{
 		Nodes: []nodes.Node{{Name: "workers-1", Role: nodes.Minion, Elastic: true, Settings: kube.Settings{Labels: map[string]string{known.LabelGroup: "workers"}}}}}}
-	l := newLoads(KeptConfig{Interval: time.Minute})
+	l := newLoads(Config{Interval: time.Minute})
 	l.open = func(context.Context, string, *desired.Cluster, *followed) (*followed, error) { return one, nil }
 	var properties map[string]any
 	text, err := json.Marshal(map[string]any{"name": "kube", "minionNodes": []any{map[string]any{"instance": map[string]any{"flavor": "m1"}}},

@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/scaling"
 )
 
 const dutyGatewayLoad = "gateway-load"
 
 // gatewayLoads is the duty that finds when a cluster should have more gateways, or fewer. Where no cluster follows its connections, it sends no requests.
 type gatewayLoads struct {
-	KeptConfig
-	count func(ctx context.Context, environmentID, objectID string) (Traffic, error)
+	Config
+	count func(ctx context.Context, environmentID, objectID string) (scaling.Traffic, error)
 
 	mutex sync.Mutex
 	since map[string]differs // by environment and cluster
@@ -30,8 +31,8 @@ type differs struct {
 	from time.Time
 }
 
-func newGatewayLoads(config KeptConfig) *gatewayLoads {
-	return &gatewayLoads{KeptConfig: config, count: config.Meters.Traffic, since: map[string]differs{}}
+func newGatewayLoads(config Config) *gatewayLoads {
+	return &gatewayLoads{Config: config, count: config.Meters.Traffic, since: map[string]differs{}}
 }
 
 func (g *gatewayLoads) Name() string { return dutyGatewayLoad }
@@ -72,7 +73,7 @@ func (g *gatewayLoads) lookAt(ctx context.Context, environment *keeper.Environme
 	if err != nil {
 		return nil, err
 	}
-	now, wanted, reason := sizes(limits, counted)
+	now, wanted, reason := scaling.Sizes(limits, counted)
 	if now == wanted {
 		g.remember(environment, cluster, nil)
 		return nil, nil

@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	now := made
 	told := time.Time{}
 	var rotation *pki.Rotation
-	duty := certificates{KeptConfig{Interval: time.Minute, FirstExpiry: func(_, _ string, end time.Time) { told = end }}, func() time.Time { return now },
+	duty := certificates{Config{Interval: time.Minute, FirstExpiry: func(_, _ string, end time.Time) { told = end }}, func() time.Time { return now },
 		func(context.Context, string, string) ([]nodes.Certificate, *pki.Rotation, error) {
 			return []nodes.Certificate{{Node: "m", Name: "apiserver", Expires: made.Add(pki.CertificateLifetime)}, {Node: "a", Name: "kubelet", Expires: made.Add(pki.CertificateLifetime)},
 				{Name: "etcd authority", Expires: made.Add(pki.AuthorityLifetime)}}, rotation, nil
@@ -117,7 +117,7 @@ func TestASnapshotIsTakenWhenItIsDueAndWhatKeepsFailingIsFound(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	kept := &fakeSnapshots{}
 	var failure error
-	duty := scheduled{KeptConfig{Reach: known.Reach{Snapshots: kept}}, func() time.Time { return now }, func(_ context.Context, of snapshot.Subject) (store.Snapshot, error) {
+	duty := scheduled{Config{Reach: known.Reach{Snapshots: kept}}, func() time.Time { return now }, func(_ context.Context, of snapshot.Subject) (store.Snapshot, error) {
 		if failure == nil {
 			kept.list = append([]store.Snapshot{{Kind: of.Kind, Created: store.Time(now.UnixMicro())}}, kept.list...)
 		}

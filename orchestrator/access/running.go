@@ -1,4 +1,5 @@
-package native
+// Package access answers the questions of the web about clusters outside of tasks: state, objects, logs, credentials and machines that join.
+package access
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -27,6 +27,7 @@ import (
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -46,9 +47,11 @@ func storing(t *testing.T, backends string, line func() (net.Conn, error)) (*sto
 	facts, err := json.Marshal(known.Facts{Name: "kube", Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master, Server: "server-1"}}})
 	require.NoError(t, err)
 	secrets := secretsOf{known.SecretName("c", known.FactsName): string(facts), known.SecretName("c", "storage"): backends}
-	duty := newStorageDuty(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
+	duty := newStorageDuty(Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secrets, Interval: time.Minute})
 	duty.line = func(*nodes.Cluster, context.Context) (net.Conn, error) { return line() }
-	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) { return left{}, nil }
+	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (storage.Left, error) {
+		return storage.Left{}, nil
+	}
 	return duty, &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{stored(t, "c", map[string]any{"name": "kube"})},
 		Project: func(context.Context, string) (*openstack.Project, error) { return nil, keeper.ErrNoDelegation }}
 }
@@ -76,7 +79,7 @@ func TestControllersOfVolumesHaveSomebodyWhoAnswers(t *testing.T) {
 		for i, kind := range kinds {
 			require.Equal(t, kind, result.Findings[i].Kind)
 		}
-		require.Equal(t, storagePause, result.Next)
+		require.Equal(t, storage.StoragePause, result.Next)
 		return result
 	}
 	require.Contains(t, look("volumes-undelegated").Findings[0].Mends, "burano environment delegation set demo")
@@ -105,8 +108,8 @@ func TestControllersOfVolumesHaveSomebodyWhoAnswers(t *testing.T) {
 func TestSharesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	duty, environment := storing(t, `{"backends": ["manila"]}`, func() (net.Conn, error) { return nil, nodes.ErrVolumesHeld })
 	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }
-	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) {
-		return left{shares: []openstack.Share{{ID: "id", Name: "pvc-1", GiB: 3}}}, nil
+	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (storage.Left, error) {
+		return storage.Left{Shares: []openstack.Share{{ID: "id", Name: "pvc-1", GiB: 3}}}, nil
 	}
 	result, err := duty.Look(t.Context(), environment)
 	require.NoError(t, err)
@@ -120,9 +123,9 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	duty, environment := storing(t, `{"backends": ["cinder"]}`, func() (net.Conn, error) { return nil, nodes.ErrVolumesHeld })
 	environment.Project = func(context.Context, string) (*openstack.Project, error) { return nil, nil }
 	looks := 0
-	var found left
+	var found storage.Left
 	var failed error
-	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (left, error) {
+	duty.find = func(context.Context, *keeper.Environment, *desired.Cluster) (storage.Left, error) {
 		looks++
 		return found, failed
 	}
@@ -134,13 +137,13 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	}
 	again := func() {
 		for key, one := range duty.left {
-			one.looked = time.Now().Add(-2 * leftEvery)
+			one.Looked = time.Now().Add(-2 * leftEvery)
 			duty.left[key] = one
 		}
 	}
 	require.Empty(t, look())
 	for i := range 12 {
-		found.volumes = append(found.volumes, openstack.Volume{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("pvc-%d", i), GiB: 2, Made: time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)})
+		found.Volumes = append(found.Volumes, openstack.Volume{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("pvc-%d", i), GiB: 2, Made: time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)})
 	}
 	require.Empty(t, look(), "it is looked for them once an hour")
 	require.Equal(t, 1, looks)
@@ -151,13 +154,13 @@ func TestVolumesThatAClusterDoesNotKnowAreAFinding(t *testing.T) {
 	require.Contains(t, list[0].Text, "12 volumes in Cinder, of 24 GiB together, were made for cluster kube, and no PersistentVolume of it is any of them: id-0 (pvc-0, 2 GiB, made 3 May 2026), ")
 	require.Contains(t, list[0].Text, ", id-9 (pvc-9, 2 GiB, made 3 May 2026), 2 more")
 	again()
-	found.snapshots = []openstack.Snapshot{{ID: "id", Name: "snapshot-1", GiB: 2}}
+	found.Snapshots = []openstack.Snapshot{{ID: "id", Name: "snapshot-1", GiB: 2}}
 	list = look()
 	require.Len(t, list, 2)
 	require.Equal(t, "volume-snapshots-left", list[1].Kind)
 	require.Contains(t, list[1].Text, "1 snapshots of volumes in Cinder, of 2 GiB together, were made for cluster kube, and no VolumeSnapshotContent of it is any of them: id (snapshot-1)")
 	again()
-	found, failed = left{}, errors.New("nobody answers")
+	found, failed = storage.Left{}, errors.New("nobody answers")
 	require.Len(t, look(), 2, "they are as they were")
 	failed = nil
 	require.Empty(t, look())
@@ -168,7 +171,7 @@ func TestClaimsAreBackedUpWhenThatIsDue(t *testing.T) {
 	claims := []volumes.Claim{{Namespace: "default", Name: "data"}}
 	var list []volumes.Backup
 	var failure error
-	duty := newBackupsDuty(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}})
+	duty := newBackupsDuty(Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}})
 	duty.now = func() time.Time { return now }
 	duty.look = func(context.Context, *keeper.Environment, *desired.Cluster) ([]volumes.Claim, []volumes.Backup, error) {
 		return claims, list, failure
@@ -208,7 +211,7 @@ func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
 		return one
 	}
 	found := []corev1.PersistentVolumeClaim{claim("young", time.Now())}
-	duty := claimsDuty{KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: facts}, func(context.Context, *keeper.Environment, *desired.Cluster) ([]corev1.PersistentVolumeClaim, error) {
+	duty := claimsDuty{Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: facts}, func(context.Context, *keeper.Environment, *desired.Cluster) ([]corev1.PersistentVolumeClaim, error) {
 		return slices.Clone(found), nil
 	}}
 	result, err := duty.Look(t.Context(), environment)
@@ -224,7 +227,7 @@ func TestClaimsThatNoApplicationUsesAreAFinding(t *testing.T) {
 
 func TestAttachmentsThatDifferAreFindingsUntilTheyAreMended(t *testing.T) {
 	_, environment := storing(t, "", nil)
-	duty := newAttachmentsDuty(KeptConfig{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
+	duty := newAttachmentsDuty(Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}, Secrets: secretsOf{known.SecretName("c", "storage"): `{"backends": ["cinder"]}`}, Interval: time.Minute})
 	looks := 0
 	found, failed := []attachments.Difference{{Volume: "v", Text: "volume v is attached to node a", Mends: "Burano mends it"}}, error(nil)
 	duty.reconcile = func(context.Context, *keeper.Environment, *desired.Cluster, *openstack.Project) ([]attachments.Difference, error) {

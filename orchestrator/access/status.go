@@ -1,4 +1,4 @@
-package native
+package access
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
-	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/scaling"
 )
 
 // The shapes of a cluster's description.
@@ -36,27 +36,14 @@ type (
 		// Upgrade is one that has begun and not ended; nil for none.
 		Upgrade *known.Upgrade `json:"upgrade"`
 		// Groups are the groups of minions, without the list of the cluster's own.
-		Groups []GroupStatus `json:"groups"`
+		Groups []scaling.GroupStatus `json:"groups"`
 		// GatewayScaling are the limits by which the number of gateways follows connections; nil where it does not.
-		GatewayScaling *GatewayScaling `json:"gateway_scaling"`
+		GatewayScaling *scaling.GatewayScaling `json:"gateway_scaling"`
 	}
 	// VirtualStatus is an address that gateways share.
 	VirtualStatus struct {
 		Address  string `json:"address"`
 		Floating string `json:"floating_address"` // "" for none
-	}
-	// GroupStatus is a group of minions.
-	GroupStatus struct {
-		known.GroupFact
-		Nodes int `json:"nodes"`
-		// Last is how its load changed it last; nil for never.
-		Last *ScalingDecision `json:"last_decision"`
-	}
-	// GatewayScaling is how many gateways there may be.
-	GatewayScaling struct {
-		desired.GatewayLimits
-		// Last is how connections changed their number last; nil for never.
-		Last *ScalingDecision `json:"last_decision"`
 	}
 	// RotationStatus is a rotation: parts of the cluster's trust, and how far it has come.
 	RotationStatus struct {
@@ -155,15 +142,15 @@ func Status(ctx context.Context, secrets known.Secrets, environmentID, objectID 
 	if status.Upgrade, err = known.LoadUpgrade(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load); err != nil {
 		return ClusterStatus{}, err
 	}
-	if status.Groups, err = groupStatuses(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load, facts); err != nil {
+	if status.Groups, err = scaling.GroupStatuses(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load, facts); err != nil {
 		return ClusterStatus{}, err
 	}
 	if facts.Gateways != nil {
-		record, err := loadGatewayScaling(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load)
+		record, err := scaling.LoadGatewayRecord(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load)
 		if err != nil {
 			return ClusterStatus{}, err
 		}
-		status.GatewayScaling = &GatewayScaling{GatewayLimits: *facts.Gateways, Last: record.Last}
+		status.GatewayScaling = &scaling.GatewayScaling{GatewayLimits: *facts.Gateways, Last: record.Last}
 	}
 	for _, node := range found.Nodes {
 		status.Nodes = append(status.Nodes, nodeStatus(node))

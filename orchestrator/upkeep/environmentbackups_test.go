@@ -1,4 +1,4 @@
-package native
+package upkeep
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func TestBackupsAreMadeAsTheScheduleSays(t *testing.T) {
 		return store.Time(now.Add(-time.Duration(hours) * time.Hour).UnixMicro())
 	}
 	rows := &keptBackups{}
-	duty := environmentBackupsDuty{KeptConfig{Reach: known.Reach{Backups: &backup.Backups{Rows: rows}}}, func() time.Time { return now }}
+	duty := environmentBackupsDuty{Config{Reach: known.Reach{Backups: &backup.Backups{Rows: rows}}}, func() time.Time { return now }}
 	environment := &keeper.Environment{ID: "e", Name: "shop", Clusters: []*desired.Cluster{{ID: "cluster"}}}
 	look := func() []keeper.Finding {
 		result, err := duty.Look(t.Context(), environment)
@@ -71,7 +71,7 @@ func TestTheResultOfADrillIsAFinding(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	at := func(before time.Duration) store.Time { return store.Time(now.Add(-before).UnixMicro()) }
 	rows := &keptBackups{}
-	duty := environmentBackupsDuty{KeptConfig{Reach: known.Reach{Backups: &backup.Backups{Rows: rows}}}, func() time.Time { return now }}
+	duty := environmentBackupsDuty{Config{Reach: known.Reach{Backups: &backup.Backups{Rows: rows}}}, func() time.Time { return now }}
 	kinds := func(drills ...store.BackupDrill) (kinds []string) {
 		rows.drills = drills
 		result, err := duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "shop"})

@@ -1,17 +1,13 @@
-package native
+package upkeep
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/internal/fault"
@@ -21,6 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/keeper"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -28,35 +25,25 @@ const (
 	dutyStorage = "storage"
 	// storageIdle is how often it is looked where no cluster has volumes of the cloud: the end of every task has it looked, too. storagePause is how often it is made sure that
 	// the controllers of a cluster have somebody who answers them.
-	storageIdle  = time.Hour
-	storagePause = 10 * time.Second
+	storageIdle = time.Hour
 	// leftEvery is how often it is looked for volumes in Cinder that a cluster does not know, and leftAge how old these are at least: a younger one may be about to become known.
 	leftEvery = time.Hour
-	leftAge   = time.Hour
 )
 
 // storageDuty answers what clusters with volumes of Cinder or shares of Manila ask for them, over a connection to a master that is kept between looks. The controllers there take one server at a
 // time, so that of several servers the others only see to it that somebody answers. Where no cluster has such volumes it asks nobody anything.
 type storageDuty struct {
-	KeptConfig
+	Config
 	line func(live *nodes.Cluster, ctx context.Context) (net.Conn, error)
-	find func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (left, error)
+	find func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (storage.Left, error)
 
 	mutex    sync.Mutex
-	answered map[string]bool // by environment and cluster: this server answers
-	left     map[string]left // by environment and cluster
+	answered map[string]bool         // by environment and cluster: this server answers
+	left     map[string]storage.Left // by environment and cluster
 }
 
-// left are the volumes and snapshots in Cinder, and the shares in Manila, that a cluster did not know when it was looked last.
-type left struct {
-	looked    time.Time
-	volumes   []openstack.Volume
-	snapshots []openstack.Snapshot
-	shares    []openstack.Share
-}
-
-func newStorageDuty(config KeptConfig) *storageDuty {
-	s := &storageDuty{KeptConfig: config, line: (*nodes.Cluster).VolumeLine, answered: map[string]bool{}, left: map[string]left{}}
+func newStorageDuty(config Config) *storageDuty {
+	s := &storageDuty{Config: config, line: (*nodes.Cluster).VolumeLine, answered: map[string]bool{}, left: map[string]storage.Left{}}
 	s.find = s.strange
 	return s
 }
@@ -74,7 +61,7 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 		if !has {
 			continue
 		}
-		result.Next = min(storagePause, s.Interval)
+		result.Next = min(storage.StoragePause, s.Interval)
 		if _, err := environment.Project(ctx, ""); errors.Is(err, keeper.ErrNoDelegation) {
 			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "volumes-undelegated", Severity: keeper.Warning,
 				Text:  fmt.Sprintf("Volumes of cluster %s are neither made, attached nor deleted in the cloud: the environment has no standing delegation. What runs with its volumes goes on", cluster.Name),
@@ -99,12 +86,12 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 	s.mutex.Lock()
 	known := s.left[key]
 	s.mutex.Unlock()
-	if time.Since(known.looked) > leftEvery {
+	if time.Since(known.Looked) > leftEvery {
 		if found, err := s.find(ctx, environment, cluster); err != nil {
 			s.Logger.DebugContext(ctx, "whether volumes are left in the cloud could not be found out", "environment", environment.ID, "cluster", cluster.Name, "error", err)
 		} else {
 			known = found
-			known.looked = time.Now()
+			known.Looked = time.Now()
 			s.mutex.Lock()
 			s.left[key] = known
 			s.mutex.Unlock()
@@ -115,88 +102,49 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 			return
 		}
 		findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: kind, Severity: keeper.Info,
-			Text:  fmt.Sprintf("%d %s in %s, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, service, gib, cluster.Name, object, some(names)),
+			Text:  fmt.Sprintf("%d %s in %s, of %d GiB together, were made for cluster %s, and no %s of it is any of them: %s", len(names), plural, service, gib, cluster.Name, object, storage.Some(names)),
 			Mends: "Delete those whose data nobody needs: burano cluster volumes delete " + environment.Name + " ID. Burano deletes none of them by itself"})
 	}
 	gib := 0
 	var names []string
-	for _, one := range known.volumes {
+	for _, one := range known.Volumes {
 		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s, %d GiB, made %s)", one.ID, one.Name, one.GiB, one.Made.UTC().Format("2 January 2006")))
 	}
 	add("volumes-left", "Cinder", "volumes", "PersistentVolume", gib, names)
 	gib, names = 0, nil
-	for _, one := range known.snapshots {
+	for _, one := range known.Snapshots {
 		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
 	add("volume-snapshots-left", "Cinder", "snapshots of volumes", "VolumeSnapshotContent", gib, names)
 	gib, names = 0, nil
-	for _, one := range known.shares {
+	for _, one := range known.Shares {
 		gib, names = gib+one.GiB, append(names, fmt.Sprintf("%s (%s)", one.ID, one.Name))
 	}
 	add("shares-left", "Manila", "shares", "PersistentVolume", gib, names)
 	return findings
 }
 
-// some names the first of many.
-func some(names []string) string {
-	const most = 10
-	if len(names) > most {
-		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
-	}
-	return strings.Join(names, ", ")
-}
-
 // unknown are the volumes in Cinder that were made for a cluster, and that no PersistentVolume of it is, and the snapshots that no VolumeSnapshotContent is; but for those of classes
 // that keep theirs.
-func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found left, err error) {
+func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found storage.Left, err error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {
 		return found, err
 	}
-	storage, err := project.BlockStorage()
+	cinder, err := project.BlockStorage()
 	if err != nil {
 		return found, err
 	}
 	// Asked for before what the cluster knows: a volume that it comes to know in between is in both.
 	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ID)}
-	if found, err = taggedVolumes(ctx, storage, tag); err != nil || len(found.volumes)+len(found.snapshots) == 0 {
+	if found, err = storage.TaggedVolumes(ctx, cinder, tag); err != nil || len(found.Volumes)+len(found.Snapshots) == 0 {
 		return found, err
 	}
 	err = s.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
-		found, err = found.withoutKnown(ctx, api)
+		found, err = found.WithoutKnown(ctx, api)
 		return err
 	})
 	return found, err
-}
-
-// taggedVolumes are the volumes and snapshots in Cinder with a mark.
-func taggedVolumes(ctx context.Context, storage *openstack.BlockStorage, tag map[string]string) (found left, err error) {
-	if found.volumes, err = storage.Tagged(ctx, "", tag); err != nil {
-		return found, err
-	}
-	found.snapshots, err = storage.TaggedSnapshots(ctx, "", tag)
-	return found, err
-}
-
-// withoutKnown leaves out the volumes and snapshots that a cluster knows, those of classes that keep theirs, and those that are so young that they may be about to become known.
-func (found left) withoutKnown(ctx context.Context, config *rest.Config) (left, error) {
-	known, err := kube.Volumes(ctx, config, kube.Cinder)
-	if err != nil {
-		return found, err
-	}
-	handles, err := kube.VolumeSnapshots(ctx, config, kube.Cinder)
-	if err != nil {
-		return found, err
-	}
-	for _, one := range known {
-		handles = append(handles, one.Handle)
-	}
-	stays := func(id string, metadata map[string]string, made time.Time) bool {
-		return retained(metadata) || time.Since(made) < leftAge || slices.Contains(handles, id)
-	}
-	found.volumes = slices.DeleteFunc(found.volumes, func(one openstack.Volume) bool { return stays(one.ID, one.Metadata, one.Made) })
-	found.snapshots = slices.DeleteFunc(found.snapshots, func(one openstack.Snapshot) bool { return stays(one.ID, one.Metadata, one.Made) })
-	return found, nil
 }
 
 // answer sees to it that the controllers of a cluster have somebody who answers them.
@@ -229,24 +177,14 @@ func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environmen
 			s.mutex.Unlock()
 		}()
 		s.Logger.Info("answering what a cluster asks for its volumes", "environment", environment.ID, "cluster", cluster.Name)
-		err := answerOn(context.Background(), line, s.clusterOf(environment, cluster)) // until it ends
+		err := storage.AnswerOn(context.Background(), line, s.clusterOf(environment, cluster)) // until it ends
 		s.Logger.Info("a cluster's connection for its volumes has ended", "environment", environment.ID, "cluster", cluster.Name, "reason", errors.Join(err, live.Close()))
 	}()
 	return nil
 }
 
-// answerOn answers what a cluster asks for its volumes on a connection to its controllers, until that or ctx ends.
-func answerOn(ctx context.Context, line net.Conn, cluster volumes.Cluster) error {
-	server := grpc.NewServer(append(volumes.Bounds(cluster.Logger), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: storagePause / 2, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: storagePause, Timeout: storagePause}))...)
-	defer server.Stop()
-	defer context.AfterFunc(ctx, server.Stop)()
-	volumes.Serve(server, cluster)
-	return server.Serve(newOneConnection(line))
-}
-
 // strange is all in the cloud that was made for a cluster and that it does not know. Back-ends that it has not are not asked.
-func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found left, err error) {
+func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found storage.Left, err error) {
 	vault := known.EnvironmentVault{Secrets: s.Secrets, Environment: environment.ID, Cluster: cluster.ID}
 	if has, err := nodes.HasStorage(ctx, vault, kube.Cinder); err != nil {
 		return found, err
@@ -258,7 +196,7 @@ func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environme
 	if has, err := nodes.HasStorage(ctx, vault, kube.Manila); err != nil || !has {
 		return found, err
 	}
-	found.shares, err = s.unknownShares(ctx, environment, cluster)
+	found.Shares, err = s.unknownShares(ctx, environment, cluster)
 	return found, err
 }
 
@@ -306,46 +244,4 @@ func delegated(ctx context.Context, environment *keeper.Environment) (*openstack
 			environment.Name, environment.Name)
 	}
 	return project, err
-}
-
-// oneConnection is a listener that has one connection, and ends with it.
-type oneConnection struct {
-	next chan net.Conn
-	over chan struct{}
-	end  func()
-	at   net.Addr
-}
-
-func newOneConnection(conn net.Conn) *oneConnection {
-	one := &oneConnection{next: make(chan net.Conn, 1), over: make(chan struct{}), at: conn.LocalAddr()}
-	one.end = sync.OnceFunc(func() { close(one.over) })
-	one.next <- endingConn{conn, one.end}
-	return one
-}
-
-func (o *oneConnection) Accept() (net.Conn, error) {
-	select {
-	case conn := <-o.next:
-		return conn, nil
-	case <-o.over:
-		return nil, net.ErrClosed
-	}
-}
-
-func (o *oneConnection) Close() error {
-	o.end()
-	return nil
-}
-
-func (o *oneConnection) Addr() net.Addr { return o.at }
-
-// endingConn tells when it is closed.
-type endingConn struct {
-	net.Conn
-	end func()
-}
-
-func (e endingConn) Close() error {
-	defer e.end()
-	return e.Conn.Close()
 }

@@ -1,4 +1,4 @@
-package native
+package scaling
 
 import (
 	"context"
@@ -180,8 +180,15 @@ func TestAViewerWhoLeavesDoesNotSpoilItForOthers(t *testing.T) {
 }
 
 func TestTrafficOfWhatWasNeverUpIsNotFound(t *testing.T) {
-	m := NewMeters(noSecrets{}, known.Reach{})
+	m := NewMeters(neverUp{}, known.Reach{})
 	defer m.Close()
 	_, err := m.Traffic(t.Context(), "e", "o")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }
+
+// neverUp has no secret of any cluster.
+type neverUp struct{}
+
+func (neverUp) Secret(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
+
+func (neverUp) SetSecret(context.Context, string, string, []byte) error { return nil }

@@ -1,0 +1,91 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/attachments"
+	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/storage"
+)
+
+const (
+	dutyAttachments = "attachments"
+)
+
+// attachmentsDuty is the duty that brings together what the cloud has attached to nodes, and what Kubernetes records of it. It needs a delegation.
+type attachmentsDuty struct {
+	Config
+	mutex     sync.Mutex
+	last      map[string][]attachments.Difference // by environment and cluster: what was found when it was reached last
+	reconcile func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, project *openstack.Project) ([]attachments.Difference, error)
+}
+
+func newAttachmentsDuty(config Config) *attachmentsDuty {
+	return &attachmentsDuty{Config: config, last: map[string][]attachments.Difference{}, reconcile: func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, project *openstack.Project) ([]attachments.Difference, error) {
+		known, live, err := known.Open(ctx, config.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: known.ReachPatience,
+			Fence: environment.Fence, Alive: environment.Alive})
+		if err != nil {
+			return nil, err
+		}
+		defer live.Close()
+		of, err := storage.AttachmentsOf(ctx, environment.ID, cluster.ID, cluster.Name, known.Nodes, live, project)
+		if err != nil {
+			return nil, err
+		}
+		return of.Reconcile(ctx)
+	}}
+}
+
+func (a *attachmentsDuty) Name() string { return dutyAttachments }
+
+func (a *attachmentsDuty) Every() time.Duration { return a.Interval }
+
+// Look repeats what it found last of a cluster that is not reached, which other duties tell.
+func (a *attachmentsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
+	for _, cluster := range environment.Clusters {
+		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: a.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder)
+		if err != nil {
+			return result, err
+		}
+		if !has {
+			continue
+		}
+		project, err := environment.Project(ctx, "")
+		if errors.Is(err, keeper.ErrNoDelegation) {
+			return result, nil // the duty of storage says so
+		}
+		if err != nil {
+			return result, err
+		}
+		found, err := a.reconcile(ctx, environment, cluster, project)
+		if ctx.Err() != nil {
+			return result, ctx.Err()
+		}
+		key := environment.ID + "/" + cluster.ID
+		a.mutex.Lock()
+		if err != nil {
+			a.Logger.DebugContext(ctx, "attachments of volumes could not be compared", "environment", environment.ID, "cluster", cluster.Name, "error", err)
+			found = a.last[key]
+		} else if len(found) > 0 {
+			a.last[key] = found
+		} else {
+			delete(a.last, key)
+		}
+		a.mutex.Unlock()
+		for _, one := range found {
+			result.Findings = append(result.Findings, keeper.Finding{ObjectID: cluster.ID, Kind: "volume-attachment-differs", Subject: one.Volume, Severity: keeper.Warning, Text: one.Text, Mends: one.Mends})
+		}
+		if len(found) > 0 {
+			result.Next = a.Interval / hurry
+		}
+	}
+	return result, nil
+}

@@ -1,0 +1,140 @@
+// Package upkeep has the keeper's duties for clusters and servers, each in a file named after it.
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/keeper"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/scaling"
+)
+
+// Names of duties: they stand in rows and metrics.
+const (
+	dutyHealth  = "health"
+	dutyServers = "servers"
+)
+
+// kindLocked is the kind of the finding that a node is locked.
+const kindLocked = "node-locked"
+
+// hurry is when something is looked at again that is not as it should be, as a part of the interval.
+const hurry = 4
+
+// Config is what the duties need to know of the server.
+type Config struct {
+	known.Reach
+	Secrets known.Secrets
+	// Meters sample the gateways of clusters, for all who want to know: each gateway is asked once.
+	Meters *scaling.Meters
+	// Interval is how often an environment is looked at.
+	Interval time.Duration
+	// FirstExpiry is told when the first certificate of a cluster ends. May be nil.
+	FirstExpiry func(environmentID, clusterID string, end time.Time)
+}
+
+// open is a cluster of an environment as it was deployed last, which fails soon where no node answers. The caller closes it.
+func (c Config) open(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (*nodes.Cluster, error) {
+	_, live, err := known.Open(ctx, c.Secrets, environment.ID, cluster.ID, nodes.Config{Logger: c.Logger, Connected: c.Connected, Patience: known.ReachPatience})
+	return live, err
+}
+
+// ask calls do with the API server of such a cluster.
+func (c Config) ask(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, do func(api *rest.Config) error) error {
+	live, err := c.open(ctx, environment, cluster)
+	if err != nil {
+		return err
+	}
+	defer live.Close()
+	api, err := live.Kubernetes(ctx)
+	if err != nil {
+		return err
+	}
+	return do(api)
+}
+
+// Duties are what is looked after in clusters and servers.
+func Duties(config Config) []keeper.Duty {
+	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newAttachmentsDuty(config), newClaimsDuty(config), newBackupsDuty(config)}
+	if config.Snapshots != nil {
+		duties = append(duties, newScheduled(config))
+	}
+	if config.Backups != nil {
+		duties = append(duties, environmentBackupsDuty{config, time.Now})
+	}
+	return duties
+}
+
+// Looked are the duties that a deployment does itself, with how long after it they are due: it has seen each node, member and kubelet.
+func Looked(interval time.Duration) map[string]time.Duration {
+	return map[string]time.Duration{dutyHealth: interval}
+}
+
+// clusterStatus asks a cluster how it is, minions that spare names by their kubelets alone.
+func clusterStatus(ctx context.Context, config Config, environment *keeper.Environment, objectID string, spare func(node string) bool) (known.Facts, nodes.Status, error) {
+	facts, cluster, err := known.Open(ctx, config.Secrets, environment.ID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected,
+		Patience: known.ReachPatience, Fence: environment.Fence, Alive: environment.Alive})
+	if err != nil {
+		return facts, nodes.Status{}, err
+	}
+	defer cluster.Close()
+	asked, cancel := context.WithTimeout(ctx, known.AnswerPatience)
+	defer cancel()
+	return facts, cluster.Status(asked, spare), nil
+}
+
+const (
+	// minionTurns is in how many looks each minion is asked over SSH, where its kubelet says each time that it is well.
+	minionTurns = 5
+	// turnsKept is how long it is remembered whose turn it was, in intervals: the environment is gone, or another server looks at it.
+	turnsKept = 10
+)
+
+// spare tells which minions need not be asked over SSH by this look: all but those whose turn it is, unless something stands that was found.
+func (h *health) spare(environment *keeper.Environment) func(node string) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	now := h.turns[environment.ID]
+	h.turns[environment.ID] = turn{now.number + 1, time.Now()}
+	for id, one := range h.turns {
+		if time.Since(one.looked) > turnsKept*h.Interval {
+			delete(h.turns, id)
+		}
+	}
+	if slices.Contains(environment.Found, dutyHealth) {
+		return nil
+	}
+	return func(node string) bool {
+		of := fnv.New32a()
+		_, _ = of.Write([]byte(node)) // never fails
+		return (int(of.Sum32()%minionTurns)+now.number)%minionTurns != 0
+	}
+}
+
+// locked tells whether a node is locked.
+func locked(list []nodes.NodeStatus, name string) bool {
+	return slices.ContainsFunc(list, func(node nodes.NodeStatus) bool { return node.Name == name && node.Settings.Locked })
+}
+
+// repairOf is what mends the node that a finding is about, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be
+// elsewhere. Gateways alone are few, and independent of each other: of them one may always be bad.
+func repairOf(environment *keeper.Environment, cluster *desired.Cluster, all, bad int, alone bool, finding keeper.Finding) (*keeper.Repair, string) {
+	switch {
+	case !cluster.AutoRepair:
+		return nil, finding.Mends + ", or set the cluster's autoRepair to have Burano do so"
+	case environment.Failed:
+		return nil, finding.Mends + ". Burano does nothing by itself, because the environment's newest deployment failed"
+	case bad*3 > all && !(alone && bad == 1):
+		return nil, fmt.Sprintf("%s. Burano does nothing by itself, because more than a third of the nodes are bad (%d of %d), so that the fault may be elsewhere", finding.Mends, bad, all)
+	}
+	return &keeper.Repair{ObjectID: cluster.ID, Method: known.RepairNode, Args: map[string]any{known.ArgumentNode: finding.Subject}, Cloud: true,
+		Text: "Repair of node " + finding.Subject + ": " + finding.Text}, "Burano repairs it by itself (autoRepair), with the environment's standing delegation"
+}
