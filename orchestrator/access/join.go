@@ -30,11 +30,11 @@ type Joining struct {
 }
 
 // TakesMachines returns a fault unless the object is a cluster that was up, and machines may be nodes.
-func TakesMachines(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach) error {
-	if _, err := known.FactsOf(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}); err != nil {
+func (c Clusters) TakesMachines(ctx context.Context, environmentID, objectID string) error {
+	if _, err := known.FactsOf(ctx, c.vault(environmentID, objectID)); err != nil {
 		return err
 	}
-	if len(config.MachineNetworks) == 0 {
+	if len(c.Config.MachineNetworks) == 0 {
 		return fault.New(fault.Conflict, "This Burano takes no machines: its operator says by the setting machine-networks in which networks they may be")
 	}
 	return nil
@@ -42,8 +42,8 @@ func TakesMachines(ctx context.Context, secrets known.Secrets, environmentID, ob
 
 // Join tells a machine how it becomes a node of the cluster that this object of the environment is. A fault describes a machine that does not fit; a
 // machine that is a node already keeps its name.
-func Join(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach, machine store.Machine) (Joining, error) {
-	keep := known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}
+func (c Clusters) Join(ctx context.Context, environmentID, objectID string, machine store.Machine) (Joining, error) {
+	keep := c.vault(environmentID, objectID)
 	known, err := known.FactsOf(ctx, keep)
 	if err != nil {
 		return Joining{}, err
@@ -63,7 +63,7 @@ func Join(ctx context.Context, secrets known.Secrets, environmentID, objectID st
 	if _, err := access.ParseHostKey(machine.HostKey); err != nil {
 		return Joining{}, fault.New(fault.Invalid, "The host key of the machine: %w", err)
 	}
-	for _, problem := range desired.CheckAddress(machine.Node, address, config.MachineNetworks, known.Addressing) {
+	for _, problem := range desired.CheckAddress(machine.Node, address, c.Config.MachineNetworks, known.Addressing) {
 		return Joining{}, fault.New(fault.Invalid, "%w", problem)
 	}
 	answer := Joining{Node: machine.Node, Cluster: known.Name}

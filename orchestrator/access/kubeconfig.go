@@ -15,8 +15,8 @@ import (
 
 // Kubeconfig makes a kubeconfig for the cluster that this object of the environment is. A cluster that was never up is a fault of
 // kind NotFound.
-func Kubeconfig(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach, person Person) (text []byte, err error) {
-	return text, known.With(ctx, secrets, environmentID, objectID, config, func(known known.Facts, cluster *nodes.Cluster) error {
+func (c Clusters) Kubeconfig(ctx context.Context, environmentID, objectID string, person Person) (text []byte, err error) {
+	return text, known.With(ctx, c.Secrets, environmentID, objectID, c.Config, func(known known.Facts, cluster *nodes.Cluster) error {
 		text, err = cluster.Kubeconfig(ctx, known.API, person)
 		return err
 	})
@@ -44,10 +44,10 @@ type Credential struct {
 	Expires     time.Time `json:"expires"`
 }
 
-// IssueCredential issues a certificate for a cluster to a person.
-func IssueCredential(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach, person Person) (Credential, error) {
+// Credential issues a certificate for a cluster to a person.
+func (c Clusters) Credential(ctx context.Context, environmentID, objectID string, person Person) (Credential, error) {
 	made := Credential{User: person.User, Groups: person.Groups}
-	err := known.With(ctx, secrets, environmentID, objectID, config, func(_ known.Facts, cluster *nodes.Cluster) error {
+	err := known.With(ctx, c.Secrets, environmentID, objectID, c.Config, func(_ known.Facts, cluster *nodes.Cluster) error {
 		pair, ends, err := cluster.Credential(ctx, person)
 		made.Certificate, made.Key, made.Expires = string(pair.Certificate), string(pair.Key), ends.UTC().Truncate(time.Second)
 		return err
@@ -56,17 +56,17 @@ func IssueCredential(ctx context.Context, secrets known.Secrets, environmentID, 
 }
 
 // SSHKey is the line of authorized_keys by which a machine lets a cluster's Burano in.
-func SSHKey(ctx context.Context, secrets known.Secrets, environmentID, objectID string) (string, error) {
-	return access.NewKeys(known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}).Public(ctx)
+func (c Clusters) SSHKey(ctx context.Context, environmentID, objectID string) (string, error) {
+	return access.NewKeys(c.vault(environmentID, objectID)).Public(ctx)
 }
 
 // GiveSSHKey keeps the private key with which Burano logs in to an external node of a cluster in place of its own, sealed, and returns its
 // public half; nothing for its own again.
-func GiveSSHKey(ctx context.Context, secrets known.Secrets, environmentID, objectID, node, private string) (string, error) {
+func (c Clusters) GiveSSHKey(ctx context.Context, environmentID, objectID, node, private string) (string, error) {
 	if !desired.HostName.MatchString(node) {
 		return "", fault.New(fault.Invalid, "%q is no name of a node", node)
 	}
-	public, err := access.NewKeys(known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}).GiveKey(ctx, node, []byte(private))
+	public, err := access.NewKeys(c.vault(environmentID, objectID)).GiveKey(ctx, node, []byte(private))
 	var unreadable *access.UnreadableKey
 	if errors.As(err, &unreadable) {
 		return "", fault.New(fault.Invalid, "The private key for %s: %w", node, err)

@@ -13,6 +13,9 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/scaling"
+	"github.com/burano/burano/orchestrator/snapshot"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // The shapes of a cluster's objects.
@@ -42,12 +45,30 @@ func (n *NoAnswer) Error() string { return "The cluster does not answer: " + n.E
 
 func (n *NoAnswer) Unwrap() error { return n.Err }
 
-// Clusters reads and changes the objects of clusters, outside of tasks. It uses Burano's own access, and only for its methods: the caller checks the
+// Clusters answers questions about clusters, and changes their objects, outside of tasks. It uses Burano's own access, and only for its methods: the caller checks the
 // user's rights. Errors are a fault of kind NotFound for a cluster that never was up and for a missing object, one of kind Conflict for a refused change,
 // and NoAnswer.
 type Clusters struct {
 	Secrets known.Secrets
 	Config  known.Reach
+	// Meters sample gateways; the keeper has the same.
+	Meters *scaling.Meters
+}
+
+// vault has the secrets of the cluster that an object of the environment is.
+func (c Clusters) vault(environmentID, objectID string) known.EnvironmentVault {
+	return known.EnvironmentVault{Secrets: c.Secrets, Environment: environmentID, Cluster: objectID}
+}
+
+// Traffic samples the counters of the gateways of a cluster.
+func (c Clusters) Traffic(ctx context.Context, environmentID, objectID string) (scaling.Traffic, error) {
+	return c.Meters.Traffic(ctx, environmentID, objectID)
+}
+
+// TakeSnapshot takes a snapshot of a cluster, for a reason of the user.
+func (c Clusters) TakeSnapshot(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
+	of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, Kind: store.Requested, Reason: reason}
+	return known.TakeSnapshot(ctx, c.Secrets, of, c.Config)
 }
 
 // Running lists the workloads and pods in a namespace of the cluster that an object of the environment is; "" stands for all namespaces.

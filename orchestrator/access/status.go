@@ -111,8 +111,8 @@ type (
 
 // Status describes the cluster that this object of the environment is, and asks it how it is. A cluster that was never up is a fault
 // of kind NotFound; one that does not answer is described with its problems.
-func Status(ctx context.Context, secrets known.Secrets, environmentID, objectID string, config known.Reach) (ClusterStatus, error) {
-	facts, cluster, err := known.Open(ctx, secrets, environmentID, objectID, nodes.Config{Logger: config.Logger, Connected: config.Connected, Patience: known.ReachPatience})
+func (c Clusters) Status(ctx context.Context, environmentID, objectID string) (ClusterStatus, error) {
+	facts, cluster, err := known.Open(ctx, c.Secrets, environmentID, objectID, nodes.Config{Logger: c.Config.Logger, Connected: c.Config.Connected, Patience: known.ReachPatience})
 	if err != nil {
 		return ClusterStatus{}, err
 	}
@@ -139,14 +139,14 @@ func Status(ctx context.Context, secrets known.Secrets, environmentID, objectID 
 	if rotation != nil {
 		status.Rotation = &RotationStatus{Parts: rotation.Parts, Stage: rotation.Stage, Began: rotation.Began}
 	}
-	if status.Upgrade, err = known.LoadUpgrade(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load); err != nil {
+	if status.Upgrade, err = known.LoadUpgrade(ctx, c.vault(environmentID, objectID).Load); err != nil {
 		return ClusterStatus{}, err
 	}
-	if status.Groups, err = scaling.GroupStatuses(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load, facts); err != nil {
+	if status.Groups, err = scaling.GroupStatuses(ctx, c.vault(environmentID, objectID).Load, facts); err != nil {
 		return ClusterStatus{}, err
 	}
 	if facts.Gateways != nil {
-		record, err := scaling.LoadGatewayRecord(ctx, known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}.Load)
+		record, err := scaling.LoadGatewayRecord(ctx, c.vault(environmentID, objectID).Load)
 		if err != nil {
 			return ClusterStatus{}, err
 		}

@@ -20,9 +20,10 @@ func (noSecrets) Secret(context.Context, string, string) ([]byte, bool, error) {
 func (noSecrets) SetSecret(context.Context, string, string, []byte) error { return nil }
 
 func TestWhatWasNeverUpIsNoCluster(t *testing.T) {
-	_, err := Status(t.Context(), noSecrets{}, "e", "o", known.Reach{Logger: slog.New(slog.DiscardHandler)})
+	clusters := Clusters{Secrets: noSecrets{}, Config: known.Reach{Logger: slog.New(slog.DiscardHandler)}}
+	_, err := clusters.Status(t.Context(), "e", "o")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
-	_, err = Kubeconfig(t.Context(), noSecrets{}, "e", "o", known.Reach{Logger: slog.New(slog.DiscardHandler)}, Admin())
+	_, err = clusters.Kubeconfig(t.Context(), "e", "o", Admin())
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }
 

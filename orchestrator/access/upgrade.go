@@ -7,10 +7,9 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 )
 
-// PauseUpgrade has the upgrade of a cluster that runs stop before the next node, and before a master is taken away whose successor is up. It is
-// called outside of its task.
-func PauseUpgrade(ctx context.Context, secrets known.Secrets, environmentID, objectID string) error {
-	keep := known.EnvironmentVault{Secrets: secrets, Environment: environmentID, Cluster: objectID}
+// PauseUpgrade stops the upgrade of a cluster before the next node, and before a master is taken away whose successor is up.
+func (c Clusters) PauseUpgrade(ctx context.Context, environmentID, objectID string) error {
+	keep := c.vault(environmentID, objectID)
 	facts, err := known.LoadUpgrade(ctx, keep.Load)
 	if err != nil {
 		return err

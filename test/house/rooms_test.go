@@ -191,7 +191,7 @@ var roomsMayImport = map[string][]string{
 	"nodes/network":                  {"nodes/pki", "nodes/ssh", "nodes/systemd"},
 	"nodes/systemd":                  {"nodes/ssh"},
 	"orchestrator":                   {"orchestrator/backup", "orchestrator/engine", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/store"},
-	"orchestrator/access":            {"orchestrator/desired", "orchestrator/known", "orchestrator/scaling", "orchestrator/store"},
+	"orchestrator/access":            {"orchestrator/desired", "orchestrator/known", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/store"},
 	"orchestrator/attachments":       {"orchestrator/openstack", "orchestrator/volumes"},
 	"orchestrator/backup":            {"orchestrator/snapshot", "orchestrator/store"},
 	"orchestrator/direct":            {"orchestrator/openstack", "orchestrator/store"},

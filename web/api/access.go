@@ -17,24 +17,22 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Access connects users to the API servers of clusters, and Burano to machines that are no servers of the cloud (native). The caller's rights are
-// checked before.
-type Access struct {
-	// Kubeconfig makes a kubeconfig for a person, and Credential a certificate.
-	Kubeconfig func(ctx context.Context, environmentID, objectID string, person access.Person) ([]byte, error)
-	Credential func(ctx context.Context, environmentID, objectID string, person access.Person) (access.Credential, error)
+// Access lets users into clusters, and machines that are no servers of the cloud become nodes (access.Clusters). The caller's rights are checked before.
+type Access interface {
+	Kubeconfig(ctx context.Context, environmentID, objectID string, person access.Person) ([]byte, error)
+	Credential(ctx context.Context, environmentID, objectID string, person access.Person) (access.Credential, error)
 	// SSHKey is the public key by which a machine lets Burano in, and GiveSSHKey stores a private one for a machine; "" removes it.
-	SSHKey     func(ctx context.Context, environmentID, objectID string) (string, error)
-	GiveSSHKey func(ctx context.Context, environmentID, objectID, node, private string) (string, error)
+	SSHKey(ctx context.Context, environmentID, objectID string) (string, error)
+	GiveSSHKey(ctx context.Context, environmentID, objectID, node, private string) (string, error)
 	// TakesMachines returns a fault unless machines may join the cluster, and Join describes how a machine joins.
-	TakesMachines func(ctx context.Context, environmentID, objectID string) error
-	Join          func(ctx context.Context, environmentID, objectID string, machine store.Machine) (access.Joining, error)
+	TakesMachines(ctx context.Context, environmentID, objectID string) error
+	Join(ctx context.Context, environmentID, objectID string, machine store.Machine) (access.Joining, error)
 }
 
 // accessHandlers give access to clusters.
 type accessHandlers struct {
 	orchestrator *orchestrator.Service
-	access       *Access
+	access       Access
 	limits       Limits
 }
 

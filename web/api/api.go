@@ -45,26 +45,15 @@ type Config struct {
 	Policy *policy.Policy
 	// Keystone is where callers get a token; it is named in 401 answers.
 	Keystone string
-	// Access lets users into clusters; nil: they have no access.
-	Access *Access
-	// Cluster describes a cluster of an environment (native.ClusterStatus); the caller's rights are checked before. nil: clusters are
-	// not asked.
-	Cluster func(ctx context.Context, environmentID, objectID string) (any, error)
-	// UpgradePlan asks for the effects of the upgrade of a cluster to an image (native.PlanUpgrade), and PauseUpgrade has one pause; the caller's
-	// rights are checked before. nil: there are no upgrades.
-	UpgradePlan  func(clusterID, image string) engine.Question
-	PauseUpgrade func(ctx context.Context, environmentID, objectID string) error
+	// UpgradePlan asks for the effects of the upgrade of a cluster to an image (native.PlanUpgrade); the caller's rights are checked before. nil: there
+	// are no upgrades.
+	UpgradePlan func(clusterID, image string) engine.Question
 	// Leaving asks for the fate of claims and volumes when an environment is deleted (native.Leaving); nil: clusters are not asked.
 	Leaving engine.Question
-	// Traffic samples the counters of a cluster's gateways (native.Traffic); the caller's rights are checked before. nil: clusters are
-	// not asked.
-	Traffic func(ctx context.Context, environmentID, objectID string) (any, error)
-	// Clusters reads the workloads of clusters; nil: clusters are not asked.
+	// Clusters answers questions about clusters; nil: clusters are not asked.
 	Clusters Clusters
-	// Snapshots stores snapshots of clusters. TakeSnapshot takes one, after a check of the caller's rights, and SnapshotLoss describes the
-	// losses of a restore. nil: there are none.
+	// Snapshots stores snapshots of clusters, and SnapshotLoss describes the losses of a restore. nil: there are none.
 	Snapshots    SnapshotStore
-	TakeSnapshot func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
 	SnapshotLoss func(store.Snapshot) string
 	// Deleted restores deleted environments; nil: none stay.
 	Deleted *orchestrator.Undeletion
@@ -182,14 +171,14 @@ func newEcho(config Config) *echo.Echo {
 	burano.GET("/version", showVersion)
 	delegationHandlers{config.Orchestrator}.register(burano)
 	findingHandlers{config.Orchestrator}.register(burano)
-	clusterHandlers{config.Orchestrator, config.Cluster, config.Traffic}.register(burano)
-	accessHandlers{config.Orchestrator, config.Access, config.Limits}.register(burano)
-	joinHandlers{config.Orchestrator, config.Access, auth.NewAttempts(time.Now), config.Address, config.Limits}.register(burano)
-	upgradeHandlers{config.Orchestrator, config.UpgradePlan, config.PauseUpgrade}.register(burano)
-	nodeHandlers{config.Orchestrator, config.Cluster, config.Limits}.register(burano)
+	clusterHandlers{config.Orchestrator, config.Clusters}.register(burano)
+	accessHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
+	joinHandlers{config.Orchestrator, config.Clusters, auth.NewAttempts(time.Now), config.Address, config.Limits}.register(burano)
+	upgradeHandlers{config.Orchestrator, config.UpgradePlan, config.Clusters}.register(burano)
+	nodeHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	runningHandlers{config.Orchestrator, config.Clusters, config.Limits}.register(burano)
 	deletedHandlers{config.Deleted}.register(burano)
-	snapshotHandlers{config.Orchestrator, config.Snapshots, config.TakeSnapshot, config.SnapshotLoss}.register(burano)
+	snapshotHandlers{config.Orchestrator, config.Snapshots, config.Clusters, config.SnapshotLoss}.register(burano)
 	backupHandlers{config.Backups, config.Limits, config.Logger}.register(burano)
 	signInHandlers{config.SignIn, config.Policy}.register(burano)
 	auditHandlers{config.AuditRows}.register(burano)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
@@ -19,20 +18,15 @@ import (
 
 	"github.com/burano/burano/catalog"
 	catalogstore "github.com/burano/burano/catalog/store"
-	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/internal/database"
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes/claimdata"
-	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator"
-	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/engine/enginetest"
 	"github.com/burano/burano/orchestrator/native"
-	"github.com/burano/burano/orchestrator/scaling"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
@@ -110,54 +104,15 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Auth:     s.authenticator.Enter,
 		SignIn:   s.authenticator,
 		Keystone: "http://127.0.0.1:5000/v3",
-		Access: &Access{
-			Kubeconfig: func(_ context.Context, environmentID, objectID string, person access.Person) ([]byte, error) {
-				return fmt.Appendf(nil, "for: %s/%s\n%s %v %s %s %v\n", environmentID, objectID, person.User, person.Groups, person.Namespace, person.Lifetime, person.Command), nil
-			},
-			Credential: func(_ context.Context, _, _ string, person access.Person) (access.Credential, error) {
-				return access.Credential{User: person.User, Groups: person.Groups, Certificate: "certificate", Key: "key", Expires: time.Now().Add(person.Lifetime)}, nil
-			},
-			SSHKey: func(_ context.Context, environmentID, _ string) (string, error) {
-				return "ssh-ed25519 AAAA " + environmentID, nil
-			},
-			GiveSSHKey: func(_ context.Context, _, _, node, private string) (string, error) {
-				if private == "nonsense" {
-					return "", fault.New(fault.Invalid, "The private key for %s is none", node)
-				}
-				return "public half of " + private, nil
-			},
-			TakesMachines: func(context.Context, string, string) error { return nil },
-			Join: func(_ context.Context, environmentID, _ string, machine store.Machine) (access.Joining, error) {
-				return access.Joining{Node: machine.Node, Cluster: "of " + environmentID, PublicKey: "ssh-ed25519 AAAA burano", Owner: "owner"}, nil
-			},
-		},
-		Cluster: func(_ context.Context, environmentID, objectID string) (any, error) {
-			return access.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []access.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
-				Taints: []kube.Taint{{Key: "gpu", Effect: "NoSchedule"}}, Set: access.NodeSet{Labels: map[string]string{"disk": "fast"}, Taints: []kube.Taint{}}}}}, nil
-		},
 		UpgradePlan: func(clusterID, image string) engine.Question {
 			return native.PlanUpgrade(native.Config{}, clusterID, image)
-		},
-		PauseUpgrade: func(context.Context, string, string) error {
-			return fault.New(fault.Conflict, "No upgrade of this cluster runs: there is nothing to pause")
-		},
-		Traffic: func(_ context.Context, environmentID, objectID string) (any, error) {
-			return scaling.Traffic{Gateways: []scaling.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{
-				{Port: 80, Counters: traffic.Counters{ConnectionsPerSecond: 7}, Backends: []traffic.Server{{Address: "10.0.0.1:80", State: traffic.Up}}}}}}}, nil
 		},
 		Choices: func(_ context.Context, caller identity.Caller, kind, region string) (any, error) {
 			return []string{kind + region + " of " + caller.ProjectID}, nil
 		},
-		Clusters:  &fakeClusters{},
-		Snapshots: archive,
-		Deleted:   orchestrator.NewUndeletion(rows, func(context.Context, string) error { return nil }),
-		TakeSnapshot: func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
-			of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, ClusterName: "of " + reason, Kind: store.Requested, Reason: reason, Secrets: []byte("keys")}
-			return archive.Take(ctx, of, func(_ context.Context, to io.Writer) error {
-				_, err := io.WriteString(to, "all that Kubernetes knows")
-				return err
-			})
-		},
+		Clusters:     &fakeClusters{archive: archive},
+		Snapshots:    archive,
+		Deleted:      orchestrator.NewUndeletion(rows, func(context.Context, string) error { return nil }),
 		SnapshotLoss: func(store.Snapshot) string { return "what came later" },
 		Quotas:       []QuotaStore{rows, packageRows},
 		Applied:      rows,

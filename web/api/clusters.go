@@ -8,18 +8,34 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/access"
+	"github.com/burano/burano/orchestrator/scaling"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // clusterHandlers answer about Kubernetes clusters.
 type clusterHandlers struct {
 	orchestrator *orchestrator.Service
-	status       func(ctx context.Context, environmentID, objectID string) (any, error)
-	traffic      func(ctx context.Context, environmentID, objectID string) (any, error)
+	clusters     Clusters
+}
+
+// Clusters answers questions about clusters (access.Clusters). The caller's rights are checked before.
+type Clusters interface {
+	Access
+	Objects
+	Status(ctx context.Context, environmentID, objectID string) (access.ClusterStatus, error)
+	Traffic(ctx context.Context, environmentID, objectID string) (scaling.Traffic, error)
+	PauseUpgrade(ctx context.Context, environmentID, objectID string) error
+	TakeSnapshot(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
 }
 
 func (h clusterHandlers) register(v1 *echo.Group) {
-	v1.GET("/environments/:environment/clusters/:cluster", h.describe(h.status))
-	v1.GET("/environments/:environment/clusters/:cluster/traffic", h.describe(h.traffic))
+	v1.GET("/environments/:environment/clusters/:cluster", h.describe(func(ctx context.Context, environmentID, objectID string) (any, error) {
+		return h.clusters.Status(ctx, environmentID, objectID)
+	}))
+	v1.GET("/environments/:environment/clusters/:cluster/traffic", h.describe(func(ctx context.Context, environmentID, objectID string) (any, error) {
+		return h.clusters.Traffic(ctx, environmentID, objectID)
+	}))
 }
 
 // describe answers a question about a cluster: its parts and state, or the counters of its gateways.
@@ -30,7 +46,7 @@ func (h clusterHandlers) describe(ask func(ctx context.Context, environmentID, o
 		if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 			return err
 		}
-		if ask == nil {
+		if h.clusters == nil {
 			return fault.New(fault.NotFound, "This Burano asks no clusters")
 		}
 		found, err := ask(ctx, environmentID, clusterID)

@@ -29,7 +29,7 @@ const joinLife = time.Hour
 // joinHandlers make join tokens, and let machines redeem them.
 type joinHandlers struct {
 	orchestrator *orchestrator.Service
-	access       *Access
+	access       Access
 	attempts     *auth.Attempts
 	address      echo.IPExtractor
 	limits       Limits

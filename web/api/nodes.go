@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -19,7 +18,7 @@ var nodeDeeds = map[string]string{"cordon": "cordonNode", "uncordon": "uncordonN
 // nodeHandlers show the nodes of clusters, their labels and taints, and change them by the clusters' actions.
 type nodeHandlers struct {
 	orchestrator *orchestrator.Service
-	status       func(ctx context.Context, environmentID, objectID string) (any, error)
+	clusters     Clusters
 	limits       Limits
 }
 
@@ -45,14 +44,13 @@ func (h nodeHandlers) find(c echo.Context) (found access.NodeStatus, err error) 
 	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return found, err
 	}
-	if h.status == nil {
+	if h.clusters == nil {
 		return found, fault.New(fault.NotFound, "This Burano asks no clusters")
 	}
-	answer, err := h.status(ctx, environmentID, clusterID)
+	status, err := h.clusters.Status(ctx, environmentID, clusterID)
 	if err != nil {
 		return found, err
 	}
-	status, _ := answer.(access.ClusterStatus)
 	i := slices.IndexFunc(status.Nodes, func(node access.NodeStatus) bool { return node.Name == c.Param("node") })
 	if i < 0 {
 		return found, fault.New(fault.NotFound, "Cluster %s has no node %s", status.Name, c.Param("node"))

@@ -17,8 +17,8 @@ import (
 	"github.com/burano/burano/orchestrator/access"
 )
 
-// Clusters reads and changes the workloads of clusters (native.Clusters), after a check of the caller.
-type Clusters interface {
+// Objects reads and changes the workloads of clusters (access.Clusters), after a check of the caller.
+type Objects interface {
 	Running(ctx context.Context, environmentID, objectID, namespace string) (access.Running, error)
 	Pod(ctx context.Context, environmentID, objectID, namespace, name string) (access.PodDetails, error)
 	RecreatePod(ctx context.Context, environmentID, objectID, namespace, name string) error
@@ -33,7 +33,7 @@ type Clusters interface {
 // variables of pods, are never shown. Writers may recreate pods and scale workloads (workloads.go).
 type runningHandlers struct {
 	orchestrator *orchestrator.Service
-	clusters     Clusters
+	clusters     Objects
 	limits       Limits
 }
 

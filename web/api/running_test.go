@@ -4,14 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/burano/burano/gateway/traffic"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/access"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/scaling"
+	"github.com/burano/burano/orchestrator/snapshot"
+	"github.com/burano/burano/orchestrator/store"
 )
 
 // fakeClusters have one pod with the given log; they record the requested log, and the changes.
@@ -21,6 +28,8 @@ type fakeClusters struct {
 	asked  access.PodLog
 	done   []string // the changes
 	err    error
+	// archive has the snapshots.
+	archive known.Snapshots
 }
 
 func (f *fakeClusters) Running(_ context.Context, _, _, namespace string) (access.Running, error) {
@@ -75,7 +84,7 @@ func (f *fakeClusters) FollowLog(ctx context.Context, environmentID, objectID st
 func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 	at := time.Date(2026, 11, 22, 6, 0, 0, 1, time.UTC)
 	clusters := &fakeClusters{lines: []access.LogLine{{Time: at, Text: "<script>alert(1)</script>"}, {Time: at.Add(time.Second), Text: "two"}}, states: []string{"CrashLoopBackOff"}}
-	s := newServer(t, func(c *Config) { c.Clusters = clusters })
+	s := newServer(t, func(c *Config) { clusters.archive, c.Clusters = c.Clusters.(*fakeClusters).archive, clusters })
 	mine := s.populate("demo", "demos")
 	cluster := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
 	pod := cluster + "/pods/default/web-1"
@@ -120,7 +129,7 @@ func TestWhatRunsInAClusterIsShownToWhoMayReadInTheProject(t *testing.T) {
 
 func TestWhoMayWriteMayRecreatePodsAndScaleWorkloads(t *testing.T) {
 	clusters := &fakeClusters{}
-	s := newServer(t, func(c *Config) { c.Clusters = clusters })
+	s := newServer(t, func(c *Config) { clusters.archive, c.Clusters = c.Clusters.(*fakeClusters).archive, clusters })
 	mine := s.populate("demo", "demos")
 	cluster := "/burano/v1/environments/" + mine["environment"] + "/clusters/" + mine["cluster"]
 	pod, web := cluster+"/pods/default/web-1/recreate", cluster+"/workloads/default/Deployment/web"
@@ -149,8 +158,55 @@ func TestWhoMayWriteMayRecreatePodsAndScaleWorkloads(t *testing.T) {
 
 func TestNoLineOfALongLogIsLost(t *testing.T) {
 	clusters := &fakeClusters{lines: make([]access.LogLine, 5_000)}
-	s := newServer(t, func(c *Config) { c.Clusters = clusters })
+	s := newServer(t, func(c *Config) { clusters.archive, c.Clusters = c.Clusters.(*fakeClusters).archive, clusters })
 	mine := s.populate("demo", "demos")
 	stream := s.send("GET", "/burano/v1/environments/"+mine["environment"]+"/clusters/"+mine["cluster"]+"/pods/default/web/log/events", asDemo, nil)
 	require.Equal(t, 5_000, strings.Count(stream.Body.String(), `"text":`))
+}
+
+func (f *fakeClusters) Kubeconfig(_ context.Context, environmentID, objectID string, person access.Person) ([]byte, error) {
+	return fmt.Appendf(nil, "for: %s/%s\n%s %v %s %s %v\n", environmentID, objectID, person.User, person.Groups, person.Namespace, person.Lifetime, person.Command), nil
+}
+
+func (f *fakeClusters) Credential(_ context.Context, _, _ string, person access.Person) (access.Credential, error) {
+	return access.Credential{User: person.User, Groups: person.Groups, Certificate: "certificate", Key: "key", Expires: time.Now().Add(person.Lifetime)}, nil
+}
+
+func (f *fakeClusters) SSHKey(_ context.Context, environmentID, _ string) (string, error) {
+	return "ssh-ed25519 AAAA " + environmentID, nil
+}
+
+func (f *fakeClusters) GiveSSHKey(_ context.Context, _, _, node, private string) (string, error) {
+	if private == "nonsense" {
+		return "", fault.New(fault.Invalid, "The private key for %s is none", node)
+	}
+	return "public half of " + private, nil
+}
+
+func (f *fakeClusters) TakesMachines(context.Context, string, string) error { return nil }
+
+func (f *fakeClusters) Join(_ context.Context, environmentID, _ string, machine store.Machine) (access.Joining, error) {
+	return access.Joining{Node: machine.Node, Cluster: "of " + environmentID, PublicKey: "ssh-ed25519 AAAA burano", Owner: "owner"}, nil
+}
+
+func (f *fakeClusters) Status(_ context.Context, environmentID, objectID string) (access.ClusterStatus, error) {
+	return access.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []access.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
+		Taints: []kube.Taint{{Key: "gpu", Effect: "NoSchedule"}}, Set: access.NodeSet{Labels: map[string]string{"disk": "fast"}, Taints: []kube.Taint{}}}}}, nil
+}
+
+func (f *fakeClusters) PauseUpgrade(context.Context, string, string) error {
+	return fault.New(fault.Conflict, "No upgrade of this cluster runs: there is nothing to pause")
+}
+
+func (f *fakeClusters) Traffic(_ context.Context, environmentID, objectID string) (scaling.Traffic, error) {
+	return scaling.Traffic{Gateways: []scaling.GatewayTraffic{{Name: environmentID + "/" + objectID, Listeners: []traffic.Listener{
+		{Port: 80, Counters: traffic.Counters{ConnectionsPerSecond: 7}, Backends: []traffic.Server{{Address: "10.0.0.1:80", State: traffic.Up}}}}}}}, nil
+}
+
+func (f *fakeClusters) TakeSnapshot(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error) {
+	of := snapshot.Subject{EnvironmentID: environmentID, ClusterID: objectID, ClusterName: "of " + reason, Kind: store.Requested, Reason: reason, Secrets: []byte("keys")}
+	return f.archive.Take(ctx, of, func(_ context.Context, to io.Writer) error {
+		_, err := io.WriteString(to, "all that Kubernetes knows")
+		return err
+	})
 }

@@ -28,7 +28,7 @@ type SnapshotStore interface {
 type snapshotHandlers struct {
 	orchestrator *orchestrator.Service
 	kept         SnapshotStore
-	take         func(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)
+	clusters     Clusters
 	loss         func(store.Snapshot) string
 }
 
@@ -91,10 +91,10 @@ func (h snapshotHandlers) create(c echo.Context) error {
 			return err
 		}
 	}
-	if h.take == nil {
+	if h.kept == nil || h.clusters == nil {
 		return noSnapshots
 	}
-	taken, err := h.take(ctx, environmentID, clusterID, given.Reason)
+	taken, err := h.clusters.TakeSnapshot(ctx, environmentID, clusterID, given.Reason)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -15,7 +14,7 @@ import (
 type upgradeHandlers struct {
 	orchestrator *orchestrator.Service
 	plan         func(clusterID, image string) engine.Question
-	pause        func(ctx context.Context, environmentID, objectID string) error
+	clusters     Clusters
 }
 
 func (h upgradeHandlers) register(v1 *echo.Group) {
@@ -49,10 +48,10 @@ func (h upgradeHandlers) halt(c echo.Context) error {
 	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
-	if h.pause == nil {
+	if h.clusters == nil {
 		return fault.New(fault.NotFound, "This Burano upgrades no clusters")
 	}
-	if err := h.pause(ctx, environmentID, clusterID); err != nil {
+	if err := h.clusters.PauseUpgrade(ctx, environmentID, clusterID); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
