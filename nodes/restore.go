@@ -343,7 +343,7 @@ func (d restoreSteps) position(ctx context.Context, node Node) (*etcd.Position, 
 	if err != nil || !found.there {
 		return nil, err
 	}
-	if err := (fileSteps{d.deployment}).copyBinary(ctx, node); err != nil {
+	if err := fileSteps(d).copyBinary(ctx, node); err != nil {
 		return nil, err
 	}
 	out, err := d.script(ctx, node, "look how far etcd has come", remoteBinary+` etcd position "$DATA"`, map[string]string{"DATA": etcd.DataDir})

@@ -223,7 +223,7 @@ func (d storageSteps) storage(ctx context.Context, lead Node, serving []Node) er
 		d.cluster.config.Storing()
 	}
 	if slices.Contains(wanted, kube.Cinder) { // before its classes, so that the first claim may be of a snapshot; an older image has none of it
-		refused, err := controlSteps{d.deployment}.definitions(ctx, lead, "VolumeSnapshots", kube.SnapshotsFile, kube.EnsureSnapshots)
+		refused, err := controlSteps(d).definitions(ctx, lead, "VolumeSnapshots", kube.SnapshotsFile, kube.EnsureSnapshots)
 		if err := errors.Join(refused, err); err != nil {
 			return err
 		}

@@ -68,11 +68,10 @@ func (g Group) CheckLimits() error {
 
 func (c *Cluster) readGroups(p properties) {
 	flavor := ""
-	for _, minion := range p.objects("minionNodes") {
-		if instance, is := minion.object("instance"); is {
+	if minions := p.objects("minionNodes"); len(minions) > 0 {
+		if instance, is := minions[0].object("instance"); is {
 			flavor = instance.text("flavor")
 		}
-		break
 	}
 	for _, entry := range p.objects("minionGroups") {
 		group := readGroup(entry)
