@@ -118,7 +118,7 @@ export async function allSheets(request, pages) {
         const losses = [{ kind: 'server', object_id: 'i1', object: 'murano-kube-3', cloud_id: '0b2c3d4e-5f60-4718-9a0b-1c2d3e4f5061' }];
         await route.fulfill({ response: answer, json: { ...(await answer.json()), consents, losses, means: [message], notes: ['claim web-data of pod web keeps 10Gi'] } });
       });
-      await press(`environments/${acts.environment}`, 'Deploy')(page);
+      await press(`environments/${refused.environment}`, 'Deploy')(page);
       await page.getByRole('checkbox', { name: message }).waitFor();
     }),
     'delegation-give': press(pages['environment-access'], 'Give delegation'),
