@@ -5,20 +5,21 @@ import { axeSource, eventually } from './harness.mjs';
 
 export const axe = readFileSync(axeSource, 'utf8');
 
-/** What axe finds on a page that is serious or critical. The page has axe as an init script. */
-export async function barriers(page, options = {}) {
-  const { violations } = await page.evaluate((more) => globalThis.axe.run(document, { resultTypes: ['violations'], preload: false, ...more }), options);
-  return violations
-    .filter((one) => ['serious', 'critical'].includes(one.impact))
-    .map((one) => `${one.id} (${one.impact}): ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`);
-}
-
 /** Ends all that moves: what fades has neither the colours nor the sizes that it will have. */
 const endAnimations = (page) =>
   page.evaluate(async () => {
     await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
     for (const one of document.getAnimations().filter((each) => each.effect?.getComputedTiming().endTime !== Infinity)) one.finish();
   });
+
+/** What axe finds on a page that is serious or critical, when nothing moves any more. The page has axe as an init script. */
+export async function barriers(page, options = {}) {
+  await endAnimations(page);
+  const { violations } = await page.evaluate((more) => globalThis.axe.run(document, { resultTypes: ['violations'], preload: false, ...more }), options);
+  return violations
+    .filter((one) => ['serious', 'critical'].includes(one.impact))
+    .map((one) => `${one.id} (${one.impact}): ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`);
+}
 
 const widths = () =>
   ['html', 'main', '[role="dialog"]'].flatMap((name) => [...document.querySelectorAll(name)].map((box) => [name, box.scrollWidth - box.clientWidth])).filter(([, width]) => width > 0);
@@ -27,11 +28,9 @@ const widths = () =>
  * wide window and light, and is so again. */
 export async function blemishes(page) {
   const wide = page.viewportSize();
-  await endAnimations(page);
   const inLight = await barriers(page);
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.locator('html.pf-v6-theme-dark').waitFor({ state: 'attached' });
-  await endAnimations(page);
   const inDark = await barriers(page, { runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } });
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 360, height: 800 });
