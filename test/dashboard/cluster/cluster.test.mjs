@@ -204,7 +204,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   const pages = { ...header('com.example.docker.DockerApp'), name: 'pages', image: 'registry.local/demo:1', host: store['?'].id, volumes: { '/data': volume } };
   await call(request, 'PUT', `/v1/environments/${id}/services/${made['?'].id}/storageClasses`, [{ name: 'burano-local', backend: 'local', default: true }], editing);
   for (const one of [store, pages]) await call(request, 'POST', `/v1/environments/${id}/services`, one, editing);
-  const deployed = async (consent) => {
+  const deployed = async (consent, end = 'Successful') => {
     await page.getByRole('button', { name: 'Deploy', exact: true }).click();
     const agree = dialog.getByRole('button', { name: 'Deploy', exact: true });
     if (consent) {
@@ -218,7 +218,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
     }
     await agree.click();
     await page.waitForURL(/\/deployments\//);
-    await status(page, 'Successful', 3 * minutes);
+    await status(page, end, 3 * minutes);
   };
   await page.goto(environment);
   await page.getByRole('button', { name: 'Who holds them' }).click();
@@ -252,7 +252,8 @@ scenario('a cluster and an application on it are made, used, made larger and del
     await dialog.waitFor({ state: 'detached' });
   }
   await sees(page, 'Applications: 0 added, 0 changed, 2 removed.');
-  await deployed(/^pod store is removed, and leaves in the cluster with its data: claim \S+ \(10Mi, made \d+ \w+ \d{4}\)/);
+  await deployed(/^pod store is removed, and leaves in the cluster with its data: claim \S+ \(10Mi, made \d+ \w+ \d{4}\)/, 'Done, with warnings');
+  await sees(page, /The persistent volumes of pod store stay in the cluster, with their data: /);
   say('the pod is removed, with consent to the loss of its claim');
 
   await page.goto(environment);
