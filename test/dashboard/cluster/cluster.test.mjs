@@ -260,7 +260,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
   await dialog.getByText(/^claim \S+ .*10Mi/).first().waitFor();
   await clear('the deletion of an environment');
-  await dialog.getByRole('checkbox', { name: /^cluster cluster \(\w+\) is destroyed, with everything that is in it; its local volumes go with its servers/ }).check();
+  await dialog.getByRole('checkbox', { name: /^cluster cluster \([\w-]+\) is destroyed, with everything that is in it; its local volumes go with its servers/ }).check();
   await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
   await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
   await page.getByRole('row').filter({ hasText: 'by hand' }).waitFor({ state: 'detached', timeout: 2 * minutes });

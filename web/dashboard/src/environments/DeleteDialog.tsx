@@ -37,7 +37,9 @@ export function DeleteDialog({ title, of, send, onDone, onClose }: Props) {
       isReady={deletions.length === of.length && deletions.every((one) => !one.busy) && areGiven(consents, agreed)}
       what={
         <>
-          <Content component="p">{words.deleteWhat}</Content>
+          <Content component="p">
+            {words.deleteWhat} {days > 0 && words.undelete(days)}
+          </Content>
           {failed?.error && <Failure error={failed.error} onRetry={() => void failed.refetch()} />}
           {asked.some((one) => one.isPending) && <Skeleton height="4rem" screenreaderText={text.shell.loading} />}
           {of.map((one, i) => (
@@ -46,7 +48,6 @@ export function DeleteDialog({ title, of, send, onDone, onClose }: Props) {
               <Effects environment={one.id ?? ''} deletion={asked[i]?.data} />
             </div>
           ))}
-          {days > 0 && <Content component="p">{words.undelete(days)}</Content>}
           <Consents consents={consents} agreed={agreed} onAgree={setAgreed} />
         </>
       }
