@@ -216,7 +216,7 @@ func source(t *testing.T) muranopl.Source {
 	t.Helper()
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
-	for _, name := range []string{"io.burano.demo.Hello", "io.burano.test.Containers", "io.burano.test.Overrides", "io.burano.test.Servers"} {
+	for _, name := range []string{"io.burano.demo.Hello", "io.burano.test.Containers", "io.burano.test.Extended", "io.burano.test.Overrides", "io.burano.test.Servers"} {
 		one, err := catalog.ReadFolder(os.DirFS(filepath.Join("..", "packages", name)))
 		require.NoError(t, err)
 		embedded = append(embedded, one)
