@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,18 +73,27 @@ func volatile(path string) bool {
 	return false
 }
 
+// ofASlot finds the slot in the name of a namespace, an interface, a control group, a rule or a mount of a local cloud.
+var ofASlot = regexp.MustCompile(`(?:^|[/"\s])b([0-9])-|/e2e-([0-9])/`)
+
+// ofAnotherSlot reports whether a name belongs to the local cloud of another slot, which tests of another checkout may have.
+func ofAnotherSlot(name string) bool {
+	found := ofASlot.FindStringSubmatch(name)
+	return found != nil && found[1]+found[2] != slot()
+}
+
 // differences lists additions and removals. Other work on the machine may begin and end meanwhile. So control groups that are gone are no
 // difference, nor are control groups with processes: no server of the local cloud runs by then.
 func (m machine) differences(now machine) []string {
 	var found []string
 	compare := func(what string, before, after []string) {
 		for _, one := range after {
-			if !slices.Contains(before, one) {
+			if !slices.Contains(before, one) && !ofAnotherSlot(one) && one != "/run/netns" {
 				found = append(found, what+" is left: "+one)
 			}
 		}
 		for _, one := range before {
-			if !slices.Contains(after, one) {
+			if !slices.Contains(after, one) && !ofAnotherSlot(one) && one != "/run/netns" {
 				found = append(found, what+" is gone: "+one)
 			}
 		}
@@ -92,7 +102,7 @@ func (m machine) differences(now machine) []string {
 	compare("namespace", m.Namespaces, now.Namespaces)
 	compare("interface", m.Interfaces, now.Interfaces)
 	for _, one := range now.Cgroups {
-		if !slices.Contains(m.Cgroups, one) && !isUsed(one) {
+		if !slices.Contains(m.Cgroups, one) && !isUsed(one) && !ofAnotherSlot(one) {
 			found = append(found, "cgroup is left: "+one)
 		}
 	}
@@ -147,4 +157,14 @@ func elsewhere(folder string) bool {
 		}
 	}
 	return slot() != "0"
+}
+
+func TestWhatAnotherSlotHasIsItsOwn(t *testing.T) {
+	t.Setenv(slotVariable, "6")
+	for _, other := range []string{"/run/netns/b5-srv-16bbe65e", "b5-net-b42f55bc", "/tmp/x/build/e2e-5/cloud/hypervisor/servers/1/root", `table inet b1-guard {`} {
+		require.True(t, ofAnotherSlot(other), other)
+	}
+	for _, own := range []string{"/run/netns/b6-srv-16bbe65e", "b6-net-b42f55bc", "/tmp/x/build/e2e-6/cloud", "lo", "/proc"} {
+		require.False(t, ofAnotherSlot(own), own)
+	}
 }
