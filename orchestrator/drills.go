@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/burano/burano/internal/fault"
@@ -21,6 +22,8 @@ const (
 	drillTime = 2 * time.Hour
 	// drillsKept is how long the results of drills stay.
 	drillsKept = 90 * 24 * time.Hour
+	// drillReports is the most lines of a log that are read for the reason why a drill failed.
+	drillReports = 10_000
 	// dueEvery is the interval between searches for due drills.
 	dueEvery = time.Minute
 )
@@ -76,14 +79,9 @@ func (b *Backups) Drills(ctx context.Context, caller identity.Caller, environmen
 func (b *Backups) RunDrills(ctx context.Context) {
 	var looked time.Time
 	for ctx.Err() == nil {
-		drill, found, err := b.rows.TakeDrill(ctx, drillBegins)
-		if err == nil && found {
-			if err = b.advance(ctx, drill); err == nil {
-				continue
-			}
-		}
+		err := b.AdvanceDrills(ctx)
 		if now := b.service.now(); err == nil && now.Sub(looked) > dueEvery {
-			looked, err = now, b.beginDue(ctx)
+			looked, err = now, b.Tidy(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			b.service.log.WarnContext(ctx, "a drill of a backup could not go on; it is tried again", "error", err)
@@ -92,15 +90,29 @@ func (b *Backups) RunDrills(ctx context.Context) {
 	}
 }
 
-// beginDue begins the drills that schedules make due, and removes old results of drills, and the leftovers of tasks in backups.
-func (b *Backups) beginDue(ctx context.Context) error {
+// AdvanceDrills does the next thing of each drill whose time has come.
+func (b *Backups) AdvanceDrills(ctx context.Context) error {
+	for {
+		drill, found, err := b.rows.TakeDrill(ctx, drillBegins)
+		if err != nil || !found {
+			return err
+		}
+		if err := b.advance(ctx, drill); err != nil {
+			return err
+		}
+	}
+}
+
+// Tidy begins the drills that are due by schedules. It removes the remains of backups, restorations and uploads whose servers died, and old results of drills.
+func (b *Backups) Tidy(ctx context.Context) error {
 	due, err := b.rows.DrillsDue(ctx)
 	if err != nil {
 		return err
 	}
-	failures := []error{b.keep.Sweep(ctx, b.service.now()), b.rows.ForgetDrills(ctx, b.now()-store.Time(drillsKept.Microseconds()))}
+	failures := []error{b.keep.Sweep(ctx, b.service.now()), b.sweepUnbegun(ctx), b.rows.ForgetDrills(ctx, b.now()-store.Time(drillsKept.Microseconds()))}
 	for _, schedule := range due {
 		list, err := b.rows.List(ctx, store.BackupFilter{EnvironmentID: schedule.EnvironmentID, Whole: true})
+		list = slices.DeleteFunc(list, func(one store.Backup) bool { return one.Kind == store.Passing })
 		if err == nil && len(list) > 0 {
 			caller := identity.Caller{ProjectID: list[0].ProjectID, UserName: "the schedule of " + schedule.UserName}
 			_, err = b.Drill(ctx, caller, list[0].ID)
@@ -115,7 +127,7 @@ func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
 	clone, err := b.service.store.EnvironmentHead(ctx, drill.CloneID)
 	if errors.Is(err, store.ErrNotFound) {
 		if drill.Answered == 0 && drill.Failure == "" {
-			drill.Failure = "the environment beside was gone before it answered"
+			drill.Failure = "the environment beside was not made, because the server died, or it was deleted before it answered"
 		}
 		drill.Ended = b.now()
 		return errors.Join(b.purge(ctx, drill.CloneID), b.rows.NoteDrill(ctx, drill, drillPause))
@@ -134,10 +146,10 @@ func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
 		case running && b.service.now().Sub(drill.Began.Time()) > drillTime:
 			drill.Failure = fmt.Sprintf("it did not answer within %s", drillTime)
 		case running:
-		case now == "ready":
-			drill.Answered = b.now()
 		default:
-			drill.Failure, err = b.reason(ctx, clone.ID)
+			if drill.Failure, err = b.failure(ctx, clone.ID, now == "ready"); err == nil && drill.Failure == "" {
+				drill.Answered = b.now()
+			}
 		}
 	} else if !running {
 		err = b.removeClone(ctx, drill, clone)
@@ -145,10 +157,19 @@ func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
 	return errors.Join(err, b.rows.NoteDrill(ctx, drill, drillPause))
 }
 
-// reason is the last error in the log of an environment's deployment.
-func (b *Backups) reason(ctx context.Context, environmentID string) (string, error) {
-	reports, err := b.service.store.LastReports(ctx, environmentID)
-	for _, one := range reports {
+// failure is why the newest deployment of an environment failed; "" for one that is ready, and was deployed.
+func (b *Backups) failure(ctx context.Context, environmentID string, ready bool) (string, error) {
+	tasks, _, err := b.service.store.Tasks(ctx, environmentID, "")
+	switch {
+	case err != nil:
+		return "", err
+	case len(tasks) == 0:
+		return "its deployment was not begun, because the server died", nil
+	case ready:
+		return "", nil
+	}
+	reports, err := b.service.store.Reports(ctx, tasks[0].ID, 0, drillReports)
+	for _, one := range reports { // the first one has the cause
 		if one.Level == "error" {
 			return one.Text, err
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/burano/burano/internal/envelope"
 	"github.com/burano/burano/internal/fault"
@@ -217,6 +218,24 @@ func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string
 // forget removes an environment that was not begun, without the possibility to restore it.
 func (b *Backups) forget(ctx context.Context, id, userID string) error {
 	return errors.Join(b.service.store.RemoveEnvironment(ctx, id, userID), b.purge(ctx, id))
+}
+
+// unbegun is how long after it was made an environment of a backup is removed again, when no deployment of it was begun: its server died.
+const unbegun = 5 * time.Minute
+
+// sweepUnbegun removes environments of backups whose restoration was not begun.
+func (b *Backups) sweepUnbegun(ctx context.Context) error {
+	list, err := b.rows.Unbegun(ctx, backup.AttributeFilledFrom, b.now()-store.Time(unbegun.Microseconds()))
+	for _, id := range list {
+		removed, failed := b.service.store.RemoveUndeployed(ctx, id, "")
+		if failed == nil && removed {
+			failed = errors.Join(b.service.removed(id, nil), b.purge(ctx, id))
+		}
+		if !errors.Is(failed, store.ErrBusy) && !errors.Is(failed, store.ErrNotFound) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // purge removes a deleted environment for good, so that it cannot be restored.

@@ -27,7 +27,7 @@ var (
 
 func TestNothingIsCopiedBeforeAllPodsStandStillAndNoneGoesOnBeforeAllIsCopied(t *testing.T) {
 	nodes := &claimdatatest.Nodes{Files: map[string]string{"/a": "one", "/b": "two"}}
-	copies, err := Copy(t.Context(), nodes, "run", volumes, pods)
+	copies, err := Copy(t.Context(), nodes, "run", volumes, pods, claimdatatest.Step)
 	require.NoError(t, err)
 	last := func(word string) (found int) {
 		for i, said := range nodes.Said {
@@ -62,10 +62,11 @@ func TestAllPodsGoOnWhereOneNodeFails(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := Copy(t.Context(), nodes, "run", volumes, pods)
+		_, err := Copy(t.Context(), nodes, "run", volumes, pods, claimdatatest.Step)
 		require.ErrorContains(t, err, "copy the volumes on n1: its disk is full", word)
 		require.NotContains(t, strings.Join(nodes.Said, ","), "release", word)
 		require.Empty(t, nodes.Left(), word)
+		require.Empty(t, nodes.Frozen(), word)
 	}
 }
 
@@ -154,18 +155,18 @@ func TestAClaimIsMadeOfABackupOnceAndOnlyWhereThereIsNone(t *testing.T) {
 	open := func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("what it had")), nil
 	}
-	err = Restore(t.Context(), client, nodes, claim, "backup", open)
+	err = Restore(t.Context(), client, nodes, claim, "backup", open, claimdatatest.Step)
 	require.ErrorAs(t, err, new(*ForeignClaim))
 	require.Empty(t, nodes.Files)
 
 	require.NoError(t, client.CoreV1().PersistentVolumeClaims("default").Delete(t.Context(), "used", metav1.DeleteOptions{}))
 	broken := func(context.Context) (io.ReadCloser, error) { return nil, errors.New("the object store is away") }
-	require.ErrorContains(t, Restore(t.Context(), client, nodes, claim, "backup", broken), "the object store is away")
+	require.ErrorContains(t, Restore(t.Context(), client, nodes, claim, "backup", broken, claimdatatest.Step), "the object store is away")
 	state, err := Look(t.Context(), client, claim, "backup")
 	require.NoError(t, err)
 	require.Equal(t, Begun, state)
 
-	require.NoError(t, Restore(t.Context(), client, nodes, claim, "backup", open))
+	require.NoError(t, Restore(t.Context(), client, nodes, claim, "backup", open, claimdatatest.Step))
 	path := "/var/lib/kubelet/pods/u-" + holderName("used") + "/volumes/kubernetes.io~csi/pv-new/mount"
 	require.Equal(t, map[string]string{path: "what it had"}, nodes.Files)
 	made, err := client.CoreV1().PersistentVolumeClaims("default").Get(t.Context(), "used", metav1.GetOptions{})
@@ -173,6 +174,6 @@ func TestAClaimIsMadeOfABackupOnceAndOnlyWhereThereIsNone(t *testing.T) {
 	require.Equal(t, map[string]string{"burano.io/pod": "p"}, made.Labels)
 
 	nodes.Files[path] = "what came later"
-	require.NoError(t, Restore(t.Context(), client, nodes, claim, "backup", open))
+	require.NoError(t, Restore(t.Context(), client, nodes, claim, "backup", open, claimdatatest.Step))
 	require.Equal(t, "what came later", nodes.Files[path], "a claim that has its files keeps what it has got since")
 }

@@ -212,7 +212,7 @@ func stuck(pod *corev1.Pod) string {
 
 // RemoveHolders removes the pods that mount volumes for backups, of all runs, and waits until they are gone.
 func RemoveHolders(ctx context.Context, client kubernetes.Interface) error {
-	return wait.Every(300*time.Millisecond).For(time.Minute).Until(ctx, func(ctx context.Context) error {
+	return wait.Policy{First: 10 * time.Millisecond, Most: 300 * time.Millisecond, Growth: 2}.For(time.Minute).Until(ctx, func(ctx context.Context) error {
 		list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: labelHolder})
 		if err != nil {
 			return fmt.Errorf("list the pods that have volumes mounted: %w", err)
@@ -290,7 +290,7 @@ func (f *ForeignClaim) Error() string {
 
 // Restore makes a claim of a backup, with its files, before any pod uses it. It goes on where an earlier call has ended early. open returns the archive of the files, as Copies.Read
 // writes it.
-func Restore(ctx context.Context, client kubernetes.Interface, nodes Nodes, claim Claim, backup string, open func(ctx context.Context) (io.ReadCloser, error)) error {
+func Restore(ctx context.Context, client kubernetes.Interface, nodes Nodes, claim Claim, backup string, open func(ctx context.Context) (io.ReadCloser, error), step Step) error {
 	state, err := Look(ctx, client, claim, backup)
 	if err != nil {
 		return err
@@ -301,10 +301,15 @@ func Restore(ctx context.Context, client kubernetes.Interface, nodes Nodes, clai
 	case Foreign:
 		return &ForeignClaim{claim.String(), backup}
 	case Absent:
-		if err := makeClaim(ctx, client, claim, backup); err != nil {
+		if err := step(ctx, "make claim "+claim.String(), func(ctx context.Context) error { return makeClaim(ctx, client, claim, backup) }); err != nil {
 			return err
 		}
 	}
+	return step(ctx, "fill claim "+claim.String(), func(ctx context.Context) error { return fillClaim(ctx, client, nodes, claim, backup, open) })
+}
+
+// fillClaim gives a claim its files, and notes that.
+func fillClaim(ctx context.Context, client kubernetes.Interface, nodes Nodes, claim Claim, backup string, open func(ctx context.Context) (io.ReadCloser, error)) error {
 	volume, err := mount(ctx, client, claim, backup)
 	if err != nil {
 		return err

@@ -14,6 +14,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/nodes/ssh"
 )
@@ -63,10 +67,13 @@ type Copies struct {
 	Held time.Duration
 }
 
+// Step runs a part of the work, and makes its name and its end known. A server that dies is found to have died there.
+type Step func(ctx context.Context, name string, do func(ctx context.Context) error) error
+
 // Copy copies the files of volumes while all pods that write to them are frozen, on all nodes at the same time. The copies are of one moment, and have every write that
 // a process has made until then. The pods go on when it returns, and after HoldLimit in any case, also when the server dies. run names the copies; copies of former
 // runs are removed from these nodes.
-func Copy(ctx context.Context, nodes Nodes, run string, volumes []Volume, pods []Pod) (*Copies, error) {
+func Copy(ctx context.Context, nodes Nodes, run string, volumes []Volume, pods []Pod, step Step) (*Copies, error) {
 	copies := &Copies{nodes: nodes, run: run, volumes: volumes, pods: pods, Bytes: map[string]int64{}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,12 +81,16 @@ func Copy(ctx context.Context, nodes Nodes, run string, volumes []Volume, pods [
 	for _, node := range copies.nodeNames() {
 		all = append(all, hold(ctx, nodes, node, run, volumes, pods))
 	}
-	err := together(all, func(one *holding) error { return one.until("held") })
+	err := step(ctx, "freeze pods", func(context.Context) error {
+		return together(all, func(one *holding) error { return one.until("held") })
+	})
 	began := time.Now()
 	if err == nil {
-		err = together(all, func(one *holding) error {
-			one.tell("copy")
-			return one.until("complete")
+		err = step(ctx, "copy claims", func(context.Context) error {
+			return together(all, func(one *holding) error {
+				one.tell("copy")
+				return one.until("complete")
+			})
 		})
 	}
 	copies.Held = time.Since(began)
@@ -126,6 +137,27 @@ func (c *Copies) Drop(ctx context.Context) error {
 	for _, node := range c.nodeNames() {
 		if err := c.nodes.Stream(ctx, node, ssh.Job{Name: "remove copies of volumes", Script: `rm -rf -- "$1"`, Args: []string{path(c.run)}}); err != nil {
 			failures = append(failures, fmt.Errorf("remove the copies of volumes on %s: %w", node, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// Clean ends and removes the remains of runs whose server died: frozen pods go on, and copies and pods that have volumes mounted are removed, on all nodes of the cluster that are ready.
+func Clean(ctx context.Context, client kubernetes.Interface, nodes Nodes) error {
+	failures := []error{RemoveHolders(ctx, client)}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return errors.Join(append(failures, fmt.Errorf("list the nodes: %w", err))...)
+	}
+	for _, node := range list.Items {
+		ready := slices.ContainsFunc(node.Status.Conditions, func(one corev1.NodeCondition) bool {
+			return one.Type == corev1.NodeReady && one.Status == corev1.ConditionTrue
+		})
+		if !ready { // it runs no pods, and is made anew or comes back
+			continue
+		}
+		if err := nodes.Stream(ctx, node.Name, ssh.Job{Name: "end former copying of volumes", Script: holdScript, Args: []string{path("none"), "0"}}); err != nil {
+			failures = append(failures, fmt.Errorf("end the copying of volumes on %s: %w", node.Name, err))
 		}
 	}
 	return errors.Join(failures...)

@@ -43,7 +43,7 @@ type Rows interface {
 	Drills(ctx context.Context, environmentID string, most int) ([]store.BackupDrill, error)
 	Touch(ctx context.Context, id string) error
 	Admit(ctx context.Context, projectID string, bytes int64) error
-	Left(ctx context.Context, patience time.Duration) ([]string, error)
+	Left(ctx context.Context, patience time.Duration) ([]store.LeftBackup, error)
 	WaitedFor(ctx context.Context, attribute string) (map[string]string, error)
 }
 
@@ -88,6 +88,7 @@ type Order struct {
 	// Before has applications write what they have in memory, and After ends what Before began. Each says what has not gone well.
 	Before, After func(ctx context.Context) []string
 	Report        func(ctx context.Context, text string)
+	Step          claimdata.Step
 	// Kept is how many scheduled backups of the environment stay; 0 for all.
 	Kept int
 }
@@ -111,36 +112,27 @@ func (b Backups) Contents(ctx context.Context, environmentID, prefix string, sec
 	return contents, nil
 }
 
-// Make makes a backup, and returns it when all was read back. What a former run of the task has left is removed first.
+// Make makes a backup, and returns it when all was read back. What a former run of the task, or a former task, has left is removed first.
 func (b Backups) Make(ctx context.Context, order Order, clusters []Cluster) (made store.Backup, err error) {
 	former, err := b.List(ctx, store.BackupFilter{TaskID: order.Task})
 	if err != nil {
 		return made, err
 	}
-	for _, one := range former {
-		if one.Whole != 0 {
-			return one, nil
-		}
-		for _, warning := range order.After(ctx) {
-			order.Report(ctx, warning)
-		}
-		if err := b.Delete(ctx, one.ID); err != nil {
-			return made, err
-		}
+	if len(former) > 0 && former[0].Whole != 0 {
+		return former[0], nil
+	}
+	if err := b.EndFormer(ctx, order, clusters); err != nil {
+		return made, err
 	}
 	claims := map[string][]claimdata.Claim{}
-	order.Contents.Missing = map[string]string{}
-	for _, cluster := range clusters {
-		found, unable, err := claimdata.Claims(ctx, cluster.API)
-		if err != nil {
-			return made, err
-		}
-		claims[cluster.ObjectID] = found
-		for name, reason := range unable {
-			order.Contents.Missing[cluster.Name+": "+name] = reason
-		}
+	err = order.Step(ctx, "look for claims", func(ctx context.Context) (err error) {
+		claims, order.Contents.Missing, err = lookForClaims(ctx, clusters)
+		return err
+	})
+	if err == nil {
+		err = incomplete(order)
 	}
-	if err := incomplete(order); err != nil {
+	if err != nil {
 		return made, err
 	}
 	model := store.Model{Objects: order.Environment.Model.Objects, Packages: order.Environment.Model.Packages}
@@ -163,13 +155,56 @@ func (b Backups) Make(ctx context.Context, order Order, clusters []Cluster) (mad
 		made.Parts.Warnings = append(made.Parts.Warnings, kept.warnings...)
 		made.Held = max(made.Held, held.Milliseconds())
 	}
-	if err := b.Rows.Keep(ctx, made); err != nil {
+	if err := order.Step(ctx, "keep the backup", func(ctx context.Context) error { return b.Rows.Keep(ctx, made) }); err != nil {
 		return made, err
 	}
 	if err := b.retain(ctx, order); err != nil {
 		order.Report(ctx, "Former backups that are not to be kept any more are still there: "+err.Error())
 	}
 	return b.Get(ctx, made.ID)
+}
+
+// EndFormer ends the backups of an environment that were not finished: its applications go on, and their remains in the clusters and here are removed. A node that cannot be reached is
+// reported.
+func (b Backups) EndFormer(ctx context.Context, order Order, clusters []Cluster) error {
+	list, err := b.List(ctx, store.BackupFilter{EnvironmentID: order.Environment.ID})
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(one store.Backup) bool { return one.Whole != 0 || one.TaskID == "" })
+	if len(list) == 0 {
+		return nil
+	}
+	for _, warning := range order.After(ctx) {
+		order.Report(ctx, warning)
+	}
+	for _, cluster := range clusters {
+		if err := claimdata.Clean(ctx, cluster.API, cluster.Nodes); err != nil {
+			order.Report(ctx, fmt.Sprintf("The remains of a backup that was not finished are still in cluster %s: %v", cluster.Name, err))
+		}
+	}
+	for _, one := range list {
+		if err := b.Delete(ctx, one.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookForClaims lists the claims of clusters, by the clusters' objects, and the claims that cannot be backed up, with the reasons.
+func lookForClaims(ctx context.Context, clusters []Cluster) (claims map[string][]claimdata.Claim, missing map[string]string, err error) {
+	claims, missing = map[string][]claimdata.Claim{}, map[string]string{}
+	for _, cluster := range clusters {
+		found, unable, err := claimdata.Claims(ctx, cluster.API)
+		if err != nil {
+			return nil, nil, err
+		}
+		claims[cluster.ObjectID] = found
+		for name, reason := range unable {
+			missing[cluster.Name+": "+name] = reason
+		}
+	}
+	return claims, missing, nil
 }
 
 // incomplete names the claims that a backup would not have, where that is not allowed.
@@ -207,24 +242,29 @@ func (b Backups) cluster(ctx context.Context, order Order, id string, of Cluster
 	}
 	subject := snapshot.Subject{EnvironmentID: order.Environment.ID, ClusterID: of.ObjectID, ClusterName: of.Name, Kind: store.OfBackup, Reason: "of backup " + id, Backup: id,
 		Container: of.Container, Refused: of.Refused}
+	step := order.stepOf(of)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(uploads)
 	group.Go(func() error {
-		taken, err := of.Snapshot(ctx, subject)
-		kept.Snapshot = taken.ID
-		return err
+		return step(ctx, "store the state", func(ctx context.Context) error {
+			taken, err := of.Snapshot(ctx, subject)
+			kept.Snapshot = taken.ID
+			return err
+		})
 	})
 	var mutex sync.Mutex
 	for _, claim := range claims {
 		group.Go(func() error {
-			one, err := b.claim(ctx, subject, copies, claim)
-			if err != nil {
-				return fmt.Errorf("claim %s: %w", claim, err)
-			}
-			mutex.Lock()
-			defer mutex.Unlock()
-			kept.Claims = append(kept.Claims, one)
-			return nil
+			return step(ctx, "store claim "+claim.String(), func(ctx context.Context) error {
+				one, err := b.claim(ctx, subject, copies, claim)
+				if err != nil {
+					return fmt.Errorf("claim %s: %w", claim, err)
+				}
+				mutex.Lock()
+				defer mutex.Unlock()
+				kept.Claims = append(kept.Claims, one)
+				return nil
+			})
 		})
 	}
 	err = group.Wait()
@@ -236,14 +276,33 @@ func (b Backups) cluster(ctx context.Context, order Order, id string, of Cluster
 
 // copy copies the files of claims at one moment, after their applications have written what they have in memory.
 func (b Backups) copy(ctx context.Context, order Order, of Cluster, claims []claimdata.Claim) (copies *claimdata.Copies, warnings []string, err error) {
-	volumes, pods, err := claimdata.Mounted(ctx, of.API, claims, order.Task)
+	step := order.stepOf(of)
+	var volumes []claimdata.Volume
+	var pods []claimdata.Pod
+	err = step(ctx, "mount volumes", func(ctx context.Context) (err error) {
+		volumes, pods, err = claimdata.Mounted(ctx, of.API, claims, order.Task)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	warnings = order.Before(ctx)
 	defer func() { warnings = append(warnings, order.After(context.WithoutCancel(ctx))...) }()
-	copies, err = claimdata.Copy(ctx, of.Nodes, order.Task, volumes, pods)
+	err = step(ctx, "prepare applications", func(ctx context.Context) error {
+		warnings = order.Before(ctx)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	copies, err = claimdata.Copy(ctx, of.Nodes, order.Task, volumes, pods, step)
 	return copies, warnings, err
+}
+
+// stepOf is Step for a part of the work on a cluster.
+func (o Order) stepOf(of Cluster) claimdata.Step {
+	return func(ctx context.Context, name string, do func(ctx context.Context) error) error {
+		return o.Step(ctx, name+" of "+of.Name, do)
+	}
 }
 
 // claim keeps the files of a claim.
@@ -263,16 +322,20 @@ func (b Backups) claim(ctx context.Context, subject snapshot.Subject, copies *cl
 
 // Delete removes a backup with all that it has. One whose parts cannot be reached stays, so that it can be removed later.
 func (b Backups) Delete(ctx context.Context, id string) error {
-	parts, err := b.Parts(ctx, id)
-	if err != nil {
+	if err := b.deleteParts(ctx, id); err != nil {
 		return err
 	}
+	return b.Remove(ctx, id)
+}
+
+func (b Backups) deleteParts(ctx context.Context, id string) error {
+	parts, err := b.Parts(ctx, id)
 	for _, part := range parts {
 		if err := b.Archive.DeleteSnapshot(ctx, part); err != nil {
 			return fmt.Errorf("remove a part of backup %s: %w", id, err)
 		}
 	}
-	return b.Remove(ctx, id)
+	return err
 }
 
 // retain removes the oldest scheduled backups of an environment that has too many, but for the ones whose files an environment waits for.
@@ -305,7 +368,8 @@ func (b Backups) retain(ctx context.Context, order Order) error {
 // passing is how long a backup of a clone stays at least: its environment is made meanwhile.
 const passing = time.Hour
 
-// Sweep removes the remains of backups that were not finished, when the task or the upload that made them has ended, and backups of clones whose files no environment waits for.
+// Sweep removes the remains of backups that were not finished, when the task or the upload that made them has ended, and backups of clones whose files no environment waits for. The row
+// of a task's backup stays while its environment is there: it has EndFormer called.
 func (b Backups) Sweep(ctx context.Context, now time.Time) error {
 	left, err := b.Left(ctx, uploadPatience)
 	if err != nil {
@@ -319,20 +383,24 @@ func (b Backups) Sweep(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	var failures []error
 	for _, one := range passed {
 		if waited[one.ID] == "" && now.Sub(one.Whole.Time()) > passing {
-			left = append(left, one.ID)
+			failures = append(failures, b.Delete(ctx, one.ID))
 		}
 	}
-	var failures []error
-	for _, id := range left {
-		failures = append(failures, b.Delete(ctx, id))
+	for _, one := range left {
+		if one.InCluster {
+			failures = append(failures, b.deleteParts(ctx, one.ID))
+		} else {
+			failures = append(failures, b.Delete(ctx, one.ID))
+		}
 	}
 	return errors.Join(failures...)
 }
 
 // Fill makes the claims that a cluster had when a backup was made, with their files, before pods use them. It goes on where an earlier call has ended early.
-func (b Backups) Fill(ctx context.Context, id string, cluster Cluster, report func(ctx context.Context, text string)) (err error) {
+func (b Backups) Fill(ctx context.Context, id string, cluster Cluster, step claimdata.Step, report func(ctx context.Context, text string)) (err error) {
 	from, err := b.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return fault.New(fault.Invalid, "Backup %s, of which cluster %s was to get the files of its claims, was deleted. Delete this environment, and make another one of another backup", id, cluster.Name)
@@ -350,7 +418,7 @@ func (b Backups) Fill(ctx context.Context, id string, cluster Cluster, report fu
 	for _, one := range from.Parts.Clusters[i].Claims {
 		group.Go(func() error {
 			claim := claimdata.Claim{Namespace: one.Namespace, Name: one.Name, Node: one.Node, Object: one.Object}
-			err := claimdata.Restore(ctx, cluster.API, cluster.Nodes, claim, id, func(ctx context.Context) (io.ReadCloser, error) { return b.Archive.Open(ctx, one.Content) })
+			err := claimdata.Restore(ctx, cluster.API, cluster.Nodes, claim, id, func(ctx context.Context) (io.ReadCloser, error) { return b.Archive.Open(ctx, one.Content) }, step)
 			var foreign *claimdata.ForeignClaim
 			if errors.As(err, &foreign) { // such as that of the cluster's own registry
 				report(ctx, capital(foreign.Error()))

@@ -34,6 +34,7 @@ type world struct {
 	backups     backup.Backups
 	rows        *store.Store
 	archive     *snapshot.Archive
+	newArchive  func(snapshot.Rows) *snapshot.Archive
 	environment store.Environment
 	nodes       *claimdatatest.Nodes
 	cluster     backup.Cluster
@@ -53,7 +54,11 @@ func newWorld(t *testing.T, limit int64) *world {
 	w.rows = rows
 	w.environment = store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "shop", Model: store.Model{Objects: map[string]any{"name": "shop"}, Packages: map[string][]string{"io.burano.Redis": {"1.0.0"}}}}
 	require.NoError(t, rows.CreateEnvironment(t.Context(), &w.environment))
-	w.archive = snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 3}, nil }, scratch.New(t.TempDir(), 2<<30))
+	room := scratch.New(t.TempDir(), 2<<30)
+	w.newArchive = func(rows snapshot.Rows) *snapshot.Archive {
+		return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 3}, nil }, room)
+	}
+	w.archive = w.newArchive(rows)
 	w.backups = backup.Backups{Rows: store.NewBackups(rows), Archive: w.archive}
 	w.cluster = w.of(claims(), w.nodes)
 	return w
@@ -69,7 +74,7 @@ func (w *world) order(task string) backup.Order {
 	said := func(what string) func(context.Context) []string {
 		return func(context.Context) []string { w.said = append(w.said, what); return nil }
 	}
-	return backup.Order{Environment: w.environment, Task: task, Kind: store.Requested, Before: said("before"), After: said("after"), Report: func(context.Context, string) {}}
+	return backup.Order{Environment: w.environment, Task: task, Kind: store.Requested, Before: said("before"), After: said("after"), Report: func(context.Context, string) {}, Step: claimdatatest.Step}
 }
 
 func path(pod, volume string) string {
@@ -77,7 +82,8 @@ func path(pod, volume string) string {
 }
 
 func claims() *fake.Clientset {
-	var objects []runtime.Object
+	objects := []runtime.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}
 	for i := range 2 {
 		name, volume := fmt.Sprintf("claim-%d", i+1), fmt.Sprintf("pv-%d", i+1)
 		objects = append(objects,
@@ -94,15 +100,20 @@ func claims() *fake.Clientset {
 
 // empty is a cluster that is made anew: its pods run, and its claims get volumes.
 func empty() *fake.Clientset {
-	client := fake.NewClientset()
-	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
-		pod.UID, pod.Status.Phase, pod.Spec.NodeName = types.UID(pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName), corev1.PodRunning, "n9"
-		return false, nil, nil
-	})
+	client := running(fake.NewClientset())
 	client.PrependReactor("create", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		claim := action.(clienttesting.CreateAction).GetObject().(*corev1.PersistentVolumeClaim)
 		claim.Spec.VolumeName = "new-" + claim.Name
+		return false, nil, nil
+	})
+	return client
+}
+
+// running is a cluster whose new pods run at once, on a node.
+func running(client *fake.Clientset) *fake.Clientset {
+	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
+		pod.UID, pod.Status.Phase, pod.Spec.NodeName = types.UID(pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName), corev1.PodRunning, "n9"
 		return false, nil, nil
 	})
 	return client
@@ -131,7 +142,7 @@ func TestABackupHasAllOfAnEnvironmentAndFillsTheClaimsOfAnother(t *testing.T) {
 
 	require.NoError(t, w.rows.RemoveEnvironment(t.Context(), w.environment.ID, "user"))
 	other := &claimdatatest.Nodes{Files: map[string]string{}}
-	require.NoError(t, w.backups.Fill(t.Context(), made.ID, w.of(empty(), other), order.Report))
+	require.NoError(t, w.backups.Fill(t.Context(), made.ID, w.of(empty(), other), claimdatatest.Step, order.Report))
 	require.Equal(t, map[string]string{path("claim-1", "new-claim-1"): "one", path("claim-2", "new-claim-2"): "two"}, other.Files)
 
 	require.NoError(t, w.backups.Delete(t.Context(), made.ID))
@@ -239,7 +250,7 @@ func TestAClaimThatIsThereAlreadyKeepsItsFilesAndTheOthersAreFilled(t *testing.T
 	_, err = client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim-1"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	var said []string
-	require.NoError(t, w.backups.Fill(t.Context(), made.ID, w.of(client, other), func(_ context.Context, text string) { said = append(said, text) }))
+	require.NoError(t, w.backups.Fill(t.Context(), made.ID, w.of(client, other), claimdatatest.Step, func(_ context.Context, text string) { said = append(said, text) }))
 	require.Equal(t, map[string]string{path("claim-2", "new-claim-2"): "two"}, other.Files)
 	require.Contains(t, strings.Join(said, "\n"), "There is a claim default/claim-1 that was not made of backup")
 }

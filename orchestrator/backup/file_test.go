@@ -94,7 +94,7 @@ func TestABackupGoesAsAFileToAnotherBurano(t *testing.T) {
 	require.Equal(t, "p2", etcd.ProjectID)
 
 	filled := &claimdatatest.Nodes{Files: map[string]string{}}
-	require.NoError(t, there.backups.Fill(t.Context(), got.ID, there.of(empty(), filled), there.order("").Report))
+	require.NoError(t, there.backups.Fill(t.Context(), got.ID, there.of(empty(), filled), claimdatatest.Step, there.order("").Report))
 	require.Equal(t, map[string]string{path("claim-1", "new-claim-1"): "one", path("claim-2", "new-claim-2"): "two"}, filled.Files)
 
 	var again bytes.Buffer

@@ -8,6 +8,7 @@ const (
 	ScaleByLoad         = "scaleByLoad"
 	ScaleGatewaysByLoad = "scaleGatewaysByLoad"
 	BackUp              = "backUp"
+	EndBackup           = "endBackup"
 	BackUpClaims        = "backUpClaims"
 )
 

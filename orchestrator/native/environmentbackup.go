@@ -37,9 +37,8 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	order := backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Contents: contents,
-		Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
-		Report: func(ctx context.Context, text string) { c.reports.inform(ctx, call.Object, "%s", text) }}
+	order := c.backupOrder(call, environment)
+	order.Contents = contents
 	order.Reason, _ = call.Args[known.ArgumentReason].(string)
 	order.Incomplete, _ = call.Args[known.ArgumentIncomplete].(bool)
 	if passing, _ := call.Args[argumentPassing].(bool); passing {
@@ -50,13 +49,9 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 		kept, _ := call.Args[known.ArgumentKept].(int64)
 		order.Kept = int(kept)
 	}
-	var clusters []backup.Cluster
-	for _, object := range c.objects.all(classCluster) {
-		one, err := c.clusters.forBackup(ctx, object)
-		if err != nil {
-			return nil, err
-		}
-		clusters = append(clusters, one)
+	clusters, err := c.allForBackup(ctx)
+	if err != nil {
+		return nil, err
 	}
 	made, err := server.Backups.Make(ctx, order, clusters)
 	if err != nil {
@@ -67,6 +62,44 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 	}
 	c.reports.inform(ctx, call.Object, "Backup %s of environment %s is whole", made.ID, environment.Name)
 	return made.ID, nil
+}
+
+// backupOrder has what each work on a backup of the environment needs.
+func (c clusterClass) backupOrder(call muranopl.Call, environment store.Environment) backup.Order {
+	return backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
+		Report: func(ctx context.Context, text string) { c.reports.inform(ctx, call.Object, "%s", text) },
+		Step: func(ctx context.Context, name string, do func(ctx context.Context) error) error {
+			return c.clusters.runtime.Step(ctx, call.Object, name, do)
+		}}
+}
+
+func (c clusterClass) allForBackup(ctx context.Context) (clusters []backup.Cluster, err error) {
+	for _, object := range c.objects.all(classCluster) {
+		one, err := c.clusters.forBackup(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, one)
+	}
+	return clusters, nil
+}
+
+// endBackup is the action that ends the backups of the environment that were not finished.
+func (c clusterClass) endBackup(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.clusters.close()
+	server := c.clusters.server
+	if server.Backups == nil || server.Snapshots == nil {
+		return nil, errors.New("this Burano keeps no backups")
+	}
+	environment, err := server.Snapshots.Environment(ctx, c.clusters.runtime.EnvironmentID())
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := c.allForBackup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return nil, server.Backups.EndFormer(ctx, c.backupOrder(call, environment), clusters)
 }
 
 // forBackup is a cluster, as it was deployed last, for its backup.
@@ -116,14 +149,14 @@ func (c *clusters) fillClaims(ctx context.Context, object *muranopl.Object) erro
 	if c.server.Backups == nil {
 		return errors.New("this Burano keeps no backups")
 	}
-	err = c.runtime.Step(ctx, object, "fill claims from the backup", func(ctx context.Context) error {
-		one, err := c.forBackup(ctx, object)
-		if err != nil {
-			return err
-		}
-		return c.server.Backups.Fill(ctx, id, one, func(ctx context.Context, text string) { c.reports.inform(ctx, object, "%s", text) })
-	})
+	one, err := c.forBackup(ctx, object)
 	if err != nil {
+		return err
+	}
+	step := func(ctx context.Context, name string, do func(ctx context.Context) error) error {
+		return c.runtime.Step(ctx, object, name, do)
+	}
+	if err := c.server.Backups.Fill(ctx, id, one, step, func(ctx context.Context, text string) { c.reports.inform(ctx, object, "%s", text) }); err != nil {
 		return err
 	}
 	return c.runtime.SetAttribute(ctx, object, backup.AttributeFilledFrom, nil)

@@ -108,11 +108,20 @@ func (b Backups) Admit(ctx context.Context, projectID string, bytes int64) error
 	})
 }
 
-// Left are the ids of unfinished backups without a maker: their task has ended, or their upload has paused for longer than the patience.
-func (b Backups) Left(ctx context.Context, patience time.Duration) (ids []string, err error) {
-	err = b.store.reading(ctx).Model(&Backup{}).Where("whole = 0 AND (task_id = '' AND touched < ? OR task_id <> '' AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = backups.task_id AND tasks.finished IS NULL))",
-		b.store.clock()-Time(patience.Microseconds())).Order("created").Pluck("id", &ids).Error
-	return ids, wrap(err, "look for the remains of backups")
+// LeftBackup is a backup that is not whole and that nothing makes any more.
+type LeftBackup struct {
+	ID, EnvironmentID string
+	InCluster         bool // a task made it in the last days, and its environment is there: clusters may have remains of it
+}
+
+// remainsKept is how long it is tried to remove what a backup has left in clusters.
+const remainsKept = 7 * 24 * time.Hour
+
+// Left lists unfinished backups without a maker: their task has ended, or their upload has paused for longer than the patience.
+func (b Backups) Left(ctx context.Context, patience time.Duration) (list []LeftBackup, err error) {
+	err = b.store.reading(ctx).Model(&Backup{}).Select("id, environment_id, (task_id <> '' AND created > ? AND environment_id IN (SELECT id FROM environments WHERE deleted = 0)) AS in_cluster", b.store.clock()-Time(remainsKept.Microseconds())).Where("whole = 0 AND (task_id = '' AND touched < ? OR task_id <> '' AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = backups.task_id AND tasks.finished IS NULL))",
+		b.store.clock()-Time(patience.Microseconds())).Order("created").Scan(&list).Error
+	return list, wrap(err, "look for the remains of backups")
 }
 
 // WaitedFor are the environments that wait for the files of backups, by the backups' ids, according to this attribute of their
@@ -130,6 +139,15 @@ func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]st
 		}
 	}
 	return waited, nil
+}
+
+// Unbegun are the ids of environments that were made of backups before a time, as this attribute of their clusters says, and in which nothing was ever begun. Environments of drills
+// are left out.
+func (b Backups) Unbegun(ctx context.Context, attribute string, before Time) (ids []string, err error) {
+	err = b.store.reading(ctx).Model(&Environment{}).Where("deleted = 0 AND created < ? AND id IN (SELECT environment_id FROM attributes WHERE name = ?) "+
+		"AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.environment_id = environments.id) AND NOT EXISTS (SELECT 1 FROM backup_drills WHERE clone_id = environments.id AND ended = 0)", before, attribute).
+		Pluck("id", &ids).Error
+	return ids, wrap(err, "look for environments of backups that were not begun")
 }
 
 // BackupFilter narrows a list of backups; empty fields do not.

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/burano/burano/orchestrator/keeper"
@@ -28,6 +29,18 @@ func (b environmentBackupsDuty) Look(ctx context.Context, environment *keeper.En
 		return result, err
 	}
 	result.Findings = b.drilled(environment, drills)
+	left, err := b.Backups.Left(ctx, 0)
+	if err != nil {
+		return result, err
+	}
+	isLeft := func(one store.LeftBackup) bool { return one.InCluster && one.EnvironmentID == environment.ID }
+	if slices.ContainsFunc(left, isLeft) && len(environment.Clusters) > 0 {
+		result.Findings = append(result.Findings, keeper.Finding{Kind: "backup-unfinished", Severity: keeper.Warning,
+			Text:  fmt.Sprintf("A backup of environment %s was not finished: its applications may wait for the end of it, and nodes may have copies of claims", environment.Name),
+			Mends: "Burano ends it by itself (action endBackup of the cluster), and so does the next backup",
+			Repair: &keeper.Repair{ObjectID: environment.Clusters[0].ID, Method: known.EndBackup, Routine: true, AfterFailure: true,
+				Text: "A backup that was not finished is ended"}})
+	}
 	schedule, found, err := b.Backups.Schedule(ctx, environment.ID)
 	if err != nil || !found || len(environment.Clusters) == 0 {
 		return result, err

@@ -20,6 +20,11 @@ type keptBackups struct {
 	schedule *store.BackupSchedule
 	list     []store.Backup
 	drills   []store.BackupDrill
+	left     []store.LeftBackup
+}
+
+func (k *keptBackups) Left(context.Context, time.Duration) ([]store.LeftBackup, error) {
+	return k.left, nil
 }
 
 func (k *keptBackups) Schedule(context.Context, string) (store.BackupSchedule, bool, error) {
@@ -89,4 +94,18 @@ func TestTheResultOfADrillIsAFinding(t *testing.T) {
 	require.Equal(t, []string{"drill-passed info"}, kinds(runs, passed), "the last one counts until the next one has ended")
 	require.Equal(t, []string{"drill-failed warning"}, kinds(failed, passed))
 	require.Equal(t, []string{"drill-left warning", "drill-passed info"}, kinds(left))
+}
+
+func TestABackupThatWasNotFinishedIsEnded(t *testing.T) {
+	rows := &keptBackups{left: []store.LeftBackup{{ID: "b1", EnvironmentID: "another", InCluster: true}, {ID: "b2", EnvironmentID: "e"}}}
+	duty := environmentBackupsDuty{Config{Reach: known.Reach{Backups: &backup.Backups{Rows: rows}}}, time.Now}
+	environment := &keeper.Environment{ID: "e", Name: "shop", Clusters: []*desired.Cluster{{ID: "cluster"}}}
+	result, err := duty.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Empty(t, result.Findings)
+	rows.left = append(rows.left, store.LeftBackup{ID: "b3", EnvironmentID: "e", InCluster: true})
+	result, err = duty.Look(t.Context(), environment)
+	require.NoError(t, err)
+	require.Equal(t, "backup-unfinished", result.Findings[0].Kind)
+	require.Equal(t, &keeper.Repair{ObjectID: "cluster", Method: "endBackup", Routine: true, AfterFailure: true, Text: "A backup that was not finished is ended"}, result.Findings[0].Repair)
 }

@@ -291,6 +291,9 @@ func (l *lab) surviveKills(t *testing.T, kills []string, others ...string) {
 			<-exited
 			require.FailNowf(t, "the server was not killed", "the change did not come to %s", kill)
 		}
+		if l.whenDead != nil {
+			l.whenDead(kill)
+		}
 		flags := append(slices.Clone(others), "--max-deaths", strconv.Itoa(len(kills))) // simultaneous steps begin before any of them is done
 		if i+1 < len(kills) {
 			flags = append(flags, "--kill-at-step", kills[i+1])

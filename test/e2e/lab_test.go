@@ -42,7 +42,8 @@ type lab struct {
 	address   string // where it listens
 	serverLog string
 	url       string
-	before    machine // the state of the machine before the local cloud
+	before    machine              // the state of the machine before the local cloud
+	whenDead  func(instant string) // is called when the server was killed at an instant; may be nil
 	ownCloud  bool
 	patience  int // factor on the timeouts of the local cloud; 0 is 1
 }

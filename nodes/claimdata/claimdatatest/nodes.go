@@ -25,7 +25,11 @@ type Nodes struct {
 	Fails func(node, word string) error
 
 	copies map[string]string
+	frozen map[string]bool // by the ids of pods
 }
+
+// Step runs work without more.
+func Step(ctx context.Context, _ string, do func(ctx context.Context) error) error { return do(ctx) }
 
 func (n *Nodes) note(node, word string) error {
 	n.mutex.Lock()
@@ -50,6 +54,16 @@ func (n *Nodes) Left() (paths []string) {
 	return paths
 }
 
+// Frozen are the pods that do not run.
+func (n *Nodes) Frozen() (pods []string) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	for pod := range n.frozen {
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
 // Stream simulates the scripts that claimdata runs on nodes.
 func (n *Nodes) Stream(_ context.Context, node string, job ssh.Job) error {
 	switch job.Name {
@@ -72,6 +86,15 @@ func (n *Nodes) Stream(_ context.Context, node string, job ssh.Job) error {
 		defer n.mutex.Unlock()
 		for path := range n.copies {
 			if strings.HasPrefix(path, job.Args[0]+"/") {
+				delete(n.copies, path)
+			}
+		}
+		return nil
+	case "end former copying of volumes":
+		n.mutex.Lock()
+		defer n.mutex.Unlock()
+		for path := range n.copies {
+			if strings.HasPrefix(path, filepath.Dir(job.Args[0])+"/") {
 				delete(n.copies, path)
 			}
 		}
@@ -106,6 +129,8 @@ func (n *Nodes) hold(node string, job ssh.Job) error {
 		}
 		return n.note(node, "< "+word)
 	}
+	thaw := n.freeze(job.Args)
+	defer thaw()
 	if err := say("held"); err != nil {
 		return err
 	}
@@ -133,4 +158,27 @@ func (n *Nodes) hold(node string, job ssh.Job) error {
 		return err
 	}
 	return hear("release")
+}
+
+// freeze stops the pods among the arguments of a script.
+func (n *Nodes) freeze(args []string) (thaw func()) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.frozen == nil {
+		n.frozen = map[string]bool{}
+	}
+	var pods []string
+	for _, one := range args {
+		if pod, is := strings.CutPrefix(one, "pod:"); is {
+			n.frozen[pod] = true
+			pods = append(pods, pod)
+		}
+	}
+	return func() {
+		n.mutex.Lock()
+		defer n.mutex.Unlock()
+		for _, pod := range pods {
+			delete(n.frozen, pod)
+		}
+	}
 }

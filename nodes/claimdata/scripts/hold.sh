@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stops the pods of a node that write to claims, copies the files of the claims, and lets the pods go on.
-# Arguments: a folder of its own, the most seconds for which pods are frozen, then pod:UID for each pod and volume:ID:PATH for each volume.
-# It writes "held", reads "copy", writes "copied ID BYTES" for each volume and "complete", and reads "release". The pods go on when it ends, however it does.
+# Arguments: a folder of its own, the most seconds for which pods are frozen, then pod:UID for each pod and volume:ID:PATH for each volume. Without pods and volumes it only
+# ends and removes the remains of former runs. It writes "held", reads "copy", writes "copied ID BYTES" for each volume and "complete", and reads "release". The pods go on when it ends, however it does.
 set -euo pipefail
 trap '' PIPE
 folder=$1 limit=$2
@@ -21,6 +21,17 @@ hear() { # ends the script where nothing else is said
 	read -r -t "$limit" word || exit 1
 	[ "$word" = "$1" ] || exit 1
 }
+
+# A run that is still going on is of a server that has died: it ends first, and its watch, which has the lock too, lets its pods go on.
+exec 9<>/run/burano-backup
+flock --nonblock 9 || {
+	kill -KILL -- "-$(cat /run/burano-backup)" || true
+	flock --timeout 10 9 || {
+		echo "a former backup is going on here and does not end" >&2
+		exit 1
+	}
+}
+echo "$$" >/run/burano-backup # bash leads its process group
 
 volumes=() groups=() watch=
 need=0
@@ -46,6 +57,7 @@ for one; do
 	esac
 done
 rm -rf -- "${folder%/*}"
+[ "$((${#volumes[@]} + ${#groups[@]}))" -gt 0 ] || exit 0
 (umask 077 && mkdir -p "$folder")
 read -r size free < <(df -B1 --output=size,avail "$folder" | tail -1)
 # The kubelet evicts pods where less than a tenth is free, and a large disk that has been fuller before needs no seventh for that.
