@@ -155,6 +155,9 @@ func (b *Backups) SetSchedule(ctx context.Context, caller identity.Caller, wante
 	if err := b.rows.SetSchedule(ctx, wanted); err != nil {
 		return wanted, err
 	}
+	if err := b.rows.LookNow(ctx, wanted.EnvironmentID); err != nil {
+		return wanted, err
+	}
 	return b.Schedule(ctx, caller, wanted.EnvironmentID)
 }
 

@@ -81,11 +81,11 @@ type Order struct {
 	Task   string
 	Kind   store.SnapshotKind
 	Reason string
-	// Incomplete allows claims that cannot be backed up.
+	// Incomplete allows claims that cannot be backed up, and applications for which Before fails.
 	Incomplete bool
 	// Contents are what code has kept with the objects.
 	Contents store.BackupContents
-	// Before has applications write what they have in memory, and After ends what Before began. Each says what has not gone well.
+	// Before has applications write what they have in memory, and After ends what Before began. Each returns the failures.
 	Before, After func(ctx context.Context) []string
 	Report        func(ctx context.Context, text string)
 	Step          claimdata.Step
@@ -288,7 +288,14 @@ func (b Backups) copy(ctx context.Context, order Order, of Cluster, claims []cla
 	}
 	defer func() { warnings = append(warnings, order.After(context.WithoutCancel(ctx))...) }()
 	err = step(ctx, "prepare applications", func(ctx context.Context) error {
-		warnings = order.Before(ctx)
+		failed := order.Before(ctx)
+		if len(failed) > 0 && !order.Incomplete {
+			return fault.New(fault.Invalid, "These applications could not write what they have in memory: %s. Nothing was copied, and no pod was frozen. Repair them, or allow a backup that has the content of their disks (incomplete: true, --incomplete)",
+				strings.Join(failed, "; "))
+		}
+		for _, one := range failed {
+			warnings = append(warnings, one+". The backup has what was on its disk, as after a power cut")
+		}
 		return nil
 	})
 	if err != nil {

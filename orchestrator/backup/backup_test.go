@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/burano/burano/internal/database"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/quota"
 	"github.com/burano/burano/internal/scratch"
 	"github.com/burano/burano/nodes/claimdata/claimdatatest"
@@ -303,4 +304,23 @@ func TestABackupThatAnEnvironmentWaitsForIsNotRemovedForItsAge(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
 	require.True(t, there(clone.ID), "its clone may be about to be made")
+}
+
+func TestAnApplicationThatCannotPrepareIsAnErrorAndItsPodsAreNotFrozen(t *testing.T) {
+	w := newWorld(t, quota.Unlimited)
+	order := w.order("task")
+	order.Before = func(context.Context) []string {
+		w.said = append(w.said, "before")
+		return []string{"orders (beforeBackup): run redis-cli in store-0: its disk is full"}
+	}
+	_, err := w.backups.Make(t.Context(), order, []backup.Cluster{w.cluster})
+	require.ErrorContains(t, err, "These applications could not write what they have in memory: orders (beforeBackup): run redis-cli in store-0: its disk is full. Nothing was copied, and no pod was frozen")
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.Empty(t, w.nodes.Said, "no pod was frozen")
+	require.Equal(t, []string{"before", "after"}, w.said)
+	w.nothing(t, "p1")
+	order.Incomplete = true
+	made, err := w.backups.Make(t.Context(), order, []backup.Cluster{w.cluster})
+	require.NoError(t, err)
+	require.Equal(t, []string{"orders (beforeBackup): run redis-cli in store-0: its disk is full. The backup has what was on its disk, as after a power cut"}, made.Parts.Warnings)
 }

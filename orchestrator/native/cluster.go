@@ -51,7 +51,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"cordonNode": c.asItStands(c.cordonNode), "uncordonNode": c.asItStands(c.uncordonNode),
 		"lockNode": c.asItStands(c.lockNode), "unlockNode": c.asItStands(c.unlockNode), "rebootNode": c.asItStands(c.rebootNode),
 		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
-		known.BackUp: c.backUp, known.EndBackup: c.endBackup,
+		known.BackUp: c.backUp, known.EndBackup: func(ctx context.Context, call muranopl.Call) (any, error) { return endBackup(ctx, c, call) },
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -37,7 +38,7 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	order := c.backupOrder(call, environment)
+	order := backupOrder(c, call, environment)
 	order.Contents = contents
 	order.Reason, _ = call.Args[known.ArgumentReason].(string)
 	order.Incomplete, _ = call.Args[known.ArgumentIncomplete].(bool)
@@ -49,7 +50,7 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 		kept, _ := call.Args[known.ArgumentKept].(int64)
 		order.Kept = int(kept)
 	}
-	clusters, err := c.allForBackup(ctx)
+	clusters, err := allForBackup(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 }
 
 // backupOrder has what each work on a backup of the environment needs.
-func (c clusterClass) backupOrder(call muranopl.Call, environment store.Environment) backup.Order {
+func backupOrder(c clusterClass, call muranopl.Call, environment store.Environment) backup.Order {
 	return backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
 		Report: func(ctx context.Context, text string) { c.reports.inform(ctx, call.Object, "%s", text) },
 		Step: func(ctx context.Context, name string, do func(ctx context.Context) error) error {
@@ -73,7 +74,7 @@ func (c clusterClass) backupOrder(call muranopl.Call, environment store.Environm
 		}}
 }
 
-func (c clusterClass) allForBackup(ctx context.Context) (clusters []backup.Cluster, err error) {
+func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluster, err error) {
 	for _, object := range c.objects.all(classCluster) {
 		one, err := c.clusters.forBackup(ctx, object)
 		if err != nil {
@@ -85,7 +86,7 @@ func (c clusterClass) allForBackup(ctx context.Context) (clusters []backup.Clust
 }
 
 // endBackup is the action that ends the backups of the environment that were not finished.
-func (c clusterClass) endBackup(ctx context.Context, call muranopl.Call) (any, error) {
+func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
 	server := c.clusters.server
 	if server.Backups == nil || server.Snapshots == nil {
@@ -95,11 +96,11 @@ func (c clusterClass) endBackup(ctx context.Context, call muranopl.Call) (any, e
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := c.allForBackup(ctx)
+	clusters, err := allForBackup(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return nil, server.Backups.EndFormer(ctx, c.backupOrder(call, environment), clusters)
+	return nil, server.Backups.EndFormer(ctx, backupOrder(c, call, environment), clusters)
 }
 
 // forBackup is a cluster, as it was deployed last, for its backup.
@@ -127,15 +128,20 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 		}}, err
 }
 
-// hooks has a method of all applications run, by which they take part in a backup. Their containers may be gone, or not answer: then the backup has what is on their disks.
+// hookTime is how long an application may take for its part in a backup.
+const hookTime = 2 * time.Minute
+
+// hooks calls a method of all applications, by which they take part in a backup, and returns why some of them could not.
 func (c clusterClass) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
-	return func(ctx context.Context) (warnings []string) {
+	return func(ctx context.Context) (failures []string) {
 		for _, application := range c.objects.all(classApplication) {
-			if _, err := call.Interpreter.Invoke(ctx, application, method, nil); err != nil {
-				warnings = append(warnings, fmt.Sprintf("%s did not do %s, and has in the backup what was on its disk, as after a power cut: %v", application, method, err))
+			asked, cancel := context.WithTimeoutCause(ctx, hookTime, fmt.Errorf("it took longer than %s", hookTime))
+			if _, err := call.Interpreter.Invoke(asked, application, method, nil); err != nil {
+				failures = append(failures, fmt.Sprintf("%s (%s): %v", application.Text("name"), method, err))
 			}
+			cancel()
 		}
-		return warnings
+		return failures
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -232,6 +233,25 @@ func (b Backups) Schedule(ctx context.Context, environmentID string) (schedule B
 func (b Backups) SetSchedule(ctx context.Context, schedule BackupSchedule) error {
 	schedule.Updated = b.store.clock()
 	return wrap(b.store.rows(ctx).Save(&schedule).Error, "write a schedule of backups")
+}
+
+// BackupsDuty is the name of the keeper's duty that makes scheduled backups.
+const BackupsDuty = "environment-backups"
+
+// LookNow makes the duty due now in an environment. A running look does not count.
+func (b Backups) LookNow(ctx context.Context, environmentID string) error {
+	return b.store.transaction(ctx, "make a duty due", func(tx *gorm.DB) error {
+		var row Keeper
+		err := locked(tx).Where("environment_id = ?", environmentID).Take(&row).Error
+		if errors.Is(err, gorm.ErrRecordNotFound) {
+			return nil // all are due
+		}
+		if err != nil {
+			return err
+		}
+		delete(row.Duties, BackupsDuty)
+		return tx.Model(&Keeper{}).Where("environment_id = ?", environmentID).Updates(map[string]any{"due": 0, "duties": row.Duties}).Error
+	})
 }
 
 // RemoveSchedule removes an environment's schedule.

@@ -51,3 +51,28 @@ func TestWhatADeploymentHasSeenIsLookedAtLater(t *testing.T) {
 		require.Empty(t, looks().Found)
 	})
 }
+
+func TestADutyIsDueAtOnceWhenItIsAskedFor(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
+		s, err := store.New(t.Context(), db, nil)
+		require.NoError(t, err)
+		e := environment(t, s, "one")
+		require.NoError(t, store.NewBackups(s).LookNow(t.Context(), e.ID), "an environment without a keeper is looked at soon")
+		deploy(t, s, e)
+		_, err = take(t, s).Finish(t.Context(), store.Outcome{})
+		require.NoError(t, err)
+		claims, err := s.ClaimKeepers(t.Context(), "w1", time.Minute, 10)
+		require.NoError(t, err)
+		later := claims[0].Now + store.Time(time.Hour.Microseconds())
+		_, err = s.EndLook(t.Context(), claims[0], store.Looked{Due: store.Dues{"health": later, store.BackupsDuty: later}, Mends: func(store.Finding) string { return "" }})
+		require.NoError(t, err)
+		claims, err = s.ClaimKeepers(t.Context(), "w1", time.Minute, 10)
+		require.NoError(t, err)
+		require.Empty(t, claims)
+		require.NoError(t, store.NewBackups(s).LookNow(t.Context(), e.ID))
+		claims, err = s.ClaimKeepers(t.Context(), "w1", time.Minute, 10)
+		require.NoError(t, err)
+		require.Len(t, claims, 1)
+		require.Equal(t, store.Dues{"health": later}, claims[0].Duties)
+	})
+}

@@ -11,15 +11,13 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-const dutyEnvironmentBackups = "environment-backups"
-
 // environmentBackupsDuty has environments be backed up as often as their schedules say. It needs no cloud.
 type environmentBackupsDuty struct {
 	Config
 	now func() time.Time
 }
 
-func (environmentBackupsDuty) Name() string { return dutyEnvironmentBackups }
+func (environmentBackupsDuty) Name() string { return store.BackupsDuty }
 
 func (environmentBackupsDuty) Every() time.Duration { return backupPause }
 

@@ -48,7 +48,7 @@ be backed up are refused, each with the reason, unless --incomplete allows a bac
 		}),
 	}
 	command.Flags().StringVar(&options.Reason, "reason", "", "what it is for; it is kept with the backup")
-	command.Flags().BoolVar(&options.Incomplete, "incomplete", false, "allow claims that cannot be backed up")
+	command.Flags().BoolVar(&options.Incomplete, "incomplete", false, "allow claims that cannot be backed up, and applications whose beforeBackup fails")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the claims that it would have")
 	return command
 }
@@ -193,7 +193,7 @@ func backupScheduleCommand(connection *cli.Connection) *cobra.Command {
 	print.AddFlag(command)
 	command.Flags().Int64Var(&wanted.Hours, "every", 0, "how many hours after one backup the next one is made")
 	command.Flags().Int64Var(&wanted.Kept, "keep", 7, "how many of these backups stay")
-	command.Flags().BoolVar(&wanted.Incomplete, "incomplete", false, "allow claims that cannot be backed up")
+	command.Flags().BoolVar(&wanted.Incomplete, "incomplete", false, "allow claims that cannot be backed up, and applications whose beforeBackup fails")
 	command.Flags().Int64Var(&wanted.DrillHours, "drill-every", 0, "how many hours after one drill of the newest backup the next one begins; 0 for none")
 	command.Flags().BoolVar(&never, "never", false, "make no more by themselves; those that are there stay")
 	command.MarkFlagsMutuallyExclusive("every", "never")
