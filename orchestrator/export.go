@@ -17,6 +17,8 @@ import (
 // Export is an environment in the form of a file for burano deploy. Objects keep their ids. Computed properties are left out.
 type Export struct {
 	Name, Region    string
+	Description     string
+	Metadata        map[string]any // of the environment itself, which its resources in the cloud get; nil for none
 	State           int64          // the exported state; 0: the deployed one
 	DefaultNetworks map[string]any // nil for the default ones
 	Applications    []any
@@ -48,7 +50,10 @@ func (h History) Export(ctx context.Context, caller identity.Caller, environment
 	if sealing.err != nil {
 		return Export{}, sealing.err
 	}
-	export := Export{Name: environment.Name, State: row.Number, Packages: row.Parts.Packages}
+	export := Export{Name: environment.Name, Description: environment.DescriptionText, State: row.Number, Packages: row.Parts.Packages}
+	if header, is := objects["?"].(map[string]any); is {
+		export.Metadata, _ = header["metadata"].(map[string]any)
+	}
 	export.Region, _ = objects["region"].(string)
 	if networks, is := objects["defaultNetworks"].(map[string]any); is && !h.usualNetworks(ctx, environment, networks) {
 		export.DefaultNetworks = networks

@@ -143,6 +143,9 @@ func order(c Change) int {
 	return 0
 }
 
+// metadata is the name of an object's metadata among its properties: they are in its header.
+const metadata = "?.metadata"
+
 // place notes the objects in a value by their ids, and returns the value with each object replaced by its id, as a reference has it.
 func place(objects map[string]Object, path string, value any) any {
 	switch v := value.(type) {
@@ -162,6 +165,10 @@ func place(objects map[string]Object, path string, value any) any {
 		kind, _, _ := strings.Cut(full, "/") // Save adds version and package
 		name, _ := v["name"].(string)
 		headName, _ := header["name"].(string)
+		inner[metadata] = nil
+		if given, _ := header["metadata"].(map[string]any); len(given) > 0 {
+			inner[metadata] = given
+		}
 		objects[id] = Object{Change: Change{ID: id, Type: kind, Name: name, Path: path}, FullType: full, HeadName: headName, Fields: inner}
 		return id
 	case []any:

@@ -218,10 +218,12 @@ func (h historyHandlers) writeExport(c echo.Context, recipient *string) error {
 	}
 	return c.JSON(http.StatusOK, struct {
 		Name            string            `json:"name"`
+		Description     string            `json:"description"`
 		Region          string            `json:"region"`
+		Metadata        map[string]any    `json:"metadata"`
 		State           int64             `json:"state"`
 		DefaultNetworks map[string]any    `json:"defaultNetworks"`
 		Applications    []any             `json:"applications"`
 		Packages        []usedPackageJSON `json:"packages"`
-	}{export.Name, export.Region, export.State, export.DefaultNetworks, append([]any{}, export.Applications...), packagesOf(export.Packages)})
+	}{export.Name, export.Description, export.Region, export.Metadata, export.State, export.DefaultNetworks, append([]any{}, export.Applications...), packagesOf(export.Packages)})
 }

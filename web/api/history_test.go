@@ -180,6 +180,26 @@ func TestAStateComesBackWithItsPackagesOrNamesThem(t *testing.T) {
 	require.Equal(t, "alpha of 1.0.0", made())
 }
 
+func TestAnExportHasTheDescriptionAndTheMetadataOfTheEnvironment(t *testing.T) {
+	s := newServer(t)
+	s.upload("1.0.0")
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one", "description_text": "the first"}, 200), "id").(string)
+	path := "/v1/environments/" + id
+	s.deployed(id, "", keeper("a1", "alpha", "first secret"))
+	export := func() any { return s.call("demo", "", "GET", "/burano"+path+"/export", nil, 200) }
+	require.Equal(t, map[string]any{}, field(export(), "metadata"))
+	session := field(s.call("demo", "", "POST", path+"/configure", nil, 200), "id").(string)
+	recorder := s.send("PATCH", path+"/model", map[string]string{"X-Auth-Token": "{token:demo}", "X-Configuration-Session": session,
+		"Content-Type": "application/env-model-json-patch"}, []byte(`[{"op": "add", "path": "/?/metadata", "value": {"org.test": {"tier": "front"}}}]`))
+	require.Equal(t, 200, recorder.Code, recorder.Body)
+	preview := s.call("demo", "", "GET", "/burano"+path+"/sessions/"+session+"/preview", nil, 200)
+	require.Equal(t, []any{"?.metadata"}, field(preview, "changes", 0, "properties"), "a preview shows it")
+	s.call("demo", "", "POST", path+"/sessions/"+session+"/deploy", nil, 200)
+	s.awaitIdle(id)
+	require.Equal(t, "the first", field(export(), "description"))
+	require.Equal(t, map[string]any{"org.test": map[string]any{"tier": "front"}}, field(export(), "metadata"))
+}
+
 func TestAnExportHasNoSecretsUnlessTheyAreSealed(t *testing.T) {
 	s := newServer(t)
 	s.upload("1.0.0")

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -22,10 +23,13 @@ import (
 type EnvironmentFile struct {
 	Kind string `yaml:"kind"` // Environment, or ""
 	Name string `yaml:"name"`
-	// Region and DefaultNetworks are those of an environment that is made; one that is there keeps its own.
-	Region          string           `yaml:"region"`
-	DefaultNetworks map[string]any   `yaml:"defaultNetworks"`
-	Applications    []map[string]any `yaml:"applications"`
+	// Description, Region and DefaultNetworks count for a new environment; an existing one keeps its own.
+	Description     string         `yaml:"description"`
+	Region          string         `yaml:"region"`
+	DefaultNetworks map[string]any `yaml:"defaultNetworks"`
+	// Metadata is of the environment itself; its resources in the cloud get it. nil leaves the present one.
+	Metadata     map[string]any   `yaml:"metadata"`
+	Applications []map[string]any `yaml:"applications"`
 	// Packages are those that the applications need, as an export names them. The catalog must have the names.
 	Packages []FilePackage `yaml:"packages"`
 
@@ -68,6 +72,29 @@ func ReadEnvironmentFile(path string) (EnvironmentFile, error) {
 	return *all[0].Environment, nil
 }
 
+// options are the properties that a new environment gets at its creation.
+func (f EnvironmentFile) options() EnvironmentOptions {
+	return EnvironmentOptions{Name: f.Name, Description: f.Description, Region: f.Region, DefaultNetworks: f.DefaultNetworks}
+}
+
+// draftMetadata gives the environment of a draft metadata; nil leaves it as it is.
+func draftMetadata(ctx context.Context, c *Client, environment, session string, metadata map[string]any) error {
+	if metadata == nil {
+		return nil
+	}
+	if err := unsealed([]map[string]any{metadata}); err != nil {
+		return err
+	}
+	patch, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/?/metadata", "value": metadata}})
+	if err == nil {
+		_, err = c.PatchModel(ctx, environment, session, bytes.NewReader(patch))
+	}
+	if err != nil {
+		return fmt.Errorf("set the metadata of the environment: %w", err)
+	}
+	return nil
+}
+
 // untyped is the index of the first application that does not say its class, -1 when all do.
 func untyped(applications []map[string]any) int {
 	return slices.IndexFunc(applications, func(application map[string]any) bool {
@@ -98,7 +125,7 @@ func (c *Client) DeployNew(ctx context.Context, file EnvironmentFile) (id string
 
 // inNew makes an environment and begins to deploy something in it; what it returns and leaves is as for DeployNew.
 func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ctx context.Context, id string) error) (id string, err error) {
-	made, err := c.CreateEnvironment(ctx, EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks})
+	made, err := c.CreateEnvironment(ctx, file.options())
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +161,10 @@ func (c *Client) deployInto(ctx context.Context, environment string, file Enviro
 	if err != nil {
 		return err
 	}
-	plan, err := shown(ctx, session)
+	plan, err := "", draftMetadata(ctx, c, environment, session, file.Metadata)
+	if err == nil {
+		plan, err = shown(ctx, session)
+	}
 	if err == nil {
 		err = c.deployShown(ctx, environment, session, plan, file.source, allowDestroy)
 	}
@@ -240,7 +270,10 @@ func (c *Client) PreviewFile(ctx context.Context, environment string, file Envir
 	if err != nil {
 		return Preview{}, err
 	}
-	answer, err := c.Preview(ctx, environment, session)
+	var answer Preview
+	if err = draftMetadata(ctx, c, environment, session, file.Metadata); err == nil {
+		answer, err = c.Preview(ctx, environment, session)
+	}
 	if err == nil {
 		err = c.fixed(ctx, environment, file, &answer)
 	}
@@ -256,7 +289,7 @@ func (c *Client) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview,
 	body := struct {
 		EnvironmentOptions
 		Services []any `json:"services"`
-	}{EnvironmentOptions{Name: file.Name, Region: file.Region, DefaultNetworks: file.DefaultNetworks}, applications}
+	}{file.options(), applications}
 	var answer Preview
 	return answer, c.Call(ctx, http.MethodPost, "/burano/v1/preview", body, &answer)
 }

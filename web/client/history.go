@@ -170,7 +170,9 @@ func (c *Client) Export(ctx context.Context, environment string, state int64, re
 	}
 	var export struct {
 		Name            string           `json:"name"`
+		Description     string           `json:"description"`
 		Region          string           `json:"region"`
+		Metadata        map[string]any   `json:"metadata"`
 		DefaultNetworks map[string]any   `json:"defaultNetworks"`
 		Applications    []map[string]any `json:"applications"`
 		Packages        []FilePackage    `json:"packages"`
@@ -180,7 +182,8 @@ func (c *Client) Export(ctx context.Context, environment string, state int64, re
 	if err := decoder.Decode(&export); err != nil {
 		return EnvironmentFile{}, fmt.Errorf("read the export of the environment: %w", err)
 	}
-	return EnvironmentFile{Name: export.Name, Region: export.Region, DefaultNetworks: export.DefaultNetworks, Applications: export.Applications, Packages: export.Packages}, nil
+	return EnvironmentFile{Name: export.Name, Description: export.Description, Region: export.Region, Metadata: export.Metadata, DefaultNetworks: export.DefaultNetworks,
+		Applications: export.Applications, Packages: export.Packages}, nil
 }
 
 // YAML writes the file, with a comment before it.
@@ -191,11 +194,14 @@ func (f EnvironmentFile) YAML(comment string) ([]byte, error) {
 	}
 	written := struct {
 		Name            string         `yaml:"name"`
+		Description     string         `yaml:"description,omitempty"`
 		Region          string         `yaml:"region,omitempty"`
+		Metadata        map[string]any `yaml:"metadata,omitempty"`
 		DefaultNetworks map[string]any `yaml:"defaultNetworks,omitempty"`
 		Packages        []FilePackage  `yaml:"packages,omitempty"`
 		Applications    []any          `yaml:"applications"`
-	}{Name: f.Name, Region: f.Region, Packages: f.Packages, Applications: []any{}}
+	}{Name: f.Name, Description: f.Description, Region: f.Region, Packages: f.Packages, Applications: []any{}}
+	written.Metadata, _ = numbers(f.Metadata).(map[string]any)
 	written.DefaultNetworks, _ = numbers(f.DefaultNetworks).(map[string]any)
 	for _, one := range f.Applications {
 		written.Applications = append(written.Applications, numbers(one))

@@ -24,7 +24,7 @@ func exportingServer(t *testing.T, export string) *Client {
 	})
 }
 
-const twoObjects = `{"name": "one", "region": "", "defaultNetworks": {"environment": {"?": {"id": "0123456789abcdef0123456789abcdef", "type": "io.murano.resources.NeutronNetwork"}}},
+const twoObjects = `{"name": "one", "description": "the first", "region": "", "metadata": {"org.test": {"tier": 1}}, "defaultNetworks": {"environment": {"?": {"id": "0123456789abcdef0123456789abcdef", "type": "io.murano.resources.NeutronNetwork"}}},
 	"packages": [{"name": "org.test", "version": "1.0.0", "id": "p"}],
 	"applications": [{"?": {"id": "a1", "type": "org.test.A"}, "name": "a1", "size": 9007199254740993, "ratio": 0.5, "password": "` + sensitive.Mark + `"},
 		{"?": {"id": "a2", "type": "org.test.B"}, "on": "a1", "list": ["a1", "b"], "network": "0123456789abcdef0123456789abcdef"}]}`
@@ -38,7 +38,7 @@ func TestAnExportIsAFileThatIsReadAgain(t *testing.T) {
 	require.Empty(t, sealed)
 	text, err := file.YAML("Environment one\n  and more")
 	require.NoError(t, err)
-	require.Contains(t, string(text), "# Environment one\n#   and more\nname: one\n")
+	require.Contains(t, string(text), "# Environment one\n#   and more\nname: one\ndescription: the first\nmetadata:\n  org.test:\n    tier: 1\n")
 	require.Contains(t, string(text), "size: 9007199254740993\n", "no digit is lost")
 	path := filepath.Join(t.TempDir(), "one.yaml")
 	require.NoError(t, os.WriteFile(path, text, 0o600))
@@ -47,6 +47,8 @@ func TestAnExportIsAFileThatIsReadAgain(t *testing.T) {
 	require.Equal(t, "one.yaml", read.source.name)
 	require.Len(t, read.source.digest, 64)
 	require.Equal(t, []FilePackage{{"org.test", "1.0.0"}}, read.Packages)
+	require.Equal(t, "the first", read.Description)
+	require.Equal(t, map[string]any{"org.test": map[string]any{"tier": 1}}, read.Metadata)
 	was, err := json.Marshal(file.Applications)
 	require.NoError(t, err)
 	is, err := json.Marshal(read.Applications)

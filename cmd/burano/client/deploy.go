@@ -40,7 +40,8 @@ applications refer to each other by them:
 Existing objects keep their ids, and so their servers and data: they are found by id, otherwise by name (a node by the name of
 its instance), and not by their place in the file.
 
-It may also have region and defaultNetworks, which an environment gets at its creation.
+It may also have description, region and defaultNetworks, which an environment gets at its creation, and metadata, which its resources
+in the cloud get.
 
 With --dry-run nothing is made or stored, also of a new environment. ` + exitCodesOfPreviews,
 		Args: cobra.ExactArgs(1),

@@ -135,6 +135,13 @@ func opened(file client.EnvironmentFile, key envelope.Key) (client.EnvironmentFi
 		applications[i], _ = value.(map[string]any)
 	}
 	file.Applications = applications
+	if len(file.Metadata) > 0 {
+		metadata, err := key.Open(file.Metadata)
+		if err != nil {
+			return file, fmt.Errorf("metadata%w", err)
+		}
+		file.Metadata, _ = metadata.(map[string]any)
+	}
 	return file, nil
 }
 
