@@ -39,14 +39,15 @@ func volumeKey(one container, path string) string {
 
 // claimUse is how a change uses the claims of a pod.
 type claimUse struct {
-	adopted map[string]string // present names, by the names that new claims would have; only those that differ
+	adopted map[string]string // names of claims, by the names that new claims would have; only those that differ
 	unused  []corev1.PersistentVolumeClaim
 	empty   []string // keys of volumes that begin empty
 }
 
 // useClaims decides which present claims a pod's volumes have from now on. wanted are the claims of the containers, present those that carry the pod's id,
-// mounted the names of those that its workload mounts now. A claim is found by its name, then by its volume, then by the end of its name, which the pod's
-// name begins, then by the path in it; and at last a single volume that is left gets a single mounted claim that is left, if both are of one container.
+// mounted the names of those that its workload mounts now. A claim is found by its volume, then by its name, then by the end of its name, which the pod's
+// name begins, then by a path that one volume and one claim alone have; and at last a single volume that is left gets a single mounted claim that is left, if both
+// are of one container. A new claim whose name another volume's claim has gets another name.
 func useClaims(wanted []*corev1.PersistentVolumeClaim, present []corev1.PersistentVolumeClaim, mounted map[string]bool) claimUse {
 	use := claimUse{adopted: map[string]string{}}
 	left := slices.Clone(wanted)
@@ -64,30 +65,61 @@ func useClaims(wanted []*corev1.PersistentVolumeClaim, present []corev1.Persiste
 			return true
 		})
 	}
+	sameVolume := func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return claim.Annotations[annotationVolume] == one.Annotations[annotationVolume]
+	}
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return mounted[claim.Name] && sameVolume(one, claim)
+	})
+	match(sameVolume)
+	// A claim that was mounted at another path keeps the name of its first one.
 	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
 		return claim.Name == one.Name
-	})
-	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
-		return claim.Annotations[annotationVolume] == one.Annotations[annotationVolume]
 	})
 	// Claims of former versions have no annotation.
 	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
 		return claim.Annotations[annotationVolume] == "" && mounted[claim.Name] && strings.HasSuffix(claim.Name, "-"+kubeName(one.Annotations[annotationVolume]))
 	})
-	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+	samePath := func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
 		_, path, ofPath := strings.Cut(one.Annotations[annotationVolume], ":")
 		_, former, _ := strings.Cut(claim.Annotations[annotationVolume], ":")
 		return ofPath && mounted[claim.Name] && (former == path || former == "" && strings.HasSuffix(claim.Name, "-"+kubeName(path)))
+	}
+	candidates, volumes := slices.Clone(free), slices.Clone(left)
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		if !samePath(one, claim) {
+			return false
+		}
+		claims := slices.DeleteFunc(slices.Clone(candidates), func(other corev1.PersistentVolumeClaim) bool { return !samePath(one, other) })
+		others := slices.DeleteFunc(slices.Clone(volumes), func(other *corev1.PersistentVolumeClaim) bool { return !samePath(other, claim) })
+		return len(claims) == 1 && len(others) == 1
 	})
 	free = slices.DeleteFunc(free, func(claim corev1.PersistentVolumeClaim) bool { return !mounted[claim.Name] })
 	if len(left) == 1 && len(free) == 1 && ofOneContainer(left[0], free[0]) {
 		match(func(*corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaim) bool { return true })
 	}
 	use.unused = free
+	taken := map[string]bool{}
+	for _, claim := range present {
+		taken[claim.Name] = true
+	}
 	for _, one := range left {
 		use.empty = append(use.empty, one.Annotations[annotationVolume])
+		if taken[one.Name] { // by a claim of another volume
+			use.adopted[one.Name] = freeName(one.Name, taken)
+			taken[use.adopted[one.Name]] = true
+		}
 	}
 	return use
+}
+
+// freeName is a name that is not taken, made of another one.
+func freeName(name string, taken map[string]bool) string {
+	for n := 2; ; n++ {
+		if next := fmt.Sprintf("%s-%d", name, n); !taken[next] {
+			return next
+		}
+	}
 }
 
 // ofOneContainer reports whether a wanted and a present claim are both volumes by path of one container.

@@ -1,6 +1,9 @@
 package native
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +59,8 @@ func TestAClaimStaysWithItsPodAndVolume(t *testing.T) {
 			unused: []string{"web-db--a", "web-db--b"}, empty: []string{"db:/c", "db:/d"}},
 		"another application takes its place": {before: []container{withClaims("db", "/data")}, after: []container{withClaims("queue", "/var")},
 			unused: []string{"web-db--data"}, empty: []string{"queue:/var"}},
+		"two applications have other names, and one path": {before: []container{withClaims("a", "/data"), withClaims("b", "/data")}, after: []container{withClaims("c", "/data"), withClaims("d", "/data")},
+			unused: []string{"web-a--data", "web-b--data"}, empty: []string{"c:/data", "d:/data"}},
 		"a volume more": {before: []container{withClaims("db", "/data")}, after: []container{withClaims("db", "/data", "/log")}, empty: []string{"db:/log"}},
 	} {
 		for _, former := range []bool{false, true} {
@@ -110,6 +115,103 @@ func TestClaimsOfAStatefulSetAreFoundByItsTemplates(t *testing.T) {
 	require.Empty(t, use.empty)
 	set.name = "postgres"
 	require.Len(t, set.stateful(set.claims(containers), present, mounted).unused, 3)
+}
+
+// pastOfAPod is a pod in a simulated cluster, with the states that it had.
+type pastOfAPod struct {
+	claims  []corev1.PersistentVolumeClaim
+	mounted map[string]bool
+	data    map[string]string // markers, by the names of claims
+	written int               // how many markers were
+	pod     podSpec
+	volumes []container
+}
+
+// shown are the markers that the pod's containers see, by volume.
+func (p *pastOfAPod) shown() map[string]string {
+	found := map[string]string{}
+	for _, one := range p.claims {
+		if p.mounted[one.Name] {
+			found[one.Annotations[annotationVolume]] = p.data[one.Name]
+		}
+	}
+	return found
+}
+
+// deploy gives the pod another name and other containers, as apply does; with losses only if there is consent.
+func (p *pastOfAPod) deploy(t *rapid.T, name string, volumes []container, consent bool) {
+	next := podSpec{id: p.pod.id, name: name}
+	use := useClaims(next.claims(volumes), p.claims, p.mounted)
+	if next.lost(use, func(string) bool { return consent }) != nil {
+		return // it is refused, and nothing changes
+	}
+	before, agreed := p.shown(), map[string]bool{}
+	for _, one := range use.unused {
+		agreed[p.data[one.Name]] = true
+	}
+	next.adopted = use.adopted
+	wanted := next.claims(volumes)
+	require.Len(t, wanted, len(podSpec{id: "p1", name: name}.claims(volumes)), "no two volumes get one claim")
+	p.mounted = map[string]bool{}
+	for _, one := range wanted {
+		i := slices.IndexFunc(p.claims, func(claim corev1.PersistentVolumeClaim) bool { return claim.Name == one.Name })
+		if i < 0 {
+			require.Contains(t, use.empty, one.Annotations[annotationVolume], "a volume that begins empty is named")
+			p.written++
+			p.claims, p.data[one.Name] = append(p.claims, *one), fmt.Sprintf("marker %d", p.written)
+		} else {
+			p.claims[i].Annotations = one.Annotations
+		}
+		p.mounted[one.Name] = true
+	}
+	p.pod, p.volumes = next, volumes
+	after := p.shown()
+	markers := slices.Collect(maps.Values(after))
+	for key, marker := range before {
+		if now, same := after[key]; same {
+			require.Equal(t, marker, now, "a volume that stays keeps its content: %s", key)
+		} else if !agreed[marker] {
+			require.Contains(t, markers, marker, "nobody agreed to lose the content of %s", key)
+		}
+	}
+}
+
+// Any history of edits, refusals, rollbacks and restores of snapshots leaves each volume its content. A restore brings back the objects of Kubernetes as they were,
+// and the present file is deployed then.
+func TestAnyHistoryOfAPodKeepsTheContentOfItsVolumes(t *testing.T) {
+	type past struct {
+		claims  []corev1.PersistentVolumeClaim
+		mounted map[string]bool
+		name    string
+		volumes []container
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) (string, []container, bool) {
+			var list []container
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b"}), 1, 2, rapid.ID).Draw(t, label+" containers") {
+				list = append(list, withClaims(name, rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"/x", "/y", "/z", "/v=two"}), 0, 3, rapid.ID).Draw(t, label+" volumes of "+name)...))
+			}
+			return rapid.SampledFrom([]string{"web", "shop"}).Draw(t, label+" name"), list, rapid.Bool().Draw(t, label+" consent")
+		}
+		p := &pastOfAPod{mounted: map[string]bool{}, data: map[string]string{}, pod: podSpec{id: "p1"}}
+		var history []past
+		for i := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			label := fmt.Sprint(i)
+			kind := rapid.SampledFrom([]string{"edit", "rollback", "restore"}).Draw(t, label)
+			name, volumes, consent := draw(label)
+			if kind != "edit" && len(history) > 0 {
+				former := history[rapid.IntRange(0, len(history)-1).Draw(t, label+" state")]
+				if kind == "rollback" {
+					name, volumes = former.name, former.volumes
+				} else {
+					p.claims, p.mounted = slices.Clone(former.claims), maps.Clone(former.mounted)
+					name, volumes = p.pod.name, p.volumes
+				}
+			}
+			p.deploy(t, name, volumes, consent)
+			history = append(history, past{slices.Clone(p.claims), maps.Clone(p.mounted), p.pod.name, p.volumes})
+		}
+	})
 }
 
 // Whatever is renamed and remounted, a mounted claim is either used on or named as unused, and no two volumes get one claim.
