@@ -33,6 +33,12 @@ func TestContainersOfAPodHavePortsOfTheirOwn(t *testing.T) {
 	require.Equal(t, []string{"com.mirantis.docker.PortConflictException"}, muranopl.AsException(err).Names)
 }
 
+func TestAPortThatIsPublishedTwiceIsOpenedOnce(t *testing.T) {
+	twice := []port{{number: 80, published: 80, protocol: "TCP", scope: "public"}, {number: 80, published: 8080, protocol: "TCP", scope: "host"},
+		{number: 80, published: 81, protocol: "TCP", scope: "internal"}, {number: 80, published: 80, protocol: "UDP", scope: "public"}}
+	require.Equal(t, []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080, Protocol: "TCP"}, {ContainerPort: 80, Protocol: "UDP"}}, openedPorts(twice))
+}
+
 func TestAPodWhoseContainersShareAPortMayRunAlready(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(ports [2]int32, started ...time.Time) (pod corev1.Pod) {

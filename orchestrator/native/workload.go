@@ -61,6 +61,25 @@ type port struct {
 	scope     string // public, cloud, internal or host
 }
 
+// openedPorts are the ports of a container as Kubernetes has them: each once, though it may be published as several.
+func openedPorts(ports []port) (opened []corev1.ContainerPort) {
+	for _, port := range ports {
+		one := corev1.ContainerPort{ContainerPort: port.number, Protocol: corev1.Protocol(port.protocol)}
+		if port.scope == "host" {
+			one.HostPort = port.published
+		}
+		i := slices.IndexFunc(opened, func(former corev1.ContainerPort) bool {
+			return former.ContainerPort == one.ContainerPort && former.Protocol == one.Protocol
+		})
+		if i < 0 {
+			opened = append(opened, one)
+		} else if opened[i].HostPort == 0 {
+			opened[i] = one
+		}
+	}
+	return opened
+}
+
 // isPublic tells whether gateways publish the port.
 func (p port) isPublic() bool { return p.scope == "public" || p.scope == "cloud" }
 
@@ -277,13 +296,7 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 	shared := map[string]string{} // claim → volume
 	for _, one := range containers {
 		built := one.build()
-		for _, port := range one.ports {
-			opened := corev1.ContainerPort{ContainerPort: port.number, Protocol: corev1.Protocol(port.protocol)}
-			if port.scope == "host" {
-				opened.HostPort = port.published
-			}
-			built.Ports = append(built.Ports, opened)
-		}
+		built.Ports = openedPorts(one.ports)
 		if built.ReadinessProbe == nil && !p.options.kind.ends() {
 			built.ReadinessProbe = readiness(one.ports)
 		}
