@@ -541,6 +541,7 @@ resources:
   subnet: {type: OS::Neutron::Subnet, properties: {network: {get_resource: net}, cidr: 10.20.0.0/24}}
   group:
     type: OS::Heat::ResourceGroup
+    depends_on: subnet # a port takes an address of it, which Heat does not see in another stack
     properties:
       count: {get_param: count}
       removal_policies: [{resource_list: {get_param: gone}}]
