@@ -325,7 +325,7 @@ func (d serviceSteps) steps() []step {
 
 // services makes sure that no unit has ended that was started without a wait.
 func (d serviceSteps) services(ctx context.Context, node Node) error {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(d.found(node).units)), storageSteps{d.deployment}.optional)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(d.found(node).units)), storageSteps(d).optional)
 	_, err := d.script(ctx, node, "look at services", servicesScript, map[string]string{"UNITS": strings.Join(names, "\n")})
 	return err
 }

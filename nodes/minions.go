@@ -29,7 +29,7 @@ func (d minionSteps) steps() []step {
 		{name: stepFormerNode, on: minions, skipIf: !d.again, after: needs(here(stepForwarder), at(lead, stepAPIReady)), run: d.formerNode},
 		{name: stepRuntime, on: minions, after: here(stepFiles), run: d.runtime},
 		{name: stepContainerImages, on: minions, skipIf: len(d.images) == 0, after: here(stepRuntime), run: d.podImages},
-		{name: stepSettings, on: minions, skipIf: !registers, after: began, run: networkSteps{d.deployment}.register},
+		{name: stepSettings, on: minions, skipIf: !registers, after: began, run: networkSteps(d).register},
 		{name: stepSettings, on: set, skipIf: registers, after: began, run: d.applySettings},
 		{name: stepKubelet, on: minions, after: needs(here(stepForwarder, stepRuntime, stepAPIForwarder), at(lead, stepAccess), ifPlanned(here(stepFormerNode, stepContainerImages, stepSettings))),
 			soft: []soft{{name: stepAdmit, nodes: d.with(Gateway), limit: joinGrace}}, // pods are asked as soon as they run

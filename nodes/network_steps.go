@@ -38,7 +38,7 @@ func (d networkSteps) steps() []step {
 
 // networkDefinitions makes the cluster know the pod network's kinds of objects, as the master's image has them.
 func (d networkSteps) networkDefinitions(ctx context.Context, node Node) error {
-	definitions, err := controlSteps{d.deployment}.readDefinitions(ctx, node, "the kinds of Calico", network.CalicoDefinitions)
+	definitions, err := controlSteps(d).readDefinitions(ctx, node, "the kinds of Calico", network.CalicoDefinitions)
 	if err != nil {
 		return err
 	}

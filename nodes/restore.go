@@ -115,7 +115,7 @@ func (d restoreSteps) placeSnapshot(ctx context.Context, from Restoration) error
 		if err := d.saveRecord(ctx); err != nil {
 			return err
 		}
-		return fileSteps{d.deployment}.copyBinary(ctx, master)
+		return fileSteps(d).copyBinary(ctx, master)
 	})
 	place := plan.Step{Name: stepRestore}
 	for _, node := range c.config.Nodes {
@@ -339,7 +339,7 @@ func (c *Cluster) BestLeft(ctx context.Context) (Left, error) {
 
 // position is how far the node's member has come; nil where the node has none.
 func (d restoreSteps) position(ctx context.Context, node Node) (*etcd.Position, error) {
-	found, err := etcdSteps{d.deployment}.etcdData(ctx, node)
+	found, err := etcdSteps(d).etcdData(ctx, node)
 	if err != nil || !found.there {
 		return nil, err
 	}
