@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -188,6 +189,11 @@ func write(slot []byte, work Work) {
 	}
 }
 
+// storable is a text as databases take it: a path of a stranger may have any bytes, and write may have cut a letter.
+func storable(text []byte) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", "\uFFFD"), "\uFFFD")
+}
+
 // read reads a slot, and reports whether it is whole.
 func read(slot []byte) (work Work, whole bool) {
 	for _, text := range [...]*string{&work.Kind, &work.Project, &work.What, &work.Key} {
@@ -195,7 +201,7 @@ func read(slot []byte) (work Work, whole bool) {
 		if length > longText {
 			return Work{}, false
 		}
-		*text, slot = string(slot[1:1+length]), slot[1+length:]
+		*text, slot = storable(slot[1:1+length]), slot[1+length:]
 	}
 	work.Fence, work.Alone = binary.BigEndian.Uint64(slot), slot[8] == 1
 	return work, true

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -74,6 +75,22 @@ func TestWorksThatFindNoPlaceAreKnownToHaveRun(t *testing.T) {
 	require.True(t, more)
 	_, alone := Alone(ran, more)
 	require.False(t, alone)
+}
+
+func TestTextsOfWorksAreOnesThatDatabasesTake(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "running")
+	box, _, _, err := Open(path)
+	require.NoError(t, err)
+	box.Begin(Work{Kind: Request, What: "GET /\xff\x00" + strings.Repeat("é", longText), Project: strings.Repeat("é", longText)})
+	_, ran, more, err := Open(path)
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Len(t, ran, 1)
+	for _, text := range []string{ran[0].What, ran[0].Project} {
+		require.True(t, utf8.ValidString(text), "%q", text)
+		require.NotContains(t, text, "\x00")
+	}
+	require.Contains(t, ran[0].What, "GET /\uFFFD")
 }
 
 func TestASuspectThatRunsToItsEndIsNone(t *testing.T) {
