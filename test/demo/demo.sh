@@ -49,6 +49,10 @@ estimate() {
   if [[ ! -e $image ]]; then
     if compgen -G "$pieces/kubernetes-*" >/dev/null && compgen -G "$pieces/calico-*" >/dev/null; then seconds=$((seconds + 60)); else seconds=$((seconds + 355)); fi
   fi
+  if ((seconds == 30)); then # nothing has to be built
+    echo "about a minute"
+    return
+  fi
   for i in 1 2 3; do
     began=${EPOCHREALTIME/./}
     head --bytes 256M /dev/zero | sha256sum >/dev/null
@@ -57,7 +61,7 @@ estimate() {
   done
   processors=$(nproc)
   seconds=$((seconds * best * 2 / (processors > 4 ? 4 : processors) / 600000))
-  if ((seconds < 90)); then echo "about a minute"; else echo "about $(((seconds + 30) / 60)) minutes"; fi
+  echo "about $(((seconds + 59) / 60)) minutes"
 }
 
 preflight() {
