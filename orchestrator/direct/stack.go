@@ -191,8 +191,8 @@ func (s *stack) ensure(ctx context.Context, name string, wanted definition) erro
 		return fmt.Errorf("resource %s: %w", name, err)
 	}
 	if current != nil {
-		current.Needs, current.Retain = wanted.needs, wanted.retain
-		done, err := s.adapt(ctx, current, wanted.kind, properties)
+		current.Retain = wanted.retain
+		done, err := s.adapt(ctx, current, wanted, properties)
 		if done || err != nil {
 			return err
 		}
@@ -221,8 +221,10 @@ func (s *stack) create(ctx context.Context, one *resource) error {
 	return s.set(ctx, one, actionCreate, complete, "")
 }
 
-// adapt keeps a resource that is there, goes on making it, or changes it in place; done is false when another one must come.
-func (s *stack) adapt(ctx context.Context, current *resource, kind string, properties map[string]any) (done bool, err error) {
+// adapt keeps a resource that is there, goes on making it, or changes it in place; done is false when another one must come. Until a change has succeeded, the resource also
+// needs its former resources: a failed change leaves it as it was, and it is deleted before them.
+func (s *stack) adapt(ctx context.Context, current *resource, wanted definition, properties map[string]any) (done bool, err error) {
+	kind := wanted.kind
 	if current.Type != kind || current.Action == actionDelete || current.Status == failed && (current.Action == actionCreate || current.Action == actionCheck) {
 		return false, nil
 	}
@@ -232,9 +234,11 @@ func (s *stack) adapt(ctx context.Context, current *resource, kind string, prope
 		if len(differing) > 0 {
 			return false, nil
 		}
+		current.Needs = wanted.needs
 		return true, s.create(ctx, current)
 	}
 	if len(differing) == 0 && current.Status == complete {
+		current.Needs = wanted.needs
 		return true, s.put(ctx, current)
 	}
 	for _, property := range differing {
@@ -246,13 +250,14 @@ func (s *stack) adapt(ctx context.Context, current *resource, kind string, prope
 			return false, nil
 		}
 	}
+	current.Needs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(current.Needs, wanted.needs))))
 	if err := s.set(ctx, current, actionUpdate, inProgress, ""); err != nil {
 		return true, err
 	}
 	if err := known.update(ctx, s.job(current, properties), differing); err != nil {
 		return true, s.fail(ctx, current, actionUpdate, err)
 	}
-	current.Properties = properties
+	current.Properties, current.Needs = properties, wanted.needs
 	return true, s.set(ctx, current, actionUpdate, complete, "")
 }
 

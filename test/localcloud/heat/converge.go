@@ -189,8 +189,8 @@ func (s *Service) ensure(ctx context.Context, id, name string, definition Defini
 		return s.fail(id, s.newResource(name, definition.Type), actionCreate, err)
 	}
 	if current != nil {
-		current.Needs, current.Metadata, current.Retain = needs, metadata, definition.DeletionPolicy == "Retain"
-		done, err := s.adapt(ctx, stack, current, kind, definition.Type, properties)
+		current.Metadata, current.Retain = metadata, definition.DeletionPolicy == "Retain"
+		done, err := s.adapt(ctx, stack, current, kind, definition.Type, properties, needs)
 		if done || err != nil {
 			return err
 		}
@@ -217,8 +217,9 @@ func (s *Service) create(ctx context.Context, stack Stack, resource *Resource) e
 	return s.setResource(stack.ID, resource, actionCreate, complete, "state changed")
 }
 
-// adapt keeps a resource that is there, or goes on making it, or changes it in place; done is false when it must be replaced.
-func (s *Service) adapt(ctx context.Context, stack Stack, current *Resource, kind resourceType, wanted string, properties map[string]any) (done bool, err error) {
+// adapt keeps a resource that is there, or goes on making it, or changes it in place; done is false when it must be replaced. Until a change has succeeded, the resource
+// also needs its former resources, as in Heat: a failed change leaves it as it was, and it is deleted before them.
+func (s *Service) adapt(ctx context.Context, stack Stack, current *Resource, kind resourceType, wanted string, properties map[string]any, needs []string) (done bool, err error) {
 	if current.Type != wanted || current.Action == actionDelete || current.Status == failed && (current.Action == actionCreate || current.Action == actionCheck) {
 		return false, nil
 	}
@@ -227,6 +228,7 @@ func (s *Service) adapt(ctx context.Context, stack Stack, current *Resource, kin
 		if len(differing) > 0 {
 			return false, nil
 		}
+		current.Needs = needs
 		return true, s.create(ctx, stack, current)
 	}
 	if len(differing) == 0 && current.Status == complete {
@@ -236,18 +238,20 @@ func (s *Service) adapt(ctx context.Context, stack Stack, current *Resource, kin
 				return true, s.failUnlessCancelled(ctx, stack.ID, current, actionUpdate, err)
 			}
 		}
+		current.Needs = needs
 		return true, s.storeResource(stack.ID, current)
 	}
 	if !kind.inPlace(differing, properties) {
 		return false, nil
 	}
+	current.Needs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(current.Needs, needs))))
 	if err := s.setResource(stack.ID, current, actionUpdate, inProgress, "state changed"); err != nil {
 		return true, err
 	}
 	if err := kind.update(ctx, s.job(stack, current, properties)); err != nil {
 		return true, s.failUnlessCancelled(ctx, stack.ID, current, actionUpdate, err)
 	}
-	current.Properties = properties
+	current.Properties, current.Needs = properties, needs
 	return true, s.setResource(stack.ID, current, actionUpdate, complete, "state changed")
 }
 
