@@ -73,6 +73,17 @@ type Rehearsed func(context.Context, *muranopl.Interpreter, *muranopl.Object) (p
 // the plan is empty unless looks is set (Stage.Looks). project is nil where the cloud is not asked.
 func (e *Engine) Plan(ctx context.Context, environment store.Environment, objects map[string]any,
 	project func(context.Context) (*openstack.Project, error), looks bool) (preview.Plan, error) {
+	draft, err := preview.DraftOf(store.ForAPI(environment.Model.ObjectsCopy), store.ForAPI(objects), e.Sealer.Sum)
+	if err != nil {
+		return preview.Plan{}, err
+	}
+	plan, err := planOf(ctx, e, environment, objects, project, looks)
+	return draft.Of(plan), err
+}
+
+// planOf is Plan without the objects of the draft.
+func planOf(ctx context.Context, e *Engine, environment store.Environment, objects map[string]any,
+	project func(context.Context) (*openstack.Project, error), looks bool) (preview.Plan, error) {
 	if environment.Model.ObjectsCopy == nil && !looks {
 		return preview.Plan{}, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/memory"
 	"github.com/burano/burano/internal/panics"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
 
@@ -229,8 +230,12 @@ func confirm(ctx context.Context, e *Engine, runtime *Runtime, unknown []muranop
 	h := runtime.held
 	task := h.Task()
 	plan, err := e.Plan(ctx, runtime.environment, task.Objects, runtime.Project, false)
+	shown := task.Action.Plan
+	if h.again { // its first run may have written the model
+		shown = preview.EndsOf(shown)
+	}
 	if err == nil {
-		err = plan.Refusal(task.Action.Allowed, task.Action.Plan)
+		err = plan.Refusal(task.Action.Allowed, shown)
 	}
 	if err != nil || h.again {
 		return err

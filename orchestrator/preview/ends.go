@@ -4,17 +4,22 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
 
-// end is something that a deployment destroys or replaces.
-type end struct{ key, text string }
+// part is a part of what a deployment does: it destroys or replaces something, or makes an object as it is written.
+type part struct{ key, text string }
 
-// ends are in the order in which a plan has them.
-func (p Plan) ends() (list []end) {
-	add := func(text string, key ...string) { list = append(list, end{strings.Join(key, "\x00"), text}) }
+// ends are the parts that destroy or replace something, in the order in which a plan has them.
+func (p Plan) ends() (list []part) {
+	add := func(text string, key ...string) {
+		list = append(list, part{digest(strings.Join(key, "\x00")), text})
+	}
 	for _, one := range p.Changes {
 		if one.What == "removed" {
 			add(fmt.Sprintf("%s (%s) is removed", cmp.Or(one.Name, one.ID), one.Type), "removed", one.ID)
@@ -32,38 +37,115 @@ func (p Plan) ends() (list []end) {
 	return list
 }
 
-const (
-	// tokenForm is of these tokens; another version of Burano may have another form.
-	tokenForm = "1:"
-	// mostEnds is how many ends a token tells apart; of more it only tells whether they are the same.
-	mostEnds = 256
-)
+// Draft is a draft as its user has written it.
+type Draft struct{ parts []part }
 
-func (p Plan) token() string {
-	var keys []string
-	for _, one := range p.ends() {
-		keys = append(keys, digest(one.key))
+// DraftOf is the draft of a model that is to be, in the API's form. before is the model that was deployed last, nil for none. sum is a keyed checksum in hexadecimal: a draft
+// has secrets, and tokens are in addresses.
+func DraftOf(before, drafted map[string]any, sum func([]byte) string) (draft Draft, err error) {
+	had, has := Objects(before), Objects(drafted)
+	for _, id := range slices.Sorted(maps.Keys(has)) {
+		now, was := has[id], had[id]
+		if now.Path == "" { // of the environment, whose applications are objects themselves
+			delete(now.Fields, "services")
+			delete(was.Fields, "services")
+		}
+		written, err := json.Marshal(map[string]any{"id": id, "type": now.Type, "fields": now.Fields})
+		if err != nil {
+			return draft, fmt.Errorf("read object %s of the draft: %w", id, err)
+		}
+		one := part{key: sum(written)} // without a text there is nothing to be done
+		switch differing := differences(was.Fields, now.Fields); {
+		case was.ID == "":
+			one.text = fmt.Sprintf("%s (%s) is added", cmp.Or(now.Name, id), now.Type)
+		case len(differing) > 0:
+			one.text = fmt.Sprintf("%s (%s) is changed: %s", cmp.Or(now.Name, id), now.Type, strings.Join(differing, ", "))
+		}
+		draft.parts = append(draft.parts, one)
 	}
-	slices.Sort(keys)
-	if keys = slices.Compact(keys); len(keys) > mostEnds {
-		return tokenForm + "all-" + digest(strings.Join(keys, ","))
-	}
-	return tokenForm + strings.Join(keys, ",")
+	return draft, nil
 }
 
-// unseen says what a plan destroys or replaces that a plan with this token did not. known is false for a token of another form.
-func (p Plan) unseen(token string) (unseen []string, known bool) {
-	rest, known := strings.CutPrefix(token, tokenForm)
-	if !known || p.token() == token {
-		return nil, known
-	}
-	shown := strings.Split(rest, ",")
-	for _, one := range p.ends() {
-		if !slices.Contains(shown, digest(one.key)) && !slices.Contains(unseen, one.text) {
-			unseen = append(unseen, one.text)
+// differences lists the fields of an object that are new or changed, or else the fields that are gone.
+func differences(was, now map[string]any) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if value, there := was[name]; !there || !reflect.DeepEqual(value, now[name]) {
+			names = append(names, name)
 		}
 	}
+	if len(names) > 0 {
+		return names
+	}
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		if _, there := now[name]; !there {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Of is the plan with a token that also has the objects of its draft.
+func (d Draft) Of(plan Plan) Plan {
+	plan.written = d.parts
+	plan.Token = tokenForm + shortened(plan.ends()) + tokenParts + shortened(d.parts)
+	return plan
+}
+
+const (
+	// tokenForm is of these tokens; another version of Burano may have another form. tokenParts is between the ends and the objects of the draft.
+	tokenForm  = "2:"
+	tokenParts = "."
+	// mostParts is how many parts of each kind a token distinguishes; of more it has one checksum.
+	mostParts = 256
+	// keySize is how many characters of a checksum a token has.
+	keySize = 12
+)
+
+// EndsOf is a token without the objects of the draft, for a deployment that has begun.
+func EndsOf(token string) string {
+	ends, _, _ := strings.Cut(token, tokenParts)
+	return ends
+}
+
+// shortened is a list as tokens have it.
+func shortened(list []part) string {
+	var keys []string
+	for _, one := range list {
+		keys = append(keys, one.key[:keySize])
+	}
+	slices.Sort(keys)
+	if keys = slices.Compact(keys); len(keys) > mostParts {
+		return "all-" + digest(strings.Join(keys, ","))
+	}
+	return strings.Join(keys, ",")
+}
+
+// unseen lists what a plan does and a plan with this token did not. known is false for a token of another form.
+func (p Plan) unseen(token string) (unseen []string, known bool) {
+	rest, known := strings.CutPrefix(token, tokenForm)
+	if !known {
+		return nil, false
+	}
+	ends, written, both := strings.Cut(rest, tokenParts)
+	unseen = notIn(ends, p.ends())
+	if both {
+		unseen = append(unseen, notIn(written, p.written)...)
+	}
 	return unseen, true
+}
+
+// notIn are the texts of the parts that a list of a token does not have.
+func notIn(shown string, list []part) (texts []string) {
+	if shortened(list) == shown {
+		return nil
+	}
+	keys := strings.Split(shown, ",")
+	for _, one := range list {
+		if one.text != "" && !slices.Contains(keys, one.key[:keySize]) && !slices.Contains(texts, one.text) {
+			texts = append(texts, one.text)
+		}
+	}
+	return texts
 }
 
 func digest(text string) string {

@@ -27,9 +27,10 @@ type Plan struct {
 	Consents []Consent
 	// After is the model as it would be, in the API's form.
 	After map[string]any
-	// Token names all that is destroyed or replaced, for Refusal. It is text for a query.
+	// Token has everything that the plan shows: what it destroys or replaces, and, after Draft.Of, the objects of the draft. It is text for a query.
 	Token    string
 	replaced []Note
+	written  []part
 }
 
 // Note is a sentence about an object of a model.
@@ -113,12 +114,12 @@ func Of(before, after map[string]any, foreseen Foreseen) Plan {
 		plan.Means = append(plan.Means, one.Destroyed())
 		plan.Consents = append(plan.Consents, Consent{ObjectID: one.ID, Name: one.Name, Text: one.Destroyed()})
 	}
-	plan.Token = plan.token()
+	plan.Token = tokenForm + shortened(plan.ends())
 	return plan
 }
 
 // Refusal is a fault with all for which the deployment is refused: its problems, losses that are not allowed by the ids and names of what may go, and what it
-// destroys or replaces that was not shown by the plan with a token, "" for none.
+// does that was not shown by the plan with a token, "" for none.
 func (p Plan) Refusal(allowed []string, token string) error {
 	var all []error
 	for _, one := range p.Problems {

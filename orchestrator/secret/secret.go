@@ -2,8 +2,11 @@
 package secret
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,6 +81,14 @@ func (s *Sealer) Open(owner, sealed string) ([]byte, error) {
 		return nil, fmt.Errorf("open the secret of %s: it was sealed with another key than that of %s, or for something else", owner, s.path)
 	}
 	return nil, fmt.Errorf("open the secret of %s: it was sealed with the key %s, another key than those of %s: add the line of that key to the file, from a server's or a backup's", owner, id, s.path)
+}
+
+// Sum is a checksum of a value under the active key, in hexadecimal: who has it can compare values, and cannot try guesses.
+func (s *Sealer) Sum(value []byte) string {
+	sum := hmac.New(sha256.New, []byte(s.current()[0].text))
+	sum.Write([]byte("sum of a value\x00"))
+	sum.Write(value)
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // KeyOf returns the id of the key that a value was sealed under: "" where the value has none (version 1). ok is false for a value that is not sealed.

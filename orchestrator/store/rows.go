@@ -86,7 +86,7 @@ type Action struct {
 	Args     map[string]any `json:"args"`
 	// Allowed are the ids and names of objects whose loss the caller of a deployment allowed.
 	Allowed []string `json:"allowed,omitempty"`
-	// Plan is the token of the plan that its caller saw (preview.Plan); "" when it was not asked for.
+	// Plan is the token of the plan that its caller saw (preview.Plan); "" when there was none.
 	Plan string `json:"plan,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -93,6 +94,8 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 			return ErrNoFailure
 		}
 		submission.Action, submission.Origin.File, submission.Origin.Digest, submission.Origin.Back = former.Action, former.Origin.File, former.Origin.Digest, former.Origin.Back
+		// The plan's losses count still, but the draft may have been mended: its objects come after the point (preview.EndsOf).
+		submission.Action.Plan, _, _ = strings.Cut(submission.Action.Plan, ".")
 		var session Session
 		if former.Stage == Rejected {
 			session, err = s.editable(tx, former.SessionID)

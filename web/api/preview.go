@@ -136,7 +136,7 @@ type previewJSON struct {
 	Kubernetes []kubernetesJSON `json:"kubernetes"`
 	Problems   []problemJSON    `json:"problems"`
 	Consents   []consentJSON    `json:"consents"`
-	Plan       string           `json:"plan"` // identifies the destroyed and replaced objects, for the deployment
+	Plan       string           `json:"plan"` // identifies everything that is shown, for the deployment
 }
 
 func changesOf(list []preview.Change) []changeJSON {

@@ -174,7 +174,7 @@ func (c *Client) deployInto(ctx context.Context, environment string, file Enviro
 	return nil
 }
 
-// DeployShown is Deploy that shows its preview before, and does nothing when the deployment would be refused. The deployment destroys and replaces no more than the
+// DeployShown is Deploy that shows its preview before, and does nothing when the deployment would be refused. The deployment does no more than the
 // preview.
 func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show func(Preview) error, allowDestroy ...string) (id string, err error) {
 	look := func(answer Preview, err error) (string, error) {

@@ -111,13 +111,13 @@ func (c *Client) PreviewBack(ctx context.Context, environment string, state int6
 	return preview, notes, errors.Join(err, c.dropDraft(ctx, environment, session.ID))
 }
 
-// GoBack begins to deploy a former state. allowDestroy is as for DeploySession.
-func (c *Client) GoBack(ctx context.Context, environment string, state int64, then bool, allowDestroy ...string) error {
+// GoBack begins to deploy a former state. plan is the Plan of a preview that was shown, "" for none, and allowDestroy is as for DeploySession.
+func (c *Client) GoBack(ctx context.Context, environment string, state int64, then bool, plan string, allowDestroy ...string) error {
 	session, _, err := c.Back(ctx, environment, state, then)
 	if err != nil {
 		return err
 	}
-	if err := c.DeploySession(ctx, environment, session.ID, allowDestroy...); err != nil {
+	if err := c.deployShown(ctx, environment, session.ID, plan, source{}, allowDestroy); err != nil {
 		return errors.Join(err, c.dropDraft(ctx, environment, session.ID))
 	}
 	return nil

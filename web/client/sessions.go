@@ -107,7 +107,7 @@ type Preview struct {
 	Problems   []Problem          `json:"problems"` // with any, the deployment would fail at once
 	// Consents are losses for which the deployment is refused unless it names their objects (allowDestroy of DeploySession).
 	Consents []Consent `json:"consents"`
-	// Plan names all that the deployment destroys and replaces, for DeploySession.
+	// Plan identifies everything that the preview shows, for the deployment.
 	Plan string `json:"plan"`
 }
 

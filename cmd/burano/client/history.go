@@ -180,7 +180,7 @@ Data in volumes stays as it is. Losses need consent by --allow-destroy, as in an
 			if err := preview.Err(allowDestroy...); err != nil {
 				return err
 			}
-			if err := api.GoBack(ctx, found.ID, number, secrets == "then", allowDestroy...); err != nil {
+			if err := api.GoBack(ctx, found.ID, number, secrets == "then", preview.Plan, allowDestroy...); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "environment %s (%s) is being deployed\n", found.Name, found.ID)
