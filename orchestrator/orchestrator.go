@@ -48,6 +48,8 @@ type Engine interface {
 		computed map[string][]string, problems []muranopl.Problem)
 	// Plan computes the effects of deploying a model, in the classes' form. project is nil where the cloud is not asked.
 	Plan(ctx context.Context, environment store.Environment, objects map[string]any, project func(context.Context) (*openstack.Project, error), looks bool) (preview.Plan, error)
+	// RoleProject is an environment's project as reached with Burano's role; nil if the project gives it none.
+	RoleProject(ctx context.Context, environment store.Environment) (*openstack.Project, error)
 	// Ask asks a question of an environment as it was deployed last, and changes nothing.
 	Ask(ctx context.Context, environment store.Environment, project func(context.Context) (*openstack.Project, error), question engine.Question) (any, error)
 	// CallStatic runs a static method at once.
@@ -72,7 +74,7 @@ type Config struct {
 	Store  *store.Store
 	Sealer *secret.Sealer
 	Trusts Trusts
-	// ProjectOf is a caller's project in the cloud, to look at with the caller's token; nil: previews do not look there.
+	// ProjectOf is a caller's project in the cloud, to look at with the caller's token; nil: nothing looks there.
 	ProjectOf func(ctx context.Context, caller identity.Caller) (*openstack.Project, error)
 	// TrustRoles are the roles of its submitter that a task works with; nil selects DefaultTrustRoles.
 	TrustRoles []string

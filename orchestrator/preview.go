@@ -52,7 +52,7 @@ func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body m
 func (s *Service) preview(ctx context.Context, caller identity.Caller, environment store.Environment, model store.Model) (preview.Plan, error) {
 	environment = environment.Back(model)
 	after := map[string]any(store.ForClasses(environment.ID, store.Copy(model.Objects)))
-	plan, err := s.engine.Plan(ctx, environment, after, s.projectFor(caller), true)
+	plan, err := s.engine.Plan(ctx, environment, after, taskProject(s, caller, environment), true)
 	if err != nil {
 		return plan, err
 	}
@@ -67,6 +67,20 @@ func (s *Service) projectFor(caller identity.Caller) func(context.Context) (*ope
 		return nil
 	}
 	return func(ctx context.Context) (*openstack.Project, error) { return s.project(ctx, caller) }
+}
+
+// taskProject is an environment's project as a task of the caller's will see it: with Burano's role in it, or else with the caller's rights. nil where Burano asks no cloud.
+func taskProject(s *Service, caller identity.Caller, environment store.Environment) func(context.Context) (*openstack.Project, error) {
+	if s.project == nil {
+		return nil
+	}
+	return func(ctx context.Context) (*openstack.Project, error) {
+		project, err := s.engine.RoleProject(ctx, environment)
+		if project != nil || err != nil {
+			return project, err
+		}
+		return s.project(ctx, caller)
+	}
 }
 
 // Ask asks a question of an object of an environment, with the caller's token. It changes nothing.

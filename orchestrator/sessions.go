@@ -147,7 +147,7 @@ type Confirmed struct {
 }
 
 // Deploy deploys the session's model. It answers when the task is written; the engine runs it. Losses must be allowed, or their objects were removed from the
-// draft one by one. Where a plan was shown, the deployment does not destroy or replace more than that.
+// draft one by one. Where a plan was shown, the deployment does nothing else.
 func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, confirmed ...Confirmed) error {
 	return s.DeployFile(ctx, caller, environmentID, sessionID, File{}, confirmed...)
 }
@@ -213,11 +213,11 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	return nil
 }
 
-// confirm refuses a deployment with losses that are not allowed, or with more changes than the plan that was shown. Its task checks again: here the answer comes at
+// confirm refuses a deployment with losses that are not allowed, or with more effects than the plan that was shown. Its task checks again: here the answer comes at
 // once. Errors in the model, and open questions, are left to the task, as in Murano.
 func (s *Service) confirm(ctx context.Context, caller identity.Caller, environment store.Environment, session store.Session, allowed []string, token string) error {
 	after := store.ForClasses(environment.ID, store.Copy(session.Model.Objects))
-	plan, err := s.engine.Plan(ctx, environment.Back(session.Model), after, s.projectFor(caller), false)
+	plan, err := s.engine.Plan(ctx, environment.Back(session.Model), after, taskProject(s, caller, environment), false)
 	if err != nil {
 		return nil
 	}

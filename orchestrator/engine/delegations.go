@@ -54,7 +54,7 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 			"delegation set, or deploy again", environment.ID)
 	}
 	if delegation.Kind == store.Role {
-		project, _, err := e.byRole(ctx, environment)
+		project, _, err := byRole(ctx, e, environment)
 		return project, err
 	}
 	if delegation.Sealed == "" {
@@ -63,8 +63,8 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	project, err := e.reach(ctx, delegation)
 	if errors.Is(err, openstack.ErrRefused) {
 		// The user has left; the project may let Burano go on with a role.
-		if project, enabled, byRole := e.byRole(ctx, environment); enabled {
-			return project, byRole
+		if project, enabled, failed := byRole(ctx, e, environment); enabled {
+			return project, failed
 		}
 		return nil, fmt.Errorf("Burano can act for the user who started this %s no more: they have left, lost a role in the project, or revoked "+
 			"it. Another member of the project can start it again: %w", task.Kind(), err)
@@ -119,22 +119,13 @@ func RoleIsGone(projectID string) error {
 		"--project %s, or ends this way to work with burano project disable --project %s", projectID, projectID, projectID)
 }
 
-// byRole signs in to an environment's project with the role that Burano has there. enabled is false if the project gives Burano none; otherwise there
-// may be an error.
-func (e *Engine) byRole(ctx context.Context, environment store.Environment) (project *openstack.Project, enabled bool, err error) {
-	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && role.Disabled != nil {
+// byRole signs in to an environment's project with the role that Burano has there. enabled is false if the project gives Burano none, which is an error too.
+func byRole(ctx context.Context, e *Engine, environment store.Environment) (project *openstack.Project, enabled bool, err error) {
+	project, err = e.RoleProject(ctx, environment)
+	if project == nil && err == nil {
 		return nil, false, fault.New(fault.Forbidden, "project %s does not let Burano work in it with a role of its own any more, as this was started to do: start it again to have it done in "+
 			"your name, or have a manager of the project run burano project enable --project %s", environment.ProjectID, environment.ProjectID)
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	project, err = e.throughRole(ctx, role)
-	if err != nil {
-		return nil, true, err
-	}
-	project, err = e.adopting(ctx, environment.ID, project)
 	return project, true, err
 }
 
@@ -148,7 +139,26 @@ func (e *Engine) throughRole(ctx context.Context, role store.ProjectRole) (*open
 	if errors.Is(err, openstack.ErrRefused) {
 		return nil, fmt.Errorf("%w: %w", RoleIsGone(role.ProjectID), err)
 	}
-	return project, err
+	if err != nil {
+		return nil, err
+	}
+	return openstack.ByRole(project), nil
+}
+
+// RoleProject is an environment's project as its tasks see it, if they work with a role of Burano's; nil if they do not.
+func (e *Engine) RoleProject(ctx context.Context, environment store.Environment) (*openstack.Project, error) {
+	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && role.Disabled != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	project, err := e.throughRole(ctx, role)
+	if err != nil {
+		return nil, err
+	}
+	return e.adopting(ctx, environment.ID, project)
 }
 
 // StandingProject is the environment's project, reached outside of tasks through the role that Burano has there, or else through the environment's
@@ -167,7 +177,7 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID, known strin
 		if delegationID = fmt.Sprintf("role since %d", role.Enabled); delegationID == known {
 			return nil, delegationID, nil
 		}
-		project, _, err = e.byRole(ctx, environment)
+		project, _, err = byRole(ctx, e, environment)
 		return project, delegationID, err
 	}
 	delegation, err := e.Store.StandingDelegation(ctx, environmentID)

@@ -290,6 +290,7 @@ type cloudChoices struct {
 	flavors     []FlavorChoice
 	images      []ImageChoice
 	keypairs    []KeypairChoice
+	byRole      bool // the key pairs are those of Burano's service user, of all its projects
 	zones       []ZoneChoice
 	quotas      []QuotaChoice
 	volumeTypes []VolumeType
@@ -337,6 +338,7 @@ func (p *Project) choicesFor(ctx context.Context, needs demand) (known cloudChoi
 
 // choices lists the choices of these kinds.
 func (p *Project) choices(ctx context.Context, kinds ...string) (all cloudChoices, err error) {
+	all.byRole = p.role
 	projectID, err := p.ID()
 	if err != nil {
 		return all, err
@@ -449,11 +451,7 @@ func (c cloudChoices) missingFor(server NewServer, makes map[string]bool) (probl
 		}
 	}
 	if server.Key != "" && c.keypairs != nil && !makes[server.Key] && !slices.ContainsFunc(c.keypairs, func(k KeypairChoice) bool { return k.Name == server.Key }) {
-		names := make([]string, len(c.keypairs))
-		for i, pair := range c.keypairs {
-			names[i] = pair.Name
-		}
-		add("the user who deploys has no key pair %q: there are %s (key pairs belong to users, not to projects)", server.Key, listed(names))
+		add("%s", c.noKey(server.Key))
 	}
 	if server.Zone != "" && len(c.zones) > 0 && !strings.Contains(server.Zone, ":") { // an administrator may name a host in it
 		var open []string
@@ -467,6 +465,18 @@ func (c cloudChoices) missingFor(server NewServer, makes map[string]bool) (probl
 		}
 	}
 	return problems
+}
+
+// noKey is the problem of a server with a key pair that is not there. Key pairs of the service user may have names from other projects.
+func (c cloudChoices) noKey(key string) string {
+	if c.byRole {
+		return fmt.Sprintf("Burano's service user, to whom servers belong in this project (burano project show), has no key pair %q: key pairs belong to users, not to projects. Leave it out: Burano needs none", key)
+	}
+	names := make([]string, len(c.keypairs))
+	for i, pair := range c.keypairs {
+		names[i] = pair.Name
+	}
+	return fmt.Sprintf("the user who deploys has no key pair %q: there are %s (key pairs belong to users, not to projects)", key, listed(names))
 }
 
 // missingForVolume is missing for one volume.

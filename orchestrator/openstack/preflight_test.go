@@ -44,6 +44,9 @@ resources:
 	}
 	require.Equal(t, []string{`server of-%index%: the user who deploys has no key pair "unknown": there are k (key pairs belong to users, not to projects)`,
 		"volume grown: it is to have 5 GiB, and the project's quota of one volume is 4 GiB"}, known.missing(needs))
+	known.byRole = true
+	require.Equal(t, `server of-%index%: Burano's service user, to whom servers belong in this project (burano project show), has no key pair "unknown": key pairs belong to users, not to projects. `+
+		"Leave it out: Burano needs none", known.missing(needs)[0], "it lists no names of other projects")
 	require.Equal(t, []string{
 		"the project's quota of cores is exceeded: 8 more are needed and 7 of 11 are left, so 1 are missing",
 		"the project's quota of volumes is exceeded: 2 more are needed and 1 of 1 are left, so 1 are missing",

@@ -34,6 +34,14 @@ type Project struct {
 	adopted       map[string]Adoption                           // by the names of stacks
 	lost          func(ctx context.Context, stack string) error // may be nil, as taken then
 	taken         func(ctx context.Context, stack string, lost error) error
+	role          bool // it is reached through a role of Burano's service user
+}
+
+// ByRole returns a project as reached through a role of Burano's service user: servers are that user's.
+func ByRole(p *Project) *Project {
+	by := *p
+	by.role = true
+	return &by
 }
 
 // Noting returns the project with a function that is called before Heat is asked to change a stack; when it returns an error, Heat is not.

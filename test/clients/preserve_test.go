@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/stretchr/testify/require"
 )
@@ -219,6 +221,33 @@ resources:
 			require.NotContains(t, s.burano(t, "environment", "list"), "lacking")
 		})
 	}
+}
+
+// TestThePreviewChecksTheKeyPairsOfTheServersOwner previews a server with a key pair of the caller's. In a project that gives Burano a role, servers are the service user's, which has no such key
+// pair: preview and deployment say so.
+func TestThePreviewChecksTheKeyPairsOfTheServersOwner(t *testing.T) {
+	s := startCloud(t)
+	s.serve(http.DefaultClient, "http", "--embedded-packages", "com.mirantis.docker.Interfaces,com.mirantis.docker.DockerStandaloneHost")
+	demo := s.cloudAs("demo")
+	_, err := keypairs.Create(t.Context(), demo.nova, keypairs.CreateOpts{Name: "of-demo"}).Extract()
+	require.NoError(t, err)
+	s.write(map[string]string{"keyed.yaml": "name: keyed\napplications:\n  - {'?': {type: com.mirantis.docker.DockerStandaloneHost}, name: host, instance: {'?': {type: io.murano.resources.LinuxMuranoInstance}, " +
+		"name: plain, flavor: m1.tiny, image: tiny, keyname: of-demo}}\n"})
+	out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", "keyed.yaml", "--dry-run")
+	require.NotContains(t, out, "key pair")
+
+	var project struct {
+		ID string `json:"project_id"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.burano(t, "project", "show", "--output", "json")), &project))
+	out, ok = s.run(s.as("admin", "admin"), s.program, "project", "enable", "--project", project.ID)
+	require.True(t, ok, out)
+	for _, flag := range []string{"--dry-run", "--follow"} {
+		out, ok = s.run(s.as("demo", "demo"), s.program, "deploy", "keyed.yaml", flag)
+		require.False(t, ok, out)
+		require.Contains(t, out, `server plain: Burano's service user, to whom servers belong in this project (burano project show), has no key pair "of-demo"`)
+	}
+	require.Empty(t, demo.made(t))
 }
 
 // groupsOfTemplates have servers of one definition: edits add servers, or remove some by name, and change none of the others.
