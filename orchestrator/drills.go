@@ -129,8 +129,10 @@ func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
 		if drill.Answered == 0 && drill.Failure == "" {
 			drill.Failure = "the environment beside was not made, because the server died, or it was deleted before it answered"
 		}
-		drill.Ended = b.now()
-		return errors.Join(b.purge(ctx, drill.CloneID), b.rows.NoteDrill(ctx, drill, drillPause))
+		if err = b.purge(ctx, drill.CloneID); err == nil {
+			drill.Ended = b.now()
+		}
+		return errors.Join(err, b.rows.NoteDrill(ctx, drill, drillPause))
 	}
 	if err != nil {
 		return err

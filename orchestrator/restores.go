@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/nodes/claimdata"
 	"github.com/burano/burano/orchestrator/backup"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -26,14 +27,31 @@ type Backups struct {
 	keep    backup.Backups
 	rows    store.Backups
 	claims  ClaimsOf
+	share   Share
 }
+
+// Share makes a container for snapshots in a project, and returns its address; "" where snapshots are in the database.
+type Share func(ctx context.Context, project *openstack.Project) (address string, err error)
 
 // ClaimsOf lists the claims of a cluster that a backup has, and the others with the reasons (claimdata.Claims).
 type ClaimsOf func(ctx context.Context, environmentID, clusterID string) (claims []claimdata.Claim, unable map[string]string, err error)
 
-// NewBackups returns the backups that a Service's callers see.
-func NewBackups(service *Service, keep backup.Backups, claims ClaimsOf) *Backups {
-	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store), claims: claims}
+// NewBackups returns the backups that a Service's callers see. share may be nil: uploads are in the database.
+func NewBackups(service *Service, keep backup.Backups, claims ClaimsOf, share Share) *Backups {
+	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store), claims: claims, share: share}
+}
+
+// containerOf is the address of the container for snapshots in the caller's project, "" for none.
+func containerOf(ctx context.Context, b *Backups, caller identity.Caller) (address string, err error) {
+	reach := taskProject(b.service, caller, store.Environment{ProjectID: caller.ProjectID})
+	if b.share == nil || reach == nil {
+		return "", nil
+	}
+	project, err := reach(ctx)
+	if err != nil {
+		return "", err
+	}
+	return b.share(ctx, project)
 }
 
 // Reach returns a fault unless the caller may see an environment.
@@ -241,8 +259,20 @@ func (b *Backups) sweepUnbegun(ctx context.Context) error {
 	return err
 }
 
-// purge removes a deleted environment for good, so that it cannot be restored.
+// purge removes a deleted environment for good, so that it cannot be restored, with the snapshots of its clusters: it was a copy of a backup that stays.
 func (b *Backups) purge(ctx context.Context, id string) error {
+	list, err := b.service.store.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: id})
+	if err != nil {
+		return err
+	}
+	for _, one := range list {
+		if one.BackupID != "" {
+			continue
+		}
+		if err := b.keep.Archive.DeleteSnapshot(ctx, one.ID); err != nil {
+			return err
+		}
+	}
 	if err := store.Deleted(b.service.store).Purge(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -353,6 +383,7 @@ func (b *Backups) Upload(ctx context.Context, caller identity.Caller, from io.Re
 		kind = store.Passing
 	}
 	return b.keep.Read(ctx, backup.Upload{ProjectID: caller.ProjectID, Kind: kind, Now: b.service.now(), Admit: admit, Accept: b.accept,
+		Container: func(ctx context.Context) (string, error) { return containerOf(ctx, b, caller) },
 		Has: func(ctx context.Context, id string) (bool, error) { return b.has(ctx, caller.ProjectID, id) }}, from)
 }
 

@@ -53,6 +53,7 @@ type Archive interface {
 	Open(ctx context.Context, id string) (io.ReadCloser, error)
 	Snapshot(ctx context.Context, id string) (store.Snapshot, error)
 	DeleteSnapshot(ctx context.Context, id string) error
+	Try(ctx context.Context, container string) error
 }
 
 // Backups makes, lists and removes backups.

@@ -40,6 +40,7 @@ type world struct {
 	nodes       *claimdatatest.Nodes
 	cluster     backup.Cluster
 	said        []string
+	objects     snapshot.Objects // nil: the archive knows no container
 	now         time.Time // goes on by a second with each look
 }
 
@@ -57,7 +58,7 @@ func newWorld(t *testing.T, limit int64) *world {
 	require.NoError(t, rows.CreateEnvironment(t.Context(), &w.environment))
 	room := scratch.New(t.TempDir(), 2<<30)
 	w.newArchive = func(rows snapshot.Rows) *snapshot.Archive {
-		return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 3}, nil }, room)
+		return snapshot.New(rows, w.objects, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 3}, nil }, room)
 	}
 	w.archive = w.newArchive(rows)
 	w.backups = backup.Backups{Rows: store.NewBackups(rows), Archive: w.archive}

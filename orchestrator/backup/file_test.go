@@ -118,6 +118,68 @@ func TestABackupGoesAsAFileToAnotherBurano(t *testing.T) {
 	there.nothing(t, "p2")
 }
 
+// objectStore has the objects of one container. It refuses objects with this in their names.
+type objectStore struct {
+	objects map[string][]byte
+	refuses string
+}
+
+func (o *objectStore) PutObject(_ context.Context, container, name string, content []byte) error {
+	if container != "https://swift/of-p2" || o.refuses != "" && strings.Contains(name, o.refuses) {
+		return errors.New("507 Insufficient Storage")
+	}
+	o.objects[name] = content
+	return nil
+}
+
+func (o *objectStore) Object(_ context.Context, _, name string) (content []byte, found bool, err error) {
+	content, found = o.objects[name]
+	return content, found, nil
+}
+
+func (o *objectStore) DeleteObject(_ context.Context, _, name string) error {
+	delete(o.objects, name)
+	return nil
+}
+
+func TestAnUploadIsInTheContainerOfItsProject(t *testing.T) {
+	_, file := newWorld(t, quota.Unlimited).written(t)
+	there := newWorld(t, quota.Unlimited)
+	kept := &objectStore{objects: map[string][]byte{}}
+	there.objects = kept
+	there.archive = there.newArchive(there.rows)
+	there.backups.Archive = there.archive
+	upload := uploads("p2")
+	upload.Container = func(context.Context) (string, error) { return "https://swift/of-p2", nil }
+
+	got, err := there.backups.Read(t.Context(), upload, bytes.NewReader(file))
+	require.NoError(t, err)
+	require.Empty(t, got.Parts.Warnings)
+	require.Len(t, kept.objects, 3, "the etcd and two claims, and nothing of the trial")
+	filled := &claimdatatest.Nodes{Files: map[string]string{}}
+	require.NoError(t, there.backups.Fill(t.Context(), got.ID, there.of(empty(), filled), claimdatatest.Step, there.order("").Report))
+	require.Equal(t, map[string]string{path("claim-1", "new-claim-1"): "one", path("claim-2", "new-claim-2"): "two"}, filled.Files)
+	require.NoError(t, there.backups.Delete(t.Context(), got.ID))
+	require.Empty(t, kept.objects)
+
+	kept.refuses = "/" // the trial's name has none
+	_, err = there.backups.Read(t.Context(), upload, bytes.NewReader(file))
+	require.ErrorContains(t, err, "507", "what was read of the upload cannot be read again")
+	there.nothing(t, "p2")
+
+	for _, container := range []func(context.Context) (string, error){
+		func(context.Context) (string, error) { return "", errors.New("403 Forbidden") },
+		func(context.Context) (string, error) { return "https://swift/of-another", nil },
+	} {
+		upload.Container = container
+		got, err = there.backups.Read(t.Context(), upload, bytes.NewReader(file))
+		require.NoError(t, err)
+		require.Len(t, got.Parts.Warnings, 1)
+		require.Contains(t, got.Parts.Warnings[0], "The project's object store cannot be used: the backup is kept in the database: ")
+		require.Empty(t, kept.objects)
+	}
+}
+
 func TestAFileThatIsNotAsItWasWrittenLeavesNothing(t *testing.T) {
 	w := newWorld(t, quota.Unlimited)
 	made, file := w.written(t)

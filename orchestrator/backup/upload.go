@@ -27,6 +27,26 @@ type Upload struct {
 	Admit  func(head []byte) error
 	Accept func(File) error
 	Now    time.Time
+	// Container is the address of the project's container for snapshots, "" for the database; nil for the database, too. Its error is a warning of the backup.
+	Container func(ctx context.Context) (address string, err error)
+}
+
+// inDatabase is the warning of a backup that is not in its project's object store.
+const inDatabase = "The project's object store cannot be used: the backup is kept in the database"
+
+// container is where the parts are kept, "" for the database. An upload is read once, so that its container is tried before.
+func (b Backups) container(ctx context.Context, upload Upload) (address string, warnings []string) {
+	if upload.Container == nil {
+		return "", nil
+	}
+	address, err := upload.Container(ctx)
+	if err == nil && address != "" {
+		err = b.Archive.Try(ctx, address)
+	}
+	if err != nil {
+		return "", []string{inDatabase + ": " + err.Error()}
+	}
+	return address, nil
 }
 
 // Read stores the backup that a file has, and returns it when all of it was read back. Whatever is wrong with the file, nothing of it stays.
@@ -52,6 +72,8 @@ func (b Backups) Read(ctx context.Context, upload Upload, from io.Reader) (made 
 	} else if has {
 		made.EnvironmentID = file.EnvironmentID
 	}
+	container, warnings := b.container(ctx, upload)
+	made.Parts.Warnings = append(made.Parts.Warnings, warnings...)
 	if err := b.Begin(ctx, &made); err != nil {
 		return made, err
 	}
@@ -63,7 +85,7 @@ func (b Backups) Read(ctx context.Context, upload Upload, from io.Reader) (made 
 	ctx, end := b.goesOn(ctx, made.ID)
 	defer end()
 	for _, cluster := range file.Clusters {
-		kept, err := b.readCluster(ctx, made, file, cluster)
+		kept, err := b.readCluster(ctx, made, file, cluster, container)
 		if err != nil {
 			return made, err
 		}
@@ -102,10 +124,10 @@ func (b Backups) goesOn(ctx context.Context, id string) (noted context.Context, 
 }
 
 // readCluster stores the parts of a cluster, which come next in the file.
-func (b Backups) readCluster(ctx context.Context, of store.Backup, file *openedFile, cluster FileCluster) (store.BackupCluster, error) {
+func (b Backups) readCluster(ctx context.Context, of store.Backup, file *openedFile, cluster FileCluster, container string) (store.BackupCluster, error) {
 	kept := store.BackupCluster{ObjectID: cluster.ObjectID, Class: cluster.Class, Name: cluster.Name}
 	subject := snapshot.Subject{ProjectID: of.ProjectID, EnvironmentID: of.EnvironmentID, EnvironmentName: of.EnvironmentName, ClusterID: cluster.ObjectID, ClusterName: cluster.Name, Kind: store.OfBackup,
-		Reason: "of backup " + of.ID, Backup: of.ID, Secrets: cluster.Keys}
+		Reason: "of backup " + of.ID, Backup: of.ID, Secrets: cluster.Keys, Container: container, Once: true}
 	var checksum string
 	write := func(_ context.Context, to io.Writer) (err error) {
 		checksum, err = file.part(to)

@@ -102,6 +102,8 @@ type Subject struct {
 	// takes them after all, and Refused gets the reason; it may be nil.
 	Container string
 	Refused   func(why error)
+	// Once is true if write can be called once only: then a failure of the container is the failure of the snapshot.
+	Once bool
 }
 
 // Take stores the output of write as a snapshot, and returns it when it could be read back and opened. Where the project's quota is
@@ -132,7 +134,7 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 			break
 		}
 		var elsewhere *containerError
-		if errors.As(err, &elsewhere) && ctx.Err() == nil {
+		if errors.As(err, &elsewhere) && ctx.Err() == nil && !of.Once {
 			container = ""
 			if of.Refused != nil {
 				of.Refused(err)
@@ -151,6 +153,18 @@ func (a *Archive) Take(ctx context.Context, of Subject, write func(ctx context.C
 		return taken, err
 	}
 	return a.Snapshot(ctx, taken.ID)
+}
+
+// Try writes an object into a container, and removes it again: an error means that the container takes no snapshots.
+func (a *Archive) Try(ctx context.Context, container string) error {
+	if a.objects == nil {
+		return errors.New("this Burano uses no object store")
+	}
+	name := "trial-" + store.NewID()
+	if err := a.objects.PutObject(ctx, container, name, []byte("Burano looks whether it can write here.\n")); err != nil {
+		return err
+	}
+	return a.objects.DeleteObject(ctx, container, name)
 }
 
 func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(), write func(ctx context.Context, to io.Writer) error) (id string, err error) {

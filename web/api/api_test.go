@@ -98,7 +98,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Backups: orchestrator.NewBackups(service, backup.Backups{Rows: store.NewBackups(rows), Archive: archive},
 			func(_ context.Context, environmentID, _ string) ([]claimdata.Claim, map[string]string, error) {
 				return []claimdata.Claim{{Namespace: "default", Name: "of " + environmentID, Size: "1Gi"}}, map[string]string{"default/raw": "it is a block device"}, nil
-			}),
+			}, nil),
 		Projects: orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler)),
 		Catalog:  packageService,
 		Auth:     s.authenticator.Enter,

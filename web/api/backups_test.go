@@ -60,6 +60,14 @@ func TestADrillRestoresABackupBesideAndRemovesWhatItHasMade(t *testing.T) {
 	before := names()
 	begun := s.call("demo", "", "POST", "/burano/v1/backups/"+mine["backup"]+"/drill", nil, 200)
 	require.Contains(t, names(), field(begun, "environment"))
+	for _, one := range field(s.call("demo", "", "GET", "/v1/environments", nil, 200), "environments").([]any) {
+		if field(one, "name") == field(begun, "environment") { // as the keeper takes them
+			taken := store.Snapshot{ProjectID: goldenDemo, EnvironmentID: field(one, "id").(string), EnvironmentName: field(one, "name").(string), ClusterID: "c", Kind: store.Scheduled}
+			require.NoError(t, s.rows.BeginSnapshot(t.Context(), &taken))
+			require.NoError(t, s.rows.KeepSnapshot(t.Context(), taken.ID, 1, 1))
+		}
+	}
+	require.Contains(t, s.snapshotsOf("demo"), field(begun, "environment"))
 	var last any
 	err := wait.Every(50*time.Millisecond).For(time.Minute).Until(t.Context(), func(context.Context) error {
 		last = field(s.call("demo", "", "GET", "/burano/v1/environments/"+mine["environment"]+"/backups/drills", nil, 200), "drills").([]any)[0]
@@ -71,6 +79,15 @@ func TestADrillRestoresABackupBesideAndRemovesWhatItHasMade(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "answered", field(last, "state"), last)
 	require.Equal(t, before, names(), "what the drill has made is gone")
+	require.NotContains(t, s.snapshotsOf("demo"), field(begun, "environment"))
+}
+
+// snapshotsOf are the names of the environments that the snapshots of a caller are of.
+func (s *server) snapshotsOf(token string) (names []any) {
+	for _, one := range field(s.call(token, "", "GET", "/burano/v1/snapshots", nil, 200), "snapshots").([]any) {
+		names = append(names, field(one, "environment_name"))
+	}
+	return names
 }
 
 // downloaded is a file of a backup that a caller downloads, opened with its key.

@@ -62,8 +62,16 @@ func connect(ctx context.Context, held *held, budgets budgets) (*wiring, error) 
 	w.meters = scaling.NewMeters(w.tasks, w.natives.Reach)
 	w.service = orchestrator.New(orchestrator.Config{Store: w.rows, Sealer: w.sealer, Trusts: w.cloud, ProjectOf: w.cloud.ProjectOf, TrustRoles: w.options.Roles, Engine: w.tasks, Logger: w.logger,
 		Values: w.options.limits.Values})
-	w.restores = orchestrator.NewBackups(w.service, w.backups, access.Clusters{Secrets: w.tasks, Config: w.natives.Reach}.BackupClaims)
+	w.restores = orchestrator.NewBackups(w.service, w.backups, access.Clusters{Secrets: w.tasks, Config: w.natives.Reach}.BackupClaims, w.share)
 	return w, nil
+}
+
+// share makes the container for snapshots in a project, where the server's settings name one.
+func (w *wiring) share(ctx context.Context, project *openstack.Project) (address string, err error) {
+	if w.options.snapshotContainer == "" {
+		return "", nil
+	}
+	return w.cloud.ShareContainer(ctx, project, w.options.snapshotContainer)
 }
 
 func (w *wiring) makeCloud(ctx context.Context) (err error) {
