@@ -384,7 +384,7 @@ func (b *Backups) Upload(ctx context.Context, caller identity.Caller, from io.Re
 	}
 	return b.keep.Read(ctx, backup.Upload{ProjectID: caller.ProjectID, Kind: kind, Now: b.service.now(), Admit: admit, Accept: b.accept,
 		Container: func(ctx context.Context) (string, error) { return containerOf(ctx, b, caller) },
-		Has: func(ctx context.Context, id string) (bool, error) { return b.has(ctx, caller.ProjectID, id) }}, from)
+		Has:       func(ctx context.Context, id string) (bool, error) { return b.has(ctx, caller.ProjectID, id) }}, from)
 }
 
 // accept refuses a file that cannot be a backup of an environment here.

@@ -41,7 +41,7 @@ type world struct {
 	cluster     backup.Cluster
 	said        []string
 	objects     snapshot.Objects // nil: the archive knows no container
-	now         time.Time // goes on by a second with each look
+	now         time.Time        // goes on by a second with each look
 }
 
 func newWorld(t *testing.T, limit int64) *world {
