@@ -179,3 +179,16 @@ scenario('the book is read from its contents on, chapter by chapter, and a link 
   await page.waitForURL(/\/help\/volumes#volumes-for-pods$/);
   await page.getByRole('heading', { level: 1, name: 'Volumes and their backups' }).waitFor();
 });
+
+scenario('a page whose program does not load says so in the viewer\'s language, and is shown after another try', { locale: 'de' }, async (page) => {
+  const program = /\/assets\/DoctorPage-[^/]*\.js$/;
+  await page.route(program, (route) => route.abort());
+  await page.goto('doctor');
+  await page.getByRole('heading', { level: 1, name: 'Diese Seite ließ sich nicht anzeigen' }).waitFor();
+  await page.getByRole('link', { name: 'Zum Katalog' }).waitFor();
+  assert.match(page.seen.join('\n'), /DoctorPage/);
+  page.seen.length = 0;
+  await page.unroute(program);
+  await page.getByRole('button', { name: 'Noch einmal versuchen' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Cloud prüfen' }).waitFor();
+});

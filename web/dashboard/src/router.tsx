@@ -7,6 +7,7 @@ import { readLook as readClusterLook } from './clusters/look';
 import { componentTabs, type ComponentTab } from './components/tabs';
 import { tabs, type EnvironmentTab } from './environments/tabs';
 import { readLook } from './packages/look';
+import { Crash } from './shell/Crash';
 import { Shell } from './shell/Shell';
 import { whose, type Whose } from './templates/whose';
 import { loadTexts } from './text';
@@ -203,6 +204,7 @@ export const router = createRouter({
   routeTree: root.addChildren([start, catalog, application, environments, allEnvironments, environment, add, component, cluster, pod, workload, deployment, compare, deployments, ...managed]),
   basepath: '/dashboard',
   defaultPreload: 'intent',
+  defaultErrorComponent: Crash,
 });
 
 declare module '@tanstack/react-router' {

@@ -34,6 +34,8 @@ export const shell: Texts['shell'] = {
   tryAgain: 'Noch einmal versuchen',
   notFound: 'Diese Seite gibt es nicht',
   notFoundWhat: 'Die Adresse ist vielleicht falsch, oder wohin sie führte, gibt es nicht mehr.',
+  crashed: 'Diese Seite ließ sich nicht anzeigen',
+  crashedWhat: 'Ein Teil von ihr wurde nicht geladen oder hat einen Fehler. Auf dem Server hat das nichts geändert.',
   toStart: 'Zum Katalog',
   close: 'Schließen',
   cancel: 'Abbrechen',

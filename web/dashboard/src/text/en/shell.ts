@@ -32,6 +32,8 @@ export const shell = {
   tryAgain: 'Try again',
   notFound: 'There is no such page',
   notFoundWhat: 'The address may be wrong, or what it led to is gone.',
+  crashed: 'This page could not be shown',
+  crashedWhat: 'A part of it did not load, or has an error. Nothing on the server was changed by that.',
   toStart: 'To the catalog',
   close: 'Close',
   cancel: 'Cancel',
