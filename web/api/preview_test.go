@@ -49,6 +49,43 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	require.Equal(t, "services[0].count", field(problems[0], "path"))
 }
 
+// The draft of a session is edited in two tabs: the deployment is that of the preview in the first one.
+func TestADeploymentAddsNothingThatItsPreviewDidNotShow(t *testing.T) {
+	s := newServer(t)
+	id := field(s.call("demo", "", "POST", "/v1/environments", map[string]any{"name": "one"}, 200), "id").(string)
+	shown := func(change func(session string)) (deploy string) {
+		session := field(s.call("demo", "", "POST", "/v1/environments/"+id+"/configure", nil, 200), "id").(string)
+		change(session)
+		plan := field(s.call("demo", "", "GET", "/burano/v1/environments/"+id+"/sessions/"+session+"/preview", nil, 200), "plan").(string)
+		return "/v1/environments/" + id + "/sessions/" + session + "/deploy?plan=" + plan
+	}
+	refused := func(deploy, more string) {
+		t.Helper()
+		answer := s.send("POST", deploy, map[string]string{"X-Auth-Token": "{token:demo}"}, nil)
+		require.Equal(t, 409, answer.Code)
+		require.Contains(t, answer.Body.String(), "The deployment does more than was shown, since something has changed: "+more+". Nothing was done.")
+	}
+	var session string
+	services := "/v1/environments/" + id + "/services"
+	deploy := shown(func(opened string) {
+		session = opened
+		s.call("demo", session, "POST", services, plainHello("a1", "alpha"), 200)
+	})
+	s.call("demo", session, "POST", services, plainHello("a2", "beta"), 200)
+	refused(deploy, "beta (org.golden.Hello) is added") // also at the first deployment
+	s.call("demo", session, "DELETE", services+"/a2", nil, 200)
+	s.call("demo", "", "POST", deploy, nil, 200)
+	s.awaitIdle(id)
+
+	deploy = shown(func(opened string) { session = opened })
+	s.call("demo", session, "PUT", services+"/a1/name", "gamma", 200)
+	refused(deploy, "gamma (org.golden.Hello) is changed: name")
+	s.call("demo", session, "PUT", services+"/a1/name", "alpha", 200)
+	s.call("demo", "", "POST", deploy, nil, 200)
+	s.awaitIdle(id)
+	require.Len(t, field(s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200), "deployments"), 2)
+}
+
 func TestAPreviewOfAnEnvironmentThatIsNotThereStoresNothing(t *testing.T) {
 	s := newServer(t)
 	wanted := func(change func(services []any)) map[string]any {
