@@ -41,6 +41,7 @@ type lab struct {
 	state     string // the server's folder
 	address   string // where it listens
 	serverLog string
+	missed    string // the condition that did not come in time
 	url       string
 	before    machine              // the state of the machine before the local cloud
 	whenDead  func(instant string) // is called when the server was killed at an instant; may be nil
@@ -180,7 +181,8 @@ func (l *lab) startServer(t *testing.T) {
 		}
 		if t.Failed() {
 			if text, err := os.ReadFile(l.serverLog); err == nil {
-				t.Logf("the server's log:\n%s", text)
+				// Whoever sees the end of the output only sees the reason too.
+				t.Logf("the server's log:\n%s\n%s", text, l.missed)
 			}
 		}
 	})
@@ -244,6 +246,9 @@ func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try fun
 		}
 		return nil
 	})
+	if err != nil {
+		l.missed = fmt.Sprintf("%s: not within %s: %v", what, limit, err)
+	}
 	require.NoErrorf(t, err, "%s: not within %s", what, limit)
 }
 
