@@ -69,7 +69,8 @@ func limited(limits Limits, stopping context.Context) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			request := c.Request()
-			if !isUpload(request) {
+			hasBody := request.ContentLength != 0 // it is -1 where the length is not known
+			if hasBody && !isUpload(request) {
 				if request.ContentLength > limits.Body {
 					return &http.MaxBytesError{Limit: limits.Body}
 				}
@@ -88,6 +89,9 @@ func limited(limits Limits, stopping context.Context) echo.MiddlewareFunc {
 			c.SetRequest(request.WithContext(ctx))
 			if anonymous(request.Method, request.URL.Path) {
 				limit = min(limit, strangersTime)
+			}
+			if !hasBody {
+				return answeredWithin(c, next)
 			}
 			// A body that is sent too slowly ends by this; tests' recorders know no deadline.
 			if err := http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {

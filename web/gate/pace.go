@@ -14,9 +14,13 @@ const chunk = 64 << 10
 func Paced(each time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &paced{ResponseWriter: w, controller: http.NewResponseController(w), each: each}
-		_ = p.controller.SetWriteDeadline(time.Time{}) // the former request's deadline, on the same connection
+		if r.ContentLength != 0 {
+			p.extend() // to read a body may write "100 Continue"
+		}
 		next.ServeHTTP(p, r)
-		p.extend()
+		if time.Since(p.extended) > each/16 {
+			p.extend() // for an answer without a body, and for the last bytes of a buffer
+		}
 	})
 }
 
@@ -24,10 +28,15 @@ type paced struct {
 	http.ResponseWriter
 	controller *http.ResponseController
 	each       time.Duration
+	extended   time.Time
 }
 
-// extend renews the client's time. A writer without deadlines, as in tests, has no slow client either.
-func (p *paced) extend() { _ = p.controller.SetWriteDeadline(time.Now().Add(p.each)) }
+// extend renews the client's time. It is called before anything is written, so that no deadline of a former request on the same connection
+// ends a later one. A writer without deadlines, as in tests, has no slow client either.
+func (p *paced) extend() {
+	p.extended = time.Now()
+	_ = p.controller.SetWriteDeadline(p.extended.Add(p.each))
+}
 
 func (p *paced) Write(text []byte) (written int, err error) {
 	for {
