@@ -47,7 +47,7 @@ func contents(t *testing.T, path string) map[string][]string {
 	return tables
 }
 
-// fill writes what a server writes, with bytes, booleans, fractions and nothing among it.
+// fill writes rows as a server does, with bytes, booleans, fractions and nulls among them.
 func fill(t *testing.T, options *server.Options, environments int) {
 	t.Helper()
 	rows, sealer, end := openRows(t, options)
@@ -133,7 +133,7 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, found, 5)
 
-			// A cluster can be brought back by what was restored, after the worst day of all.
+			// A cluster can be restored with the restored data, even after all else is lost.
 			list, err := rows.Snapshots(t.Context(), store.SnapshotFilter{ProjectID: "p"})
 			require.NoError(t, err)
 			require.Len(t, list, 1)

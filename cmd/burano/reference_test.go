@@ -72,7 +72,7 @@ func referenceOf(page *strings.Builder, command *cobra.Command, level int) {
 	}
 	fmt.Fprintf(page, "\n%s %s\n\n%s\n", strings.Repeat("#", level), command.CommandPath(), command.Short)
 	if command.Long != "" {
-		// What a terminal shows in lines of its own is shown as it is; the rest are paragraphs.
+		// Lines that a terminal shows as they are stay as they are; the rest are paragraphs.
 		for _, paragraph := range strings.Split(strings.TrimSpace(command.Long), "\n\n") {
 			if strings.Contains("\n"+paragraph, "\n ") {
 				page.WriteString("\n" + fenced(paragraph))
@@ -126,7 +126,7 @@ var (
 	ends = regexp.MustCompile(`\s#.*|\s(\||>|>>|<<|&&)\s?.*|;.*|\s\d?>.*`)
 )
 
-// TestTheDocumentsNameCommandsAndOptionsThatExist holds what README and documents tell to type against the program.
+// TestTheDocumentsNameCommandsAndOptionsThatExist compares the commands in README and documents with the program.
 func TestTheDocumentsNameCommandsAndOptionsThatExist(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(documents, "*.md"))
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ type typed struct {
 	text string // behind the program's name
 }
 
-// commandsIn finds what is typed, in blocks of a shell and in the text.
+// commandsIn finds commands, in blocks of a shell and in the text.
 func commandsIn(document string) (found []typed) {
 	fence := ""
 	number := 0

@@ -143,7 +143,7 @@ func (o createOptions) read(ctx context.Context, args []string, warnings io.Writ
 	return process.PackageReader().Files(ctx, files)
 }
 
-// sources is how many of what a package can be made of are named.
+// sources is how many kinds of sources for a package are named.
 func (o createOptions) sources() (count int) {
 	for _, one := range []string{o.template, o.classes, o.chart} {
 		if one != "" {

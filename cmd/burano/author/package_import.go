@@ -60,7 +60,7 @@ func (o *importOptions) addFlags(command *cobra.Command) {
 	cli.AddRepositoryFlag(command, &o.repository)
 }
 
-// importAll uploads packages and those that they require, and says what was done and which images they need.
+// importAll uploads packages and their dependencies, and prints the results and the images that they need.
 func importAll(c *cli.Connection, command *cobra.Command, finder client.Finder, asked []client.LocalPackage, options importOptions) error {
 	if !slices.Contains([]string{"s", "u", "a"}, options.exists) {
 		return fmt.Errorf("--exists-action is s (skip), u (update) or a (abort), not %q", options.exists)
@@ -76,7 +76,7 @@ func importAll(c *cli.Connection, command *cobra.Command, finder client.Finder, 
 	for _, one := range ordered {
 		action := options.exists
 		if !slices.ContainsFunc(asked, func(a client.LocalPackage) bool { return a.Name() == one.Name() }) {
-			action = "s" // what is only required is not replaced
+			action = "s" // dependencies are not replaced
 		}
 		done, err := importPackage(command.Context(), api, one, action, options)
 		if err != nil {
@@ -88,7 +88,7 @@ func importAll(c *cli.Connection, command *cobra.Command, finder client.Finder, 
 	return nil
 }
 
-// importPackage uploads a package and says in a word what was done.
+// importPackage uploads a package and returns the outcome as a word.
 func importPackage(ctx context.Context, api *client.Client, one client.LocalPackage, exists string, options importOptions) (string, error) {
 	upload := client.UploadOptions{Public: options.public, Categories: options.categories, Tags: options.tags}
 	err := api.Upload(ctx, one.Name(), one.Zip, upload)

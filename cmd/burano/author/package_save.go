@@ -50,7 +50,7 @@ under their names. It needs no server. The folder can be imported where the repo
 	return command
 }
 
-// savePackages writes packages, what they require and their images into a folder.
+// savePackages writes packages, their dependencies and their images into a folder.
 func savePackages(ctx context.Context, output io.Writer, finder client.Finder, asked []client.LocalPackage, options saveOptions) error {
 	embedded, err := apps.Packages()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package cli is what commands share: how they reach the server, print answers, and follow deployments.
+// Package cli is shared by commands: it connects to the server, prints answers, and follows deployments.
 package cli
 
 import (

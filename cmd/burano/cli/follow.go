@@ -62,7 +62,7 @@ func FollowOthers(ctx context.Context, api *client.Client, name string, output i
 	return nil
 }
 
-// PrintResult prints what an action returned. When only that is asked for, nothing is printed as null, and an action that failed or
+// PrintResult prints the result of an action. When only that is asked for, nothing is printed as null, and an action that failed or
 // still runs is an error.
 func PrintResult(ctx context.Context, api *client.Client, environment, task string, output io.Writer, asked bool) error {
 	result, err := api.ActionResult(ctx, environment, task)

@@ -100,7 +100,7 @@ func actionTable(table *tabwriter.Writer, action client.ClassAction) {
 	}
 }
 
-// argumentType says in words what a schema admits.
+// argumentType describes the values that a schema admits.
 func argumentType(schema map[string]any) string {
 	if choices, ok := schema["enum"].([]any); ok {
 		return "one of " + strings.Trim(fmt.Sprint(choices), "[]")

@@ -96,7 +96,7 @@ With --dry-run nothing is made or stored, also of new environments. ` + exitCode
 	return command
 }
 
-// apply shows what documents change, and changes it.
+// apply shows the changes of documents, and applies them.
 func apply(ctx context.Context, api *client.Client, documents []client.Document, options applyOptions, out io.Writer) error {
 	if options.wait && !options.dryRun {
 		for _, one := range documents {
@@ -195,7 +195,7 @@ func labelled(ctx context.Context, api *client.Client, label string, plans []*cl
 	return former, left, nil
 }
 
-// remember writes under a label what there was before and what plans have made. It does so also when it was interrupted.
+// remember writes the former objects and the objects that plans have made under a label, also after an interruption.
 func remember(ctx context.Context, api *client.Client, label string, former []client.Applied, plans []*client.Planned) error {
 	if label == "" {
 		return nil
@@ -209,7 +209,7 @@ func remember(ctx context.Context, api *client.Client, label string, former []cl
 	return api.SetApplied(ctx, label, append(made, former...))
 }
 
-// printPlanned prints a thing with a sign, as diff does, and below it what would be other than it is.
+// printPlanned prints an object with a sign, as diff does, and its differences below it.
 func printPlanned(out io.Writer, planned *client.Planned) error {
 	sign := map[string]string{"added": "+", "changed": "~", "": "="}[planned.Change]
 	fmt.Fprintf(out, "%s %s %s\n", sign, planned.Kind, planned.Name)

@@ -80,7 +80,7 @@ With --dry-run nothing is made or stored, also of a new environment. ` + exitCod
 	return command
 }
 
-// printPreview prints what deploying a file would do. Its error is that of previewed.
+// printPreview prints the preview of a deployment of a file. Its error is that of previewed.
 func printPreview(ctx context.Context, api *client.Client, file client.EnvironmentFile, allowDestroy []string, out io.Writer) error {
 	var answer client.Preview
 	existing, err := api.Environment(ctx, file.Name)

@@ -48,7 +48,7 @@ answer to a question on a terminal. An environment in which a task runs is delet
 				return err
 			}
 			d.in, d.out = command.InOrStdin(), command.OutOrStdout()
-			// All are asked for before any is waited for. What cannot be deleted does not keep the others.
+			// All deletions begin before any is waited for. A failure does not stop the others.
 			var going []client.Environment
 			var failed []error
 			for _, name := range args {
@@ -78,7 +78,7 @@ answer to a question on a terminal. An environment in which a task runs is delet
 	return command
 }
 
-// begin shows what the deletion of an environment does, and begins it when that is agreed to.
+// begin shows the plan of an environment's deletion, and begins it with the user's consent.
 func (d *deletion) begin(ctx context.Context, name string) (client.Environment, error) {
 	found, err := d.api.Environment(ctx, name)
 	if err != nil {

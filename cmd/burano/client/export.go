@@ -350,7 +350,7 @@ notice before it makes anything.
 	return command
 }
 
-// withClaims are the paths of what has volumes in a file.
+// withClaims are the paths of objects with volumes in a file.
 func withClaims(file client.EnvironmentFile) (paths []string) {
 	for i, one := range file.Applications {
 		paths = append(paths, volumesIn(fmt.Sprintf("applications[%d]", i), one)...)

@@ -58,7 +58,7 @@ func findingListCommand(connection *cli.Connection) *cobra.Command {
 	return command
 }
 
-// findingTable lists findings, each with what mends it below.
+// findingTable lists findings, each with its remedy below.
 func findingTable(rows []client.Finding, names map[string]string) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {
 		fmt.Fprintln(table, "ENVIRONMENT\tSEVERITY\tSINCE\tUNTIL\tREPAIRS\tWHAT")

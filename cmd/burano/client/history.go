@@ -64,7 +64,7 @@ changes nothing adds no state, and neither does a failed one. With STATE it show
 	return command
 }
 
-// stateSource is what a state was made from.
+// stateSource is the origin of a state: a file, an action, or another state.
 func stateSource(state client.State) string {
 	switch {
 	case state.Back > 0:

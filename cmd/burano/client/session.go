@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// signs stand before what is added, changed and removed, as in the output of diff.
+// signs mark added, changed and removed objects, as in the output of diff.
 var signs = map[string]string{"added": "+", "changed": "~", "removed": "-"}
 
 // changesTable lists changes with a sign each.
@@ -28,7 +28,7 @@ func changesTable(changes []client.Change) func(*tabwriter.Writer) {
 	}
 }
 
-// previewTable lists changes, what they delete in the cloud, and what is wrong.
+// previewTable lists changes, the losses in the cloud, and problems.
 func previewTable(p client.Preview) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {
 		changesTable(p.Changes)(table)

@@ -21,7 +21,7 @@ func claimBackupCommand(connection *cli.Connection) *cobra.Command {
 	return command
 }
 
-// act calls an action of a cluster, shows its reports until it has ended, and returns what it returned.
+// act calls an action of a cluster, shows its reports until it has ended, and returns its result.
 func act(ctx context.Context, api *client.Client, environment client.Environment, action string, arguments map[string]any, out io.Writer) (json.RawMessage, error) {
 	task, err := api.CallAction(ctx, environment.ID, action, arguments)
 	if err != nil {

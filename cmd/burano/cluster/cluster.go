@@ -28,7 +28,7 @@ func clusterTable(s client.Cluster) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) { printCluster(s, table) }
 }
 
-// decided is what a scaling decided last, for people.
+// decided is the last decision of a scaling, for people.
 func decided(last *client.ScalingDecision) string {
 	if last == nil {
 		return ""

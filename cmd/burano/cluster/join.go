@@ -74,7 +74,7 @@ contains a pin of it.`,
 	return command
 }
 
-// warnOfServer says what is wrong with a server's address for a machine.
+// warnOfServer warns of a server's address that a machine cannot use.
 func warnOfServer(to io.Writer, address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -135,7 +135,7 @@ func nodeTokenDeleteCommand(connection *cli.Connection) *cobra.Command {
 	return command
 }
 
-// machineOptions are what somebody says about the machine that is to join.
+// machineOptions are the user's options for the machine that is to join.
 type machineOptions struct {
 	server, token, pin string
 	name, address      string
@@ -216,7 +216,7 @@ func (o machineOptions) join(ctx context.Context, out io.Writer) error {
 	return followJoin(ctx, server, joining, out)
 }
 
-// look finds out what the server needs to know of this machine, and what keeps it from logging in.
+// look reads the facts of this machine that the server needs, and finds reasons why the server could not log in.
 func (o machineOptions) look(ctx context.Context) (machine client.Machine, login join.Login, err error) {
 	machine = client.Machine{Name: o.name, Port: int(o.port), User: o.user}
 	if machine.Name == "" {
@@ -257,7 +257,7 @@ func (o machineOptions) look(ctx context.Context) (machine client.Machine, login
 
 const (
 	joinPause    = 2 * time.Second
-	joinPatience = time.Hour // for what others do in the environment
+	joinPatience = time.Hour // for other tasks of the environment
 	awayPatience = 10 * time.Minute
 )
 
@@ -267,7 +267,7 @@ func passing(err error) bool {
 	return !errors.As(err, &refused) || refused.Status == http.StatusTooManyRequests || refused.Status >= http.StatusInternalServerError
 }
 
-// startJoin has the server begin, after what others do in the environment.
+// startJoin makes the server begin, after other tasks of the environment.
 func startJoin(ctx context.Context, server *client.Joiner, out io.Writer) error {
 	told := false
 	return wait.Every(joinPause).For(joinPatience).Until(ctx, func(ctx context.Context) error {
@@ -286,7 +286,7 @@ func startJoin(ctx context.Context, server *client.Joiner, out io.Writer) error 
 	})
 }
 
-// followJoin prints what is reported until the node is ready, or could not be made one.
+// followJoin prints reports until the node is ready, or the join has failed.
 func followJoin(ctx context.Context, server *client.Joiner, joining client.Joining, out io.Writer) error {
 	after, last := int64(0), ""
 	for {

@@ -171,7 +171,7 @@ const (
 	loseVolumesHelp = "also where volumes are on the disks of nodes that go: what claims have there is lost"
 )
 
-// nodeDeedCommand is a command for what is done to a node. empties says that its pods have to go first.
+// nodeDeedCommand is a command that changes a node. With empties its pods are evicted first.
 func nodeDeedCommand(connection *cli.Connection, deed, short string, empties bool) *cobra.Command {
 	var options nodeOptions
 	var force, lose bool

@@ -31,7 +31,7 @@ func rotateCommand(connection *cli.Connection) *cobra.Command {
 	return command
 }
 
-// rotation is the command that calls an action of a cluster, once its user knows what becomes invalid.
+// rotation is the command that calls an action of a cluster, after its user has seen the consequences.
 func rotation(connection *cli.Connection, name, short, action string, arguments func() map[string]any) *cobra.Command {
 	var sure, watch bool
 	command := &cobra.Command{

@@ -107,7 +107,7 @@ func upgradeTable(plan client.UpgradePlan) func(*tabwriter.Writer) {
 	}
 }
 
-// upgradeProblems is what stands in the way.
+// upgradeProblems are reasons against an upgrade.
 func upgradeProblems(plan client.UpgradePlan) error {
 	if len(plan.Problems) == 0 {
 		return nil

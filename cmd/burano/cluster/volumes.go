@@ -21,7 +21,7 @@ func volumesCommand(connection *cli.Connection) *cobra.Command {
 	return command
 }
 
-// unusedVolume is what the action listUnusedVolumes returns.
+// unusedVolume is an element of the result of the action listUnusedVolumes.
 type unusedVolume struct {
 	Kind   string    `json:"kind" yaml:"kind"` // claim, volume, snapshot or share
 	Name   string    `json:"name" yaml:"name"` // of the others than claims the id

@@ -241,7 +241,7 @@ func gatewayStatusCommand() *cobra.Command {
 	return command
 }
 
-// gatewayProblems is an error that says what a gateway does not do.
+// gatewayProblems is an error that lists the duties that a gateway does not perform.
 func gatewayProblems(found gateway.Status) error {
 	var problems []error
 	if !found.Etcd {
@@ -330,7 +330,7 @@ const (
 // checkEach checks the snapshots whose names come in, until one cannot be restored. It ends with the input at once: whoever asks is gone, and nobody
 // waits for an answer.
 func checkEach(ctx context.Context, in io.Reader, out io.Writer, scratch string) error {
-	// It opens what a tenant's machines have sent.
+	// It reads data from a tenant's machines.
 	if err := door.Confine(checkMemory, checkProcessor); err != nil {
 		return err
 	}

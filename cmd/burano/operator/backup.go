@@ -141,7 +141,7 @@ Deployments that ran at the time of the backup continue, or fail where the cloud
 	return command
 }
 
-// keysFor says whether the keys that are there open what was restored.
+// keysFor reports whether the present keys open the restored secrets.
 func keysFor(ctx context.Context, o *server.Options, manifest backup.Manifest) string {
 	sealer, err := secret.OpenExisting(o.KeyFile())
 	if err != nil {
@@ -203,7 +203,7 @@ func restoreSQLite(ctx context.Context, o *server.Options, archive *backup.Archi
 			return "", err
 		}
 	}
-	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds what users keep
+	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds users' data
 	if err != nil {
 		return "", err
 	}

@@ -107,7 +107,7 @@ func Examine(ctx context.Context, options *server.Options) []doctor.Line {
 	return examine(ctx, options, "", doctor.Boot{})
 }
 
-// examine looks at what is on this machine, and then at the cloud. The settings can be used.
+// examine checks this machine, and then the cloud. The settings are valid.
 func examine(ctx context.Context, options *server.Options, as string, boot doctor.Boot) []doctor.Line {
 	lines := []doctor.Line{{Check: "settings", State: doctor.OK, Text: "they can be used"}, certificateLine(options, time.Now()), keyLine(options), databaseLine(ctx, options)}
 
@@ -273,7 +273,7 @@ func databaseLine(ctx context.Context, options *server.Options) (line doctor.Lin
 	return line
 }
 
-// nodeImageLines are what `burano image check` says of an image.
+// nodeImageLines are the lines of `burano image check` about an image.
 func nodeImageLines(ctx context.Context, provider *gophercloud.ProviderClient, endpoint gophercloud.EndpointOpts, id string) ([]doctor.Line, error) {
 	client, err := openstack.NewImageV2(provider, endpoint)
 	if err != nil {

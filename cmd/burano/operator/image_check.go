@@ -114,7 +114,7 @@ type lack struct {
 	what, remedy string
 }
 
-// imageLacks compares an image with what a node needs.
+// imageLacks compares an image with the needs of a node.
 func imageLacks(image glance.Image, kind form) []lack {
 	var lacks []lack
 	grave := func(what, remedy string) { lacks = append(lacks, lack{true, what, remedy}) }

@@ -138,7 +138,7 @@ func forward(config *rest.Config, api kubernetes.Interface, pod string) (port ui
 	return ports[0].Local, func() { close(stop); <-ended }, nil
 }
 
-// tag is the name of an image in the registry. What another registry called it is left out.
+// tag is the name of an image in the registry. The name of another registry is left out.
 func (r *clusterRegistry) tag(called string) (name.Tag, error) {
 	reference, err := name.NewTag(called)
 	if err != nil {

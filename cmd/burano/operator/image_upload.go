@@ -29,7 +29,7 @@ const imageMark = `{"title": "Burano node", "type": "linux.kubernetes"}`
 // digestProperty keeps the digest of an uploaded image, so that the same one is not uploaded again.
 const digestProperty = "burano_sha256"
 
-// form is what the data of an image is, by its first bytes.
+// form is the format of an image's data, by its first bytes.
 type form int
 
 const (
@@ -57,7 +57,7 @@ func formOf(begin []byte) form {
 	return formUnknown
 }
 
-// What a node needs at least, as Glance has it for all images: the system and what a cluster keeps on it, and an API server.
+// The least that a node needs, in Glance's units: disk for the system and a cluster's data, and memory for an API server.
 const (
 	leastDiskGB   = 5
 	leastMemoryMB = 1024
@@ -115,7 +115,7 @@ type uploadedImage struct {
 	id     string
 	new    bool
 	former []string // those that are hidden now
-	// kubernetes is what the image says that it holds, such as v1.36.3; "" where it says nothing.
+	// kubernetes is the version that the image names, such as v1.36.3; "" if it names none.
 	kubernetes string
 }
 
@@ -257,7 +257,7 @@ func contentsOf(path, digest string) map[string]string {
 	return said
 }
 
-// formOfFile refuses what cannot be a node image.
+// formOfFile refuses files that cannot be a node image.
 func formOfFile(path string) (form, error) {
 	file, err := os.Open(path)
 	if err != nil {

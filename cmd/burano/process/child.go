@@ -8,7 +8,7 @@ import (
 const (
 	// ownProgram is the file of the running program (proc(5)), also when an upgrade has put another in its place.
 	OwnProgram = "/proc/self/exe"
-	// childPlaces is how many child processes read what projects sent at a time. Each may take 512 MiB.
+	// childPlaces is how many child processes read projects' data at a time. Each may take 512 MiB.
 	ChildPlaces = 4
 )
 

@@ -1,4 +1,4 @@
-// Package process gives a process of Burano its limits: memory, connections, and child processes that read what others sent.
+// Package process gives a process of Burano its limits: memory, connections, and child processes that read others' data.
 package process
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // The garbage collector runs when as much was allocated as was in use after its last run, which on a server with little in use is many times a second.
-// A block that is never written to, so that it takes no memory, counts as in use besides: what it costs is as much garbage at most. It is an eighth of
+// A block that is never written to, so that it takes no memory, counts as in use besides: it costs at most as much garbage. It is an eighth of
 // the memory that there is, within these limits. A higher percentage (debug.SetGCPercent) is no substitute, because it grows with the memory in use: over 400 MiB
 // in use, with 6 GiB of garbage, 400 % took 2.4 GiB, the block 1.2 GiB and the default 1.0 GiB; over 20 MiB they took 2.1, 1.8 and 3.0 seconds of processors.
 const (
@@ -59,7 +59,7 @@ func Ballast(most int64) []byte {
 func ballastBytes(memory int64) int64 { return min(max(memory/8, LeastBallast), MostBallast) }
 
 // ConnectionsWithin is how many connections HAProxy may carry on a gateway with so many bytes of memory. A connection has two buffers of 16 KiB
-// (https://docs.haproxy.org/2.6/configuration.html#tune.bufsize) and passes up to two frontends: that is half of what is counted, and leaves as much for TLS and
+// (https://docs.haproxy.org/2.6/configuration.html#tune.bufsize) and passes up to two frontends: that is half of the counted memory, and leaves as much for TLS and
 // the system. An unknown number is taken for 1 GiB.
 func ConnectionsWithin(memory int64) int {
 	const each, least, most = 128 << 10, 1000, 32000

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/web/auth"
 )
 
-// api is what the API answers with. Its streams end with stopping.
+// api is the API's handlers. Its streams end with stopping.
 func (w *wiring) api(stopping context.Context) api.Config {
 	config := api.Config{
 		Orchestrator: w.service,

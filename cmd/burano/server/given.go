@@ -14,7 +14,7 @@ import (
 	"github.com/burano/burano/web/policy"
 )
 
-// given is what the settings and the files that they name say.
+// given are the settings, with the contents of the files that they name.
 type given struct {
 	options *Options
 	logger  *slog.Logger

@@ -21,7 +21,7 @@ import (
 	"github.com/burano/burano/web/audit"
 )
 
-// held is what a server opens before it meets the cloud: the state folder, the database, and the logs.
+// held are the resources that a server opens before it connects to the cloud: the state folder, the database, and the logs.
 type held struct {
 	*given
 	budget   *scratch.Budget
@@ -33,7 +33,7 @@ type held struct {
 	account  *audit.Log
 	keystone *keystone
 
-	ends []func() error // what is closed at the end, in reverse order
+	ends []func() error // close the resources at the end, in reverse order
 }
 
 func (h *held) close() error {

@@ -120,7 +120,7 @@ type Options struct {
 	drainPatience  time.Duration
 }
 
-// Flags are all settings of the server; what they say of themselves is their documentation.
+// Flags are all settings of the server; their help texts are their documentation.
 func (o *Options) Flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.SortFlags = false

@@ -1,4 +1,4 @@
-// Package server is the server: its settings, what it opens, how its parts are joined, and its start and end.
+// Package server is the server: its settings, the resources that it opens, the wiring of its parts, and its start and end.
 package server
 
 import (
@@ -148,7 +148,7 @@ func (w *wiring) work(told, ctx context.Context) error {
 	return group.Wait()
 }
 
-// keeper looks after what was deployed.
+// keeper looks after deployed environments.
 func (w *wiring) keeper() *keeper.Keeper {
 	every := w.options.keeperInterval
 	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, FirstExpiry: measureCertificates(w.metrics)})

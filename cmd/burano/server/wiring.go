@@ -94,7 +94,7 @@ func (w *wiring) makeCatalog(ctx context.Context) (err error) {
 	return err
 }
 
-// makeNatives gives the classes with bodies in Go what they work with.
+// makeNatives gives the classes with bodies in Go their dependencies.
 func (w *wiring) makeNatives(ctx context.Context) error {
 	w.archive = snapshot.New(w.rows, w.cloud, w.sealer, w.checker.Check, w.budget)
 	w.backups = backup.Backups{Rows: store.NewBackups(w.rows), Archive: w.archive}
