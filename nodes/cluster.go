@@ -1,6 +1,6 @@
 // Package nodes turns servers into a Kubernetes cluster and keeps it so.
 //
-// A [Cluster] is given its nodes, a vault for what must not be lost, and somebody to report to. Deploy takes each node
+// A [Cluster] is given its nodes, a vault for its secrets, and a receiver of reports. Deploy takes each node
 // through its steps as soon as what the step needs is there; what is done already is recognised on the node itself, so
 // that Deploy can be interrupted anywhere, repeated at will, and called again with more nodes.
 package nodes
@@ -31,7 +31,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Role says what a node is for.
+// Role is the purpose of a node.
 type Role string
 
 // The roles.
@@ -41,7 +41,7 @@ const (
 	Gateway Role = "gateway" // HAProxy, which lets the world in
 )
 
-// Network says what connects the pods.
+// Network is the program that connects the pods.
 type Network string
 
 // The networks.
@@ -54,8 +54,8 @@ const (
 type Node struct {
 	Name    string // of the server, of the Kubernetes node, and in etcd
 	Role    Role
-	Address netip.Addr // fixed: what the nodes call each other
-	// Six is its fixed address of IPv6; not valid where the cluster has none. What makes the cluster is reached by IPv4 only.
+	Address netip.Addr // fixed: by which nodes reach each other
+	// Six is its fixed address of IPv6; not valid where the cluster has none. Control planes are reached by IPv4 only.
 	Six netip.Addr `json:",omitzero"`
 	// Access is where Burano connects first: the floating address. A node without one is reached at Address, directly or
 	// through a node that has one, whatever answers.
@@ -73,16 +73,16 @@ type Node struct {
 	Leaving bool `json:",omitempty"`
 	// Inherits is the floating address that it gets from the node whose place it takes: its certificates name it already.
 	Inherits netip.Addr `json:",omitzero"`
-	// Elastic says that it comes and goes with what runs in the cluster: it is no member of etcd.
+	// Elastic is true if it comes and goes with the cluster's load: it is no member of etcd.
 	Elastic bool `json:",omitempty"`
 	// Machine says how to log in where the server is not the cloud's: its Address is then where it is reached by Burano and by the other nodes. Such a node
 	// is a minion, no member of etcd, and its machine stays when it leaves. Nil for the others.
 	Machine *access.Machine `json:",omitempty"`
-	// Settings are what users have set of the Kubernetes node. Deploy leaves a locked node alone that does not answer.
+	// Settings are the users' settings of the Kubernetes node. Deploy leaves a locked node alone that does not answer.
 	Settings kube.Settings `json:",omitzero"`
 }
 
-// ServerState is what the cloud knows of a node's server.
+// ServerState is the cloud's state of a node's server.
 type ServerState struct {
 	Note string // for the report of a failure: "its server is SHUTOFF"; empty when there is nothing to say
 	Down bool   // it does not run, and will not until somebody starts it: nobody waits for it then
@@ -97,10 +97,10 @@ func (n Node) reach() netip.Addr {
 	return n.Address
 }
 
-// Vault keeps what a cluster must not lose or give away: durable when Store returns, and sealed.
+// Vault holds secrets that a cluster must not lose or disclose: durable when Store returns, and sealed.
 type Vault = access.Vault
 
-// Config says what a cluster is made of.
+// Config is the configuration of a cluster.
 type Config struct {
 	Name        string       // of the cluster; becomes a part of the API server's name
 	Nodes       []Node       // masters first: one, three or five; or gateways alone
@@ -113,24 +113,24 @@ type Config struct {
 	Virtual VirtualAddress
 	SSHFrom []string // ranges from which gateways let SSH in (CIDRs), beside the cluster's own networks; nil for everywhere
 	Network Network  // of the pods; Calico when empty. A cluster keeps the one it was made with
-	// Addressing is of pods and Services; network.DefaultAddressing when zero. A cluster keeps what it was made with.
+	// Addressing is of pods and Services; network.DefaultAddressing when zero. A cluster never changes it.
 	Addressing network.Addressing
 	// PodMTU is that of pods; 0 for what their node's interface carries, less what the network takes.
 	PodMTU int
 	// Encapsulation is of packets between pods of two nodes; network.Always when empty. A cluster keeps it.
 	Encapsulation network.Encapsulation
-	// Datastore is where Calico keeps what it knows; etcd when empty. A cluster keeps it.
+	// Datastore is Calico's datastore; etcd when empty. A cluster never changes it.
 	Datastore network.Datastore
 	// Peers are routers with which the nodes exchange routes to pods, where packets are not wrapped.
 	Peers []network.Peer
 	// EtcdOnMasters has no other nodes be members of etcd, where there are three masters or more.
 	EtcdOnMasters bool
 	Vault         Vault
-	// Report is told what happened, for a person: "kubelet started". node may be empty. May be nil.
+	// Report gets events, for a person: "kubelet started". node may be empty. May be nil.
 	Report func(ctx context.Context, node, text string)
 	// Step runs a step of Deploy; it may refuse it, or note its beginning and end. May be nil.
 	Step func(ctx context.Context, node, name string, run func(context.Context) error) error
-	// Planned is called with the steps that are about to be run, and what each waits for. May be nil.
+	// Planned is called with the steps that are about to be run, and their dependencies. May be nil.
 	Planned func(steps []plan.Step)
 	// Image returns a file with a container image that nodes are to have: an archive as `docker save` makes it. May be nil where there are none.
 	Image   func(ctx context.Context, image ContainerImage) (path string, err error)
@@ -139,7 +139,7 @@ type Config struct {
 	Metrics bool   // run metrics-server on masters whose image has it
 	// Runtime runs the containers of minions that begin; those that are there keep theirs. Containerd when empty.
 	Runtime kube.Runtime
-	// Registries is what minions know of the registries of container images.
+	// Registries are the minions' settings for registries of container images.
 	Registries kube.Registries
 	// StorageClasses are the kinds of volumes that pods can have.
 	StorageClasses []kube.StorageClass
@@ -149,7 +149,7 @@ type Config struct {
 	Registry *kube.Registry
 	// LoseVolumes has nodes be removed also where volumes are lost with them.
 	LoseVolumes bool
-	// Proxy is how minions reach what is outside of a closed network.
+	// Proxy is the minions' way out of a closed network.
 	Proxy kube.Proxy
 	// Patience is how long a node may take until its sshd answers; ssh.DefaultPatience when 0.
 	Patience time.Duration
@@ -162,7 +162,7 @@ type Config struct {
 	DrainPatience time.Duration
 	// TokenGrace is how long the programs of pods may take to read a renewed token; DefaultTokenGrace when 0.
 	TokenGrace time.Duration
-	// Server tells what the cloud knows of a node's server. May be nil.
+	// Server returns the cloud's state of a node's server. May be nil.
 	Server func(ctx context.Context, node string) ServerState
 	// Console returns, for the report that a node cannot be reached, the last lines of its server's console. May be nil.
 	Console func(ctx context.Context, node string) string
@@ -315,7 +315,7 @@ func (c Config) driver() (network.Driver, error) {
 	return nil, fmt.Errorf("there is no network %q for pods; networks are %s and %s", c.Network, Calico, Flannel)
 }
 
-// registers says that nodes of all roles have Node objects, because the network of pods keeps what it knows of a node there.
+// registers says that nodes of all roles have Node objects, because the network of pods keeps its data about a node there.
 func (c Config) registers() bool { return c.Datastore == network.InKubernetes }
 
 // podless says that a node has a Node object and no kubelet.

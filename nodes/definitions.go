@@ -103,5 +103,5 @@ func (d controlSteps) readDefinitions(ctx context.Context, node Node, what, file
 	if err := withinBounds(content.Bytes()); err != nil {
 		return nil, fmt.Errorf("read the file %s of %s: %w", file, node.Name, err)
 	}
-	return definitionFiles.read(content.Bytes()) // what the node says is of the node alone
+	return definitionFiles.read(content.Bytes()) // the content is the node's alone
 }

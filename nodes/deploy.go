@@ -276,7 +276,7 @@ func (d *deployment) script(ctx context.Context, node Node, name, body string, e
 	return d.cluster.script(ctx, node.Name, ssh.Script{Name: name, Body: body, Env: env})
 }
 
-// found is what was found and installed on a node by now.
+// found are the programs that were found and installed on a node by now.
 func (d *deployment) found(node Node) installed {
 	d.mu.Lock()
 	defer d.mu.Unlock()

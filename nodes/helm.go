@@ -16,12 +16,12 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 )
 
-// Helm releases are worked on by the program helm-release of a master's image (images/modules/helm): what a chart's templates do, they do there.
+// Helm releases are worked on by the program helm-release of a master's image (images/modules/helm): a chart's templates run there.
 
 //go:embed scripts/helm-release.sh
 var helmReleaseScript string
 
-// HelmRequest is what is to be done with a Helm release.
+// HelmRequest is a request to change a Helm release.
 type HelmRequest struct {
 	Action    string         `json:"action"` // deploy, rollback, uninstall, or, which change nothing, diff and status
 	Name      string         `json:"name"`
@@ -29,10 +29,10 @@ type HelmRequest struct {
 	Owner     string         `json:"owner"`            // the id of the object whose release it is; those of others are refused
 	Chart     []byte         `json:"chart,omitempty"`  // an archive (.tgz), for deploy and diff
 	Values    map[string]any `json:"values,omitempty"` // for deploy and diff
-	Timeout   int            `json:"timeout"`          // seconds that each wait of Helm may take: for hooks, and for what is to become ready
+	Timeout   int            `json:"timeout"`          // seconds that each wait of Helm may take: for hooks, and for readiness
 }
 
-// HelmAnswer is what became of it.
+// HelmAnswer is the result of a request.
 type HelmAnswer struct {
 	Error      string         `json:"error"`    // "" when it went well
 	Revision   int            `json:"revision"` // the newest; 0 where there is no release
@@ -46,7 +46,7 @@ type HelmAnswer struct {
 	OtherChart bool           `json:"otherChart"` // which had another chart than the one before
 	Pods       []HelmPod      `json:"pods"`       // those that are not ready, with an error
 	Logs       string         `json:"logs"`       // of hooks that say that they are to be seen
-	// Changes are what a deployment would change in Kubernetes, for a diff, and MoreChanges is how many there are besides.
+	// Changes are the changes of a deployment in Kubernetes, for a diff, and MoreChanges is the number of further ones.
 	Changes     []HelmChange `json:"changes"`
 	MoreChanges int          `json:"moreChanges"`
 }
@@ -61,7 +61,7 @@ type HelmChange struct {
 	More      int         `json:"more"`   // of its fields, besides
 }
 
-// HelmField is a part of an object that would be other than it is; nil stands for one that is not there. What Secrets hold is masked.
+// HelmField is a part of an object that would change; nil is an absent value. The values of Secrets are masked.
 type HelmField struct {
 	Path   string `json:"path"` // such as spec.template.spec.containers[web].image
 	Before any    `json:"before"`
@@ -77,7 +77,7 @@ type HelmPod struct {
 // helmMissing is the exit code of the script where the image has no such program.
 const helmMissing = 86
 
-// helmWaits is how many waits of Helm one request may have: for custom resources, hooks before and after, and what is to become ready.
+// helmWaits is how many waits of Helm one request may have: for custom resources, hooks before and after, and readiness.
 const helmWaits = 4
 
 // ErrNoDiff is that the program of the master's image is older than diffs.
@@ -93,7 +93,7 @@ const (
 	mostHelmDecoded = 256 << 20
 )
 
-// helmLook is how long it may take to find out what a deployment would change.
+// helmLook is how long the preview of a deployment may take.
 const helmLook = 30 * time.Second
 
 // ErrNoHelm is that no master's image has the program for Helm releases.

@@ -33,7 +33,7 @@ var placeFilesScript string
 //go:embed scripts/start.sh
 var startScript string
 
-// runtimeScript is what scripts begin with that speak with what runs containers.
+// runtimeScript is the beginning of scripts that talk to the container runtime.
 //
 //go:embed scripts/runtime.sh
 var runtimeScript string

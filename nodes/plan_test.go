@@ -16,7 +16,7 @@ import (
 	"github.com/burano/burano/nodes/plan"
 )
 
-// Each file of testdata/plans has the steps of one kind of cluster, and what each of them waits for.
+// Each file of testdata/plans has the steps of one kind of cluster, and the dependencies of each.
 func TestThePlanOfEachKindOfClusterIsAsReviewed(t *testing.T) {
 	local := []kube.StorageClass{{Name: "local", Backend: kube.Local}}
 	throughMasters, err := kube.ParseProxy(kube.ProxySettings{Masters: "registry.example.org"})

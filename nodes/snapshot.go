@@ -111,7 +111,7 @@ func (c *store) Keys(ctx context.Context) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// PortableKeys reduces the keys of a snapshot, as Keys returned them, to what leaves Burano with the snapshot (pki.Portable). It refuses keys that no cluster can use.
+// PortableKeys reduces the keys of a snapshot, as Keys returned them, to the keys that leave Burano with the snapshot (pki.Portable). It refuses keys that no cluster can use.
 func PortableKeys(keys []byte) ([]byte, error) {
 	portable, err := pki.Portable(keys)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 )
 
-// Status is a cluster as it is found at a moment. What could not be asked is missing, and among Problems.
+// Status is a cluster at a moment. Failed questions are missing, and among Problems.
 type Status struct {
 	Nodes    []NodeStatus
 	Members  []MemberStatus
@@ -41,9 +41,9 @@ type NodeStatus struct {
 	Version string // of the kubelet, "" where it is not known
 	Problem error  // why it is not reached, or not ready
 	Disk    *Disk  // nil where it is not known
-	// Pressure is what its kubelet says that it runs out of, for which it ends pods.
+	// Pressure are the resources that run short by its kubelet's report; it ends pods for that.
 	Pressure []string
-	// Kubernetes is what Kubernetes has of it: all labels and taints, whoever has set them. Nil where that is not known.
+	// Kubernetes are all its labels and taints in Kubernetes, from any source. Nil if they are not known.
 	Kubernetes *kube.Settings
 }
 
@@ -152,7 +152,7 @@ func (a *asking) note(what string, err error) {
 	a.status.Problems = append(a.status.Problems, fmt.Sprintf("%s: %v", what, err))
 }
 
-// noteNode notes what is wrong with a node, unless it is locked: whoever has locked it knows.
+// noteNode notes the problems of a node, unless it is locked: its user knows them.
 func (a *asking) noteNode(node *NodeStatus, err error) {
 	if !node.Settings.Locked {
 		a.note("node "+node.Name, err)
@@ -262,7 +262,7 @@ func (c *store) Routes(ctx context.Context) ([]route.Route, error) {
 	return routes, err
 }
 
-// routesIn reads all routes, by gateway port, and says what is wrong with those that cannot be read.
+// routesIn reads all routes, by gateway port, and returns the problems of unreadable ones.
 func routesIn(ctx context.Context, client *clientv3.Client) (routes []route.Route, broken []error, err error) {
 	kept, err := client.Get(ctx, route.RoutesPrefix, clientv3.WithPrefix())
 	if err != nil {
@@ -333,7 +333,7 @@ func (a *asking) ready(kubelets []corev1.Node) {
 	}
 }
 
-// pressure is what a kubelet says that its node runs out of.
+// pressure are the resources that a node runs short of, by its kubelet.
 func pressure(node corev1.Node) (all []string) {
 	for _, condition := range node.Status.Conditions {
 		short := slices.Contains([]corev1.NodeConditionType{corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure}, condition.Type)

@@ -29,7 +29,7 @@ type Value struct {
 	Before, After any
 }
 
-// Changes lists the differences of two models: what is added and changed in the order of the second one's paths, then what is removed.
+// Changes lists the differences of two models: additions and changes in the order of the second model's paths, then removals.
 // Properties that code computes make no difference: a model that does not give them means the same.
 func Changes(before, after map[string]any, computed map[string][]string) []Change {
 	had, has := Objects(before), Objects(after)
@@ -120,7 +120,7 @@ func ownerOf(objects map[string]Object, resource string) (owner Object) {
 type Object struct {
 	Change
 	FullType string         // with version and package, where the header has them
-	HeadName string         // what the header calls it
+	HeadName string         // its name in the header
 	Fields   map[string]any // its properties
 }
 

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Deletion is what the deletion of an environment would do.
+// Deletion is the plan of an environment's deletion.
 type Deletion struct {
-	Goes  []string // what is deleted with all that is on it
-	Stays []string // what is not, and is left to the user
+	Goes  []string // deleted, with all data on it
+	Stays []string // not deleted, and left to the user
 	// Consents are clusters that go, for which clients ask.
 	Consents []Consent
-	Busy     *Busy // what runs in the environment, and keeps it from being deleted; nil for nothing
+	Busy     *Busy // the task that runs in the environment and prevents its deletion; nil without one
 }
 
 // Busy is a task that runs in an environment.
@@ -22,7 +22,7 @@ type Busy struct {
 	Since              time.Time
 }
 
-// OfDeletion lists what of a model, in the API's form, goes with its environment.
+// OfDeletion lists the objects of a model, in the API's form, that go with its environment.
 func OfDeletion(deployed map[string]any) Deletion {
 	var deletion Deletion
 	for _, one := range DestroyedClusters(deployed, nil) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ClassCluster is the class of objects whose servers hold what nobody can make again.
+// ClassCluster is the class of objects whose servers hold data that cannot be made again.
 const ClassCluster = "com.mirantis.docker.kubernetes.KubernetesCluster"
 
 // DestroyedClusters are the clusters of a model, in the API's form, that another one does not have any more.
@@ -21,12 +21,12 @@ func DestroyedClusters(before, after map[string]any) (list []Object) {
 	return list
 }
 
-// Destroyed says what the loss of a cluster costs.
+// Destroyed describes the cost of losing a cluster.
 func (o Object) Destroyed() string {
 	return fmt.Sprintf("cluster %s (%s) is destroyed, with everything that is in it%s", o.Name, o.ID, o.volumes())
 }
 
-// volumes says what becomes of the volumes that a cluster has; "" where its classes make none, and nothing says that those of former classes go.
+// volumes describes the fate of a cluster's volumes; "" where its classes make none, and no former class's volumes go.
 func (o Object) volumes() string {
 	classes, _ := o.Fields["storageClasses"].([]any)
 	of := func(backend string) bool {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// part is a part of what a deployment does: it destroys or replaces something, or makes an object as it is written.
+// part is one effect of a deployment: it destroys or replaces an object, or makes one as it is written.
 type part struct{ key, text string }
 
 // ends are the parts that destroy or replace something, in the order in which a plan has them.
@@ -120,7 +120,7 @@ func shortened(list []part) string {
 	return strings.Join(keys, ",")
 }
 
-// unseen lists what a plan does and a plan with this token did not. known is false for a token of another form.
+// unseen lists the effects of a plan that a plan with this token did not have. known is false for a token of another form.
 func (p Plan) unseen(token string) (unseen []string, known bool) {
 	rest, known := strings.CutPrefix(token, tokenForm)
 	if !known {

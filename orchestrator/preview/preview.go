@@ -14,20 +14,20 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// Plan is what a deployment would do.
+// Plan is the effect of a deployment.
 type Plan struct {
 	Changes []Change
-	Means   []string // what it does besides, and what that costs, in sentences
-	Notes   []string // what stays although the model says otherwise, in sentences
-	Losses  []Loss   // what it would delete in the cloud
-	// Kubernetes is what it would add, change and remove in clusters; found out for people only.
+	Means   []string // its further effects and their costs, in sentences
+	Notes   []string // properties of the model that have no effect, in sentences
+	Losses  []Loss   // deletions in the cloud
+	// Kubernetes are its additions, changes and removals in clusters; computed for people only.
 	Kubernetes []KubernetesChange
 	Problems   []muranopl.Problem // for which it would do nothing
 	// Consents are the losses that a deployment must be allowed by name.
 	Consents []Consent
 	// After is the model as it would be, in the API's form.
 	After map[string]any
-	// Token has everything that the plan shows: what it destroys or replaces, and, after Draft.Of, the objects of the draft. It is text for a query.
+	// Token has all effects that the plan shows: losses and replacements, and, after Draft.Of, the objects of the draft. It is text for a query.
 	Token    string
 	replaced []Note
 	written  []part
@@ -65,7 +65,7 @@ type KubernetesField struct {
 	Before, After any
 }
 
-// Foreseen is what the classes of a model say of its deployment.
+// Foreseen are the statements of a model's classes about its deployment.
 type Foreseen struct {
 	Kept  []openstack.Kept // the servers and volumes of the environment's stack
 	Means []string         // as in Plan
@@ -74,7 +74,7 @@ type Foreseen struct {
 	Refused []Note
 	// Servers are changes for which it would rebuild, resize or replace servers that are there, and is refused.
 	Servers []*openstack.ServerChange
-	// Replaced are what another one takes the place of.
+	// Replaced are the objects that others replace.
 	Replaced   []Note
 	Consents   []Consent // without Name
 	Kubernetes []KubernetesChange

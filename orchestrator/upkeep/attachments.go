@@ -20,11 +20,11 @@ const (
 	dutyAttachments = "attachments"
 )
 
-// attachmentsDuty is the duty that brings together what the cloud has attached to nodes, and what Kubernetes records of it. It needs a delegation.
+// attachmentsDuty is the duty that reconciles volumes attached to nodes in the cloud with Kubernetes' records of them. It needs a delegation.
 type attachmentsDuty struct {
 	Config
 	mutex     sync.Mutex
-	last      map[string][]attachments.Difference // by environment and cluster: what was found when it was reached last
+	last      map[string][]attachments.Difference // by environment and cluster: the findings when it was last reached
 	reconcile func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, project *openstack.Project) ([]attachments.Difference, error)
 }
 
@@ -48,7 +48,7 @@ func (a *attachmentsDuty) Name() string { return dutyAttachments }
 
 func (a *attachmentsDuty) Every() time.Duration { return a.Interval }
 
-// Look repeats what it found last of a cluster that is not reached, which other duties tell.
+// Look repeats its last findings for a cluster that is not reached. Other duties report that.
 func (a *attachmentsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
 		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: a.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder)

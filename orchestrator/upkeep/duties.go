@@ -29,7 +29,7 @@ const kindLocked = "node-locked"
 // hurry is when something is looked at again that is not as it should be, as a part of the interval.
 const hurry = 4
 
-// Config is what the duties need to know of the server.
+// Config are the server's settings for the duties.
 type Config struct {
 	known.Reach
 	Secrets known.Secrets
@@ -61,7 +61,7 @@ func (c Config) ask(ctx context.Context, environment *keeper.Environment, cluste
 	return do(api)
 }
 
-// Duties are what is looked after in clusters and servers.
+// Duties are the duties for clusters and servers.
 func Duties(config Config) []keeper.Duty {
 	duties := []keeper.Duty{newHealth(config), newKept(config), newCertificates(config), newLoads(config), newGatewayLoads(config), newStorageDuty(config), newAttachmentsDuty(config), newClaimsDuty(config), newBackupsDuty(config)}
 	if config.Snapshots != nil {

@@ -54,7 +54,7 @@ func (h *health) Look(ctx context.Context, environment *keeper.Environment) (kee
 	return result, ctx.Err()
 }
 
-// ailments are what is wrong with a cluster.
+// ailments are the problems of a cluster.
 func ailments(environment *keeper.Environment, cluster *desired.Cluster, known known.Facts, status nodes.Status) []keeper.Finding {
 	var findings []keeper.Finding
 	add := func(kind, subject string, severity keeper.Severity, mends, text string, args ...any) {

@@ -22,7 +22,7 @@ func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Env
 	if err != nil {
 		return nil, err
 	}
-	// Asked for before what the cluster knows: a share that it comes to know in between is in both.
+	// Listed before the cluster's own shares: a share that is made in between is in both lists.
 	all, err := shares.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ID)})
 	if err != nil || len(all) == 0 {
 		return nil, err

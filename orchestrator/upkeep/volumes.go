@@ -135,7 +135,7 @@ func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environme
 	if err != nil {
 		return found, err
 	}
-	// Asked for before what the cluster knows: a volume that it comes to know in between is in both.
+	// Listed before the cluster's own volumes: a volume that is made in between is in both lists.
 	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(environment.ID, cluster.ID)}
 	if found, err = storage.TaggedVolumes(ctx, cinder, tag); err != nil || len(found.Volumes)+len(found.Snapshots) == 0 {
 		return found, err
@@ -236,7 +236,7 @@ func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster *desire
 		}}
 }
 
-// delegated is the project of an environment, which says what to do where it has no delegation.
+// delegated is the project of an environment. It describes the remedy where the environment has no delegation.
 func delegated(ctx context.Context, environment *keeper.Environment) (*openstack.Project, error) {
 	project, err := environment.Project(ctx, "")
 	if errors.Is(err, keeper.ErrNoDelegation) {
