@@ -24,6 +24,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A restored cluster has objects that carry the ids of the environment that its snapshot is of. Where that environment is gone, its file gives other ids to
@@ -214,14 +215,14 @@ func (p podClass) adoptFormer(ctx context.Context, pod *muranopl.Object, api *re
 	if err != nil {
 		return err
 	}
-	former, err := spec.formerID(ctx, client, p.clusters.objects.has)
+	former, err := spec.formerID(ctx, client, p.clusters.objects.Has)
 	if err != nil || former == "" {
 		return err
 	}
 	return p.runtime.Step(ctx, pod, "take over what has a former id", func(ctx context.Context) error {
 		adopted, err := spec.adopt(ctx, client, former)
 		if len(adopted) > 0 {
-			p.reports.inform(ctx, pod, "Pod %s takes over what the cluster has of it from a former environment (id %s): %s. Workloads are made anew, and claims keep their data",
+			p.reports.Inform(ctx, pod, "Pod %s takes over what the cluster has of it from a former environment (id %s): %s. Workloads are made anew, and claims keep their data",
 				spec.name, former, strings.Join(adopted, ", "))
 		}
 		return err
@@ -239,28 +240,28 @@ func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
 	if err != nil {
 		return err
 	}
-	for _, pod := range c.objects.all(classPod) {
+	for _, pod := range c.objects.All(task.ClassPod) {
 		if pod.Object("kubernetesCluster") != call.Object {
 			continue
 		}
 		spec, err := podSpecOf(pod)
 		former := ""
 		if err == nil {
-			former, err = spec.formerID(ctx, client, c.objects.has)
+			former, err = spec.formerID(ctx, client, c.objects.Has)
 		}
 		if err == nil && former != "" {
-			_, err = call.Interpreter.Invoke(ctx, pod, methodDeploy, nil)
+			_, err = call.Interpreter.Invoke(ctx, pod, task.MethodDeploy, nil)
 		}
 		if ctx.Err() != nil {
 			return err
 		}
 		if err != nil {
-			c.reports.warn(ctx, pod, fmt.Sprintf("Pod %s does not run with the claims of the snapshot: %v", pod.Text("name"), err), "Deploy the environment: that tries again.")
+			c.reports.Warn(ctx, pod, fmt.Sprintf("Pod %s does not run with the claims of the snapshot: %v", pod.Text("name"), err), "Deploy the environment: that tries again.")
 		}
 	}
 	strangers, err := c.strangers(ctx, client)
 	if err == nil && len(strangers) > 0 {
-		c.reports.warn(ctx, call.Object, fmt.Sprintf("These workloads of the snapshot belong to no application of the environment, and run on: %s", storage.Some(strangers)),
+		c.reports.Warn(ctx, call.Object, fmt.Sprintf("These workloads of the snapshot belong to no application of the environment, and run on: %s", storage.Some(strangers)),
 			"Put an application with a pod of that name into the environment, which takes its workload over, or delete the workload with kubectl.")
 	}
 	return err
@@ -276,7 +277,7 @@ func (c clusterClass) strangers(ctx context.Context, client kubernetes.Interface
 		return nil, fmt.Errorf("list workloads: %w", err)
 	}
 	add := func(kind string, object metav1.Object) {
-		if madeByBurano(object) && !c.objects.has(object.GetLabels()[labelPod]) {
+		if madeByBurano(object) && !c.objects.Has(object.GetLabels()[labelPod]) {
 			names = append(names, kind+" "+object.GetName())
 		}
 	}

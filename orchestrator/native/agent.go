@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/execution"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 // agentClass is io.murano.system.Agent: execution plans on the servers of applications.
 type agentClass struct {
 	runtime   planRuntime
-	reports   reports
+	reports   task.Reports
 	servers   reacher
 	rehearsal bool
 	folder    string // folder of plans on servers, for tests
@@ -50,7 +51,7 @@ type reacher interface {
 	Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error)
 }
 
-func newAgentClass(runtime planRuntime, reports reports, servers reacher, rehearsal bool) *agentClass {
+func newAgentClass(runtime planRuntime, reports task.Reports, servers reacher, rehearsal bool) *agentClass {
 	return &agentClass{runtime: runtime, reports: reports, servers: servers, rehearsal: rehearsal, last: map[string]chan struct{}{}, counted: map[string]int{}}
 }
 
@@ -123,7 +124,7 @@ func (a *agentClass) background(ctx context.Context, call muranopl.Call, plan *e
 	go func() {
 		err := panics.Run(func() error { _, err := run(); return err })
 		if err != nil && ctx.Err() == nil {
-			a.reports.warn(ctx, host, fmt.Sprintf("%s: the plan %q, which nobody waits for, failed", host.Text("name"), plan.Name), err.Error())
+			a.reports.Warn(ctx, host, fmt.Sprintf("%s: the plan %q, which nobody waits for, failed", host.Text("name"), plan.Name), err.Error())
 		}
 	}()
 }
@@ -194,12 +195,12 @@ func (a *agentClass) onServer(ctx context.Context, host *muranopl.Object, plan *
 			case text == "":
 			case log.full():
 			case log.last():
-				a.reports.inform(ctx, host, "%s: %s wrote more than %d lines, of which the others are not in the log", name, script, maxScriptLines)
+				a.reports.Inform(ctx, host, "%s: %s wrote more than %d lines, of which the others are not in the log", name, script, maxScriptLines)
 			default:
-				a.reports.inform(ctx, host, "%s, %s: %s", name, script, strings.TrimRight(line, " \t"))
+				a.reports.Inform(ctx, host, "%s, %s: %s", name, script, strings.TrimRight(line, " \t"))
 			}
 		},
-		Notice: func(ctx context.Context, text string) { a.reports.inform(ctx, host, "%s", text) },
+		Notice: func(ctx context.Context, text string) { a.reports.Inform(ctx, host, "%s", text) },
 	}
 	return runner.Run(ctx, plan, id, timeout)
 }

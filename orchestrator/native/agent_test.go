@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/nodes/ssh/sshtest"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // planned is an environment with the package io.burano.test.Web on servers that are all the same sshd.
@@ -79,11 +80,11 @@ func (p *planned) again(t *testing.T, folder string, rehearsed bool, servers ...
 	require.NoError(t, err)
 	web, err := catalog.ReadFolder(os.DirFS(filepath.Join("..", "..", "test", "packages", "io.burano.test.Web")))
 	require.NoError(t, err)
-	p.agent = newAgentClass(p, reports{p, slog.New(slog.DiscardHandler)}, p, rehearsed)
+	p.agent = newAgentClass(p, task.Reports{Runtime: p, Logger: slog.New(slog.DiscardHandler)}, p, rehearsed)
 	p.agent.folder = folder
 	runtime := &cloudless{rehearsal{attributes: map[string]any{}, secrets: map[string][]byte{}}}
 	natives := Methods(runtime, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}})
-	natives[packageCore][classAgent] = p.agent.methods()
+	natives[packageCore][task.ClassAgent] = p.agent.methods()
 	p.interpreter = muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(append(packages, web))), natives)
 	var instances []any
 	for _, id := range servers {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // await has the environment's deployment end only when the cluster answers: pods find the API server and names, and gateways pods behind these ports. Kubernetes calls
@@ -36,7 +37,7 @@ func (c *clusters) awaitAnswers(ctx context.Context) error {
 	c.mutex.Lock()
 	objects := slices.Clone(c.awaitedObjects)
 	c.mutex.Unlock()
-	return each(objects, func(object *muranopl.Object) error { return c.answers(ctx, object) })
+	return task.Each(objects, func(object *muranopl.Object) error { return c.answers(ctx, object) })
 }
 
 // answers waits until the cluster answers. A missing answer is a warning: the cluster is there, and may still answer later.
@@ -60,7 +61,7 @@ func (c *clusters) answers(ctx context.Context, object *muranopl.Object) error {
 		for _, missing := range []map[string]error{inside, serving} {
 			for _, node := range slices.Sorted(maps.Keys(missing)) {
 				text := strings.ReplaceAll(missing[node].Error(), "\n", "; ")
-				c.reports.warn(ctx, object, fmt.Sprintf("%s does not answer yet: %s", node, text), "It may come by itself. What keeps it back is in the cluster's events, and in burano cluster show.")
+				c.reports.Warn(ctx, object, fmt.Sprintf("%s does not answer yet: %s", node, text), "It may come by itself. What keeps it back is in the cluster's events, and in burano cluster show.")
 			}
 		}
 		return nil

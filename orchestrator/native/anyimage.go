@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // anyImage is com.example.docker.DockerApp.
 type anyImage struct{}
 
 func (a anyImage) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{methodGetContainer: a.container}
+	return map[string]muranopl.NativeMethod{task.MethodGetContainer: a.container}
 }
 
 // container is the application's container: any image, with ports as "80,8443:443" (published, or

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // attributeContainer keeps what an application handed to its host last: the container's name, and a digest of all that it was.
@@ -23,25 +24,25 @@ type application struct {
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
 	}
-	objects objects
+	objects task.Objects
 	pods    podClass
 	alone   standaloneClass
 }
 
 func (a application) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{methodDeploy: a.deploy, methodDestroy: a.destroy, "getConnectionTo": a.connection, "runInContainer": a.runInContainer}
+	return map[string]muranopl.NativeMethod{task.MethodDeploy: a.deploy, task.MethodDestroy: a.destroy, "getConnectionTo": a.connection, "runInContainer": a.runInContainer}
 }
 
 // deploy deploys the application's host and has it run the container. Pods and standalone hosts find in the model all applications that
 // they are to run; what was not ready for that then comes now.
 func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	host := call.Object.Object("host")
-	if host == nil || !host.Class().IsEmbedded(classContainerHost) {
+	if host == nil || !host.Class().IsEmbedded(task.ClassContainerHost) {
 		return nil, fmt.Errorf("%s has no host to run on", call.Object)
 	}
 	include := a.gathers(host)
 	if include == nil { // what the container is may depend on its server
-		if _, err := call.Interpreter.Invoke(ctx, host, methodDeploy, nil); err != nil {
+		if _, err := call.Interpreter.Invoke(ctx, host, task.MethodDeploy, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -76,9 +77,9 @@ func (a application) deploy(ctx context.Context, call muranopl.Call) (any, error
 // gathers is how a host that finds its applications in the model is told of one of them; nil for other hosts.
 func (a application) gathers(host *muranopl.Object) func(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object, name string) error {
 	switch {
-	case host.Class().IsEmbedded(classPod):
+	case host.Class().IsEmbedded(task.ClassPod):
 		return a.pods.include
-	case host.Class().IsEmbedded(classStandaloneHost):
+	case host.Class().IsEmbedded(task.ClassStandaloneHost):
 		return a.alone.include
 	}
 	return nil
@@ -86,7 +87,7 @@ func (a application) gathers(host *muranopl.Object) func(ctx context.Context, in
 
 // handOver has a host run a container and notes the endpoints that it returns.
 func handOver(ctx context.Context, call muranopl.Call, host *muranopl.Object, described any) error {
-	endpoints, err := call.Interpreter.Invoke(ctx, host, methodHostContainer, map[string]any{"container": described})
+	endpoints, err := call.Interpreter.Invoke(ctx, host, task.MethodHostContainer, map[string]any{"container": described})
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func handOver(ctx context.Context, call muranopl.Call, host *muranopl.Object, de
 
 // describe asks an application for its container, which its host is given as it is.
 func describe(ctx context.Context, interpreter *muranopl.Interpreter, application *muranopl.Object) (any, container, error) {
-	described, err := interpreter.Invoke(ctx, application, methodGetContainer, nil)
+	described, err := interpreter.Invoke(ctx, application, task.MethodGetContainer, nil)
 	if err != nil {
 		return nil, container{}, err
 	}
@@ -159,7 +160,7 @@ func (a application) connection(ctx context.Context, call muranopl.Call) (any, e
 		scopes = append([]string{"internal"}, scopes...)
 	}
 	endpoints := other.List(propertyEndpoints)
-	if to.Class().IsEmbedded(classPod) {
+	if to.Class().IsEmbedded(task.ClassPod) {
 		_, one, err := describe(ctx, call.Interpreter, other) // so it need not run yet
 		if err != nil {
 			return nil, err
@@ -170,7 +171,7 @@ func (a application) connection(ctx context.Context, call muranopl.Call) (any, e
 		}
 		endpoints = append(one.within(to, pods.Domain), endpoints...)
 	}
-	if to.Class().IsEmbedded(classStandaloneHost) {
+	if to.Class().IsEmbedded(task.ClassStandaloneHost) {
 		_, one, err := describe(ctx, call.Interpreter, other)
 		if err != nil {
 			return nil, err
@@ -224,7 +225,7 @@ func (a application) destroy(ctx context.Context, call muranopl.Call) (any, erro
 	if host == nil {
 		return nil, nil
 	}
-	if host = a.objects.find(host.ID()); host == nil {
+	if host = a.objects.Find(host.ID()); host == nil {
 		return nil, nil
 	}
 	kept, err := a.kept(ctx, call.Object)
@@ -239,7 +240,7 @@ func (a application) destroy(ctx context.Context, call muranopl.Call) (any, erro
 		}
 		name = one.name
 	}
-	_, err = call.Interpreter.Invoke(ctx, host, methodDropContainer, map[string]any{argumentContainer: name})
+	_, err = call.Interpreter.Invoke(ctx, host, task.MethodDropContainer, map[string]any{task.ArgumentContainer: name})
 	return nil, err
 }
 
@@ -252,7 +253,7 @@ func (a application) runInContainer(ctx context.Context, call muranopl.Call) (an
 		command = append(command, word)
 	}
 	host := call.Object.Object("host")
-	if host == nil || !host.Class().IsEmbedded(classPod) {
+	if host == nil || !host.Class().IsEmbedded(task.ClassPod) {
 		return nil, fmt.Errorf("%s runs in no pod, and commands are run in pods only", call.Object)
 	}
 	_, one, err := describe(ctx, call.Interpreter, call.Object)

@@ -43,13 +43,13 @@ func (c clusterClass) settleAttachments(ctx context.Context, object *muranopl.Ob
 		if err != nil {
 			return err
 		}
-		left, err := of.Settle(ctx, settlePatience, func(one attachments.Difference) { c.reports.inform(ctx, object, "%s. %s", one.Text, one.Mends) })
+		left, err := of.Settle(ctx, settlePatience, func(one attachments.Difference) { c.reports.Inform(ctx, object, "%s. %s", one.Text, one.Mends) })
 		var expired *wait.Expired
 		if err != nil && (!errors.As(err, &expired) || ctx.Err() != nil) {
 			return err
 		}
 		for _, one := range left {
-			c.reports.warn(ctx, object, one.Text, fmt.Sprintf("%s. The finding volume-attachment-differs goes when it is done.", one.Mends))
+			c.reports.Warn(ctx, object, one.Text, fmt.Sprintf("%s. The finding volume-attachment-differs goes when it is done.", one.Mends))
 		}
 		return nil
 	})

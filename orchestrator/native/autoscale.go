@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/scaling"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A group that has a minimum follows its load: the keeper's duty finds that it should be larger or smaller, and starts the action here, which decides by
@@ -33,7 +34,7 @@ func groupFacts(cluster *desired.Cluster) (list []known.GroupFact) {
 // scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
 func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
-	list := desiredOf(call.Object).Groups
+	list := task.Desired(call.Object).Groups
 	if !slices.ContainsFunc(list, desired.Group.Elastic) {
 		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with setGroupLimits", call.Object.Text("name"))
 	}
@@ -55,12 +56,12 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 		}
 	}
 	if len(record.Changes) == 0 {
-		c.reports.inform(ctx, call.Object, "No group has to become larger or smaller")
+		c.reports.Inform(ctx, call.Object, "No group has to become larger or smaller")
 		return nil, nil
 	}
 	var changes []resizing
 	for _, change := range record.Changes {
-		c.reports.inform(ctx, call.Object, "%s", change.Reason)
+		c.reports.Inform(ctx, call.Object, "%s", change.Reason)
 		one, err := c.resizingTo(ctx, call, change)
 		if err != nil {
 			return nil, err
@@ -196,7 +197,7 @@ func (c clusterClass) setLimits(ctx context.Context, object *muranopl.Object, ca
 	undo = func() {
 		for name, value := range was {
 			if err := object.Set(name, value); err != nil {
-				c.reports.logger.WarnContext(ctx, "the model keeps limits that were not set", "object", object.ID(), "error", err)
+				c.reports.Logger.WarnContext(ctx, "the model keeps limits that were not set", "object", object.ID(), "error", err)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -76,7 +77,7 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 		}
 		if scheduled, _ := call.Args[known.ArgumentScheduled].(bool); scheduled {
 			order.Why = volumes.Scheduled
-			claims = volumes.Due(claims, list, desiredOf(call.Object).ClaimBackups.Every, time.Now())
+			claims = volumes.Due(claims, list, task.Desired(call.Object).ClaimBackups.Every, time.Now())
 		}
 		if named, _ := call.Args[argumentClaims].([]any); len(named) > 0 {
 			if claims, err = chosen(claims, named); err != nil {
@@ -92,7 +93,7 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 				continue
 			}
 			begun, ids = append(begun, one), append(ids, one.ID)
-			c.reports.inform(ctx, call.Object, "Claim %s: %s %s is being made", claim, one.Kind, one.ID)
+			c.reports.Inform(ctx, call.Object, "Claim %s: %s %s is being made", claim, one.Kind, one.ID)
 		}
 		if order.Why == volumes.Scheduled {
 			return errors.Join(append(failures, c.deleteSurplus(ctx, call.Object, cinder, list))...)
@@ -102,10 +103,10 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 				failures = append(failures, err)
 				continue
 			}
-			c.reports.inform(ctx, call.Object, "Claim %s: %s %s is complete", one.Claim, one.Kind, one.ID)
+			c.reports.Inform(ctx, call.Object, "Claim %s: %s %s is complete", one.Claim, one.Kind, one.ID)
 		}
 		if len(claims) == 0 {
-			c.reports.inform(ctx, call.Object, "Cluster %s has no claims with volumes in Cinder", call.Object.Text("name"))
+			c.reports.Inform(ctx, call.Object, "Cluster %s has no claims with volumes in Cinder", call.Object.Text("name"))
 		}
 		return errors.Join(failures...)
 	})
@@ -115,12 +116,12 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 // deleteSurplus deletes the scheduled backups over the limit.
 func (c clusterClass) deleteSurplus(ctx context.Context, object *muranopl.Object, storage *openstack.BlockStorage, list []volumes.Backup) error {
 	var failures []error
-	for _, one := range volumes.Surplus(list, desiredOf(object).ClaimBackups.Kept) {
+	for _, one := range volumes.Surplus(list, task.Desired(object).ClaimBackups.Kept) {
 		if err := volumes.DeleteBackup(ctx, storage, one); err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		c.reports.inform(ctx, object, "Claim %s: %s %s of %s is deleted", one.Claim, one.Kind, one.ID, one.Made.Format(time.RFC1123))
+		c.reports.Inform(ctx, object, "Claim %s: %s %s of %s is deleted", one.Claim, one.Kind, one.ID, one.Made.Format(time.RFC1123))
 	}
 	return errors.Join(failures...)
 }
@@ -224,7 +225,7 @@ func (c clusterClass) restoreClaim(ctx context.Context, call muranopl.Call) (any
 		if err := kube.MakeClaim(ctx, api, claim, kube.Cinder, volume.GiB, run); err != nil {
 			return err
 		}
-		c.reports.inform(ctx, call.Object, "Claim %s has what claim %s of cluster %s had on %s (%s %s)", claim, from.Claim, from.ClusterName, from.Made.Format(time.RFC1123), from.Kind, from.ID)
+		c.reports.Inform(ctx, call.Object, "Claim %s has what claim %s of cluster %s had on %s (%s %s)", claim, from.Claim, from.ClusterName, from.Made.Format(time.RFC1123), from.Kind, from.ID)
 		return nil
 	})
 	return made, err

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // claimStorage has the sizes that present claims keep, whatever the model has: none of them shrinks.
@@ -27,7 +28,7 @@ type claimStorage struct {
 // classesOf are the names of the storage classes of a cluster's model; "" for a default.
 func classesOf(cluster *muranopl.Object) map[string]bool {
 	has := map[string]bool{}
-	for _, class := range desiredOf(cluster).StorageClasses {
+	for _, class := range task.Desired(cluster).StorageClasses {
 		has[class.Name] = true
 		has[""] = has[""] || class.Default
 	}

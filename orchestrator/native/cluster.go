@@ -15,21 +15,22 @@ import (
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // clusterClass is com.mirantis.docker.kubernetes.KubernetesCluster.
 type clusterClass struct {
 	runtime  interface{ EnvironmentID() string }
-	objects  objects
-	reports  reports
-	once     *once
+	objects  task.Objects
+	reports  task.Reports
+	once     *task.Once
 	own      *ownStack
 	clusters *clusters
 }
 
 func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
-		methodDeploy: c.deploy, methodDestroy: c.destroy,
+		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
 		"scaleNodesUp": c.scaleUp(ofCluster(minions)), "scaleNodesDown": c.scaleDown(ofCluster(minions)),
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
 		"addExternalNode": c.addExternalNode, "removeExternalNode": c.removeExternalNode,
@@ -58,7 +59,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 // gatewayMethods are those of io.burano.Gateways, which are a cluster without anything else.
 func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
-		methodDeploy: c.deploy, methodDestroy: c.destroy,
+		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
 		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
 		known.RepairNode: c.repairNode, "replaceNode": c.replaceNode,
 		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
@@ -75,7 +76,7 @@ func (c clusterClass) init(ctx context.Context, call muranopl.Call) (any, error)
 
 // deploy applies the model to the cluster's servers and then to the cluster itself, once per task.
 func (c clusterClass) deploy(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, c.once.do("cluster "+call.Object.ID(), func() error { return c.bringUp(ctx, call.Interpreter, call.Object) })
+	return nil, c.once.Do("cluster "+call.Object.ID(), func() error { return c.bringUp(ctx, call.Interpreter, call.Object) })
 }
 
 func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
@@ -112,20 +113,20 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 
 func (c clusterClass) reportUp(ctx context.Context, object *muranopl.Object) {
 	what := "Kubernetes cluster %s is up and running"
-	if alone(object) {
+	if task.OnlyGateways(object) {
 		what = "The gateways %s are up and running"
 	}
-	c.reports.inform(ctx, object, what, object.Text("name"))
+	c.reports.Inform(ctx, object, what, object.Text("name"))
 }
 
 // reportOptions reports the replacements of options that Kubernetes has no part for any more.
 func (c clusterClass) reportOptions(ctx context.Context, object *muranopl.Object) {
-	wanted := desiredOf(object)
+	wanted := task.Desired(object)
 	if wanted.Dashboard {
-		c.reports.inform(ctx, object, "What runs in cluster %s, with events and logs, is at /dashboard/environments/%s/clusters/%s of Burano", wanted.Name, c.runtime.EnvironmentID(), object.ID())
+		c.reports.Inform(ctx, object, "What runs in cluster %s, with events and logs, is at /dashboard/environments/%s/clusters/%s of Burano", wanted.Name, c.runtime.EnvironmentID(), object.ID())
 	}
 	if wanted.CAdvisor {
-		c.reports.inform(ctx, object, "exposeCAdvisor opens no port: the cAdvisor of today is a part of the kubelet. What containers use is told by kubectl top (enableMetrics) "+
+		c.reports.Inform(ctx, object, "exposeCAdvisor opens no port: the cAdvisor of today is a part of the kubelet. What containers use is told by kubectl top (enableMetrics) "+
 			"and, for Prometheus, by the API server at /api/v1/nodes/NODE/proxy/metrics/cadvisor")
 	}
 }
@@ -177,7 +178,7 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 	if err := deploy(ctx, live); err != nil {
 		return err
 	}
-	if !alone(object) {
+	if !task.OnlyGateways(object) {
 		c.clusters.await(object)
 	}
 	return c.clusters.keepFacts(ctx, object, list)
@@ -202,7 +203,7 @@ func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpret
 	}
 	given, failed := c.clusters.giveUp(ctx, members, cutOff)
 	if failed == nil && len(given) > 0 {
-		c.reports.inform(ctx, object, "%s: given up, the former server stays as it is", strings.Join(given, ", "))
+		c.reports.Inform(ctx, object, "%s: given up, the former server stays as it is", strings.Join(given, ", "))
 		failed = c.own.push(ctx, interpreter)
 	}
 	return errors.Join(err, failed)
@@ -225,7 +226,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 	var list []nodes.Node
 	for _, one := range members {
 		if !one.leaving && !one.waits {
-			if _, err := interpreter.Invoke(ctx, one.instance(), methodEndDeploy, nil); err != nil {
+			if _, err := interpreter.Invoke(ctx, one.instance(), task.MethodEndDeploy, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -246,7 +247,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)
 			}
 		}
-		if group := one.instance().FindEmbedded(classMinionGroup); group != nil {
+		if group := one.instance().FindEmbedded(task.ClassMinionGroup); group != nil {
 			node.Elastic = desired.ReadGroup(group).Elastic()
 		}
 		if one.role == nodes.Gateway {
@@ -265,10 +266,10 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 		list = append(list, node)
 	}
 	if shared := object.Object(propertyVirtual); shared != nil {
-		if _, err := interpreter.Invoke(ctx, shared, methodEndDeploy, nil); err != nil {
+		if _, err := interpreter.Invoke(ctx, shared, task.MethodEndDeploy, nil); err != nil {
 			return nil, err
 		}
-		if !desiredOf(object).Virtual.Address.IsValid() {
+		if !task.Desired(object).Virtual.Address.IsValid() {
 			return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
 		}
 	}
@@ -305,7 +306,7 @@ const lookPatience = 15 * time.Second
 
 // refused is part of nodeServers. What the cloud or a node does not answer now is the deployment's to tell.
 func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err error) {
-	for _, object := range c.objects.clusters() {
+	for _, object := range c.objects.Clusters() {
 		var problems []error
 		for _, find := range c.modelChecks() {
 			found, err := find(ctx, object)
@@ -330,7 +331,7 @@ func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err err
 // unfit finds the mistakes of a cluster's model, also against the notes from when it was made.
 func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
 	seen := map[string]bool{}
-	for _, other := range c.objects.clusters() {
+	for _, other := range c.objects.Clusters() {
 		members, err := c.members(ctx, other)
 		if err != nil {
 			return nil, err
@@ -351,7 +352,7 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 			seen[name] = true
 		}
 	}
-	wanted := desiredOf(object)
+	wanted := task.Desired(object)
 	problems = append(problems, wanted.Mistakes...)
 	unconnected, err := c.checkPodNetwork(ctx, object)
 	if err != nil {
@@ -375,7 +376,7 @@ func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, err
 	if err := c.clusters.leaveVolumes(ctx, call.Object); err != nil {
 		return nil, err
 	}
-	if err := c.clusters.release(ctx, call.Object); err != nil || c.objects.model() == nil {
+	if err := c.clusters.release(ctx, call.Object); err != nil || c.objects.Model() == nil {
 		return nil, err
 	}
 	return nil, nodes.Forget(ctx, known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()})

@@ -27,6 +27,7 @@ import (
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // clusterSight is a cluster as it was deployed last, that a rehearsal looks into.
@@ -44,15 +45,15 @@ type clusterSight struct {
 // the workloads of pods and Helm releases change. Of a cluster that was never up only its model is known.
 func (c *clusters) previewClusters(ctx context.Context, interpreter *muranopl.Interpreter, stage Stage, foreseen *preview.Foreseen) {
 	former := removedPods(stage.Former(), c.objects)
-	for _, cluster := range c.objects.all(classCluster) {
+	for _, cluster := range c.objects.All(task.ClassCluster) {
 		of := func(class string) []*muranopl.Object {
-			return slices.DeleteFunc(c.objects.all(class), func(object *muranopl.Object) bool { return object.Object("kubernetesCluster") != cluster })
+			return slices.DeleteFunc(c.objects.All(class), func(object *muranopl.Object) bool { return object.Object("kubernetesCluster") != cluster })
 		}
-		pods, releases := of(classPod), []*muranopl.Object(nil)
+		pods, releases := of(task.ClassPod), []*muranopl.Object(nil)
 		if stage.Looks() {
 			releases = of(classHelmRelease)
 		}
-		cinder := slices.ContainsFunc(desiredOf(cluster).StorageClasses, func(class kube.StorageClass) bool {
+		cinder := slices.ContainsFunc(task.Desired(cluster).StorageClasses, func(class kube.StorageClass) bool {
 			return class.Backend == kube.Cinder && (class.Type != "" || len(pods) > 0)
 		})
 		if len(pods)+len(releases)+len(former) == 0 && !cinder {
@@ -130,7 +131,7 @@ func (c *clusters) previewPod(ctx context.Context, interpreter *muranopl.Interpr
 	if in.client == nil || in.why != nil {
 		return
 	}
-	former, err := spec.formerID(ctx, in.client, c.objects.has)
+	former, err := spec.formerID(ctx, in.client, c.objects.Has)
 	if fault.KindOf(err) == fault.Conflict {
 		refuse(err)
 		return
@@ -204,7 +205,7 @@ func (in *clusterSight) leftClaims(ctx context.Context, names map[string]string,
 }
 
 // removedPods are the names of pods, by their ids, that a former model in the classes' form has and the present one has not.
-func removedPods(former any, present objects) map[string]string {
+func removedPods(former any, present task.Objects) map[string]string {
 	removed := map[string]string{}
 	var look func(value any)
 	look = func(value any) {
@@ -213,7 +214,7 @@ func removedPods(former any, present objects) map[string]string {
 			header, _ := value["?"].(map[string]any)
 			full, _ := header["type"].(string)
 			class, _, _ := strings.Cut(full, "/")
-			if id, _ := header["id"].(string); class == classPod && present.find(id) == nil {
+			if id, _ := header["id"].(string); class == task.ClassPod && present.Find(id) == nil {
 				removed[id], _ = value["name"].(string)
 			}
 			for key, inner := range value {

@@ -18,9 +18,9 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/plan"
-	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // clusters are the Kubernetes clusters of the model during one task.
@@ -39,9 +39,9 @@ type clusters struct {
 		Fence() uint64
 		Alive() error
 	}
-	objects     objects
-	reports     reports
-	once        *once
+	objects     task.Objects
+	reports     task.Reports
+	once        *task.Once
 	servers     servers
 	stacks      *heatStacks
 	successions successions
@@ -83,11 +83,6 @@ type cluster struct {
 	stop   func()         // ends the server of its volumes
 }
 
-// desiredOf reads a cluster of the model.
-func desiredOf(cluster *muranopl.Object) *desired.Cluster {
-	return desired.Read(cluster, alone(cluster))
-}
-
 // activeNode is a node of a cluster that is to run.
 type activeNode struct {
 	object *muranopl.Object
@@ -97,7 +92,7 @@ type activeNode struct {
 // activeNodes lists the nodes that must run, masters first: of all but the first master as many as the counts ask for.
 func activeNodes(cluster *muranopl.Object) []activeNode {
 	var active []activeNode
-	if !alone(cluster) {
+	if !task.OnlyGateways(cluster) {
 		active = append(active, activeNode{cluster.Object("masterNode"), nodes.Master})
 	}
 	for _, list := range nodeLists(cluster) {
@@ -149,7 +144,7 @@ func (c *clusters) bringPatient(ctx context.Context, object *muranopl.Object, li
 func (c *clusters) end(known *cluster) {
 	known.stop()
 	if err := known.live.Close(); err != nil {
-		c.reports.logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
+		c.reports.Logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
 	}
 }
 
@@ -182,11 +177,11 @@ func (c *clusters) stillThere(ctx context.Context, interpreter *muranopl.Interpr
 	if was == nil {
 		return nil, nil
 	}
-	cluster := c.objects.find(was.ID())
+	cluster := c.objects.Find(was.ID())
 	if cluster == nil {
 		return nil, nil
 	}
-	if _, err := interpreter.Invoke(ctx, cluster, methodDeploy, nil); err != nil {
+	if _, err := interpreter.Invoke(ctx, cluster, task.MethodDeploy, nil); err != nil {
 		return nil, err
 	}
 	return cluster, nil
@@ -195,7 +190,7 @@ func (c *clusters) stillThere(ctx context.Context, interpreter *muranopl.Interpr
 // stand makes live return the cluster of the last deployment, if this task has not brought it up: this sends no request to the cloud or a node. A cluster
 // that never was up, or that a former version deployed, stays unknown.
 func (c *clusters) stand(ctx context.Context, object *muranopl.Object) error {
-	return c.once.do("stand "+object.ID(), func() error {
+	return c.once.Do("stand "+object.ID(), func() error {
 		if _, err := c.live(object); err == nil {
 			return nil
 		}
@@ -248,7 +243,7 @@ func (c *clusters) close() {
 }
 
 func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
-	wanted := desiredOf(object) // check has refused one with mistakes
+	wanted := task.Desired(object) // check has refused one with mistakes
 	pods, err := c.podNetwork(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
@@ -294,7 +289,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 			if node != "" {
 				text = node + ": " + text
 			}
-			c.reports.inform(ctx, object, "%s", text)
+			c.reports.Inform(ctx, object, "%s", text)
 		},
 		Step: func(ctx context.Context, node, name string, run func(context.Context) error) error {
 			return c.runtime.Step(ctx, object, stepName(node, name), run)
@@ -302,7 +297,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Planned: func(steps []plan.Step) { c.runtime.Planned(object, waitingSteps(steps)) },
 		Server:  func(ctx context.Context, node string) nodes.ServerState { return c.servers.state(ctx, list, node) },
 		Console: func(ctx context.Context, node string) string { return c.servers.console(ctx, list, node) },
-		Logger:  c.reports.logger,
+		Logger:  c.reports.Logger,
 	}, nil
 }
 
@@ -373,11 +368,11 @@ func (l *loadedFacts) keep(object *muranopl.Object, facts *known.Facts) {
 // shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
 // servers go.
 func (c *clusters) shrink(ctx context.Context) error {
-	return each(c.objects.clusters(), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object) })
+	return task.Each(c.objects.Clusters(), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object) })
 }
 
 func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error {
-	return c.once.do("shrink "+object.ID(), func() error {
+	return c.once.Do("shrink "+object.ID(), func() error {
 		known, err := c.facts(ctx, object)
 		if err != nil || known == nil {
 			return err
@@ -394,7 +389,7 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 			return err
 		}
 		staying = slices.DeleteFunc(staying, func(node nodes.Node) bool { return slices.Contains(gone, node.Name) })
-		if !alone(object) && !slices.ContainsFunc(staying, func(node nodes.Node) bool { return node.Role == nodes.Minion }) {
+		if !task.OnlyGateways(object) && !slices.ContainsFunc(staying, func(node nodes.Node) bool { return node.Role == nodes.Minion }) {
 			return fmt.Errorf("%s cannot be removed: of the nodes that are to stay Nova does not know %s any more, so that nobody would take the pods. "+
 				"Deploy the cluster with the nodes that it had, for new servers in the place of those that are gone, and make it smaller then",
 				strings.Join(leaving, ", "), strings.Join(gone, ", "))
@@ -448,7 +443,7 @@ func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []no
 	}
 	defer former.Close()
 	defer c.saveBefore(ctx, object, former, strings.Join(leaving, ", ")+" left")()
-	c.reports.inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
+	c.reports.Inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
 	if err := former.Remove(ctx, leaving...); err != nil {
 		return err
 	}
@@ -531,7 +526,7 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	if err != nil {
 		return err
 	}
-	wanted := desiredOf(object)
+	wanted := task.Desired(object)
 	return c.storeFacts(ctx, object, known.Facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
 		Addressing: pods.Addressing, Datastore: pods.Datastore, Encapsulation: pods.Encapsulation,
 		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -27,7 +28,7 @@ func Leaving(config Config) engine.Question {
 			r.model = root
 			var answer preview.Deletion
 			known, _ := own.first.nodes.(*clusters)
-			for _, cluster := range known.objects.all(classCluster) {
+			for _, cluster := range known.objects.All(task.ClassCluster) {
 				known.leaving(ctx, cluster, &answer)
 			}
 			return answer, nil
@@ -55,7 +56,7 @@ func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer
 	if in.live != nil {
 		_ = in.live.Close() // nothing was changed through it
 	}
-	if desiredOf(cluster).KeepVolumes {
+	if task.Desired(cluster).KeepVolumes {
 		stay, err := c.volumesOf(ctx, cluster)
 		for _, one := range stay {
 			answer.Stays = append(answer.Stays, fmt.Sprintf("volume %s (%s, %d GiB) of cluster %s in Cinder (keepVolumes)", one.ID, one.Name, one.GiB, name))
@@ -68,7 +69,7 @@ func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer
 
 // volumesOf are the volumes that a cluster has in Cinder; none where the cloud has no Cinder.
 func (c *clusters) volumesOf(ctx context.Context, cluster *muranopl.Object) ([]openstack.Volume, error) {
-	if !desiredOf(cluster).HasStorage(kube.Cinder) {
+	if !task.Desired(cluster).HasStorage(kube.Cinder) {
 		return nil, nil
 	}
 	project, err := c.runtime.Project(ctx)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // environment is io.murano.Environment.
@@ -14,7 +15,7 @@ type environment struct {
 }
 
 func (e environment) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{methodDeploy: e.deploy, methodDestroy: e.destroy}
+	return map[string]muranopl.NativeMethod{task.MethodDeploy: e.deploy, task.MethodDestroy: e.destroy}
 }
 
 // deploy deploys all applications at once; each waits for its dependencies. At the end the stacks hold exactly the resources of the model.
@@ -28,9 +29,9 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	if err != nil {
 		return nil, err
 	}
-	err = each(call.Object.Objects(propertyApplications), func(application *muranopl.Object) error {
-		_, err := call.Interpreter.Invoke(ctx, application, methodDeploy, nil)
-		return engine.Within(application, methodDeploy, err)
+	err = task.Each(call.Object.Objects(task.PropertyApplications), func(application *muranopl.Object) error {
+		_, err := call.Interpreter.Invoke(ctx, application, task.MethodDeploy, nil)
+		return engine.Within(application, task.MethodDeploy, err)
 	})
 	if err != nil {
 		return nil, err

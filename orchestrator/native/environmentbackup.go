@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -59,23 +60,23 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 		return nil, err
 	}
 	for _, warning := range made.Parts.Warnings {
-		c.reports.warn(ctx, call.Object, warning, "")
+		c.reports.Warn(ctx, call.Object, warning, "")
 	}
-	c.reports.inform(ctx, call.Object, "Backup %s of environment %s is whole", made.ID, environment.Name)
+	c.reports.Inform(ctx, call.Object, "Backup %s of environment %s is whole", made.ID, environment.Name)
 	return made.ID, nil
 }
 
 // backupOrder has what each work on a backup of the environment needs.
 func backupOrder(c clusterClass, call muranopl.Call, environment store.Environment) backup.Order {
 	return backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
-		Report: func(ctx context.Context, text string) { c.reports.inform(ctx, call.Object, "%s", text) },
+		Report: func(ctx context.Context, text string) { c.reports.Inform(ctx, call.Object, "%s", text) },
 		Step: func(ctx context.Context, name string, do func(ctx context.Context) error) error {
 			return c.clusters.runtime.Step(ctx, call.Object, name, do)
 		}}
 }
 
 func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluster, err error) {
-	for _, object := range c.objects.all(classCluster) {
+	for _, object := range c.objects.All(task.ClassCluster) {
 		one, err := c.clusters.forBackup(ctx, object)
 		if err != nil {
 			return nil, err
@@ -122,7 +123,7 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 	}
 	client, err := kubernetes.NewForConfig(api)
 	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.server.ContainerOf(facts),
-		Refused: func(why error) { c.reports.warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) },
+		Refused: func(why error) { c.reports.Warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) },
 		Snapshot: func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
 			return known.SnapshotOf(ctx, c.server.Snapshots, live, of, live.Snapshot)
 		}}, err
@@ -134,7 +135,7 @@ const hookTime = 2 * time.Minute
 // hooks calls a method of all applications, by which they take part in a backup, and returns why some of them could not.
 func (c clusterClass) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
 	return func(ctx context.Context) (failures []string) {
-		for _, application := range c.objects.all(classApplication) {
+		for _, application := range c.objects.All(task.ClassApplication) {
 			asked, cancel := context.WithTimeoutCause(ctx, hookTime, fmt.Errorf("it took longer than %s", hookTime))
 			if _, err := call.Interpreter.Invoke(asked, application, method, nil); err != nil {
 				failures = append(failures, fmt.Sprintf("%s (%s): %v", application.Text("name"), method, err))
@@ -162,7 +163,7 @@ func (c *clusters) fillClaims(ctx context.Context, object *muranopl.Object) erro
 	step := func(ctx context.Context, name string, do func(ctx context.Context) error) error {
 		return c.runtime.Step(ctx, object, name, do)
 	}
-	if err := c.server.Backups.Fill(ctx, id, one, step, func(ctx context.Context, text string) { c.reports.inform(ctx, object, "%s", text) }); err != nil {
+	if err := c.server.Backups.Fill(ctx, id, one, step, func(ctx context.Context, text string) { c.reports.Inform(ctx, object, "%s", text) }); err != nil {
 		return err
 	}
 	return c.runtime.SetAttribute(ctx, object, backup.AttributeFilledFrom, nil)

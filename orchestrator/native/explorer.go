@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -30,8 +31,8 @@ type explorer struct {
 		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
 	}
 	regions  regions
-	objects  objects
-	reports  reports
+	objects  task.Objects
+	reports  task.Reports
 	stacks   *heatStacks
 	networks netip.Prefix // where subnets are chosen from
 	dns      []string     // of networks that name none
@@ -147,7 +148,7 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 	defer e.choosing.Unlock()
 	named, _ := call.Args["name"].(string)
 	region := e.regions.of(call.Object)
-	for _, cluster := range e.objects.clusters() {
+	for _, cluster := range e.objects.Clusters() {
 		if region == "" { // where all clusters are
 			named = cmp.Or(named, cluster.Text("externalNetwork"))
 		}
@@ -172,7 +173,7 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 			"servers would lose the addresses by which they are reached. Name the former one, or make another environment", kept, chosen.Name, chosen.ID)
 	}
 	if kept == "" && chosen.Of > 1 && named == "" && e.external == "" {
-		e.reports.inform(ctx, root, "External network %s is the first of %d: floating IPs come from it. Name another one with externalNetwork, or burano serve "+
+		e.reports.Inform(ctx, root, "External network %s is the first of %d: floating IPs come from it. Name another one with externalNetwork, or burano serve "+
 			"--external-network", chosen.Name, chosen.Of)
 	}
 	return chosen.ID, e.runtime.SetAttribute(ctx, root, known.InRegion(attributeExternal, region), chosen.ID)

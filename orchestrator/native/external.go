@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A cluster may have minions on machines that are no servers of the cloud: com.mirantis.docker.kubernetes.KubernetesExternalNode. Nova and Heat do not
@@ -24,7 +25,7 @@ const (
 
 // externalNodes are a cluster's external nodes in the model.
 func (c *clusters) externalNodes(ctx context.Context, cluster *muranopl.Object) (list []nodes.Node, err error) {
-	machines, err := desiredOf(cluster).MachineNodes()
+	machines, err := task.Desired(cluster).MachineNodes()
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
 	}
@@ -76,7 +77,7 @@ func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (
 	}
 	name := text("name")
 	there := call.Object.Objects(propertyExternal)
-	if known, is := desiredOf(call.Object).MachineCalled(name); is && known.Text == text("address") { // called again after a failure
+	if known, is := task.Desired(call.Object).MachineCalled(name); is && known.Text == text("address") { // called again after a failure
 		return nil, c.redeploy(ctx, call, false)
 	}
 	port, _ := call.Args["port"].(int64)
@@ -93,7 +94,7 @@ func (c clusterClass) removeExternalNode(ctx context.Context, call muranopl.Call
 	defer c.clusters.close()
 	c.clusters.allowLoss(call)
 	name, _ := call.Args[known.ArgumentNode].(string)
-	wanted := desiredOf(call.Object)
+	wanted := task.Desired(call.Object)
 	var names []string
 	var left []*muranopl.Object
 	for _, machine := range wanted.Machines {

@@ -24,7 +24,7 @@ func (c *clusters) takeOver(ctx context.Context, object *muranopl.Object, from s
 		return err
 	}
 	if !gone {
-		c.reports.warn(ctx, object, fmt.Sprintf("Cluster %s of environment %s, which snapshot %s is of, is there: its volumes and shares in the cloud stay with it", from.ClusterName, from.EnvironmentName, from.ID),
+		c.reports.Warn(ctx, object, fmt.Sprintf("Cluster %s of environment %s, which snapshot %s is of, is there: its volumes and shares in the cloud stay with it", from.ClusterName, from.EnvironmentName, from.ID),
 			fmt.Sprintf("Claims of the snapshot have no volumes in cluster %s: delete them, and restore them from their backups (burano cluster backup restore).", object.Text("name")))
 		return nil
 	}
@@ -49,7 +49,7 @@ func (c *clusters) takeOver(ctx context.Context, object *muranopl.Object, from s
 			return err
 		}
 		if taken = append(taken, shared...); len(taken) > 0 {
-			c.reports.inform(ctx, object, "Cluster %s takes over from cluster %s of environment %s, which is gone: %s", object.Text("name"), from.ClusterName, from.EnvironmentName, strings.Join(taken, ", "))
+			c.reports.Inform(ctx, object, "Cluster %s takes over from cluster %s of environment %s, which is gone: %s", object.Text("name"), from.ClusterName, from.EnvironmentName, strings.Join(taken, ", "))
 		}
 		return nil
 	})
@@ -58,7 +58,7 @@ func (c *clusters) takeOver(ctx context.Context, object *muranopl.Object, from s
 // gone reports whether the cluster that a snapshot is of exists no more.
 func (c *clusters) gone(ctx context.Context, from store.Snapshot) (bool, error) {
 	if from.EnvironmentID == c.runtime.EnvironmentID() {
-		return !c.objects.has(from.ClusterID), nil
+		return !c.objects.Has(from.ClusterID), nil
 	}
 	row, err := c.server.Snapshots.Environment(ctx, from.EnvironmentID)
 	if errors.Is(err, store.ErrNotFound) {

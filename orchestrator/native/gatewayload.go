@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/scaling"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A cluster with a minimum of gateways has as many of them as its connections need: the keeper's duty finds that they should be more or fewer, and starts
@@ -27,7 +28,7 @@ const (
 
 // followsConnections gives a loaded cluster the number of gateways of its last deployment: the model's number is as old as the model.
 func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.Object) error {
-	limits := desiredOf(cluster).GatewayLimits
+	limits := task.Desired(cluster).GatewayLimits
 	if limits == nil {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (c clusterClass) keepGateways(ctx context.Context, cluster *muranopl.Object
 	if err != nil {
 		return err
 	}
-	if wanted := desiredOf(cluster); wanted.GatewayLimits != nil {
+	if wanted := task.Desired(cluster); wanted.GatewayLimits != nil {
 		return c.clusters.runtime.SetAttribute(ctx, cluster, attributeGateways, int64(wanted.Gateways.Count))
 	}
 	if found && kept != nil {
@@ -61,14 +62,14 @@ func (c clusterClass) keepGateways(ctx context.Context, cluster *muranopl.Object
 
 // comesAndGoes is true if a gateway is beyond the minimum of a cluster whose gateways follow their connections: the last ones go first.
 func comesAndGoes(cluster, gateway *muranopl.Object) bool {
-	limits := desiredOf(cluster).GatewayLimits
+	limits := task.Desired(cluster).GatewayLimits
 	return limits != nil && slices.Index(cluster.Objects(gateways.list), gateway) >= limits.Minimum
 }
 
 // scaleGatewaysByLoad is the action that gives a cluster as many gateways as its connections need.
 func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.close()
-	limits := desiredOf(call.Object).GatewayLimits
+	limits := task.Desired(call.Object).GatewayLimits
 	if limits == nil {
 		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with setGatewayLimits", call.Object.Text("name"))
 	}
@@ -91,10 +92,10 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 	}
 	l := nodeList{gateways, call.Object}
 	if record.Count == l.size() {
-		c.reports.inform(ctx, call.Object, "The cluster needs neither more gateways nor fewer")
+		c.reports.Inform(ctx, call.Object, "The cluster needs neither more gateways nor fewer")
 		return nil, nil
 	}
-	c.reports.inform(ctx, call.Object, "%s", record.Last.Text)
+	c.reports.Inform(ctx, call.Object, "%s", record.Last.Text)
 	return nil, c.resize(ctx, call, resizing{l, l.all(), record.Count})
 }
 
@@ -124,7 +125,7 @@ func (c clusterClass) setGatewayLimits(ctx context.Context, call muranopl.Call) 
 	if err != nil {
 		return nil, err
 	}
-	wanted := desiredOf(call.Object)
+	wanted := task.Desired(call.Object)
 	if err := wanted.CheckGatewayLimits(); err != nil {
 		undo()
 		return nil, fault.New(fault.Invalid, "%s", err)

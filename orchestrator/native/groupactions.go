@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // addGroup is the action that gives a cluster a group of minions. When it fails before any server was made the model is left as it was; else the group stays in
@@ -22,20 +23,20 @@ func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, er
 		return nil, fault.New(fault.Invalid, "cluster %s has a group %s: choose another name; where adding it has failed, deploy the environment to go on with it", call.Object.Text("name"), name)
 	}
 	// A task that is taken over makes the same group again, with the same nodes.
-	values := map[string]any{"?": map[string]any{"type": classMinionGroup, "id": derivedID(call.Object.ID(), propertyGroups, name)}}
+	values := map[string]any{"?": map[string]any{"type": task.ClassMinionGroup, "id": derivedID(call.Object.ID(), propertyGroups, name)}}
 	for argument, value := range call.Args {
 		if value != nil {
 			values[argument] = value
 		}
 	}
-	made, err := call.Interpreter.New(ctx, classMinionGroup, call.Object, values)
+	made, err := call.Interpreter.New(ctx, task.ClassMinionGroup, call.Object, values)
 	if err != nil {
 		return nil, err
 	}
 	if err := call.Object.SetObjects(propertyGroups, append(slices.Clone(former), made)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(desiredOf(call.Object).CheckGroups()...); err != nil {
+	if err := errors.Join(task.Desired(call.Object).CheckGroups()...); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", errors.Join(err, call.Object.SetObjects(propertyGroups, former)))
 	}
 	err = c.redeploy(ctx, call, false)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // Servers of a cluster's role are members of a server group, which makes Nova place them on different hosts where it can. Nova reads groups only when it
@@ -46,7 +47,7 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 	if p.made[resource] {
 		return members[resource], nil
 	}
-	if !desiredOf(cluster).Spread {
+	if !task.Desired(cluster).Spread {
 		return "", nil
 	}
 	if p.room == nil {
@@ -68,13 +69,13 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 	}
 	if !p.made[group] && !p.coming[group] {
 		if len(p.coming) >= p.room.Groups {
-			p.clusters.reports.inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota of server groups is used up", one.server.name())
+			p.clusters.reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota of server groups is used up", one.server.name())
 			return "", nil
 		}
 		p.coming[group] = true
 	}
 	if others >= p.room.Members {
-		p.clusters.reports.inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota lets %d servers into a server group",
+		p.clusters.reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota lets %d servers into a server group",
 			one.server.name(), p.room.Members)
 		return "", nil
 	}

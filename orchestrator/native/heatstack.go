@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // heatStackClass is io.murano.system.HeatStack.
@@ -280,5 +281,5 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 
 // about is the environment where there is one, as the owner of steps: objects of HeatStack are made again each time.
 func (h heatStackClass) about(object *muranopl.Object) *muranopl.Object {
-	return cmp.Or(h.runtime.Model(), object.FindEmbedded(classEnvironment), object)
+	return cmp.Or(h.runtime.Model(), object.FindEmbedded(task.ClassEnvironment), object)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 func TestNumbersOfJSONAreEqualToThoseOfCode(t *testing.T) {
@@ -31,7 +32,7 @@ func TestGroupsInWhichNoServerIsAreLeftOut(t *testing.T) {
 
 // keeping is a task, of a deletion, that keeps templates.
 type keeping struct {
-	Runtime
+	task.Runtime
 	kept []string
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -44,12 +45,12 @@ type helmClass struct {
 		Conceal(value any)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	reports reports
+	reports task.Reports
 	pods    podClass
 }
 
 func (h helmClass) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{methodDeploy: h.deploy, methodDestroy: h.destroy, "rollback": h.rollback, "getStatus": h.status}
+	return map[string]muranopl.NativeMethod{task.MethodDeploy: h.deploy, task.MethodDestroy: h.destroy, "rollback": h.rollback, "getStatus": h.status}
 }
 
 // deploy installs or upgrades the release. The chart is looked at before the cluster is brought up.
@@ -71,7 +72,7 @@ func (h helmClass) deploy(ctx context.Context, call muranopl.Call) (any, error) 
 			return err
 		}
 		if answer.Changed {
-			h.reports.inform(ctx, call.Object, "Helm release %s is at revision %d, with chart %s%s", request.Name, answer.Revision, answer.Chart, originOf(call.Object))
+			h.reports.Inform(ctx, call.Object, "Helm release %s is at revision %d, with chart %s%s", request.Name, answer.Revision, answer.Chart, originOf(call.Object))
 		}
 		return nil
 	})
@@ -97,7 +98,7 @@ func (h helmClass) adopt(ctx context.Context, live *nodes.Cluster, object *muran
 	}
 	adopted := 0
 	for _, one := range revisions.Items {
-		if id := one.Labels[labelOfRelease]; id == object.ID() || h.pods.clusters.objects.has(id) {
+		if id := one.Labels[labelOfRelease]; id == object.ID() || h.pods.clusters.objects.Has(id) {
 			continue
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, labelOfRelease, object.ID())
@@ -107,7 +108,7 @@ func (h helmClass) adopt(ctx context.Context, live *nodes.Cluster, object *muran
 		adopted++
 	}
 	if adopted > 0 {
-		h.reports.inform(ctx, object, "Helm release %s of a former environment is taken over, with its revisions: %d", release.Name, adopted)
+		h.reports.Inform(ctx, object, "Helm release %s of a former environment is taken over, with its revisions: %d", release.Name, adopted)
 	}
 	return nil
 }
@@ -140,9 +141,9 @@ func (h helmClass) rollback(ctx context.Context, call muranopl.Call) (any, error
 		if err := errors.Join(call.Object.Initialise("values", answer.Values), call.Object.Initialise("texts", map[string]any{})); err != nil {
 			return fmt.Errorf("note the values of revision %d: %w", answer.Back, err)
 		}
-		h.reports.inform(ctx, call.Object, "Helm release %s went back to revision %d, as revision %d", call.Object.Text("name"), answer.Back, answer.Revision)
+		h.reports.Inform(ctx, call.Object, "Helm release %s went back to revision %d, as revision %d", call.Object.Text("name"), answer.Back, answer.Revision)
 		if answer.OtherChart {
-			h.reports.warn(ctx, call.Object, fmt.Sprintf("Helm release %s has the chart %s now, of a former version of its package", call.Object.Text("name"), answer.Chart),
+			h.reports.Warn(ctx, call.Object, fmt.Sprintf("Helm release %s has the chart %s now, of a former version of its package", call.Object.Text("name"), answer.Chart),
 				"The next deployment brings the chart of the package that the environment has.")
 		}
 		return nil
@@ -245,7 +246,7 @@ func (h helmClass) do(ctx context.Context, live *nodes.Cluster, object *muranopl
 		}
 	}
 	if answer.Logs != "" {
-		h.reports.inform(ctx, object, "Hooks of Helm release %s wrote:\n%s", request.Name, answer.Logs)
+		h.reports.Inform(ctx, object, "Hooks of Helm release %s wrote:\n%s", request.Name, answer.Logs)
 	}
 	if answer.Error == "" {
 		return answer, nil

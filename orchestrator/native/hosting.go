@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // hosting is the shared state of hosts that bring up the containers of all their applications at once: how often each was brought up in this task, and
@@ -16,8 +17,8 @@ type hosting struct {
 	runtime interface {
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 	}
-	objects objects
-	reports reports
+	objects task.Objects
+	reports task.Reports
 
 	mutex sync.Mutex
 	runs  map[string]hostRun // by the ids of hosts
@@ -89,13 +90,13 @@ func (h *hosting) ready(ctx context.Context, interpreter *muranopl.Interpreter, 
 		if ctx.Err() != nil || known != nil || has {
 			return false
 		}
-		h.reports.inform(ctx, application, "%s begins without %s: %v", host, application, err)
+		h.reports.Inform(ctx, application, "%s begins without %s: %v", host, application, err)
 		return true
 	})
 }
 
 func (h *hosting) list(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object, leaveOut func(*muranopl.Object, error) bool) (all []hosted, err error) {
-	for _, application := range h.objects.all(classApplication) {
+	for _, application := range h.objects.All(task.ClassApplication) {
 		if application.Object("host") != host {
 			continue
 		}
@@ -120,8 +121,8 @@ func (h *hosting) hasRun(ctx context.Context, application *muranopl.Object) (boo
 // mostLogs is the number of containers whose last lines a failed rollout shows.
 const mostLogs = 3
 
-// lastLines reports the last lines of the containers that keep a host from being up, once for each name. lastOf reads them.
-func (r reports) lastLines(ctx context.Context, host *muranopl.Object, obstacles []obstacle, lastOf func(context.Context, obstacle) (string, error)) {
+// reportLastLines reports the last lines of the containers that keep a host from being up, once for each name. lastOf reads them.
+func reportLastLines(ctx context.Context, r task.Reports, host *muranopl.Object, obstacles []obstacle, lastOf func(context.Context, obstacle) (string, error)) {
 	told := map[string]bool{}
 	for _, one := range obstacles {
 		if !one.wrote || told[one.container] || len(told) == mostLogs {
@@ -132,6 +133,6 @@ func (r reports) lastLines(ctx context.Context, host *muranopl.Object, obstacles
 		if err != nil {
 			text = fmt.Sprintf("its log cannot be read: %v", err)
 		}
-		r.warn(ctx, host, fmt.Sprintf("The last lines of container %s of %s:\n%s", one.container, one.pod, cmp.Or(text, "it wrote none")), "")
+		r.Warn(ctx, host, fmt.Sprintf("The last lines of container %s of %s:\n%s", one.container, one.pod, cmp.Or(text, "it wrote none")), "")
 	}
 }

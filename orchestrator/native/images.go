@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // Container images in Glance are copied to nodes through the server: no node has a credential of the cloud, and Glance takes the place of a missing
@@ -112,7 +113,7 @@ func (c *clusters) findImage(ctx context.Context, known []nodes.ContainerImage, 
 	case there:
 		return nodes.ContainerImage{Name: name, ID: found.ID, Digest: found.Digest}, nil
 	case i >= 0:
-		c.reports.logger.InfoContext(ctx, "a container image is not in Glance any more; nodes have it", "image", name, "error", err)
+		c.reports.Logger.InfoContext(ctx, "a container image is not in Glance any more; nodes have it", "image", name, "error", err)
 		return had, nil
 	case err != nil:
 		return nodes.ContainerImage{}, err
@@ -132,10 +133,10 @@ func noImage(name string, applications []string) error {
 
 // checkImages finds the images that applications of a cluster name and Glance does not have.
 func (c *clusters) checkImages(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	for _, application := range c.objects.all(classApplication) {
+	for _, application := range c.objects.All(task.ClassApplication) {
 		host := application.Object("host")
 		name := application.Text(propertyImage)
-		if host == nil || !host.Class().IsEmbedded(classPod) || host.Object("kubernetesCluster") != cluster || !openstack.IsContainerImage(name) {
+		if host == nil || !host.Class().IsEmbedded(task.ClassPod) || host.Object("kubernetesCluster") != cluster || !openstack.IsContainerImage(name) {
 			continue
 		}
 		known, err := nodes.ImagesFor(ctx, known.Vault{Runtime: c.runtime, Cluster: cluster.ID()}, host.ID())

@@ -36,12 +36,12 @@ func (c clusterClass) empty(ctx context.Context, call muranopl.Call, one *namedN
 		if force {
 			otherwise = "what is left then is ended"
 		}
-		c.reports.inform(ctx, one.cluster, "%s: its pods have %s to move to other nodes, as disruption budgets allow; %s", one.Name, limit, otherwise)
+		c.reports.Inform(ctx, one.cluster, "%s: its pods have %s to move to other nodes, as disruption budgets allow; %s", one.Name, limit, otherwise)
 	}
 	err := live.Empty(ctx, one.Name, force)
 	var stay *nodes.PodsStay
 	if force && errors.As(err, &stay) {
-		c.reports.warn(ctx, one.cluster, fmt.Sprintf("%s: some of its pods did not move in time, and are ended", one.Name), stay.Err.Error())
+		c.reports.Warn(ctx, one.cluster, fmt.Sprintf("%s: some of its pods did not move in time, and are ended", one.Name), stay.Err.Error())
 		return nil
 	}
 	return err
@@ -82,7 +82,7 @@ func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *k
 	if err := c.apply(ctx, one, settings, false); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
+	c.reports.Inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (c clusterClass) unlockNode(ctx context.Context, call muranopl.Call, known 
 	if err := c.bringBack(ctx, call, known, one.Node); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s is unlocked", one.Name)
+	c.reports.Inform(ctx, one.cluster, "%s is unlocked", one.Name)
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known 
 	if err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
+	c.reports.Inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
 	return c.rejoin(ctx, one.cluster, known)
 }
 

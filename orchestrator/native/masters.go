@@ -8,6 +8,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A cluster makes the nodes of its further masters whenever it is loaded. Their number, now and at most, is an attribute of the cluster, and all else is a
@@ -108,7 +109,7 @@ func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (ke
 
 // keep keeps how many masters there are before anything is made of them; deployed, that the cluster has as many as it is to have.
 func (m furtherMasters) keep(ctx context.Context, cluster *muranopl.Object, deployed bool) error {
-	if alone(cluster) {
+	if task.OnlyGateways(cluster) {
 		return nil
 	}
 	known, err := m.known(ctx, cluster)
@@ -170,7 +171,7 @@ func (c clusterClass) setMasterCount(ctx context.Context, call muranopl.Call) (a
 	err = c.redeploy(ctx, call, false)
 	if err != nil {
 		if undo := call.Object.Set(masters.count, int64(was)); undo != nil {
-			c.reports.logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)
+			c.reports.Logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)
 		}
 	}
 	return nil, err

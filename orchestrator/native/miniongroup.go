@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A group of minions makes its nodes whenever it is loaded: the list of nodes, in which order and zones, is an attribute of the group, and all else comes
@@ -73,7 +74,7 @@ func derivedID(parts ...string) string {
 // init makes the nodes that the group has.
 func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 	group := call.Object
-	if group.FindEmbedded(classCluster) == nil {
+	if group.FindEmbedded(task.ClassCluster) == nil {
 		return nil, fault.New(fault.Invalid, "group %s stands in no cluster: put it into the minionGroups of one", group.Text("name"))
 	}
 	known, found, err := g.known(ctx, group)
@@ -117,7 +118,7 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 	for number := len(members) + 1; number <= count; number++ {
 		members = append(members, keptMember{Number: number})
 	}
-	like, wanted := group.FindEmbedded(classCluster).Objects(minions.list)[0].Object("instance"), desired.ReadGroup(group)
+	like, wanted := group.FindEmbedded(task.ClassCluster).Objects(minions.list)[0].Object("instance"), desired.ReadGroup(group)
 	zones := wanted.Zones
 	if len(zones) == 0 {
 		zones = []string{like.Text("availabilityZone")}

@@ -9,13 +9,14 @@ import (
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 func TestANodeHasWhatItsGroupSaysAndWhatIsSetOfItself(t *testing.T) {
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
 	group, problems := muranopl.Load(t.Context(), muranopl.NewClasses(catalog.Shelf(embedded)), map[string]any{
-		"?": map[string]any{"type": classMinionGroup, "id": "group"}, "name": "workers", "labels": map[string]any{"disk": "fast", "room": "a"},
+		"?": map[string]any{"type": task.ClassMinionGroup, "id": "group"}, "name": "workers", "labels": map[string]any{"disk": "fast", "room": "a"},
 		"taints": []any{map[string]any{"key": "batch", "value": "yes", "effect": "NoSchedule"}},
 		"nodes": []any{map[string]any{"?": map[string]any{"type": classMinionNode, "id": "node"},
 			"instance": map[string]any{"?": map[string]any{"type": classNodeServer, "id": "instance"}, "name": "workers-1", "flavor": "m1.medium"}}},

@@ -15,34 +15,11 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // The classes that bodies look for.
 const (
-	classEnvironment      = "io.murano.Environment"
-	classInstance         = "io.murano.resources.Instance"
-	classUser             = "io.murano.User"
-	classProject          = "io.murano.Project"
-	classNeutronNetwork   = "io.murano.resources.NeutronNetwork"
-	classCustomNetwork    = "io.murano.resources.CustomNeutronNetwork"
-	classExistingNetwork  = "io.murano.resources.ExistingNeutronNetwork"
-	classAgent            = "io.murano.system.Agent"
-	classHeatStack        = "io.murano.system.HeatStack"
-	classNetworkExplorer  = "io.murano.system.NetworkExplorer"
-	classInstanceNotifier = "io.murano.system.InstanceNotifier"
-	classMetadefBrowser   = "io.murano.system.MetadefBrowser"
-	classApplication      = "com.mirantis.docker.DockerApplication"
-	classContainerHost    = "com.mirantis.docker.DockerContainerHost"
-	classCluster          = "com.mirantis.docker.kubernetes.KubernetesCluster"
-	classMinionGroup      = "com.mirantis.docker.kubernetes.KubernetesMinionGroup"
-	classNode             = "com.mirantis.docker.kubernetes.KubernetesNode"
-	classPod              = "com.mirantis.docker.kubernetes.KubernetesPod"
-	classStandaloneHost   = "com.mirantis.docker.DockerStandaloneHost"
-	classPersistentVolume = "com.mirantis.docker.DockerPersistentVolume"
-	classAnyImage         = "com.example.docker.DockerApp"
-	classRoute            = "io.burano.Route"
-	classGateways         = "io.burano.Gateways"
-	classPrometheus       = "io.burano.Prometheus"
 	packageCore           = "io.murano"
 	packageInterfaces     = "com.mirantis.docker.Interfaces"
 	packageCluster        = "com.mirantis.docker.kubernetes.KubernetesCluster"
@@ -52,53 +29,7 @@ const (
 	packageRoute          = "io.burano.Route"
 	packageGateways       = "io.burano.Gateways"
 	packagePrometheus     = "io.burano.Prometheus"
-	methodDeploy          = "deploy"
-	methodBeginDeploy     = "beginDeploy"
-	methodEndDeploy       = "endDeploy"
-	methodDestroy         = ".destroy"
-	methodGetContainer    = "getContainer"
-	methodHostContainer   = "hostContainer"
-	methodDropContainer   = "deleteContainer"
-	argumentContainer     = "name"
-	propertyApplications  = "applications"
 )
-
-// Runtime is the engine as a body may use it during one task.
-type Runtime interface {
-	EnvironmentID() string
-	TaskID() string
-	// Allowed reports whether the caller of the deployment allowed something to be lost, by its id or name.
-	Allowed(name string) bool
-	// Model is the environment as it is to be; nil when it is being deleted.
-	Model() *muranopl.Object
-	Report(ctx context.Context, object *muranopl.Object, level engine.Level, text, details string) error
-	Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
-	SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
-	CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error)
-	SetCodeAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error
-	Secret(ctx context.Context, name string) ([]byte, bool, error)
-	SetSecret(ctx context.Context, name string, value []byte) error
-	// Conceal makes known what is secret in a value, so that nothing that is written of the task tells it.
-	Conceal(value any)
-	// Deploys tells whether the task deploys the environment, and does not only run an action in it or delete it.
-	Deploys() bool
-	// TrackApplication, TrackServer and Untrack keep the statistics of instances.
-	TrackApplication(ctx context.Context, object *muranopl.Object, title string, units int64) error
-	TrackServer(ctx context.Context, object *muranopl.Object, title string, units int64) error
-	Untrack(ctx context.Context, object *muranopl.Object) error
-	Project(ctx context.Context) (*openstack.Project, error)
-	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
-	// Planned says which steps of the object are about to be run, each with the names of those that it waits for.
-	Planned(object *muranopl.Object, steps map[string][]string)
-	// AtEnd has something done after the task's action, and what that left to be destroyed, went well.
-	AtEnd(do func(context.Context) error)
-	// Ended has something given up once the task has ended, however it did.
-	Ended(do func())
-	// Fence is the number that grows each time a task of the environment is taken.
-	Fence() uint64
-	// Alive returns an error once this process may no longer act for the task.
-	Alive() error
-}
 
 // Config has the server's settings for the bodies.
 type Config struct {
@@ -134,15 +65,15 @@ type Config struct {
 }
 
 // Methods binds the bodies to one task. With a nil runtime the table serves only to compare its names with the classes.
-func Methods(runtime Runtime, config Config) muranopl.Natives {
+func Methods(runtime task.Runtime, config Config) muranopl.Natives {
 	natives, _ := assemble(runtime, config, false)
 	return natives
 }
 
 // assemble makes the bodies of all classes, each with its parts.
-func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives, *ownStacks) {
-	objects := objects{model: func() *muranopl.Object { return runtime.Model() }}
-	reports := reports{runtime, config.Logger}
+func assemble(runtime task.Runtime, config Config, rehearsal bool) (muranopl.Natives, *ownStacks) {
+	objects := task.Objects{Model: func() *muranopl.Object { return runtime.Model() }}
+	reports := task.Reports{Runtime: runtime, Logger: config.Logger}
 	settings := nodeSettings{runtime}
 	servers := servers{runtime, reports, settings}
 	regions := regions{runtime, config.Region}
@@ -154,7 +85,7 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 		_, adopted, err := runtime.Attribute(ctx, root, engine.AttributeAdopted)
 		return adopted, err
 	}}
-	once := &once{}
+	once := &task.Once{}
 	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, settings: settings, groups: groups{runtime},
 		masters: furtherMasters{runtime}, server: config}
 	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
@@ -170,36 +101,36 @@ func assemble(runtime Runtime, config Config, rehearsal bool) (muranopl.Natives,
 
 	language := core.Methods(host{runtime, regions}, config.Logger)
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
-		classEnvironment:      environment{own, clusters}.methods(),
-		classHeatStack:        heatStackClass{runtime, stacks, own, config.ServerPatience}.methods(),
-		classNetworkExplorer:  (&explorer{runtime: runtime, regions: regions, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
-		classInstanceNotifier: notifier{runtime}.methods(),
-		classMetadefBrowser:   (&definitions{regions: regions}).methods(),
-		classInstance:         reached.methods(),
-		classUser:             {"describeCurrent": identities{runtime}.user},
-		classProject:          {"describeCurrent": identities{runtime}.project},
-		classAgent:            newAgentClass(runtime, reports, reached, rehearsal).methods(),
+		task.ClassEnvironment:      environment{own, clusters}.methods(),
+		task.ClassHeatStack:        heatStackClass{runtime, stacks, own, config.ServerPatience}.methods(),
+		task.ClassNetworkExplorer:  (&explorer{runtime: runtime, regions: regions, objects: objects, reports: reports, stacks: stacks, networks: config.Networks, dns: config.DNSServers, external: config.ExternalNetwork}).methods(),
+		task.ClassInstanceNotifier: notifier{runtime}.methods(),
+		task.ClassMetadefBrowser:   (&definitions{regions: regions}).methods(),
+		task.ClassInstance:         reached.methods(),
+		task.ClassUser:             {"describeCurrent": identities{runtime}.user},
+		task.ClassProject:          {"describeCurrent": identities{runtime}.project},
+		task.ClassAgent:            newAgentClass(runtime, reports, reached, rehearsal).methods(),
 	})
 	return muranopl.Natives{
 		packageCore:       language,
-		packageInterfaces: {classApplication: application{runtime, objects, pods, hosts}.methods()},
+		packageInterfaces: {task.ClassApplication: application{runtime, objects, pods, hosts}.methods()},
 		packageCluster: {
-			classCluster:     cluster.methods(),
-			classMinionGroup: groups{runtime}.methods(),
+			task.ClassCluster:     cluster.methods(),
+			task.ClassMinionGroup: groups{runtime}.methods(),
 		},
-		packagePod:            {classPod: pods.methods()},
-		packageStandaloneHost: {classStandaloneHost: hosts.methods()},
-		packageAnyImage:       {classAnyImage: anyImage{}.methods()},
-		packageGateways:       {classGateways: cluster.gatewayMethods()},
-		packageRoute:          {classRoute: routeClass{runtime, objects, first, regions, reports, clusters}.methods()},
-		packagePrometheus:     {classPrometheus: prometheusClass{runtime, pods}.methods()},
+		packagePod:            {task.ClassPod: pods.methods()},
+		packageStandaloneHost: {task.ClassStandaloneHost: hosts.methods()},
+		packageAnyImage:       {task.ClassAnyImage: anyImage{}.methods()},
+		packageGateways:       {task.ClassGateways: cluster.gatewayMethods()},
+		packageRoute:          {task.ClassRoute: routeClass{runtime, objects, first, regions, reports, clusters}.methods()},
+		packagePrometheus:     {task.ClassPrometheus: prometheusClass{runtime, pods}.methods()},
 		packageHelmRelease:    {classHelmRelease: helmClass{runtime, reports, pods}.methods()},
 	}, own
 }
 
 // host lets the language's own classes keep attributes, report, and know where they are.
 type host struct {
-	Runtime
+	task.Runtime
 	regions regions
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // propertyNode is what io.murano.resources.LinuxMuranoInstance wants to know of the node that it is to become.
@@ -22,7 +23,7 @@ const propertyNode = "node"
 // and takes those of the other nodes out. It returns the servers of the ones, the former ones of nodes that are replaced among them, and the
 // instances of the others.
 func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error) {
-	all := c.objects.clusters()
+	all := c.objects.Clusters()
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
@@ -46,7 +47,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			}
 			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
 		}
-		wanted = append(wanted, fmt.Sprint(desiredOf(cluster).WithMachines(netip.Prefix{}, nil)))
+		wanted = append(wanted, fmt.Sprint(task.Desired(cluster).WithMachines(netip.Prefix{}, nil)))
 		if shared := cluster.Object(propertyVirtual); shared != nil {
 			wanted = append(wanted, shared.ID())
 		}
@@ -108,7 +109,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 		if err := c.connected(ctx, cluster, byCluster[cluster], network); err != nil {
 			return nil, nil, err
 		}
-		further := desiredOf(cluster).WithMachines(network, furtherOf(byCluster[cluster]))
+		further := task.Desired(cluster).WithMachines(network, furtherOf(byCluster[cluster]))
 		if err := c.oneSubnet(ctx, cluster, network, further); err != nil {
 			return nil, nil, err
 		}
@@ -170,7 +171,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return err
 	}
-	wanted := desiredOf(cluster)
+	wanted := task.Desired(cluster)
 	groups := map[string]any{}
 	for _, node := range list {
 		if node.leaving || node.waits || node.absent {
@@ -180,7 +181,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 			continue // all else that the stack has of it stays as it is
 		}
 		allowed := []any{}
-		if !alone(cluster) {
+		if !task.OnlyGateways(cluster) {
 			for _, pods := range config.Addressing.PodRanges() {
 				allowed = append(allowed, pods.String())
 			}
@@ -215,7 +216,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		if err != nil {
 			return err
 		}
-		if _, err := interpreter.Invoke(ctx, instance, methodBeginDeploy, nil); err != nil {
+		if _, err := interpreter.Invoke(ctx, instance, task.MethodBeginDeploy, nil); err != nil {
 			return err
 		}
 		if err := c.stay(ctx, node, before); err != nil {
@@ -255,7 +256,7 @@ func (c *clusters) keepFloating(ctx context.Context, instance *muranopl.Object, 
 
 // release takes the security groups of a cluster that is destroyed out of the template.
 func (c *clusters) release(ctx context.Context, cluster *muranopl.Object) error {
-	if c.objects.model() == nil {
+	if c.objects.Model() == nil {
 		return nil // the whole stack goes
 	}
 	own := c.stacks.own()
@@ -319,11 +320,11 @@ func nodeRules6(role nodes.Role, network, pods netip.Prefix, public string) []an
 
 // joinNetwork puts the environment's network into the stack, and returns its subnet.
 func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (netip.Prefix, error) {
-	network := environmentNetwork(c.objects.model(), "")
+	network := environmentNetwork(c.objects.Model(), "")
 	if network == nil {
 		return netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}
-	if network.Class().IsEmbedded(classExistingNetwork) {
+	if network.Class().IsEmbedded(task.ClassExistingNetwork) {
 		project, err := c.runtime.Project(ctx)
 		if err != nil {
 			return netip.Prefix{}, err
@@ -331,10 +332,10 @@ func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interp
 		found, err := existingSubnet(ctx, project, network)
 		return found.Range, err
 	}
-	if !network.Class().IsEmbedded(classNeutronNetwork) {
-		return netip.Prefix{}, fmt.Errorf("the environment's network is a %s: clusters stand in a %s or %s", network.Class().Name, classNeutronNetwork, classExistingNetwork)
+	if !network.Class().IsEmbedded(task.ClassNeutronNetwork) {
+		return netip.Prefix{}, fmt.Errorf("the environment's network is a %s: clusters stand in a %s or %s", network.Class().Name, task.ClassNeutronNetwork, task.ClassExistingNetwork)
 	}
-	if _, err := interpreter.Invoke(ctx, network, methodBeginDeploy, nil); err != nil {
+	if _, err := interpreter.Invoke(ctx, network, task.MethodBeginDeploy, nil); err != nil {
 		return netip.Prefix{}, err
 	}
 	subnet, err := netip.ParsePrefix(network.Text("subnetCidr"))

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // containerOptions are a container's options beyond Murano's. Without any of them a pod is the same as before there were any.
@@ -202,7 +203,7 @@ func volumeOf(value any) (one volume, err error) {
 	}
 	persistent, _ := read("persistent").(bool)
 	if object, ok := value.(*muranopl.Object); ok {
-		persistent = object.Class().IsEmbedded(classPersistentVolume)
+		persistent = object.Class().IsEmbedded(task.ClassPersistentVolume)
 	}
 	switch {
 	case persistent && one.options.size == nil:

@@ -32,6 +32,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // containerIn reads a container as getContainer writes one.
@@ -74,7 +75,7 @@ func podOf(t *testing.T, properties map[string]any) *muranopl.Object {
 	t.Helper()
 	model := map[string]any{"name": "web", "replicas": 1, "kubernetesCluster": clusterModel(nil)}
 	maps.Copy(model, properties)
-	return loaded(t, newModel(classPod, model))
+	return loaded(t, newModel(task.ClassPod, model))
 }
 
 // clusterObject is a cluster with further properties.
@@ -91,7 +92,7 @@ func clusterModel(properties map[string]any) map[string]any {
 	model := map[string]any{"name": "kube", "masterNode": node("Master"),
 		"nodeCount": 1, "minionNodes": []any{node("Minion")}, "gatewayCount": 1, "gatewayNodes": []any{node("Gateway")}}
 	maps.Copy(model, properties)
-	return newModel(classCluster, model)
+	return newModel(task.ClassCluster, model)
 }
 
 // newModel is the model of an object of a class with an id of its own.
@@ -194,7 +195,7 @@ func TestADeploymentTellsHowACronJobRanLast(t *testing.T) {
 		"warning: The cron job tick runs since 2026-11-26T03:02:00Z, and something keeps it from its end: container work of tick": {run("tick-2", 2), pulls},
 	} {
 		told := &reported{}
-		pods := podClass{reports: reports{told, slog.New(slog.DiscardHandler)}}
+		pods := podClass{reports: task.Reports{Runtime: told, Logger: slog.New(slog.DiscardHandler)}}
 		require.NoError(t, pods.reportRuns(t.Context(), podOf(t, nil), &rollout{client: fake.NewClientset(there...), spec: spec}))
 		require.Len(t, told.lines, 1)
 		require.Contains(t, told.lines[0], want)
@@ -315,8 +316,8 @@ func TestWhatAContainerCannotBeIsSaid(t *testing.T) {
 
 func TestVariablesOfAnyImageComeFromTheCluster(t *testing.T) {
 	read := func(written string) (map[string]any, error) {
-		return sourcesOf(loaded(t, map[string]any{"?": map[string]any{"id": "a", "type": classAnyImage}, "name": "a", "image": "i", "envValueFrom": written,
-			"host": map[string]any{"?": map[string]any{"id": "h", "type": classContainerHost}, "name": "h"}}))
+		return sourcesOf(loaded(t, map[string]any{"?": map[string]any{"id": "a", "type": task.ClassAnyImage}, "name": "a", "image": "i", "envValueFrom": written,
+			"host": map[string]any{"?": map[string]any{"id": "h", "type": task.ClassContainerHost}, "name": "h"}}))
 	}
 	got, err := read("PASSWORD=secret/db/password, MODE=configMap/settings/mode")
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // publishOwn has gateways of their own serve the route.
@@ -31,14 +32,14 @@ func (r routeClass) publishOwn(ctx context.Context, call muranopl.Call, own *mur
 	var endpoints []any
 	for _, endpoint := range endpointsOf(wanted, gatewayAddresses(own)) {
 		endpoints = append(endpoints, endpoint)
-		r.reports.inform(ctx, call.Object, "%s is available at %s", wanted.Name, endpoint)
+		r.reports.Inform(ctx, call.Object, "%s is available at %s", wanted.Name, endpoint)
 	}
 	return call.Object.Set("endpoints", endpoints)
 }
 
 // withdrawElsewhere takes the route out of gateways of their own that it has named before.
 func (r routeClass) withdrawElsewhere(ctx context.Context, call muranopl.Call) error {
-	for _, other := range r.objects.all(classGateways) {
+	for _, other := range r.objects.All(task.ClassGateways) {
 		if other == call.Object.Object("gateways") {
 			continue
 		}
@@ -101,7 +102,7 @@ func publicationOf(call muranopl.Call, own *muranopl.Object) (nodes.Publication,
 
 // retellRoutes updates the addresses of gateways of their own in the routes.
 func (c *clusters) retellRoutes(ctx context.Context, own *muranopl.Object) error {
-	for _, object := range c.objects.all(classRoute) {
+	for _, object := range c.objects.All(task.ClassRoute) {
 		if object.Object("gateways") != own {
 			continue
 		}

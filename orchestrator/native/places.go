@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A node stands in one network: the first network in its instance's property networks, as for any server, by default the environment's. The network of its
@@ -61,7 +62,7 @@ func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, 
 func (c *clusters) wishedNetwork(instance *muranopl.Object) (network *muranopl.Object, asked string) {
 	networks := instance.Map("networks")
 	list := []any{networks["primaryNetwork"]}
-	environment := c.objects.model()
+	environment := c.objects.Model()
 	if networks["useEnvironmentNetwork"] == true && environment != nil {
 		list = append(list, environmentNetwork(environment, ""))
 	}
@@ -74,7 +75,7 @@ func (c *clusters) wishedNetwork(instance *muranopl.Object) (network *muranopl.O
 	switch {
 	case network == nil || environment != nil && network == environmentNetwork(environment, ""):
 		return nil, ""
-	case network.Class().IsEmbedded(classExistingNetwork):
+	case network.Class().IsEmbedded(task.ClassExistingNetwork):
 		return network, strings.TrimSuffix(network.Text("internalNetworkName")+"/"+network.Text("internalSubnetworkName"), "/")
 	}
 	return network, network.Class().Name + " " + network.ID()
@@ -87,9 +88,9 @@ func (c *clusters) wishedPlace(ctx context.Context, instance *muranopl.Object) (
 	if network == nil {
 		return made, nil
 	}
-	if !network.Class().IsEmbedded(classExistingNetwork) {
+	if !network.Class().IsEmbedded(task.ClassExistingNetwork) {
 		return made, fault.New(fault.Invalid, "%s is to stand in a %s: a node stands in the environment's network, or in one that is there already (%s)",
-			instance.Text("name"), network.Class().Name, classExistingNetwork)
+			instance.Text("name"), network.Class().Name, task.ClassExistingNetwork)
 	}
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (c *clusters) wishedPlace(ctx context.Context, instance *muranopl.Object) (
 	if err != nil {
 		return made, fmt.Errorf("the network of %s: %w", instance.Text("name"), err)
 	}
-	if own := environmentNetwork(c.objects.model(), ""); own != nil && own.Class().IsEmbedded(classExistingNetwork) {
+	if own := environmentNetwork(c.objects.Model(), ""); own != nil && own.Class().IsEmbedded(task.ClassExistingNetwork) {
 		if same, err := existingSubnet(ctx, project, own); err != nil || same.ID == found.ID {
 			return made, err
 		}
@@ -294,8 +295,8 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 
 // ownRouters are the routers of the environment's network; of a future network, the one that it is joined to.
 func (c *clusters) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
-	network := environmentNetwork(c.objects.model(), "")
-	if network.Class().IsEmbedded(classExistingNetwork) {
+	network := environmentNetwork(c.objects.Model(), "")
+	if network.Class().IsEmbedded(task.ClassExistingNetwork) {
 		found, err := existingSubnet(ctx, project, network)
 		if err != nil {
 			return nil, err

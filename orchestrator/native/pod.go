@@ -16,6 +16,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // podClass is com.mirantis.docker.kubernetes.KubernetesPod.
@@ -27,15 +28,15 @@ type podClass struct {
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	reports  reports
-	once     *once
+	reports  task.Reports
+	once     *task.Once
 	hosting  *hosting
 	clusters *clusters
 }
 
 func (p podClass) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
-		methodDeploy: p.deploy, methodDestroy: p.destroy, methodHostContainer: p.hostContainer, methodDropContainer: p.dropContainer,
+		task.MethodDeploy: p.deploy, task.MethodDestroy: p.destroy, task.MethodHostContainer: p.hostContainer, task.MethodDropContainer: p.dropContainer,
 		"scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
 		"rollout": p.rollout, "rollback": p.rollback, "pauseRollout": p.pause(true), "resumeRollout": p.pause(false), "getLogs": p.logs,
 	}
@@ -59,7 +60,7 @@ func (p podClass) include(ctx context.Context, interpreter *muranopl.Interpreter
 
 // dropContainer takes away the Service of a container; the container itself leaves the pod when the pod is brought up next.
 func (p podClass) dropContainer(ctx context.Context, call muranopl.Call) (any, error) {
-	name, _ := call.Args[argumentContainer].(string)
+	name, _ := call.Args[task.ArgumentContainer].(string)
 	api, err := p.kubernetes(ctx, call.Interpreter, call.Object)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) 
 		err := errors.Join(deleteServices(ctx, api, mine), deleteWorkloads(ctx, api, mine))
 		kept, err2 := deleteClaims(ctx, api, mine)
 		if len(kept) > 0 {
-			p.reports.warn(ctx, call.Object, fmt.Sprintf("The persistent volumes of pod %s stay in the cluster, with their data: %s", call.Object.Text("name"), strings.Join(kept, ", ")),
+			p.reports.Warn(ctx, call.Object, fmt.Sprintf("The persistent volumes of pod %s stay in the cluster, with their data: %s", call.Object.Text("name"), strings.Join(kept, ", ")),
 				"A pod of the same name gets them again; kubectl delete pvc deletes them.")
 		}
 		return errors.Join(err, err2)
@@ -102,7 +103,7 @@ func (p podClass) destroy(ctx context.Context, call muranopl.Call) (any, error) 
 // bringUp brings the pod to what the model says, once per task, and once more for applications that could not say what their container is
 // before their own deploy had begun: before is how often it was.
 func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object, before int) error {
-	return p.once.do(fmt.Sprintf("pod %s %d", pod.ID(), before), func() error {
+	return p.once.Do(fmt.Sprintf("pod %s %d", pod.ID(), before), func() error {
 		api, err := p.kubernetes(ctx, interpreter, pod)
 		if err != nil {
 			return err
@@ -131,7 +132,7 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 		if err := p.adoptFormer(ctx, pod, api, spec); err != nil {
 			return err
 		}
-		p.reports.inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
+		p.reports.Inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
 		paused := false
 		err = p.runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {
 			paused, err = spec.apply(ctx, api, containers, p.runtime.Allowed)
@@ -141,7 +142,7 @@ func (p podClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter
 			return err
 		}
 		if paused {
-			p.reports.warn(ctx, pod, fmt.Sprintf("The rollout of pod %s is paused: pods keep their former form until resumeRollout", spec.name), "")
+			p.reports.Warn(ctx, pod, fmt.Sprintf("The rollout of pod %s is paused: pods keep their former form until resumeRollout", spec.name), "")
 		} else {
 			err = p.runtime.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return p.waitPod(ctx, pod, api, spec) })
 			if err != nil {
@@ -169,7 +170,7 @@ func (p podClass) kubernetes(ctx context.Context, interpreter *muranopl.Interpre
 			return api, nil
 		}
 	}
-	if _, err := interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
+	if _, err := interpreter.Invoke(ctx, object, task.MethodDeploy, nil); err != nil {
 		return nil, err
 	}
 	return p.clusters.kubernetes(ctx, object)
@@ -207,10 +208,10 @@ func (p podClass) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.C
 	case err == nil && spec.options.kind == kindCronJob:
 		return p.reportRuns(ctx, pod, waiting)
 	case errors.Is(err, errJobRuns):
-		p.reports.inform(ctx, pod, "The job %s still runs after %s; the deployment does not wait for its end", spec.name, rolloutLimit)
+		p.reports.Inform(ctx, pod, "The job %s still runs after %s; the deployment does not wait for its end", spec.name, rolloutLimit)
 		return nil
 	case errors.As(err, &failed):
-		p.reports.lastLines(ctx, pod, failed.obstacles, waiting.lastOf)
+		reportLastLines(ctx, p.reports, pod, failed.obstacles, waiting.lastOf)
 	}
 	return err
 }
@@ -223,7 +224,7 @@ func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting 
 		return fmt.Errorf("list the runs of cron job %s: %w", spec.name, err)
 	}
 	if len(jobs.Items) == 0 {
-		p.reports.inform(ctx, pod, "The cron job %s runs at %s; it has not run yet", spec.name, spec.options.schedule)
+		p.reports.Inform(ctx, pod, "The cron job %s runs at %s; it has not run yet", spec.name, spec.options.schedule)
 		return nil
 	}
 	last := slices.MaxFunc(jobs.Items, func(a, b batchv1.Job) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
@@ -234,19 +235,19 @@ func (p podClass) reportRuns(ctx context.Context, pod *muranopl.Object, waiting 
 	}
 	switch end, message := endOf(&last); {
 	case end == batchv1.JobComplete:
-		p.reports.inform(ctx, pod, "The cron job %s ran last at %s, and succeeded", spec.name, began)
+		p.reports.Inform(ctx, pod, "The cron job %s ran last at %s, and succeeded", spec.name, began)
 		return nil
 	case end == batchv1.JobFailed:
 		if len(found) > 0 {
 			message += " (" + inOneLine(found) + ")"
 		}
-		p.reports.warn(ctx, pod, fmt.Sprintf("The cron job %s ran last at %s, and failed: %s", spec.name, began, message), "")
+		p.reports.Warn(ctx, pod, fmt.Sprintf("The cron job %s ran last at %s, and failed: %s", spec.name, began, message), "")
 	case len(found) > 0:
-		p.reports.warn(ctx, pod, fmt.Sprintf("The cron job %s runs since %s, and something keeps it from its end: %s", spec.name, began, inOneLine(found)), "")
+		p.reports.Warn(ctx, pod, fmt.Sprintf("The cron job %s runs since %s, and something keeps it from its end: %s", spec.name, began, inOneLine(found)), "")
 	default:
-		p.reports.inform(ctx, pod, "The cron job %s runs since %s", spec.name, began)
+		p.reports.Inform(ctx, pod, "The cron job %s runs since %s", spec.name, began)
 	}
-	p.reports.lastLines(ctx, pod, found, waiting.lastOf)
+	reportLastLines(ctx, p.reports, pod, found, waiting.lastOf)
 	return nil
 }
 
@@ -276,7 +277,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *
 				continue
 			}
 			if why, ok := closed[portKey{serviceName(spec.name, one.container.name), port.published}]; ok {
-				p.reports.warn(ctx, one.application, fmt.Sprintf("%s is not published at port %d: %s", one.container.name, port.published, why),
+				p.reports.Warn(ctx, one.application, fmt.Sprintf("%s is not published at port %d: %s", one.container.name, port.published, why),
 					"Give one of the two another port, and deploy again.")
 				continue
 			}
@@ -285,7 +286,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *
 			}
 			for _, address := range gateways {
 				endpoint(address, port.scope)
-				p.reports.inform(ctx, one.application, "%s is available at %s:%d", one.container.name, address, port.published)
+				p.reports.Inform(ctx, one.application, "%s is available at %s:%d", one.container.name, address, port.published)
 			}
 		}
 		if err := one.application.Set(propertyEndpoints, endpoints); err != nil {
@@ -297,7 +298,7 @@ func (p podClass) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *
 
 // gatewayAddresses are those at which users reach a cluster's gateways: the address that all share, or else of each its floating one, if it has one.
 func gatewayAddresses(cluster *muranopl.Object) (gateways []string) {
-	if virtual := desiredOf(cluster).Virtual; virtual.Address.IsValid() {
+	if virtual := task.Desired(cluster).Virtual; virtual.Address.IsValid() {
 		return []string{virtual.Reach().String()}
 	}
 	for _, node := range activeNodes(cluster) {

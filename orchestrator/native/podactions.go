@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -64,7 +65,7 @@ func (p podClass) rollout(ctx context.Context, call muranopl.Call) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil); err != nil {
+	if _, err := call.Interpreter.Invoke(ctx, call.Object, task.MethodDeploy, nil); err != nil {
 		p.putBack(ctx, undo)
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (p podClass) setImage(ctx context.Context, interpreter *muranopl.Interprete
 // putBack restores the former model.
 func (p podClass) putBack(ctx context.Context, undo func() error) {
 	if err := undo(); err != nil {
-		p.reports.logger.WarnContext(ctx, "the model keeps an image that does not run", "error", err)
+		p.reports.Logger.WarnContext(ctx, "the model keeps an image that does not run", "error", err)
 	}
 }
 
@@ -175,7 +176,7 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 	}
 	wanted := waiting.spec.template(containersOf(all))
 	others = append(others, differences(wanted.Spec.Containers, former.Spec.Containers)...)
-	p.reports.inform(ctx, call.Object, "Pod %s goes back to the form it had before", waiting.spec.name)
+	p.reports.Inform(ctx, call.Object, "Pod %s goes back to the form it had before", waiting.spec.name)
 	err = p.runtime.Step(ctx, call.Object, "roll the pod back", func(ctx context.Context) error {
 		if err := kube.Apply(ctx, api, kube.Manager, withForm(deployment, former, waiting.spec.options.strategy)); err != nil {
 			return err
@@ -189,7 +190,7 @@ func (p podClass) rollback(ctx context.Context, call muranopl.Call) (any, error)
 		return nil, err
 	}
 	if len(others) > 0 {
-		p.reports.warn(ctx, call.Object, fmt.Sprintf("The model of pod %s says otherwise: %s. The next deployment brings that back, unless the model is changed", waiting.spec.name, strings.Join(others, "; ")), "")
+		p.reports.Warn(ctx, call.Object, fmt.Sprintf("The model of pod %s says otherwise: %s. The next deployment brings that back, unless the model is changed", waiting.spec.name, strings.Join(others, "; ")), "")
 	}
 	return nil, nil
 }
@@ -282,7 +283,7 @@ func (p podClass) pause(paused bool) muranopl.NativeMethod {
 			return nil, err
 		}
 		if deployment.Spec.Paused == paused {
-			p.reports.inform(ctx, call.Object, "The rollout of pod %s is so already", waiting.spec.name)
+			p.reports.Inform(ctx, call.Object, "The rollout of pod %s is so already", waiting.spec.name)
 			return nil, nil
 		}
 		return nil, p.runtime.Step(ctx, call.Object, action, func(ctx context.Context) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // acting is a runtime of a task that runs an action, or deploys.
@@ -42,8 +43,8 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
 	errDeployed := errors.New("the cluster was deployed")
-	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), muranopl.Natives{packageCluster: {classCluster: {
-		methodDeploy: func(context.Context, muranopl.Call) (any, error) { return nil, errDeployed }}}})
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), muranopl.Natives{packageCluster: {task.ClassCluster: {
+		task.MethodDeploy: func(context.Context, muranopl.Call) (any, error) { return nil, errDeployed }}}})
 	pod := podOf(t, nil)
 	cluster := pod.Object("kubernetesCluster")
 	up := known.Facts{Name: "kube", Network: netip.MustParsePrefix("10.20.0.0/24"), Nodes: []nodes.Node{{Name: "master", Role: nodes.Master, Address: netip.MustParseAddr("10.20.0.2")}}}
@@ -65,8 +66,8 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 			require.NoError(t, err)
 			runtime.secrets[known.SecretName(cluster.ID(), known.FactsName)] = text
 		}
-		once := &once{}
-		clusters := &clusters{runtime: runtime, once: once, reports: reports{runtime, slog.New(slog.DiscardHandler)}}
+		once := &task.Once{}
+		clusters := &clusters{runtime: runtime, once: once, reports: task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}}
 		pods := podClass{runtime: runtime, once: once, clusters: clusters}
 		for range 2 {
 			api, err := pods.kubernetes(t.Context(), interpreter, pod)

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // The pods of a cluster keep the network with which it was made: their connection, their addresses and the Services' ones, and the domain. Certificates,
@@ -73,7 +74,7 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 
 // keepPodNetwork stores a new cluster's network, before its nodes are set up.
 func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) error {
-	if alone(object) {
+	if task.OnlyGateways(object) {
 		return nil
 	}
 	made, err := c.podNetwork(ctx, object)
@@ -101,7 +102,7 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 
 // podNetwork is the network of a cluster's pods: the stored one, whatever the model has, or a new cluster's. Gateways without a cluster have none.
 func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (desired.PodNetwork, error) {
-	if alone(object) {
+	if task.OnlyGateways(object) {
 		return desired.PodNetwork{}, nil
 	}
 	made, there, err := c.madeWith(ctx, object)
@@ -109,7 +110,7 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (des
 		return made, err
 	}
 	if !there {
-		wished, problems := desiredOf(object).PodNetwork(desired.UsualPodNetwork())
+		wished, problems := task.Desired(object).PodNetwork(desired.UsualPodNetwork())
 		if wished.Six() {
 			if wished.Nodes6, err = c.network6(ctx); err != nil {
 				problems = append(problems, err)
@@ -118,21 +119,21 @@ func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (des
 		return wished, errors.Join(problems...)
 	}
 	if made.Kind == nodes.Calico {
-		made.MTU = desiredOf(object).Pods.MTU()
+		made.MTU = task.Desired(object).Pods.MTU()
 	}
 	return made, nil
 }
 
 // checkPodNetwork finds the obstacles to the model's pod network, in a new or an existing cluster.
 func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
-	if alone(object) {
+	if task.OnlyGateways(object) {
 		return nil, nil
 	}
 	made, there, err := c.madeWith(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	wanted := desiredOf(object)
+	wanted := task.Desired(object)
 	name := wanted.Name
 	wished, problems := wanted.PodNetwork(made)
 	if len(problems) > 0 {
@@ -163,8 +164,8 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 		}
 	}
 	problems = append(problems, c.checkSix(ctx, wanted, wished, made, there)...)
-	environment := environmentNetwork(c.objects.model(), "")
-	if wished.MTU != 0 && environment != nil && environment.Class().IsEmbedded(classCustomNetwork) {
+	environment := environmentNetwork(c.objects.Model(), "")
+	if wished.MTU != 0 && environment != nil && environment.Class().IsEmbedded(task.ClassCustomNetwork) {
 		if carries := int64(environment.Int("mtu")); carries > 0 && wished.MTU > carries-wished.Overhead() {
 			taken := ""
 			if wished.Overhead() > 0 {
@@ -196,16 +197,16 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 
 // network6 is where the environment's network has addresses of IPv6; not valid when it has none.
 func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
-	environment := environmentNetwork(c.objects.model(), "")
+	environment := environmentNetwork(c.objects.Model(), "")
 	switch {
 	case environment == nil:
-	case environment.Class().IsEmbedded(classCustomNetwork):
+	case environment.Class().IsEmbedded(task.ClassCustomNetwork):
 		six, _ := netip.ParsePrefix(environment.Text(propertyNetwork6)) // the class has looked at it
 		if six.IsValid() && six.Bits() != 64 {
 			return six, fmt.Errorf("ipv6Cidr of the environment's network is %s: give it a /64, as in fd00:20::/64", six)
 		}
 		return six, nil
-	case environment.Class().IsEmbedded(classExistingNetwork) && environment.Text(propertySubnet6) != "":
+	case environment.Class().IsEmbedded(task.ClassExistingNetwork) && environment.Text(propertySubnet6) != "":
 		if environment.Text("internalSubnetworkName") == "" {
 			return netip.Prefix{}, errors.New("the environment's network names its subnet of IPv6 (ipv6SubnetworkName) and not that of IPv4: name that, too (internalSubnetworkName)")
 		}
@@ -252,7 +253,7 @@ func (c *clusters) checkSix(ctx context.Context, wanted *desired.Cluster, wished
 		refuse("the environment's network cannot have other addresses of IPv6: the nodes of cluster %s have such of %s; set its ipv6Cidr, or ipv6SubnetworkName, back", name, made.Nodes6)
 	case !six.IsValid():
 		refuse("the pods of cluster %s are to have addresses of IPv6, and its nodes have none: make the environment's network a %s with an ipv6Cidr such as fd00:20::/64, or name a subnet of IPv6 "+
-			"(ipv6SubnetworkName) of one that is there", name, classCustomNetwork)
+			"(ipv6SubnetworkName) of one that is there", name, task.ClassCustomNetwork)
 	}
 	if there {
 		return problems
@@ -268,15 +269,15 @@ func (c *clusters) checkSix(ctx context.Context, wanted *desired.Cluster, wished
 
 // knownNetwork is the range of the environment's network, as far as it is known before anything is made; not valid where it is not.
 func (c *clusters) knownNetwork(ctx context.Context) (known netip.Prefix) {
-	environment := environmentNetwork(c.objects.model(), "")
+	environment := environmentNetwork(c.objects.Model(), "")
 	switch {
 	case environment == nil:
-	case environment.Class().IsEmbedded(classExistingNetwork):
+	case environment.Class().IsEmbedded(task.ClassExistingNetwork):
 		if project, err := c.runtime.Project(ctx); err == nil { // else it is complained about where it is needed
 			found, _ := existingSubnet(ctx, project, environment)
 			known = found.Range
 		}
-	case environment.Class().IsEmbedded(classNeutronNetwork):
+	case environment.Class().IsEmbedded(task.ClassNeutronNetwork):
 		known, _ = netip.ParsePrefix(environment.Text("subnetCidr"))
 	}
 	return known
@@ -284,7 +285,7 @@ func (c *clusters) knownNetwork(ctx context.Context) (known netip.Prefix) {
 
 // separate makes sure that the pods and Services of a cluster that is about to be made are not where its nodes are.
 func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own netip.Prefix) error {
-	if alone(object) {
+	if task.OnlyGateways(object) {
 		return nil
 	}
 	_, there, err := c.madeWith(ctx, object)

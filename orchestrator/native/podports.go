@@ -47,7 +47,7 @@ func (p podClass) checkClash(ctx context.Context, pod *muranopl.Object, api *res
 	if !clash.runs(there) {
 		return clash
 	}
-	p.reports.warn(ctx, pod, clash.Error(), "The pod runs all the same. Take the port from the container that does not listen on it.")
+	p.reports.Warn(ctx, pod, clash.Error(), "The pod runs all the same. Take the port from the container that does not listen on it.")
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (p podClass) closedPorts(ctx context.Context, pod *muranopl.Object, api *re
 	})
 	var expired *wait.Expired
 	if err != nil && !errors.As(err, &expired) {
-		p.reports.logger.WarnContext(ctx, "it is not known which ports the gateways publish", "pod", pod.ID(), "error", err)
+		p.reports.Logger.WarnContext(ctx, "it is not known which ports the gateways publish", "pod", pod.ID(), "error", err)
 		return nil
 	}
 	for key, why := range closed {

@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // prometheusClass is io.burano.Prometheus.
@@ -36,7 +37,7 @@ func (p prometheusClass) methods() map[string]muranopl.NativeMethod {
 // stay.
 func (p prometheusClass) obtain(ctx context.Context, call muranopl.Call) (any, error) {
 	pod := call.Object.Object("host")
-	if pod == nil || !pod.Class().IsEmbedded(classPod) {
+	if pod == nil || !pod.Class().IsEmbedded(task.ClassPod) {
 		return nil, fault.New(fault.Invalid, "%s runs in a pod of the cluster that it watches: let its host be a KubernetesPod", call.Object)
 	}
 	api, err := p.pods.kubernetes(ctx, call.Interpreter, pod)
@@ -108,11 +109,11 @@ func (p prometheusClass) renounce(ctx context.Context, call muranopl.Call) (any,
 	if was == nil || was.Object("kubernetesCluster") == nil {
 		return nil, nil
 	}
-	cluster := p.pods.clusters.objects.find(was.Object("kubernetesCluster").ID())
+	cluster := p.pods.clusters.objects.Find(was.Object("kubernetesCluster").ID())
 	if cluster == nil {
 		return nil, nil
 	}
-	if _, err := call.Interpreter.Invoke(ctx, cluster, methodDeploy, nil); err != nil {
+	if _, err := call.Interpreter.Invoke(ctx, cluster, task.MethodDeploy, nil); err != nil {
 		return nil, err
 	}
 	api, err := p.pods.clusters.kubernetes(ctx, cluster)

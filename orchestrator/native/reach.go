@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // classWindows is of the servers that Burano does not log in to.
@@ -45,8 +46,8 @@ type applicationServers struct {
 		Alive() error
 		Ended(do func())
 	}
-	objects   objects
-	reports   reports
+	objects   task.Objects
+	reports   task.Reports
 	stacks    *heatStacks
 	config    Config
 	rehearsal bool
@@ -96,14 +97,14 @@ func (a *applicationServers) all() *access.Connections {
 		return a.connections
 	}
 	connections := access.New(access.Config{
-		Vault: known.Vault{Runtime: a.runtime, Cluster: vaultServers}, User: access.User, Patience: a.config.SSHPatience, Logger: a.reports.logger,
+		Vault: known.Vault{Runtime: a.runtime, Cluster: vaultServers}, User: access.User, Patience: a.config.SSHPatience, Logger: a.reports.Logger,
 		Fence: a.runtime.Fence(), Alive: a.runtime.Alive, Connected: a.config.Connected,
 		Through: a.through,
 		Report: func(ctx context.Context, server access.Server, text string) {
-			a.reports.inform(ctx, a.objects.find(server.Key), "%s: %s", server.Name, text)
+			a.reports.Inform(ctx, a.objects.Find(server.Key), "%s: %s", server.Name, text)
 		},
 		Down: func(ctx context.Context, server access.Server) bool {
-			project, err := a.project(ctx, a.objects.find(server.Key))
+			project, err := a.project(ctx, a.objects.Find(server.Key))
 			if err != nil {
 				return false
 			}
@@ -114,7 +115,7 @@ func (a *applicationServers) all() *access.Connections {
 	a.connections, a.booted = connections, map[string]bool{}
 	a.runtime.Ended(func() {
 		if err := connections.Close(); err != nil {
-			a.reports.logger.Debug("closing the connections to servers", "error", err)
+			a.reports.Logger.Debug("closing the connections to servers", "error", err)
 		}
 	})
 	return connections
@@ -223,10 +224,10 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 // endDeploy comes later, the stack may have them already.
 func (a *applicationServers) through(to access.Server) []access.Server {
 	ctx := context.Background() // this waits for nothing: the data are in memory
-	region := a.stacks.regions.of(a.objects.find(to.Key))
+	region := a.stacks.regions.of(a.objects.Find(to.Key))
 	outputs := a.stacks.ownIn(region).told()
 	var jumps []access.Server
-	for _, instance := range a.objects.all(classInstance) {
+	for _, instance := range a.objects.All(task.ClassInstance) {
 		jump := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId")}
 		floating := instance.Text("floatingIpAddress")
 		if jump.ID == "" {
@@ -260,7 +261,7 @@ func (a *applicationServers) awaitBoot(ctx context.Context, instance *muranopl.O
 	}
 	if said = strings.TrimSpace(said); said != "" {
 		first, details, _ := strings.Cut(said, "\n")
-		a.reports.write(ctx, instance, engine.LevelInfo, server.Name+": "+first, details)
+		a.reports.Write(ctx, instance, engine.LevelInfo, server.Name+": "+first, details)
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

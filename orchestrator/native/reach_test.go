@@ -19,11 +19,12 @@ import (
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // sealed is a runtime with secrets and no more.
 type sealed struct {
-	Runtime
+	task.Runtime
 	secrets map[string][]byte
 }
 
@@ -119,7 +120,7 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 	template, err := json.Marshal(map[string]any{"resources": resources})
 	require.NoError(t, err)
 	runtime := sealed{secrets: map[string][]byte{known.SecretTemplate: template}}
-	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime, regions: regions{runtime: runtime}}, objects: objects{func() *muranopl.Object { return root }}}
+	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime, regions: regions{runtime: runtime}}, objects: task.Objects{Model: func() *muranopl.Object { return root }}}
 	servers.stacks.own().pushed(map[string]any{"early-server": "nova-early", "early-floating": "192.0.2.4", "fixed-server": "nova-fixed"})
 	found := map[string]string{}
 	for _, jump := range servers.through(access.Server{Key: "to"}) {
@@ -129,7 +130,7 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 
 	unreached := &ssh.UnreachableError{Waited: time.Minute}
 	require.Equal(t, unreached, servers.wayless(access.Server{Key: "to"}, unreached), "another server has one")
-	servers.objects = objects{func() *muranopl.Object { return nil }}
+	servers.objects = task.Objects{Model: func() *muranopl.Object { return nil }}
 	require.ErrorContains(t, servers.wayless(access.Server{Key: "to"}, unreached), "give it one (assignFloatingIp)")
 	require.Equal(t, unreached, servers.wayless(access.Server{Key: "to", Access: netip.MustParseAddr("192.0.2.9")}, unreached))
 }

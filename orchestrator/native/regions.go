@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -42,7 +43,7 @@ type regions struct {
 func (r regions) own(object *muranopl.Object) string {
 	named, environment := "", r.runtime.Model()
 	if environment == nil { // it is deleted
-		environment = object.FindEmbedded(classEnvironment)
+		environment = object.FindEmbedded(task.ClassEnvironment)
 	}
 	if environment != nil {
 		named = environment.Text(propertyRegion)
@@ -95,14 +96,14 @@ func (r regions) check(ctx context.Context, environment *muranopl.Object, made s
 	}
 	elsewhere := map[string]*muranopl.Object{} // by region
 	var problems []error
-	for _, application := range environment.Objects(propertyApplications) {
+	for _, application := range environment.Objects(task.PropertyApplications) {
 		application.Walk(func(object *muranopl.Object) bool {
 			region := r.short(object.Text(propertyRegionName), environment)
 			if region == "" {
 				return true
 			}
 			elsewhere[region] = object
-			if object.Class().IsEmbedded(classInstance) && clusterOf(object) != nil {
+			if object.Class().IsEmbedded(task.ClassInstance) && task.ClusterOf(object) != nil {
 				problems = append(problems, fault.New(fault.Invalid, "node %s is to stand in region %s: all nodes of a cluster stand in the environment's region, which is %s. "+
 					"Leave regionName out, or make an environment there", object.Text("name"), region, own))
 			}

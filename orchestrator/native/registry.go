@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -30,14 +31,14 @@ func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, kn
 	if err := live.RotateRegistry(ctx); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, call.Object, "The registry %s accepts the former passwords no more; nodes have others, and so has who pushes, in the Secret %s/%s", known.Registry, kube.RegistryNamespace, kube.RegistryLogin)
+	c.reports.Inform(ctx, call.Object, "The registry %s accepts the former passwords no more; nodes have others, and so has who pushes, in the Secret %s/%s", known.Registry, kube.RegistryNamespace, kube.RegistryLogin)
 	return nil
 }
 
 // wantsRegistry is true if a cluster must have a registry of its own. Without a value in the model, an existing one stays; and a new cluster has one where
 // its volumes follow pods to other nodes, and its images have a registry.
 func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) (bool, error) {
-	wanted := desiredOf(cluster)
+	wanted := task.Desired(cluster)
 	if enabled := wanted.Registry.Enabled; enabled != nil {
 		return *enabled, nil
 	}
@@ -67,13 +68,13 @@ func (c *clusters) registryName(ctx context.Context, cluster *muranopl.Object) (
 	if err != nil || !wanted {
 		return "", err
 	}
-	return kube.RegistryName(desiredOf(cluster).Name), nil
+	return kube.RegistryName(task.Desired(cluster).Name), nil
 }
 
 // registryOf is the wanted registry of a cluster; nil for none, also where its settings are impossible, which check refuses.
 func (c *clusters) registryOf(ctx context.Context, cluster *muranopl.Object) (*kube.Registry, error) {
 	wanted, err := c.wantsRegistry(ctx, cluster)
-	registry := desiredOf(cluster).Registry
+	registry := task.Desired(cluster).Registry
 	if err != nil || !wanted || len(registry.Mistakes) > 0 {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) 
 	if err != nil || !wanted {
 		return nil, err
 	}
-	if mistakes := desiredOf(cluster).Registry.Mistakes; len(mistakes) > 0 {
+	if mistakes := task.Desired(cluster).Registry.Mistakes; len(mistakes) > 0 {
 		return mistakes, nil
 	}
 	problems, err := c.imagesWithoutRegistry(ctx, cluster)

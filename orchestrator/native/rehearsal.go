@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // Stage is what a rehearsal may look at.
@@ -50,11 +51,11 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 		if err != nil {
 			return preview.Foreseen{}, err
 		}
-		for _, application := range root.Objects(propertyApplications) {
+		for _, application := range root.Objects(task.PropertyApplications) {
 			if len(application.Class().Property(propertyHeatStack)) == 0 {
 				continue
 			}
-			_, _ = interpreter.Invoke(ctx, application, methodDeploy, nil) // what is refused is noted
+			_, _ = interpreter.Invoke(ctx, application, task.MethodDeploy, nil) // what is refused is noted
 			for _, text := range own.first.refused.taken() {
 				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: application.ID(), Text: text})
 			}
@@ -81,8 +82,8 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 		return natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
 			r.model = root
 			known, _ := own.first.nodes.(*clusters)
-			object := known.objects.find(clusterID)
-			if object == nil || !object.Class().IsEmbedded(classCluster) {
+			object := known.objects.Find(clusterID)
+			if object == nil || !object.Class().IsEmbedded(task.ClassCluster) {
 				return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster", clusterID)
 			}
 			project, err := r.Project(ctx)
@@ -125,14 +126,14 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 	}
 	resources, _ := template["resources"].(map[string]any)
 	var doubtful []openstack.NewServer
-	for _, instance := range s.objects.all(classInstance) {
+	for _, instance := range s.objects.All(task.ClassInstance) {
 		isNode := slices.Contains(idle, instance) || slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.instance == instance })
 		there := resources[openstack.ServerResource(instance.ID())] != nil
 		comes := looks && s.region == "" && s.all.regions.of(instance) == ""
 		switch {
 		case isNode || !there && !comes:
 		case there || isCertain(instance):
-			_, err := interpreter.Invoke(ctx, instance, methodBeginDeploy, nil)
+			_, err := interpreter.Invoke(ctx, instance, task.MethodBeginDeploy, nil)
 			if thrown := new(muranopl.Exception); errors.As(err, &thrown) && thrown.Native == nil && isCertain(instance) {
 				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: instance.ID(), Text: thrown.Message})
 			}
@@ -204,7 +205,7 @@ func isCertain(instance *muranopl.Object) bool {
 // forget takes servers out of the template whose objects go while nodes of the same names come: their ids differ.
 func (s *ownStack) forget(ctx context.Context, kept []openstack.Kept, before map[string]any, nodes []nodeServer) error {
 	for _, one := range kept {
-		ofModel := slices.ContainsFunc(s.objects.all(classInstance), func(instance *muranopl.Object) bool { return openstack.IsOf(one.Resource, instance.ID()) })
+		ofModel := slices.ContainsFunc(s.objects.All(task.ClassInstance), func(instance *muranopl.Object) bool { return openstack.IsOf(one.Resource, instance.ID()) })
 		described, _ := before[one.Resource].(map[string]any)
 		properties, _ := described["properties"].(map[string]any)
 		if !ofModel && slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.name() == properties["name"] }) {

@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // repairNode is the action that repairs a node: its server is started if it is off, or replaced if it is gone. Then its units are started, and it joins.
@@ -65,7 +66,7 @@ func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *
 		return err
 	}
 	if state.Status == openstack.Gone || !known.Network.IsValid() {
-		_, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil)
+		_, err := call.Interpreter.Invoke(ctx, call.Object, task.MethodDeploy, nil)
 		return err
 	}
 	return c.rejoin(ctx, call.Object, known)

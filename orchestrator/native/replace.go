@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // replaceable are the properties, as Heat calls them, for which a node gets another server in place of the one that has them otherwise.
@@ -47,7 +48,7 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 }
 
 func (c *clusters) means(ctx context.Context, foreseen *preview.Foreseen) {
-	for _, object := range c.objects.clusters() {
+	for _, object := range c.objects.Clusters() {
 		due, err := c.due(ctx, object)
 		if err != nil {
 			continue
@@ -98,7 +99,7 @@ func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any,
 	defer c.clusters.close()
 	c.clusters.allowLoss(call)
 	named, _ := call.Args[known.ArgumentNode].(string)
-	if _, is := desiredOf(call.Object).MachineCalled(named); is {
+	if _, is := task.Desired(call.Object).MachineCalled(named); is {
 		return nil, byHand(named)
 	}
 	var all []*muranopl.Object
@@ -164,7 +165,7 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 	if state.Status == openstack.Gone {
 		return c.clusters.successions.order(ctx, instance, name, false, edit)
 	}
-	c.reports.inform(ctx, object, "%s goes before its successor is made, %s", name, why)
+	c.reports.Inform(ctx, object, "%s goes before its successor is made, %s", name, why)
 	return c.clusters.successions.order(ctx, instance, name, true, edit)
 }
 
@@ -242,7 +243,7 @@ func (c clusterClass) replaceNodes(ctx context.Context, interpreter *muranopl.In
 	if err != nil {
 		return err
 	}
-	c.reports.inform(ctx, object, "%s", replacements(due, why))
+	c.reports.Inform(ctx, object, "%s", replacements(due, why))
 	for _, one := range due {
 		if err := c.replaceOne(ctx, interpreter, object, one); err != nil {
 			return fmt.Errorf("replace %s: %w", one.server.name(), err)
@@ -272,7 +273,7 @@ func replacements(due []member, why string) string {
 	}
 	text += " (" + order + "): " + strings.Join(names, ", ")
 	if i := slices.IndexFunc(due, func(one member) bool { return one.role == nodes.Master }); i >= 0 {
-		if due[i].object.FindEmbedded(classCluster).Int(masters.count) > 1 {
+		if due[i].object.FindEmbedded(task.ClassCluster).Int(masters.count) > 1 {
 			away = "The other masters serve meanwhile"
 		}
 		text += ". " + away
@@ -282,7 +283,7 @@ func replacements(due []member, why string) string {
 
 // noRoom says why a node's server must go before another one takes its place, "" when it need not.
 func (c *clusters) noRoom(ctx context.Context, object, instance *muranopl.Object) (why string, err error) {
-	if desiredOf(object).Surge == 0 {
+	if task.Desired(object).Surge == 0 {
 		return "because surge is 0", nil
 	}
 	project, err := c.servers.runtime.Project(ctx)
@@ -377,7 +378,7 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 		if err := c.own.push(ctx, interpreter); err != nil {
 			return err
 		}
-		c.reports.inform(ctx, object, "%s: has the floating address of %s", names.server(instance, known, known.Current).name(), former.name())
+		c.reports.Inform(ctx, object, "%s: has the floating address of %s", names.server(instance, known, known.Current).name(), former.name())
 	}
 	list, err := c.servers(ctx, interpreter, object)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -50,7 +51,7 @@ func (p podClass) scale(direction int64) muranopl.NativeMethod {
 		now := int64(call.Object.Int("replicas"))
 		target := now + direction*count
 		if direction < 0 && target < 1 {
-			p.reports.warn(ctx, call.Object, "At least one replica must remain", fmt.Sprintf("the pod has %d, so that %d can be removed", now, max(now-1, 0)))
+			p.reports.Warn(ctx, call.Object, "At least one replica must remain", fmt.Sprintf("the pod has %d, so that %d can be removed", now, max(now-1, 0)))
 			target = min(1, now)
 		}
 		if target == now {
@@ -59,10 +60,10 @@ func (p podClass) scale(direction int64) muranopl.NativeMethod {
 		if err := call.Object.Set("replicas", target); err != nil {
 			return nil, err
 		}
-		_, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil)
+		_, err := call.Interpreter.Invoke(ctx, call.Object, task.MethodDeploy, nil)
 		if err != nil {
 			if undo := call.Object.Set("replicas", now); undo != nil {
-				p.reports.logger.WarnContext(ctx, "the model keeps a number of replicas that are not there", "pod", call.Object.ID(), "error", undo)
+				p.reports.Logger.WarnContext(ctx, "the model keeps a number of replicas that are not there", "pod", call.Object.ID(), "error", undo)
 			}
 		}
 		return nil, err
@@ -106,7 +107,7 @@ func (p podClass) recreate(ctx context.Context, call muranopl.Call) (any, error)
 		}
 		return nil, p.bringUp(ctx, call.Interpreter, call.Object, 0)
 	}
-	p.reports.inform(ctx, call.Object, "Replacing the %d replicas of pod %s", spec.replicas, spec.name)
+	p.reports.Inform(ctx, call.Object, "Replacing the %d replicas of pod %s", spec.replicas, spec.name)
 	return nil, p.runtime.Step(ctx, call.Object, "recreate the pod", func(ctx context.Context) error {
 		client, err := kubernetes.NewForConfig(api)
 		if err != nil {
@@ -165,7 +166,7 @@ func (p podClass) restartContainers(ctx context.Context, call muranopl.Call) (an
 		if err != nil {
 			return nil, err
 		}
-		p.reports.inform(ctx, call.Object, "The containers of %s on %s were restarted", pod.Name, pod.Spec.NodeName)
+		p.reports.Inform(ctx, call.Object, "The containers of %s on %s were restarted", pod.Name, pod.Spec.NodeName)
 	}
 	return nil, nil
 }

@@ -43,7 +43,7 @@ func (c clusterClass) rotate(all []pki.Part, argument string) func(ctx context.C
 		if err := live.Rotate(ctx, order); err != nil {
 			return err
 		}
-		c.reports.inform(ctx, call.Object, "Rotated in cluster %s: nothing accepts the former ones any more", call.Object.Text("name"))
+		c.reports.Inform(ctx, call.Object, "Rotated in cluster %s: nothing accepts the former ones any more", call.Object.Text("name"))
 		return nil
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // routeClass is io.burano.Route. Gateways of their own are told of it (ownRoute). In a cluster it is a Service without a selector, with an EndpointSlice that names the servers, and an Ingress
@@ -37,10 +38,10 @@ type routeClass struct {
 	runtime interface {
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	objects  objects
+	objects  task.Objects
 	own      *ownStack
 	regions  regions
-	reports  reports
+	reports  task.Reports
 	clusters *clusters
 }
 
@@ -73,7 +74,7 @@ func (r routeClass) publisher(_ context.Context, call muranopl.Call) (any, error
 	case gateways != nil:
 		return gateways, nil
 	}
-	return nil, fault.New(fault.Invalid, "%s names no gateways: name a kubernetesCluster, or gateways of their own (%s)", call.Object, classGateways)
+	return nil, fault.New(fault.Invalid, "%s names no gateways: name a kubernetesCluster, or gateways of their own (%s)", call.Object, task.ClassGateways)
 }
 
 // backends returns the servers of the route's application, and those that it names itself, each once.
@@ -83,7 +84,7 @@ func (r routeClass) backends(_ context.Context, call muranopl.Call) (any, error)
 		if region := r.regions.of(server); region != "" {
 			return nil, fault.New(fault.Invalid, "%s is in region %s: gateways publish servers of their own region only, which is the environment's", server, region)
 		}
-		if owner := server.Owner(); owner != nil && owner.Class().IsEmbedded(classNode) {
+		if owner := server.Owner(); owner != nil && owner.Class().IsEmbedded(task.ClassNode) {
 			return nil, fault.New(fault.Invalid, "%s is a node of a cluster, and %s publishes servers beside it: what runs on nodes is published by its pod", server, call.Object)
 		}
 		if !slices.Contains(backends, any(server)) {
@@ -101,7 +102,7 @@ func routeServers(route *muranopl.Object) []*muranopl.Object {
 	servers := route.Objects("servers")
 	if application := route.Object("application"); application != nil {
 		application.Walk(func(object *muranopl.Object) bool {
-			if object.Class().IsEmbedded(classInstance) {
+			if object.Class().IsEmbedded(task.ClassInstance) {
 				servers = append(servers, object)
 			}
 			return true
@@ -119,9 +120,9 @@ func (r routeClass) letIn(ctx context.Context, call muranopl.Call) (any, error) 
 		port            int
 	}
 	needs := map[need]string{} // the name of a rule for it
-	for _, route := range append(r.objects.all(classRoute), call.Object) {
+	for _, route := range append(r.objects.All(task.ClassRoute), call.Object) {
 		publisher := cmp.Or(route.Object("kubernetesCluster"), route.Object("gateways"))
-		if publisher == nil || route == call.Object && r.objects.find(route.ID()) == nil {
+		if publisher == nil || route == call.Object && r.objects.Find(route.ID()) == nil {
 			continue
 		}
 		for _, server := range routeServers(route) {
@@ -199,7 +200,7 @@ func (r routeClass) publish(ctx context.Context, call muranopl.Call) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if err := r.runtime.Step(ctx, call.Object, "publish the servers", func(ctx context.Context) error { return route.apply(ctx, api, r.clusters.objects.has) }); err != nil {
+	if err := r.runtime.Step(ctx, call.Object, "publish the servers", func(ctx context.Context) error { return route.apply(ctx, api, r.clusters.objects.Has) }); err != nil {
 		return nil, err
 	}
 	if err := r.runtime.Step(ctx, call.Object, "wait for the gateways", func(ctx context.Context) error { return route.wait(ctx, api) }); err != nil {
@@ -208,7 +209,7 @@ func (r routeClass) publish(ctx context.Context, call muranopl.Call) (any, error
 	var endpoints []any
 	for _, endpoint := range route.endpoints(gateways) {
 		endpoints = append(endpoints, endpoint)
-		r.reports.inform(ctx, call.Object, "%s is available at %s", route.name, endpoint)
+		r.reports.Inform(ctx, call.Object, "%s is available at %s", route.name, endpoint)
 	}
 	return nil, call.Object.Set("endpoints", endpoints)
 }
@@ -250,7 +251,7 @@ func routeOf(call muranopl.Call) (serverRoute, error) {
 		return route, fault.New(fault.Invalid, "%s has a path or a certificate, which are for hosts: name a host, or leave them out", object)
 	case object.Text("tls")+object.Text("certificateChain")+object.Text("certificateKey") != "":
 		return route, fault.New(fault.Invalid, "%s has tls, a certificateChain or a certificateKey, which are for gateways of their own (%s): in a cluster name the Secret with the certificate (certificate)",
-			object, classGateways)
+			object, task.ClassGateways)
 	}
 	var err error
 	route.addresses, err = serverAddresses(call, object.Object("kubernetesCluster"))

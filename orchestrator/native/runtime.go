@@ -9,11 +9,12 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // checkRuntime finds out which images cannot run containers as the servers are to that are made from them.
 func (c *clusters) checkRuntime(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	if desiredOf(cluster).Runtime != kube.Docker {
+	if task.Desired(cluster).Runtime != kube.Docker {
 		return nil, nil
 	}
 	members, err := c.members(ctx, cluster)

@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // Arguments of the scaling actions.
@@ -44,7 +45,7 @@ type nodeList struct {
 
 // nodeLists are all of a cluster.
 func nodeLists(cluster *muranopl.Object) []nodeList {
-	if alone(cluster) {
+	if task.OnlyGateways(cluster) {
 		return []nodeList{{gateways, cluster}}
 	}
 	lists := []nodeList{{masters, cluster}, {minions, cluster}}
@@ -99,7 +100,7 @@ func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, 
 	most, said := l.limit()
 	target := int(min(count, int64(most)))
 	if int64(target) < count {
-		c.reports.warn(ctx, call.Object, l.most, fmt.Sprintf("%s and %d are there, so that %d can be added: allow more for a larger cluster", said, now, max(target-now, 0)))
+		c.reports.Warn(ctx, call.Object, l.most, fmt.Sprintf("%s and %d are there, so that %d can be added: allow more for a larger cluster", said, now, max(target-now, 0)))
 	}
 	if target <= now {
 		return nil
@@ -143,7 +144,7 @@ func (c clusterClass) reduce(ctx context.Context, call muranopl.Call, l nodeList
 	now := l.size()
 	target := int(max(count, int64(l.fewest)))
 	if int64(target) > count {
-		c.reports.warn(ctx, call.Object, l.least, fmt.Sprintf("%d are there, so that %d can be removed", now, now-target))
+		c.reports.Warn(ctx, call.Object, l.least, fmt.Sprintf("%d are there, so that %d can be removed", now, now-target))
 	}
 	if target >= now {
 		return nil
@@ -182,7 +183,7 @@ func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ..
 	if err != nil {
 		for _, one := range former {
 			if undo := one.set(); undo != nil {
-				c.reports.logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", call.Object.ID(), "error", undo)
+				c.reports.Logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", call.Object.ID(), "error", undo)
 			}
 		}
 	}
@@ -191,7 +192,7 @@ func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ..
 
 // redeploy deploys the cluster, and the objects that name its gateways when these are others.
 func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
-	if _, err := call.Interpreter.Invoke(ctx, call.Object, methodDeploy, nil); err != nil {
+	if _, err := call.Interpreter.Invoke(ctx, call.Object, task.MethodDeploy, nil); err != nil {
 		return err
 	}
 	if !otherGateways {
@@ -202,17 +203,17 @@ func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGat
 
 // retell deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
 func (c clusterClass) retell(ctx context.Context, call muranopl.Call) error {
-	if alone(call.Object) {
+	if task.OnlyGateways(call.Object) {
 		return c.clusters.retellRoutes(ctx, call.Object)
 	}
 	var pods []*muranopl.Object
-	for _, pod := range c.objects.all(classPod) {
+	for _, pod := range c.objects.All(task.ClassPod) {
 		if pod.Object("kubernetesCluster") == call.Object {
 			pods = append(pods, pod)
 		}
 	}
-	return each(pods, func(pod *muranopl.Object) error {
-		_, err := call.Interpreter.Invoke(ctx, pod, methodDeploy, nil)
+	return task.Each(pods, func(pod *muranopl.Object) error {
+		_, err := call.Interpreter.Invoke(ctx, pod, task.MethodDeploy, nil)
 		return err
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // servers looks at servers as Nova sees them now, of which Heat knows nothing.
@@ -18,7 +19,7 @@ type servers struct {
 	runtime interface {
 		Project(ctx context.Context) (*openstack.Project, error)
 	}
-	reports  reports
+	reports  task.Reports
 	settings nodeSettings
 }
 
@@ -38,7 +39,7 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 		found[addresses.ServerID] = states[i]
 		switch states[i].Status {
 		case openstack.Gone:
-			s.reports.inform(ctx, instance, "S%s", goneServer(name, addresses.ServerID)[1:])
+			s.reports.Inform(ctx, instance, "S%s", goneServer(name, addresses.ServerID)[1:])
 			gone[server.id()] = "Nova does not know the server any more"
 		case openstack.Shut:
 			settings, err := s.settings.of(ctx, instance)
@@ -118,7 +119,7 @@ func (s servers) revive(ctx context.Context, cluster *muranopl.Object, list []no
 }
 
 func (s servers) start(ctx context.Context, project *openstack.Project, object *muranopl.Object, name, id string) error {
-	s.reports.inform(ctx, object, "S%s", offServer(name)[1:])
+	s.reports.Inform(ctx, object, "S%s", offServer(name)[1:])
 	if err := project.StartServer(ctx, id); err != nil {
 		return fmt.Errorf("server %s: %w", name, err)
 	}
@@ -150,7 +151,7 @@ func (s servers) console(ctx context.Context, list []nodes.Node, name string) st
 	}
 	text, err := project.Console(ctx, serverOf(list, name), consoleLines)
 	if err != nil {
-		s.reports.logger.DebugContext(ctx, "the console of a server cannot be read", "server", name, "error", err)
+		s.reports.Logger.DebugContext(ctx, "the console of a server cannot be read", "server", name, "error", err)
 	}
 	return text
 }

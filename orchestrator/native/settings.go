@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // Users' settings of nodes are stored with the nodes' instances, so that every server of a node gets them.
@@ -54,7 +55,7 @@ func wholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
 		whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
 		return whole
 	}
-	group := instance.FindEmbedded(classMinionGroup)
+	group := instance.FindEmbedded(task.ClassMinionGroup)
 	if group == nil {
 		return own
 	}
@@ -111,7 +112,7 @@ type namedNode struct {
 // namedNode finds the node that the argument names.
 func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, facts *known.Facts) (*namedNode, error) {
 	named, _ := call.Args[known.ArgumentNode].(string)
-	if machine, is := desiredOf(call.Object).MachineCalled(named); is {
+	if machine, is := task.Desired(call.Object).MachineCalled(named); is {
 		external := machine.Object
 		node, there := facts.Node(named)
 		if !there {
@@ -190,7 +191,7 @@ func (c clusterClass) apply(ctx context.Context, one *namedNode, settings kube.S
 
 // groupKeeps finds labels and taints that a node cannot lose, because its group has them and not it alone.
 func groupKeeps(one *namedNode, remove []string) error {
-	group := one.instance.FindEmbedded(classMinionGroup)
+	group := one.instance.FindEmbedded(task.ClassMinionGroup)
 	if group == nil {
 		return nil
 	}
@@ -225,7 +226,7 @@ func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *
 	if err := c.apply(ctx, one, one.Settings.With(labels, remove, nil, nil), false); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, len(labels), len(remove))
+	c.reports.Inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, len(labels), len(remove))
 	return nil
 }
 
@@ -244,7 +245,7 @@ func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *
 	if err := c.apply(ctx, one, one.Settings.With(nil, nil, taints, remove), false); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s: taints set: %d, removed: %d", one.Name, len(taints), len(remove))
+	c.reports.Inform(ctx, one.cluster, "%s: taints set: %d, removed: %d", one.Name, len(taints), len(remove))
 	return nil
 }
 
@@ -259,7 +260,7 @@ func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known 
 	if err := c.apply(ctx, one, settings, false); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s takes no new pods", one.Name)
+	c.reports.Inform(ctx, one.cluster, "%s takes no new pods", one.Name)
 	return nil
 }
 
@@ -277,7 +278,7 @@ func (c clusterClass) uncordonNode(ctx context.Context, call muranopl.Call, know
 	if err := c.apply(ctx, one, settings, true); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, one.cluster, "%s takes pods", one.Name)
+	c.reports.Inform(ctx, one.cluster, "%s takes pods", one.Name)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -29,7 +30,7 @@ func (c *clusters) endShares(ctx context.Context, object *muranopl.Object) error
 	deleted := 0
 	for _, share := range all {
 		switch {
-		case desiredOf(object).KeepVolumes || storage.Retained(share.Metadata):
+		case task.Desired(object).KeepVolumes || storage.Retained(share.Metadata):
 			if err := volumes.TakeBack(ctx, shares, share); err != nil {
 				return fmt.Errorf("take back the access to share %s of cluster %s: %w", share.ID, object.Text("name"), err)
 			}
@@ -42,10 +43,10 @@ func (c *clusters) endShares(ctx context.Context, object *muranopl.Object) error
 		}
 	}
 	if deleted > 0 {
-		c.reports.inform(ctx, object, "Cluster %s: %d of its shares in Manila were deleted, as keepVolumes says", object.Text("name"), deleted)
+		c.reports.Inform(ctx, object, "Cluster %s: %d of its shares in Manila were deleted, as keepVolumes says", object.Text("name"), deleted)
 	}
 	if len(kept) > 0 {
-		c.reports.inform(ctx, object, "Cluster %s: these of its shares stay in Manila, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
+		c.reports.Inform(ctx, object, "Cluster %s: these of its shares stay in Manila, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // Kubernetes' rules for versions that work together (https://kubernetes.io/releases/version-skew-policy/): the API servers of a cluster go up one minor
@@ -271,7 +272,7 @@ func (c *clusters) heed(ctx context.Context, changes []*openstack.ServerChange, 
 		if i < 0 || change.Property != "image" {
 			continue
 		}
-		cluster := clusterOf(active[i].instance)
+		cluster := task.ClusterOf(active[i].instance)
 		if cluster == nil {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -38,7 +39,7 @@ func (c *clusters) snapshotContainer(ctx context.Context, object *muranopl.Objec
 		address, err = c.server.ShareContainer(ctx, project, c.server.SnapshotContainer)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.reports.warn(ctx, object, fmt.Sprintf("The project's object store has no container for snapshots of cluster %s: they are kept in Burano's database until a deployment "+
+		c.reports.Warn(ctx, object, fmt.Sprintf("The project's object store has no container for snapshots of cluster %s: they are kept in Burano's database until a deployment "+
 			"finds one", object.Text("name")), err.Error())
 	}
 	return address
@@ -50,7 +51,7 @@ func (c *clusters) subject(ctx context.Context, object *muranopl.Object, facts *
 		of.Keep = keptChanges
 	}
 	of.Container = c.server.ContainerOf(facts)
-	of.Refused = func(why error) { c.reports.warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) }
+	of.Refused = func(why error) { c.reports.Warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) }
 	return of
 }
 
@@ -75,7 +76,7 @@ func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.
 // where that one has another master through some of its own.
 func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, changes *nodes.Cluster, change string) (wait func()) {
 	wait = func() {}
-	if c.server.Snapshots == nil || alone(object) { // what gateways serve is kept with Burano
+	if c.server.Snapshots == nil || task.OnlyGateways(object) { // what gateways serve is kept with Burano
 		return wait
 	}
 	cluster, facts, err := c.former(ctx, object)
@@ -99,7 +100,7 @@ func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, chan
 			})
 		}
 		if err != nil && ctx.Err() == nil {
-			c.reports.warn(ctx, object, fmt.Sprintf("No snapshot was taken of the cluster before %s", change), err.Error())
+			c.reports.Warn(ctx, object, fmt.Sprintf("No snapshot was taken of the cluster before %s", change), err.Error())
 		}
 	}()
 	select {
@@ -129,7 +130,7 @@ func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, er
 	if err != nil {
 		return nil, err
 	}
-	c.reports.inform(ctx, call.Object, "Snapshot %s of the cluster was taken, %d bytes, and opens", taken.ID, taken.Size)
+	c.reports.Inform(ctx, call.Object, "Snapshot %s of the cluster was taken, %d bytes, and opens", taken.ID, taken.Size)
 	return taken.ID, nil
 }
 
@@ -144,7 +145,7 @@ func (c clusterClass) restore(ctx context.Context, call muranopl.Call) (any, err
 	if err := c.clusters.fits(ctx, call.Object, from); err != nil {
 		return nil, err
 	}
-	c.reports.inform(ctx, call.Object, "%s", Loss(from))
+	c.reports.Inform(ctx, call.Object, "%s", Loss(from))
 	if err := c.clusters.takeOver(ctx, call.Object, from); err != nil {
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (an
 		if begun == "" {
 			left, err := live.BestLeft(ctx)
 			if errors.Is(err, nodes.ErrMajority) {
-				c.reports.inform(ctx, call.Object, "A majority of the etcd members answers: there is nothing to recover, and nothing is lost")
+				c.reports.Inform(ctx, call.Object, "A majority of the etcd members answers: there is nothing to recover, and nothing is lost")
 				return live.Deploy(ctx)
 			}
 			if err != nil {
@@ -267,7 +268,7 @@ func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (an
 		if err != nil {
 			return err
 		}
-		c.reports.inform(ctx, call.Object, "Its majority is lost: the cluster goes on with what the best etcd member that is left has (snapshot %s). "+
+		c.reports.Inform(ctx, call.Object, "Its majority is lost: the cluster goes on with what the best etcd member that is left has (snapshot %s). "+
 			"What was written in the last moments before, and had not reached this member, is lost", from.ID)
 		return c.clusters.restoreFrom(ctx, live, from)
 	})
@@ -281,6 +282,6 @@ func (c clusterClass) comeBack(ctx context.Context, call muranopl.Call, begin fu
 	if err := c.joinBy(ctx, call.Interpreter, call.Object, false, begin); err != nil {
 		return err
 	}
-	c.reports.inform(ctx, call.Object, "Kubernetes cluster %s is up and running", call.Object.Text("name"))
+	c.reports.Inform(ctx, call.Object, "Kubernetes cluster %s is up and running", call.Object.Text("name"))
 	return nil
 }

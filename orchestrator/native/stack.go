@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -35,8 +36,8 @@ type ownStack struct {
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 		AtEnd(do func(context.Context) error)
 	}
-	objects  objects
-	reports  reports
+	objects  task.Objects
+	reports  task.Reports
 	stacks   *heatStacks
 	servers  servers
 	nodes    nodeServers
@@ -136,7 +137,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	own, root := s.stack(), s.runtime.Model()
 	err = s.runtime.Step(ctx, root, s.step("servers"), func(ctx context.Context) error {
 		if len(coming) > 0 {
-			s.reports.inform(ctx, root, "Making servers: %d new in stack %s, which then has %d%s", len(coming), own.name, len(list), s.where())
+			s.reports.Inform(ctx, root, "Making servers: %d new in stack %s, which then has %d%s", len(coming), own.name, len(list), s.where())
 		}
 		limited, cancel := limitedTo(ctx, s.patience)
 		defer cancel()
@@ -242,7 +243,7 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 		}
 	}
 	var list []nodeServer
-	for _, instance := range s.objects.all(classInstance) {
+	for _, instance := range s.objects.All(task.ClassInstance) {
 		server, node := current[instance]
 		if !node {
 			server = nodeServer{instance: instance, number: 1}
@@ -300,7 +301,7 @@ func (s *ownStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
 // tidy takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and the security
 // groups of servers is deleted. These are still wanted, and made again with the next server.
 func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
-	if s.region == "" && len(s.objects.clusters()) > 0 {
+	if s.region == "" && len(s.objects.Clusters()) > 0 {
 		return s.push(ctx, interpreter)
 	}
 	own := s.stack()
@@ -318,8 +319,8 @@ func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, 
 		return err
 	}
 	own.pushed(map[string]any{})
-	if network := environmentNetwork(environment, s.region); network != nil && network.Class().IsEmbedded(classNeutronNetwork) {
-		_, err = interpreter.Invoke(ctx, network, methodEndDeploy, nil) // it is not there any more
+	if network := environmentNetwork(environment, s.region); network != nil && network.Class().IsEmbedded(task.ClassNeutronNetwork) {
+		_, err = interpreter.Invoke(ctx, network, task.MethodEndDeploy, nil) // it is not there any more
 	}
 	return err
 }

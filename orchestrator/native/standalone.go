@@ -29,6 +29,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // standaloneClass is com.mirantis.docker.DockerStandaloneHost: a server that runs each application's container in a pod of its own.
@@ -40,9 +41,9 @@ type standaloneClass struct {
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
 	regions  regions
-	objects  objects
-	reports  reports
-	once     *once
+	objects  task.Objects
+	reports  task.Reports
+	once     *task.Once
 	hosting  *hosting
 	servers  reacher
 	clusters *clusters
@@ -52,7 +53,7 @@ type standaloneClass struct {
 const annotationNetwork = "burano.io/network"
 
 func (s standaloneClass) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{methodDeploy: s.deploy, methodHostContainer: s.hostContainer, methodDropContainer: s.dropContainer, "withdraw": s.withdraw,
+	return map[string]muranopl.NativeMethod{task.MethodDeploy: s.deploy, task.MethodHostContainer: s.hostContainer, task.MethodDropContainer: s.dropContainer, "withdraw": s.withdraw,
 		"restartContainers": s.restartContainers, "getLogs": s.logs}
 }
 
@@ -84,7 +85,7 @@ func (s standaloneClass) include(ctx context.Context, interpreter *muranopl.Inte
 
 // dropContainer ends a container. The rules of its server change when the host is deployed.
 func (s standaloneClass) dropContainer(ctx context.Context, call muranopl.Call) (any, error) {
-	name, _ := call.Args[argumentContainer].(string)
+	name, _ := call.Args[task.ArgumentContainer].(string)
 	host := call.Object
 	if err := s.leave(ctx, host, host.Object("instance"), name); err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (s standaloneClass) dropContainer(ctx context.Context, call muranopl.Call) 
 
 // withdraw ends the containers of a host that leaves the model, unless its server goes as well.
 func (s standaloneClass) withdraw(ctx context.Context, call muranopl.Call) (any, error) {
-	instance := s.objects.find(call.Object.Object("instance").ID())
+	instance := s.objects.Find(call.Object.Object("instance").ID())
 	if instance == nil {
 		return nil, nil
 	}
@@ -261,7 +262,7 @@ func (s standaloneClass) leave(ctx context.Context, host, instance *muranopl.Obj
 	})
 	var unreached *ssh.UnreachableError
 	if errors.As(err, &unreached) && ctx.Err() == nil {
-		s.reports.warn(ctx, host, fmt.Sprintf("Container %s could not be ended, since its server does not answer: it ends when the host is deployed next", name), err.Error())
+		s.reports.Warn(ctx, host, fmt.Sprintf("Container %s could not be ended, since its server does not answer: it ends when the host is deployed next", name), err.Error())
 		return nil
 	}
 	return err
@@ -343,7 +344,7 @@ func gatewayOf(network netip.Prefix) netip.Addr {
 // bringUp applies the model to the host, once per task, and once more for applications that could not describe their container before their own deploy had
 // begun: before is the number of former runs.
 func (s standaloneClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, host *muranopl.Object, before int) error {
-	return s.once.do(fmt.Sprintf("host %s %d", host.ID(), before), func() error {
+	return s.once.Do(fmt.Sprintf("host %s %d", host.ID(), before), func() error {
 		instance := host.Object("instance")
 		network, err := containerNetwork(host)
 		if err != nil {
@@ -481,7 +482,7 @@ func (s standaloneClass) server(ctx context.Context, host, instance *muranopl.Ob
 	return nodes.Standalone{
 		Client: client, Address: address, Containers: network, Runtime: containers.Runtime, Registries: containers.Registries, Vault: known.Vault{Runtime: s.runtime, Cluster: host.ID()}, Image: s.clusters.image,
 		Report: func(ctx context.Context, text string) {
-			s.reports.inform(ctx, host, "%s: %s", instance.Text("name"), text)
+			s.reports.Inform(ctx, host, "%s: %s", instance.Text("name"), text)
 		},
 	}, err
 }
@@ -621,7 +622,7 @@ func (s standaloneClass) wait(ctx context.Context, host *muranopl.Object, all []
 		return err
 	}
 	known := hiddenIn(all)
-	s.reports.lastLines(ctx, host, obstacles, func(ctx context.Context, one obstacle) (string, error) {
+	reportLastLines(ctx, s.reports, host, obstacles, func(ctx context.Context, one obstacle) (string, error) {
 		text, err := server.Log(ctx, one.pod, one.container, lastLines, one.previous)
 		return known.Hide(text), err
 	})
@@ -678,7 +679,7 @@ func (s standaloneClass) noteEndpoints(ctx context.Context, host *muranopl.Objec
 				address = floating
 				endpoints = append(endpoints, port.endpoint(one.container.name, "public", floating))
 			}
-			s.reports.inform(ctx, one.application, "%s is available at %s", one.container.name, net.JoinHostPort(address, strconv.Itoa(int(port.published))))
+			s.reports.Inform(ctx, one.application, "%s is available at %s", one.container.name, net.JoinHostPort(address, strconv.Itoa(int(port.published))))
 		}
 		if endpoints == nil {
 			endpoints = []any{}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 var ofContainers = netip.MustParsePrefix("172.31.0.0/16")
@@ -45,7 +46,7 @@ func TestAContainerOfAStandaloneHostIsAPodOfItsOwn(t *testing.T) {
 }
 
 func TestContainersOfAStandaloneHostHaveNamesAndPortsOfTheirOwn(t *testing.T) {
-	host := loaded(t, map[string]any{"?": map[string]any{"id": "host", "type": classContainerHost}, "name": "docker"})
+	host := loaded(t, map[string]any{"?": map[string]any{"id": "host", "type": task.ClassContainerHost}, "name": "docker"})
 	application := loaded(t, map[string]any{"?": map[string]any{"id": "a", "type": "com.mirantis.docker.DockerVolume"}})
 	check := func(texts ...string) error {
 		var all []hosted
@@ -100,7 +101,7 @@ func TestAStandaloneHostIsUpOnceWhatIsWantedRunsAndNothingElse(t *testing.T) {
 
 func TestTheNetworkOfContainersIsARange(t *testing.T) {
 	host := func(network any) *muranopl.Object {
-		return loaded(t, map[string]any{"?": map[string]any{"id": "host", "type": classStandaloneHost}, "name": "docker", "containerNetwork": network,
+		return loaded(t, map[string]any{"?": map[string]any{"id": "host", "type": task.ClassStandaloneHost}, "name": "docker", "containerNetwork": network,
 			"instance": map[string]any{"?": map[string]any{"id": "i", "type": "io.murano.resources.LinuxMuranoInstance"}, "name": "docker-1", "flavor": "f", "image": "i"}})
 	}
 	for text, wanted := range map[string]string{"": "172.31.0.0/16", "10.9.8.7/24": "10.9.8.0/24"} {

@@ -162,7 +162,7 @@ func (c clusterClass) deleteUnusedVolumes(ctx context.Context, call muranopl.Cal
 				failures = append(failures, fmt.Errorf("delete %s %s: %w", one.kind, one.name, err))
 				continue
 			}
-			c.reports.inform(ctx, call.Object, "Cluster %s: %s %s (%s, made %s) is deleted", call.Object.Text("name"), one.kind, one.name, one.size, one.made.UTC().Format("2 January 2006"))
+			c.reports.Inform(ctx, call.Object, "Cluster %s: %s %s (%s, made %s) is deleted", call.Object.Text("name"), one.kind, one.name, one.size, one.made.UTC().Format("2 January 2006"))
 		}
 		return errors.Join(failures...)
 	})

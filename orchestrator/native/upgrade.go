@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // An upgrade gives the nodes of a cluster servers of another image, one node after another. A node's image changes in the model when its turn comes, so
@@ -75,11 +76,11 @@ func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, err
 		return nil, err
 	}
 	if len(plan.Nodes) == 0 {
-		c.reports.inform(ctx, object, "All nodes of cluster %s have image %s already: nothing was changed", object.Text("name"), image.Name)
+		c.reports.Inform(ctx, object, "All nodes of cluster %s have image %s already: nothing was changed", object.Text("name"), image.Name)
 		return nil, nil
 	}
 	for _, line := range plan.lines() {
-		c.reports.inform(ctx, object, "%s", line)
+		c.reports.Inform(ctx, object, "%s", line)
 	}
 	facts = &known.Upgrade{Image: image.ID, ImageName: image.Name, From: plan.From, Kubernetes: plan.Kubernetes, Began: time.Now().UTC(), State: known.UpgradeRuns,
 		Nodes: plan.turns, Task: c.clusters.runtime.TaskID()}
@@ -107,7 +108,7 @@ func (c clusterClass) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 	if err != nil {
 		return "", fmt.Errorf("no snapshot can be taken, without which no upgrade begins: %w", err)
 	}
-	c.reports.inform(ctx, object, "Snapshot %s of the cluster was taken, %d bytes, and opens", taken.ID, taken.Size)
+	c.reports.Inform(ctx, object, "Snapshot %s of the cluster was taken, %d bytes, and opens", taken.ID, taken.Size)
 	return taken.ID, nil
 }
 
@@ -128,7 +129,7 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, facts *
 		return err
 	}
 	// The cluster of the model, with the changes that were begun.
-	if _, err := call.Interpreter.Invoke(ctx, object, methodDeploy, nil); err != nil {
+	if _, err := call.Interpreter.Invoke(ctx, object, task.MethodDeploy, nil); err != nil {
 		return err
 	}
 	if !back {
@@ -178,7 +179,7 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, facts *
 		if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
 			return err
 		}
-		c.reports.inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(facts.Nodes))
+		c.reports.Inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(facts.Nodes))
 	}
 	if !back {
 		c.recordImages(object, facts)
@@ -190,9 +191,9 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, facts *
 		return err
 	}
 	if back {
-		c.reports.inform(ctx, object, "Cluster %s is back on Kubernetes %s", object.Text("name"), facts.From)
+		c.reports.Inform(ctx, object, "Cluster %s is back on Kubernetes %s", object.Text("name"), facts.From)
 	} else {
-		c.reports.inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
+		c.reports.Inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
 	}
 	return c.retell(ctx, call)
 }
@@ -243,7 +244,7 @@ func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bo
 func (c clusterClass) recordImages(object *muranopl.Object, known *known.Upgrade) {
 	give := func(to *muranopl.Object) {
 		if err := to.Initialise("image", known.Image); err != nil {
-			c.reports.logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)
+			c.reports.Logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)
 		}
 	}
 	for _, list := range nodeLists(object) {

@@ -51,7 +51,7 @@ func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 			return nil, err
 		}
 	}
-	c.reports.inform(ctx, object, "Cluster %s goes back to the images that it had before the upgrade to %s", object.Text("name"), facts.ImageName)
+	c.reports.Inform(ctx, object, "Cluster %s goes back to the images that it had before the upgrade to %s", object.Text("name"), facts.ImageName)
 	return nil, c.goOn(ctx, call, facts)
 }
 
@@ -65,7 +65,7 @@ func (c clusterClass) mayGoBack(ctx context.Context, object *muranopl.Object, fa
 		if node.Role != nodes.Master || node.State == known.NodeDone {
 			continue
 		}
-		one := c.objects.find(node.Instance)
+		one := c.objects.Find(node.Instance)
 		if one == nil {
 			continue
 		}
@@ -88,7 +88,7 @@ func (c clusterClass) mayGoBack(ctx context.Context, object *muranopl.Object, fa
 // turnBack takes back that a node gets another server, where the former one is still there: the new one leaves in its place, if it has come
 // so far that the cluster knows it.
 func (c *clusters) turnBack(ctx context.Context, object *muranopl.Object, node known.UpgradeNode) (turned bool, err error) {
-	instance := c.objects.find(node.Instance)
+	instance := c.objects.Find(node.Instance)
 	if instance == nil {
 		return true, nil
 	}
@@ -109,9 +109,9 @@ func (c *clusters) turnBack(ctx context.Context, object *muranopl.Object, node k
 		return false, err
 	}
 	if _, came := facts.Node(current.name()); !came || known.First {
-		c.reports.inform(ctx, object, "%s: given up, the former server stays as it is", current.name())
+		c.reports.Inform(ctx, object, "%s: given up, the former server stays as it is", current.name())
 		return true, c.successions.keep(ctx, instance, succession{Current: known.Former})
 	}
-	c.reports.inform(ctx, object, "%s leaves again, and the former server stays", current.name())
+	c.reports.Inform(ctx, object, "%s leaves again, and the former server stays", current.name())
 	return true, c.successions.keep(ctx, instance, succession{Current: known.Former, Former: known.Current, FormerName: current.name(), Moved: !known.Moved, Task: known.Task})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // UpgradePlan has the steps and effects of an upgrade.
@@ -176,7 +177,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 		}
 	}
 	takesPods := func(one member) bool { return one.role == nodes.Minion }
-	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && desiredOf(object).Runtime == kube.Docker {
+	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
 		problem(true, "%v", noDocker(image.Name, due[i].server.name(), image.ID))
 	}
 	pods, err := c.podNetwork(ctx, object)

@@ -44,7 +44,7 @@ func (c *clusters) halts(ctx context.Context, object *muranopl.Object) (bool, er
 			done++
 		}
 	}
-	c.reports.inform(ctx, object, "The upgrade of cluster %s pauses: %d of %d nodes are done. The action upgrade goes on with it, and upgradeBack goes back as long as Kubernetes allows it",
+	c.reports.Inform(ctx, object, "The upgrade of cluster %s pauses: %d of %d nodes are done. The action upgrade goes on with it, and upgradeBack goes back as long as Kubernetes allows it",
 		object.Text("name"), done, len(facts.Nodes))
 	return true, nil
 }

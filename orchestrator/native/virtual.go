@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // The gateways of a cluster may share an address: an io.murano.SharedIp, whose port the stack has, and which the ports of the gateways may use.
@@ -24,7 +25,7 @@ func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Int
 	if shared == nil {
 		return nil, nil
 	}
-	if _, err := interpreter.Invoke(ctx, shared, methodBeginDeploy, nil); err != nil {
+	if _, err := interpreter.Invoke(ctx, shared, task.MethodBeginDeploy, nil); err != nil {
 		return nil, err
 	}
 	reference, err := interpreter.Invoke(ctx, shared, methodSharedIPRef, nil)
@@ -92,12 +93,12 @@ func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (
 		return nil, nil
 	}
 	name := cluster.Text("name")
-	for _, other := range c.objects.clusters() {
+	for _, other := range c.objects.Clusters() {
 		if other != cluster && other.Object(propertyVirtual) == shared {
 			problems = append(problems, fmt.Errorf("clusters %s and %s have the same virtualAddress: give each an io.murano.SharedIp of its own", name, other.Text("name")))
 		}
 	}
-	if network := shared.Object("network"); network != nil && network != environmentNetwork(c.objects.model(), "") {
+	if network := shared.Object("network"); network != nil && network != environmentNetwork(c.objects.Model(), "") {
 		problems = append(problems, fmt.Errorf("the virtualAddress of cluster %s is in another network than its gateways: leave its network out, for that of the environment", name))
 	}
 	members, err := c.members(ctx, cluster)

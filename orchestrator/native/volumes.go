@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 // checkStorage finds out what keeps a cluster from having its storage classes.
 func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	wanted := desiredOf(cluster)
+	wanted := task.Desired(cluster)
 	classes := wanted.StorageClasses
 	if len(classes) == 0 {
 		return nil, nil
@@ -115,7 +116,7 @@ func missingTypes(ctx context.Context, project *openstack.Project, classes []kub
 
 // previewCinder adds the types and the room that the volumes of a cluster lack in Cinder. Classes that are in the cluster stay there when their type is gone.
 func (in *clusterSight) previewCinder(ctx context.Context, project *openstack.Project, foreseen *preview.Foreseen) error {
-	classes := desiredOf(in.object).StorageClasses
+	classes := task.Desired(in.object).StorageClasses
 	if in.client != nil && in.why == nil {
 		missing, err := missingTypes(ctx, project, classes)
 		if err != nil {
@@ -150,7 +151,7 @@ func (in *clusterSight) needVolumes(p podSpec, containers []container, there wor
 	}
 	present := presentClaims(p, there)
 	for _, claim := range p.claims(containers) {
-		classes := slices.DeleteFunc(slices.Clone(desiredOf(in.object).StorageClasses), func(class kube.StorageClass) bool {
+		classes := slices.DeleteFunc(slices.Clone(task.Desired(in.object).StorageClasses), func(class kube.StorageClass) bool {
 			return class.Name != className(claim) && !(className(claim) == "" && class.Default)
 		})
 		if len(classes) == 0 || classes[0].Backend != kube.Cinder {

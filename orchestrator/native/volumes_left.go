@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -38,7 +39,7 @@ func (c *clusters) leaveVolumes(ctx context.Context, object *muranopl.Object) er
 		}
 		return errors.Join(failures...)
 	}
-	if c.objects.model() != nil {
+	if c.objects.Model() != nil {
 		c.runtime.AtEnd(decide)
 		return nil
 	}
@@ -82,7 +83,7 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 			return err
 		}
 	}
-	keep := desiredOf(object).KeepVolumes
+	keep := task.Desired(object).KeepVolumes
 	var kept []string
 	deleted := 0
 	for _, volume := range slices.Backward(all) { // the youngest first: back-ends keep the sources of others
@@ -109,10 +110,10 @@ func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) erro
 		deleted++
 	}
 	if deleted > 0 {
-		c.reports.inform(ctx, object, "Cluster %s: %d of its volumes in Cinder were deleted with their snapshots, as keepVolumes says", object.Text("name"), deleted)
+		c.reports.Inform(ctx, object, "Cluster %s: %d of its volumes in Cinder were deleted with their snapshots, as keepVolumes says", object.Text("name"), deleted)
 	}
 	if len(kept) > 0 {
-		c.reports.inform(ctx, object, "Cluster %s: these of its volumes stay in Cinder, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
+		c.reports.Inform(ctx, object, "Cluster %s: these of its volumes stay in Cinder, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
 	}
 	return nil
 }

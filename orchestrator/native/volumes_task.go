@@ -19,7 +19,7 @@ func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *no
 	for _, node := range list {
 		servers[node.Name], addresses[node.Name] = node.Server, node.Address.String()
 	}
-	asked := volumes.Cluster{ID: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID()), Name: object.Text("name"), Logger: c.reports.logger,
+	asked := volumes.Cluster{ID: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID()), Name: object.Text("name"), Logger: c.reports.Logger,
 		Servers:   func(context.Context) (map[string]string, error) { return servers, nil },
 		Addresses: func(context.Context) (map[string]string, error) { return addresses, nil },
 		Shares: func(ctx context.Context) (volumes.Shares, error) {
@@ -45,7 +45,7 @@ func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *no
 			return storage.AnswerOn(ctx, line, asked)
 		})
 		if err != nil && !errors.Is(err, nodes.ErrVolumesHeld) && ctx.Err() == nil {
-			c.reports.logger.DebugContext(ctx, "a task could not answer what a cluster asks for its volumes; trying again", "cluster", object.ID(), "error", err)
+			c.reports.Logger.DebugContext(ctx, "a task could not answer what a cluster asks for its volumes; trying again", "cluster", object.ID(), "error", err)
 		}
 		return wait.Again(errors.New("until the task is done"))
 	})

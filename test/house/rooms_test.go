@@ -202,11 +202,12 @@ var roomsMayImport = map[string][]string{
 	"orchestrator/keeper":            {"orchestrator/desired", "orchestrator/lease", "orchestrator/openstack", "orchestrator/store"},
 	"orchestrator/known":             {"orchestrator/backup", "orchestrator/desired", "orchestrator/openstack", "orchestrator/snapshot", "orchestrator/store"},
 	"orchestrator/murano":            {"orchestrator/engine", "orchestrator/openstack", "orchestrator/store"},
-	"orchestrator/native":            {"orchestrator/attachments", "orchestrator/backup", "orchestrator/desired", "orchestrator/engine", "orchestrator/execution", "orchestrator/known", "orchestrator/openstack", "orchestrator/preview", "orchestrator/scaling", "orchestrator/secret", "orchestrator/snapshot", "orchestrator/storage", "orchestrator/store", "orchestrator/volumes"},
+	"orchestrator/native":            {"orchestrator/attachments", "orchestrator/backup", "orchestrator/desired", "orchestrator/engine", "orchestrator/execution", "orchestrator/known", "orchestrator/openstack", "orchestrator/preview", "orchestrator/scaling", "orchestrator/secret", "orchestrator/snapshot", "orchestrator/storage", "orchestrator/store", "orchestrator/task", "orchestrator/volumes"},
 	"orchestrator/preview":           {"orchestrator/openstack", "orchestrator/secret"},
 	"orchestrator/scaling":           {"orchestrator/desired", "orchestrator/known", "orchestrator/openstack"},
 	"orchestrator/snapshot":          {"orchestrator/secret", "orchestrator/store"},
 	"orchestrator/storage":           {"orchestrator/attachments", "orchestrator/openstack", "orchestrator/volumes"},
+	"orchestrator/task":              {"orchestrator/desired", "orchestrator/engine", "orchestrator/openstack"},
 	"orchestrator/upkeep":            {"orchestrator/attachments", "orchestrator/desired", "orchestrator/keeper", "orchestrator/known", "orchestrator/openstack", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/storage", "orchestrator/store", "orchestrator/volumes"},
 	"orchestrator/volumes":           {"orchestrator/openstack"},
 }
