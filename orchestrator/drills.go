@@ -80,7 +80,7 @@ func (b *Backups) RunDrills(ctx context.Context) {
 	var looked time.Time
 	for ctx.Err() == nil {
 		err := b.AdvanceDrills(ctx)
-		if now := b.service.now(); err == nil && now.Sub(looked) > dueEvery {
+		if now := b.service.now(); err == nil && now.Sub(looked) > min(dueEvery, b.hour) {
 			looked, err = now, b.Tidy(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -105,7 +105,7 @@ func (b *Backups) AdvanceDrills(ctx context.Context) error {
 
 // Tidy begins the drills that are due by schedules. It removes the remains of backups, restorations and uploads whose servers died, and old results of drills.
 func (b *Backups) Tidy(ctx context.Context) error {
-	due, err := b.rows.DrillsDue(ctx)
+	due, err := b.rows.DrillsDue(ctx, b.hour)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,15 @@ type Backups struct {
 	rows    store.Backups
 	claims  ClaimsOf
 	share   Share
+	hour    time.Duration
+}
+
+// BackupsConfig configures Backups.
+type BackupsConfig struct {
+	Keep   backup.Backups
+	Claims ClaimsOf
+	Share  Share         // may be nil: uploads are in the database
+	Hour   time.Duration // of schedules; an hour when 0
 }
 
 // Share makes a container for snapshots in a project, and returns its address; "" where snapshots are in the database.
@@ -36,9 +45,9 @@ type Share func(ctx context.Context, project *openstack.Project) (address string
 // ClaimsOf lists the claims of a cluster that a backup has, and the others with the reasons (claimdata.Claims).
 type ClaimsOf func(ctx context.Context, environmentID, clusterID string) (claims []claimdata.Claim, unable map[string]string, err error)
 
-// NewBackups returns the backups that a Service's callers see. share may be nil: uploads are in the database.
-func NewBackups(service *Service, keep backup.Backups, claims ClaimsOf, share Share) *Backups {
-	return &Backups{service: service, keep: keep, rows: store.NewBackups(service.store), claims: claims, share: share}
+// NewBackups returns the backups that a Service's callers see.
+func NewBackups(service *Service, config BackupsConfig) *Backups {
+	return &Backups{service: service, keep: config.Keep, rows: store.NewBackups(service.store), claims: config.Claims, share: config.Share, hour: cmp.Or(config.Hour, time.Hour)}
 }
 
 // containerOf is the address of the container for snapshots in the caller's project, "" for none.

@@ -84,6 +84,7 @@ with_servers=(
   'TestAClusterIsBack restores'
   'TestNodesThatFail nodes that fail'
   'TestAnEnvironmentComesBack backups of environments'
+  'TestBackupsAndDrills backups by schedule'
   'TestApplications applications on servers'
   'TestOrdinaryEdits ordinary edits'
   'TestAnEnvironmentHasAPast history and copies'

@@ -311,11 +311,10 @@ func (b Backups) NoteDrill(ctx context.Context, drill BackupDrill, pause time.Du
 	return wrap(b.store.rows(ctx).Model(&BackupDrill{}).Where("id = ?", drill.ID).Updates(values).Error, "note a drill")
 }
 
-// DrillsDue are the schedules with a due drill: none runs, and the interval since the last one has passed.
-func (b Backups) DrillsDue(ctx context.Context) (due []BackupSchedule, err error) {
-	const hour = "3600000000"
+// DrillsDue are the schedules with a due drill: none runs, and the interval since the last one has passed, in hours of this length.
+func (b Backups) DrillsDue(ctx context.Context, hour time.Duration) (due []BackupSchedule, err error) {
 	err = b.store.reading(ctx).Where("drill_hours > 0 AND NOT EXISTS (SELECT 1 FROM backup_drills d WHERE d.environment_id = backup_schedules.environment_id "+
-		"AND (d.ended = 0 OR d.began > ? - backup_schedules.drill_hours * "+hour+"))", b.store.clock()).Find(&due).Error
+		"AND (d.ended = 0 OR d.began > ? - backup_schedules.drill_hours * ?))", b.store.clock(), hour.Microseconds()).Find(&due).Error
 	return due, wrap(err, "look which drills are due")
 }
 

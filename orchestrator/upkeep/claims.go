@@ -39,7 +39,7 @@ func newClaimsDuty(config Config) claimsDuty {
 
 func (c claimsDuty) Name() string { return dutyClaims }
 
-func (c claimsDuty) Every() time.Duration { return storageIdle }
+func (c claimsDuty) Every() time.Duration { return c.hours(1) }
 
 func (c claimsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	for _, cluster := range environment.Clusters {
@@ -55,7 +55,7 @@ func (c claimsDuty) Look(ctx context.Context, environment *keeper.Environment) (
 			return result, err
 		}
 		unused = slices.DeleteFunc(unused, func(claim corev1.PersistentVolumeClaim) bool {
-			return time.Since(claim.CreationTimestamp.Time) < storage.LeftAge
+			return time.Since(claim.CreationTimestamp.Time) < c.hours(1)
 		})
 		if len(unused) == 0 {
 			continue

@@ -2,6 +2,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -37,9 +38,14 @@ type Config struct {
 	Meters *scaling.Meters
 	// Interval is how often an environment is looked at.
 	Interval time.Duration
+	// Hour is how long an hour of a schedule of environments' backups is, and the age at which claims may be unused; an hour when 0.
+	Hour time.Duration
 	// FirstExpiry is told when the first certificate of a cluster ends. May be nil.
 	FirstExpiry func(environmentID, clusterID string, end time.Time)
 }
+
+// hours are hours as Hour has them.
+func (c Config) hours(n int64) time.Duration { return time.Duration(n) * cmp.Or(c.Hour, time.Hour) }
 
 // open is a cluster of an environment as it was deployed last, which fails soon where no node answers. The caller closes it.
 func (c Config) open(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (*nodes.Cluster, error) {

@@ -19,7 +19,7 @@ type environmentBackupsDuty struct {
 
 func (environmentBackupsDuty) Name() string { return store.BackupsDuty }
 
-func (environmentBackupsDuty) Every() time.Duration { return backupPause }
+func (b environmentBackupsDuty) Every() time.Duration { return b.hours(1) / 6 }
 
 func (b environmentBackupsDuty) Look(ctx context.Context, environment *keeper.Environment) (result keeper.Result, err error) {
 	drills, err := b.Backups.Drills(ctx, environment.ID, 2)
@@ -55,7 +55,7 @@ func (b environmentBackupsDuty) Look(ctx context.Context, environment *keeper.En
 
 // due is the finding that a backup is to be made now; nil when none is.
 func (b environmentBackupsDuty) due(environment *keeper.Environment, schedule store.BackupSchedule, list []store.Backup) *keeper.Finding {
-	every := time.Duration(schedule.Hours) * time.Hour
+	every := b.hours(schedule.Hours)
 	last := schedule.Updated.Time()
 	there := false
 	for _, one := range list {

@@ -131,8 +131,14 @@ func (c *cluster) count(t *testing.T) int {
 
 func (c *cluster) inStore(t *testing.T, script string) (output string) {
 	t.Helper()
+	return c.inPodOf(t, "store", script)
+}
+
+// inPodOf runs a script of bash's in a pod of this id, once it runs.
+func (c *cluster) inPodOf(t *testing.T, id, script string) (output string) {
+	t.Helper()
 	c.lab.eventually(t, 2*time.Minute, "the application runs", func() error {
-		name := strings.Fields(c.kubectl(t, "", "get", "pods", "-l", "id=store", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))
+		name := strings.Fields(c.kubectl(t, "", "get", "pods", "-l", "id="+id, "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))
 		if len(name) == 0 {
 			return fmt.Errorf("it does not: %s", c.kubectl(t, "", "get", "pods", "-A"))
 		}

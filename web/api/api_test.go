@@ -95,10 +95,10 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	service := orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)})
 	config := Config{
 		Orchestrator: service,
-		Backups: orchestrator.NewBackups(service, backup.Backups{Rows: store.NewBackups(rows), Archive: archive},
-			func(_ context.Context, environmentID, _ string) ([]claimdata.Claim, map[string]string, error) {
+		Backups: orchestrator.NewBackups(service, orchestrator.BackupsConfig{Keep: backup.Backups{Rows: store.NewBackups(rows), Archive: archive},
+			Claims: func(_ context.Context, environmentID, _ string) ([]claimdata.Claim, map[string]string, error) {
 				return []claimdata.Claim{{Namespace: "default", Name: "of " + environmentID, Size: "1Gi"}}, map[string]string{"default/raw": "it is a block device"}, nil
-			}, nil),
+			}}),
 		Projects: orchestrator.NewProjectRoles(rows, sealer, cloud, nil, slog.New(slog.DiscardHandler)),
 		Catalog:  packageService,
 		Auth:     s.authenticator.Enter,

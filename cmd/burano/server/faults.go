@@ -27,6 +27,7 @@ type testSwitches struct {
 	begun  string
 	age    time.Duration
 	grace  time.Duration
+	hour   time.Duration
 	debug  string
 }
 
@@ -44,6 +45,9 @@ func (s *testSwitches) flags(flags *pflag.FlagSet) {
 	const grace = "token-grace"
 	flags.DurationVar(&s.grace, grace, 0, "how long the programs of pods may take to read a renewed token")
 	_ = flags.MarkHidden(grace)
+	const hour = "hour"
+	flags.DurationVar(&s.hour, hour, time.Hour, "how long an hour of schedules of backups and drills is, and the age at which a claim counts as unused")
+	_ = flags.MarkHidden(hour)
 	const debug = "profile-listen"
 	flags.StringVar(&s.debug, debug, "", "answer /debug/pprof/ at this address, host:port")
 	_ = flags.MarkHidden(debug)
@@ -66,6 +70,8 @@ func (s *testSwitches) profile() error {
 func (s *testSwitches) issued() func() time.Time {
 	return func() time.Time { return time.Now().Add(-s.age) }
 }
+
+func (s *testSwitches) anHour() time.Duration { return s.hour }
 
 func (s *testSwitches) tokenGrace() time.Duration { return s.grace }
 

@@ -19,4 +19,6 @@ func (testSwitches) issued() func() time.Time { return time.Now }
 
 func (testSwitches) tokenGrace() time.Duration { return 0 } // the default
 
+func (testSwitches) anHour() time.Duration { return time.Hour }
+
 func (testSwitches) profile() error { return nil }

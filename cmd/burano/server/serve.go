@@ -151,7 +151,7 @@ func (w *wiring) work(told, ctx context.Context) error {
 // keeper looks after deployed environments.
 func (w *wiring) keeper() *keeper.Keeper {
 	every := w.options.keeperInterval
-	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, FirstExpiry: measureCertificates(w.metrics)})
+	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, Hour: w.options.tests.anHour(), FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
 		Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
 			return known.ClusterIDs(ctx, w.rows, environmentID)

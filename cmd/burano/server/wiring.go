@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -16,6 +17,7 @@ import (
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/cmd/burano/process"
 	"github.com/burano/burano/images"
+	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/backup"
@@ -62,8 +64,23 @@ func connect(ctx context.Context, held *held, budgets budgets) (*wiring, error) 
 	w.meters = scaling.NewMeters(w.tasks, w.natives.Reach)
 	w.service = orchestrator.New(orchestrator.Config{Store: w.rows, Sealer: w.sealer, Trusts: w.cloud, ProjectOf: w.cloud.ProjectOf, TrustRoles: w.options.Roles, Engine: w.tasks, Logger: w.logger,
 		Values: w.options.limits.Values})
-	w.restores = orchestrator.NewBackups(w.service, w.backups, access.Clusters{Secrets: w.tasks, Config: w.natives.Reach}.BackupClaims, w.share)
+	w.restores = orchestrator.NewBackups(w.service, orchestrator.BackupsConfig{Keep: w.backups, Claims: access.Clusters{Secrets: w.tasks, Config: w.natives.Reach}.BackupClaims, Share: w.share,
+		Hour: w.options.tests.anHour()})
 	return w, nil
+}
+
+// choices are a caller's choices in the cloud. Where servers belong to the service user, no key pair of the caller's can be chosen.
+func (w *wiring) choices(ctx context.Context, caller identity.Caller, kind, region string) (any, error) {
+	if kind == "keypairs" {
+		role, err := w.rows.ProjectRole(ctx, caller.ProjectID)
+		if err == nil && role.Disabled == nil {
+			return []openstack.KeypairChoice{}, nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return w.cloud.Choices(ctx, caller, kind, region)
 }
 
 // share makes the container for snapshots in a project, where the server's settings name one.
