@@ -245,15 +245,22 @@ func (s *server) statistics(t *testing.T, environment string) (list []map[string
 		ID string `json:"id"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.burano(t, "environment", "show", environment)), &shown))
+	s.read(t, "/v1/environments/"+shown.ID+"/instance-statistics/raw", &list)
+	return list
+}
+
+// read asks Burano as demo, and decodes the answer into a value.
+func (s *server) read(t *testing.T, path string, into any) {
+	t.Helper()
 	token, _ := s.token("demo", "demo")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/environments/"+shown.ID+"/instance-statistics/raw", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 	require.NoError(t, err)
 	request.Header.Set("X-Auth-Token", token)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer response.Body.Close()
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&list))
-	return list
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.NoError(t, json.NewDecoder(response.Body).Decode(into))
 }
 
 // burano runs the program as demo and demands success.

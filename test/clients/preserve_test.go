@@ -235,6 +235,12 @@ func TestThePreviewChecksTheKeyPairsOfTheServersOwner(t *testing.T) {
 		"name: plain, flavor: m1.tiny, image: tiny, keyname: of-demo}}\n"})
 	out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", "keyed.yaml", "--dry-run")
 	require.NotContains(t, out, "key pair")
+	offered := func() int {
+		var found map[string][]any
+		s.read(t, "/burano/v1/cloud/keypairs", &found)
+		return len(found["keypairs"])
+	}
+	require.Equal(t, 1, offered())
 
 	var project struct {
 		ID string `json:"project_id"`
@@ -247,6 +253,7 @@ func TestThePreviewChecksTheKeyPairsOfTheServersOwner(t *testing.T) {
 		require.False(t, ok, out)
 		require.Contains(t, out, `server plain: Burano's service user, to whom servers belong in this project (burano project show), has no key pair "of-demo"`)
 	}
+	require.Zero(t, offered(), "forms offer none that is refused")
 	require.Empty(t, demo.made(t))
 }
 

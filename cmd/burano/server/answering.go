@@ -24,7 +24,7 @@ func (w *wiring) api(stopping context.Context) api.Config {
 		SignIn:       w.authenticator,
 		Policy:       w.rules,
 		Keystone:     w.own.Auth.IdentityEndpoint,
-		Choices:      w.cloud.Choices,
+		Choices:      w.choices,
 
 		Projects:         orchestrator.NewProjectRoles(w.rows, w.sealer, w.cloud, w.options.projectRoles, w.logger),
 		MarkImage:        w.cloud.MarkImage,
