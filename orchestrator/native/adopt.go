@@ -1,238 +1,24 @@
 package native
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
-
-// A restored cluster has objects that carry the ids of the environment that its snapshot is of. Where that environment is gone, its file gives other ids to
-// the same pods. So a pod adopts objects with its name and an id that no object of the model has.
-
-// madeByBurano reports whether Burano has applied an object of Kubernetes.
-func madeByBurano(object metav1.Object) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == kube.Manager && entry.Operation == metav1.ManagedFieldsOperationApply
-	})
-}
-
-// formerID returns the id that a workload of the pod's name carries instead of the pod's; "" where none does. known reports whether an object of the model has an id:
-// the workload of such a pod is not taken over, and its name is a fault (Conflict).
-func (p podSpec) formerID(ctx context.Context, client kubernetes.Interface, facts func(id string) bool) (string, error) {
-	name, options := kubeName(p.name), metav1.GetOptions{}
-	for kind, get := range map[string]func() (metav1.Object, error){
-		"Deployment": func() (metav1.Object, error) {
-			return client.AppsV1().Deployments(known.Namespace).Get(ctx, name, options)
-		},
-		"StatefulSet": func() (metav1.Object, error) {
-			return client.AppsV1().StatefulSets(known.Namespace).Get(ctx, name, options)
-		},
-		"CronJob": func() (metav1.Object, error) {
-			return client.BatchV1().CronJobs(known.Namespace).Get(ctx, name, options)
-		},
-		"Job": func() (metav1.Object, error) { return client.BatchV1().Jobs(known.Namespace).Get(ctx, name, options) },
-		"Pod": func() (metav1.Object, error) { return client.CoreV1().Pods(known.Namespace).Get(ctx, name, options) },
-	} {
-		object, err := get()
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return "", fmt.Errorf("look for a %s %s of a former environment: %w", kind, name, err)
-		}
-		id := object.GetLabels()[labelPod]
-		if id == "" || id == p.id || !madeByBurano(object) {
-			continue
-		}
-		if facts(id) {
-			return "", fault.New(fault.Conflict, "pod %s cannot be called %s yet: in the cluster this is the name of another pod (id %s). Give that pod another name and deploy it first", p.name, name, id)
-		}
-		return id, nil
-	}
-	return "", nil
-}
-
-// adopt gives the pod's id to the objects that carry a former one, and returns their names. What they select stays as it is until they are applied.
-func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former string) (adopted []string, err error) {
-	of := p
-	of.id = former
-	there, err := of.workloads(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	secrets, err := client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelPod: former}.String()})
-	if err != nil {
-		return nil, fmt.Errorf("list the Secrets of pod %s: %w", p.name, err)
-	}
-	patch, options := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, labelPod, p.id), metav1.PatchOptions{FieldManager: kube.Manager}
-	var failures []error
-	note := func(kind string, object metav1.Object, change func(name string) error) {
-		if len(object.GetOwnerReferences()) > 0 && kind != "PersistentVolumeClaim" {
-			return // it goes with its owner
-		}
-		if err := change(object.GetName()); err != nil && !apierrors.IsNotFound(err) {
-			failures = append(failures, fmt.Errorf("take %s %s over for pod %s: %w", kind, object.GetName(), p.name, err))
-			return
-		}
-		adopted = append(adopted, kind+" "+object.GetName())
-	}
-	// Workloads go last: by them an interrupted adoption is found again.
-	for i := range there.claims {
-		note("PersistentVolumeClaim", &there.claims[i], func(name string) error {
-			_, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	for i := range secrets.Items {
-		note("Secret", &secrets.Items[i], func(name string) error {
-			_, err := client.CoreV1().Secrets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	for i := range there.services {
-		note("Service", &there.services[i], func(name string) error {
-			_, err := client.CoreV1().Services(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	for i := range there.budgets {
-		note("PodDisruptionBudget", &there.budgets[i], func(name string) error {
-			_, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	if len(failures) > 0 {
-		return adopted, errors.Join(failures...)
-	}
-	p.adoptWorkloads(ctx, client, there, patch, note)
-	return adopted, errors.Join(failures...)
-}
-
-// adoptWorkloads is the part of adopt for workloads.
-func (p podSpec) adoptWorkloads(ctx context.Context, client kubernetes.Interface, there workloads, patch []byte, note func(kind string, object metav1.Object, change func(name string) error)) {
-	options := metav1.PatchOptions{FieldManager: kube.Manager}
-	for i := range there.deployments {
-		note("Deployment", &there.deployments[i], func(name string) error {
-			_, err := client.AppsV1().Deployments(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	for i := range there.sets {
-		note("StatefulSet", &there.sets[i], func(name string) error {
-			_, err := client.AppsV1().StatefulSets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	for i := range there.crons {
-		note("CronJob", &there.crons[i], func(name string) error {
-			_, err := client.BatchV1().CronJobs(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	for i := range there.jobs {
-		note("Job", &there.jobs[i], func(name string) error {
-			_, err := client.BatchV1().Jobs(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-	for i := range there.pods {
-		note("Pod", &there.pods[i], func(name string) error {
-			_, err := client.CoreV1().Pods(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
-			return err
-		})
-	}
-}
-
-// unchangeable names the workloads that select their pods by another id than the wanted ones: Kubernetes lets nobody change a selector.
-func (w workloads) unchangeable(wanted []runtime.Object) (refs []kube.Ref) {
-	differ := func(a, b *metav1.LabelSelector) bool {
-		return a != nil && b != nil && a.MatchLabels[labelPod] != b.MatchLabels[labelPod]
-	}
-	for _, object := range wanted {
-		switch object := object.(type) {
-		case *appsv1.Deployment:
-			for _, one := range w.deployments {
-				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
-					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: known.Namespace, Name: one.Name})
-				}
-			}
-		case *appsv1.StatefulSet:
-			for _, one := range w.sets {
-				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
-					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: known.Namespace, Name: one.Name})
-				}
-			}
-		}
-	}
-	return refs
-}
-
-// sameJob reports whether a Job that is there is a wanted one, also where it was made for the pod under a former id: its template keeps that.
-func (p podSpec) sameJob(there, wanted *batchv1.Job) (bool, error) {
-	digest := there.Annotations[annotationDigest]
-	former := there.Spec.Template.Labels[labelPod]
-	if former == "" || former == p.id || digest == wanted.Annotations[annotationDigest] {
-		return digest == wanted.Annotations[annotationDigest], nil
-	}
-	spec, err := withLabel(wanted.Spec, p.id, former)
-	return digest == digestOfJob(spec), err
-}
-
-// withLabel is a Job's spec with another id of the pod in its labels.
-func withLabel(spec batchv1.JobSpec, now, other string) (changed batchv1.JobSpec, err error) {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return changed, err
-	}
-	label := func(id string) []byte { return fmt.Appendf(nil, "%q:%q", labelPod, id) }
-	return changed, json.Unmarshal(bytes.ReplaceAll(text, label(now), label(other)), &changed)
-}
-
-// adoptFormer has the pod take over what a workload of its name has under a former id.
-func (p podClass) adoptFormer(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec) error {
-	client, err := kubernetes.NewForConfig(api)
-	if err != nil {
-		return err
-	}
-	former, err := spec.formerID(ctx, client, p.clusters.objects.Has)
-	if err != nil || former == "" {
-		return err
-	}
-	return p.runtime.Step(ctx, pod, "take over what has a former id", func(ctx context.Context) error {
-		adopted, err := spec.adopt(ctx, client, former)
-		if len(adopted) > 0 {
-			p.reports.Inform(ctx, pod, "Pod %s takes over what the cluster has of it from a former environment (id %s): %s. Workloads are made anew, and claims keep their data",
-				spec.name, former, strings.Join(adopted, ", "))
-		}
-		return err
-	})
-}
 
 // adoptPods has the pods of a restored cluster take over what their former environment has left there, and come up with it. What is in the way of a pod is
 // reported, and the next deployment tries again. It names workloads that belong to no object of the model.
 func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
-	api, err := c.clusters.kubernetes(ctx, call.Object)
+	api, err := c.clusters.Kubernetes(ctx, call.Object)
 	if err != nil {
 		return err
 	}
@@ -244,10 +30,10 @@ func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
 		if pod.Object("kubernetesCluster") != call.Object {
 			continue
 		}
-		spec, err := podSpecOf(pod)
+		spec, err := workloads.PodSpecOf(pod)
 		former := ""
 		if err == nil {
-			former, err = spec.formerID(ctx, client, c.objects.Has)
+			former, err = spec.FormerID(ctx, client, c.objects.Has)
 		}
 		if err == nil && former != "" {
 			_, err = call.Interpreter.Invoke(ctx, pod, task.MethodDeploy, nil)
@@ -269,7 +55,7 @@ func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
 
 // strangers names the workloads that carry the id of no object of the model.
 func (c clusterClass) strangers(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
-	marked := metav1.ListOptions{LabelSelector: labelPod}
+	marked := metav1.ListOptions{LabelSelector: workloads.LabelPod}
 	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, marked)
 	sets, err2 := client.AppsV1().StatefulSets(known.Namespace).List(ctx, marked)
 	crons, err3 := client.BatchV1().CronJobs(known.Namespace).List(ctx, marked)
@@ -277,7 +63,7 @@ func (c clusterClass) strangers(ctx context.Context, client kubernetes.Interface
 		return nil, fmt.Errorf("list workloads: %w", err)
 	}
 	add := func(kind string, object metav1.Object) {
-		if madeByBurano(object) && !c.objects.Has(object.GetLabels()[labelPod]) {
+		if workloads.MadeByBurano(object) && !c.objects.Has(object.GetLabels()[workloads.LabelPod]) {
 			names = append(names, kind+" "+object.GetName())
 		}
 	}

@@ -9,13 +9,15 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
-// await has the environment's deployment end only when the cluster answers: pods find the API server and names, and gateways pods behind these ports. Kubernetes calls
+// Await has the environment's deployment end only when the cluster answers: pods find the API server and names, and gateways pods behind these ports. Kubernetes calls
 // nodes and pods ready before the nodes' rules and routes lead to them. All is awaited at once when the applications are
 // deployed: so no application waits for another one's.
-func (c *clusters) await(object *muranopl.Object, ports ...uint16) {
+func (c *clusters) Await(object *muranopl.Object, ports ...uint16) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	known, there := c.awaited[object.ID()]
@@ -42,7 +44,7 @@ func (c *clusters) awaitAnswers(ctx context.Context) error {
 
 // answers waits until the cluster answers. A missing answer is a warning: the cluster is there, and may still answer later.
 func (c *clusters) answers(ctx context.Context, object *muranopl.Object) error {
-	live, err := c.live(object)
+	live, err := c.Live(object)
 	if err != nil || object.Destroyed() {
 		return nil // the task has taken it away
 	}
@@ -66,4 +68,39 @@ func (c *clusters) answers(ctx context.Context, object *muranopl.Object) error {
 		}
 		return nil
 	})
+}
+
+// previews foresee the effects of a deployment within the clusters.
+func (c *clusters) previews() workloads.Previews {
+	return workloads.Previews{Runtime: c.runtime, Objects: c.objects, Reports: c.reports, Connect: c.former}
+}
+
+// previewClusters adds the effects of a deployment within the clusters.
+func (c *clusters) previewClusters(ctx context.Context, interpreter *muranopl.Interpreter, stage Stage, foreseen *preview.Foreseen) {
+	c.previews().All(ctx, interpreter, stage, foreseen)
+}
+
+// GatewayAddresses are the addresses at which users reach a cluster's gateways.
+func (c *clusters) GatewayAddresses(cluster *muranopl.Object) []string {
+	return gatewayAddresses(cluster)
+}
+
+// gatewayAddresses are those at which users reach a cluster's gateways: the address that all share, or else of each its floating one, if it has one.
+func gatewayAddresses(cluster *muranopl.Object) (gateways []string) {
+	if virtual := task.Desired(cluster).Virtual; virtual.Address.IsValid() {
+		return []string{virtual.Reach().String()}
+	}
+	for _, node := range activeNodes(cluster) {
+		if node.role == "gateway" {
+			instance := node.object.Object("instance")
+			address := instance.Text("floatingIpAddress")
+			if addresses := instance.Texts("ipAddresses"); address == "" && len(addresses) > 0 {
+				address = addresses[0]
+			}
+			if address != "" { // the task knows none, such as an action whose cluster did not come up
+				gateways = append(gateways, address)
+			}
+		}
+	}
+	return gateways
 }

@@ -31,7 +31,7 @@ func (c clusterClass) settleAttachments(ctx context.Context, object *muranopl.Ob
 		if err != nil {
 			return err
 		}
-		live, err := c.clusters.live(object)
+		live, err := c.clusters.Live(object)
 		if err != nil {
 			return err
 		}

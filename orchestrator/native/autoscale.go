@@ -33,7 +33,7 @@ func groupFacts(cluster *desired.Cluster) (list []known.GroupFact) {
 
 // scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
 func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	list := task.Desired(call.Object).Groups
 	if !slices.ContainsFunc(list, desired.Group.Elastic) {
 		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with setGroupLimits", call.Object.Text("name"))

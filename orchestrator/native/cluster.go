@@ -179,7 +179,7 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 		return err
 	}
 	if !task.OnlyGateways(object) {
-		c.clusters.await(object)
+		c.clusters.Await(object)
 	}
 	return c.clusters.keepFacts(ctx, object, list)
 }
@@ -219,7 +219,7 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return nil, err
 	}
-	pods, err := c.clusters.podNetwork(ctx, object)
+	pods, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -359,7 +359,7 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 		return nil, err
 	}
 	problems = append(problems, unconnected...)
-	if pods, err := c.podNetwork(ctx, object); err == nil {
+	if pods, err := c.PodNetwork(ctx, object); err == nil {
 		_, wrong := wanted.Routers(pods)
 		problems = append(problems, wrong...)
 		problems = append(problems, wanted.CheckMachines(seen, c.server.MachineNetworks, pods.Addressing)...)

@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // clusters are the Kubernetes clusters of the model during one task.
@@ -48,6 +49,7 @@ type clusters struct {
 	settings    nodeSettings
 	groups      groups
 	masters     furtherMasters
+	images      workloads.Images
 	server      Config
 
 	naming sync.Mutex
@@ -148,8 +150,8 @@ func (c *clusters) end(known *cluster) {
 	}
 }
 
-// live returns the cluster if this task has brought it up, and else an error.
-func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
+// Live returns the cluster if this task has brought it up, and else an error.
+func (c *clusters) Live(object *muranopl.Object) (*nodes.Cluster, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if known := c.known[object.ID()]; known != nil {
@@ -158,22 +160,22 @@ func (c *clusters) live(object *muranopl.Object) (*nodes.Cluster, error) {
 	return nil, fmt.Errorf("%s is not up", object)
 }
 
-// kubernetes returns access to the API of a cluster that this task has brought up, and else an error.
-func (c *clusters) kubernetes(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
-	live, err := c.live(object)
+// Kubernetes returns access to the API of a cluster that this task has brought up, and else an error.
+func (c *clusters) Kubernetes(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
+	live, err := c.Live(object)
 	if err != nil {
 		return nil, err
 	}
 	return live.Kubernetes(ctx)
 }
 
-// remaining is the cluster of a leaving object (its property kubernetesCluster), brought up; nil where the cluster goes as well.
-func (c *clusters) remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error) {
-	return c.stillThere(ctx, call.Interpreter, call.Object.Object("kubernetesCluster"))
+// Remaining is the cluster of a leaving object (its property kubernetesCluster), brought up; nil where the cluster goes as well.
+func (c *clusters) Remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error) {
+	return c.StillThere(ctx, call.Interpreter, call.Object.Object("kubernetesCluster"))
 }
 
-// stillThere is a cluster, brought up, if the model has it; else nil.
-func (c *clusters) stillThere(ctx context.Context, interpreter *muranopl.Interpreter, was *muranopl.Object) (*muranopl.Object, error) {
+// StillThere is a cluster, brought up, if the model has it; else nil.
+func (c *clusters) StillThere(ctx context.Context, interpreter *muranopl.Interpreter, was *muranopl.Object) (*muranopl.Object, error) {
 	if was == nil {
 		return nil, nil
 	}
@@ -187,11 +189,11 @@ func (c *clusters) stillThere(ctx context.Context, interpreter *muranopl.Interpr
 	return cluster, nil
 }
 
-// stand makes live return the cluster of the last deployment, if this task has not brought it up: this sends no request to the cloud or a node. A cluster
+// EnsureOpen makes live return the cluster of the last deployment, if this task has not brought it up: this sends no request to the cloud or a node. A cluster
 // that never was up, or that a former version deployed, stays unknown.
-func (c *clusters) stand(ctx context.Context, object *muranopl.Object) error {
+func (c *clusters) EnsureOpen(ctx context.Context, object *muranopl.Object) error {
 	return c.once.Do("stand "+object.ID(), func() error {
-		if _, err := c.live(object); err == nil {
+		if _, err := c.Live(object); err == nil {
 			return nil
 		}
 		known, err := c.facts(ctx, object)
@@ -233,8 +235,8 @@ func (c *clusters) nodeNetworks(object *muranopl.Object) (own netip.Prefix, furt
 	return c.network, c.further[object.ID()]
 }
 
-// close ends the connections to nodes.
-func (c *clusters) close() {
+// Close ends the connections to nodes.
+func (c *clusters) Close() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for _, known := range c.known {
@@ -244,7 +246,7 @@ func (c *clusters) close() {
 
 func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
 	wanted := task.Desired(object) // check has refused one with mistakes
-	pods, err := c.podNetwork(ctx, object)
+	pods, err := c.PodNetwork(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
 	}
@@ -267,7 +269,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Datastore:      pods.Datastore,
 		EtcdOnMasters:  wanted.EtcdOnMasters,
 		Vault:          known.Vault{Runtime: c.runtime, Cluster: object.ID()},
-		Image:          c.image,
+		Image:          c.images.Load,
 		Binary:         c.server.Binary,
 		Patience:       c.server.SSHPatience,
 		StepPatience:   c.server.StepPatience,
@@ -518,7 +520,7 @@ func (c *clusters) masterStays(ctx context.Context, object *muranopl.Object, all
 // keepFacts stores the cluster's data for a kubeconfig.
 func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
 	own, further := c.nodeNetworks(object)
-	pods, err := c.podNetwork(ctx, object)
+	pods, err := c.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}

@@ -29,13 +29,13 @@ func (d *definitions) methods() map[string]muranopl.NativeMethod {
 func (d *definitions) list(argument string, ask func(project *openstack.Project, ctx context.Context, about string) ([]any, error)) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		about, _ := call.Args[argument].(string)
-		asked := question{d.regions.of(call.Object), argument, about}
+		asked := question{d.regions.Of(call.Object), argument, about}
 		d.mutex.Lock()
 		defer d.mutex.Unlock()
 		if answer, known := d.known[asked]; known {
 			return answer, nil
 		}
-		project, err := d.regions.project(ctx, asked.region)
+		project, err := d.regions.Project(ctx, asked.region)
 		if err != nil {
 			return nil, err
 		}

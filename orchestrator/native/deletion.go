@@ -39,22 +39,22 @@ func Leaving(config Config) engine.Question {
 // leaving adds the claims in a cluster, which go with it, and its volumes in Cinder that stay.
 func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer *preview.Deletion) {
 	name := cluster.Text("name")
-	in := c.sight(ctx, cluster)
-	if in.live == nil && in.why == nil {
+	in := c.previews().Observe(ctx, cluster)
+	if in.Live == nil && in.Why == nil {
 		return // it was never up
 	}
-	if in.client != nil && in.why == nil {
-		claims, err := in.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-		in.why = err
+	if in.Client != nil && in.Why == nil {
+		claims, err := in.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		in.Why = err
 		for _, claim := range claims.Items {
 			answer.Goes = append(answer.Goes, fmt.Sprintf("%s in namespace %s of cluster %s", storage.DescribeClaim(claim), claim.Namespace, name))
 		}
 	}
-	if in.why != nil {
-		answer.Goes = append(answer.Goes, fmt.Sprintf("the claims of cluster %s, which cannot be listed: %v", name, in.why))
+	if in.Why != nil {
+		answer.Goes = append(answer.Goes, fmt.Sprintf("the claims of cluster %s, which cannot be listed: %v", name, in.Why))
 	}
-	if in.live != nil {
-		_ = in.live.Close() // nothing was changed through it
+	if in.Live != nil {
+		_ = in.Live.Close() // nothing was changed through it
 	}
 	if task.Desired(cluster).KeepVolumes {
 		stay, err := c.volumesOf(ctx, cluster)

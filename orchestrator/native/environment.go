@@ -20,7 +20,7 @@ func (e environment) methods() map[string]muranopl.NativeMethod {
 
 // deploy deploys all applications at once; each waits for its dependencies. At the end the stacks hold exactly the resources of the model.
 func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error) {
-	defer e.clusters.close()
+	defer e.clusters.Close()
 	e.own.first.begin()
 	made, err := e.own.region(ctx, call.Object)
 	if err == nil {

@@ -26,7 +26,7 @@ const (
 
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
 func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	server := c.clusters.server
 	if server.Backups == nil || server.Snapshots == nil {
 		return nil, errors.New("this Burano keeps no backups")
@@ -88,7 +88,7 @@ func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluste
 
 // endBackup is the action that ends the backups of the environment that were not finished.
 func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	server := c.clusters.server
 	if server.Backups == nil || server.Snapshots == nil {
 		return nil, errors.New("this Burano keeps no backups")
@@ -106,10 +106,10 @@ func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, er
 
 // forBackup is a cluster, as it was deployed last, for its backup.
 func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {
-	if err := c.stand(ctx, object); err != nil {
+	if err := c.EnsureOpen(ctx, object); err != nil {
 		return backup.Cluster{}, err
 	}
-	live, err := c.live(object)
+	live, err := c.Live(object)
 	if err != nil {
 		return backup.Cluster{}, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
 	}

@@ -48,7 +48,7 @@ func (e *explorer) methods() map[string]muranopl.NativeMethod {
 
 // project is the project of the caller's region.
 func (e *explorer) project(ctx context.Context, call muranopl.Call) (*openstack.Project, error) {
-	return e.regions.project(ctx, e.regions.of(call.Object))
+	return e.regions.Project(ctx, e.regions.Of(call.Object))
 }
 
 func (e *explorer) list(kind string) muranopl.NativeMethod {
@@ -92,7 +92,7 @@ func (e *explorer) availableCIDR(ctx context.Context, call muranopl.Call) (any, 
 		return nil, errors.New("an environment that is deleted gets no subnets")
 	}
 	network, _ := call.Args["netId"].(string)
-	network = known.InRegion(network, e.regions.of(call.Object))
+	network = known.InRegion(network, e.regions.Of(call.Object))
 	own, _, err := e.runtime.Attribute(ctx, root, attributeCIDR)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (e *explorer) externalNetwork(ctx context.Context, call muranopl.Call) (any
 	e.choosing.Lock()
 	defer e.choosing.Unlock()
 	named, _ := call.Args["name"].(string)
-	region := e.regions.of(call.Object)
+	region := e.regions.Of(call.Object)
 	for _, cluster := range e.objects.Clusters() {
 		if region == "" { // where all clusters are
 			named = cmp.Or(named, cluster.Text("externalNetwork"))

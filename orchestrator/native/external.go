@@ -70,7 +70,7 @@ func externalVersions(known *known.Facts, has map[string]string) (list []nodeVer
 
 // addExternalNode is the action that takes a machine into the cluster.
 func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	text := func(name string) string {
 		value, _ := call.Args[name].(string)
 		return strings.TrimSpace(value)
@@ -91,7 +91,7 @@ func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (
 
 // removeExternalNode is the action that takes a machine out of the cluster. The machine stays.
 func (c clusterClass) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	name, _ := call.Args[known.ArgumentNode].(string)
 	wanted := task.Desired(call.Object)

@@ -68,7 +68,7 @@ func comesAndGoes(cluster, gateway *muranopl.Object) bool {
 
 // scaleGatewaysByLoad is the action that gives a cluster as many gateways as its connections need.
 func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	limits := task.Desired(call.Object).GatewayLimits
 	if limits == nil {
 		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with setGatewayLimits", call.Object.Text("name"))

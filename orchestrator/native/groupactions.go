@@ -16,7 +16,7 @@ import (
 // addGroup is the action that gives a cluster a group of minions. When it fails before any server was made the model is left as it was; else the group stays in
 // it, so that a deployment goes on and nothing is made that no object has.
 func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	name, _ := call.Args["name"].(string)
 	former := call.Object.Objects(propertyGroups)
 	if slices.ContainsFunc(former, func(group *muranopl.Object) bool { return group.Text("name") == name }) {

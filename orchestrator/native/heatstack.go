@@ -179,7 +179,7 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if s.last != nil && reflect.DeepEqual(*s.last, s.content) {
 		return nil, nil
 	}
-	project, err := h.stacks.regions.project(ctx, s.region)
+	project, err := h.stacks.regions.Project(ctx, s.region)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (h heatStackClass) output(ctx context.Context, call muranopl.Call) (any, er
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.outputs == nil {
-		project, err := h.stacks.regions.project(ctx, s.region)
+		project, err := h.stacks.regions.Project(ctx, s.region)
 		if err != nil {
 			return nil, err
 		}
@@ -270,7 +270,7 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 		}
 		return nil, own.tidy(ctx, call.Interpreter, h.runtime.Model())
 	}
-	project, err := h.stacks.regions.project(ctx, s.region)
+	project, err := h.stacks.regions.Project(ctx, s.region)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 		s.known, s.kept = true, text
 		return nil
 	}
-	project, err := h.regions.project(ctx, s.region)
+	project, err := h.regions.Project(ctx, s.region)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (h *heatStacks) adopt(ctx context.Context, s *heatStack) error {
 	if err != nil || !is {
 		return err
 	}
-	project, err := h.regions.project(ctx, s.region)
+	project, err := h.regions.Project(ctx, s.region)
 	if err != nil {
 		return err
 	}

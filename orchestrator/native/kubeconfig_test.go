@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/task/tasktest"
 )
 
 // The test checks that the keys of a snapshot hold all facts about the cluster that its restore needs.
@@ -27,7 +28,7 @@ func TestASnapshotOutsideOfTasksSaysWhatConnectsThePods(t *testing.T) {
 		"in Kubernetes":      {map[string]any{"podEncapsulation": "crossSubnet", "calicoDatastore": "kubernetes"}, false, network.InKubernetes},
 	} {
 		runtime := acting{sealed{secrets: map[string][]byte{}}, true}
-		cluster := clusterObject(t, one.properties)
+		cluster := tasktest.Cluster(t, one.properties)
 		clusters := &clusters{runtime: runtime, once: &task.Once{}, reports: task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}}
 		require.NoError(t, clusters.keepFacts(t.Context(), cluster, []nodes.Node{{Name: "kube-1", Role: nodes.Master}}), name)
 		_, err := pki.Open(t.Context(), known.Vault{Runtime: runtime, Cluster: cluster.ID()}, time.Now())

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // The classes that bodies look for.
@@ -37,7 +38,7 @@ type Config struct {
 	// Binary is the burano program that is copied onto masters and gateways.
 	Binary string
 	// Images keeps container images on their way from Glance to nodes; nil where none are brought.
-	Images *ImageFolder
+	Images *workloads.ImageFolder
 	// Applications are the names of the container images that `burano image build-from` knows; errors name them.
 	Applications []string
 	// Networks is the range from which environments get a /24 of their own; it must not overlap the cluster's own networks.
@@ -86,17 +87,18 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) (muranopl.Nat
 		return adopted, err
 	}}
 	once := &task.Once{}
+	images := workloads.Images{Runtime: runtime, Logger: config.Logger, Folder: config.Images, Applications: config.Applications}
 	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: stacks, successions: successions{runtime}, settings: settings, groups: groups{runtime},
-		masters: furtherMasters{runtime}, server: config}
+		masters: furtherMasters{runtime}, images: images, server: config}
 	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, servers: servers, nodes: clusters, patience: config.ServerPatience,
 		rehearsal: rehearsal, refused: &refusals{}, deploying: &atomic.Bool{}}
 	own := &ownStacks{first: first, regions: regions}
 	first.all = own
 	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: stacks, config: config, rehearsal: rehearsal}
 
-	hosting := &hosting{runtime: runtime, objects: objects, reports: reports}
-	pods := podClass{runtime, reports, once, hosting, clusters}
-	hosts := standaloneClass{runtime, regions, objects, reports, once, hosting, reached, clusters}
+	hosting := &workloads.Hosting{Runtime: runtime, Objects: objects, Reports: reports}
+	pods := workloads.Pods{Runtime: runtime, Reports: reports, Once: once, Hosting: hosting, Clusters: clusters, Images: images}
+	hosts := workloads.StandaloneHosts{Runtime: runtime, Regions: regions, Objects: objects, Reports: reports, Once: once, Hosting: hosting, Servers: reached, Images: images}
 	cluster := clusterClass{runtime, objects, reports, once, first, clusters}
 
 	language := core.Methods(host{runtime, regions}, config.Logger)
@@ -113,18 +115,18 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) (muranopl.Nat
 	})
 	return muranopl.Natives{
 		packageCore:       language,
-		packageInterfaces: {task.ClassApplication: application{runtime, objects, pods, hosts}.methods()},
+		packageInterfaces: {task.ClassApplication: workloads.Applications{Runtime: runtime, Objects: objects, Pods: pods, Alone: hosts}.Methods()},
 		packageCluster: {
 			task.ClassCluster:     cluster.methods(),
 			task.ClassMinionGroup: groups{runtime}.methods(),
 		},
-		packagePod:            {task.ClassPod: pods.methods()},
-		packageStandaloneHost: {task.ClassStandaloneHost: hosts.methods()},
-		packageAnyImage:       {task.ClassAnyImage: anyImage{}.methods()},
-		packageGateways:       {task.ClassGateways: cluster.gatewayMethods()},
-		packageRoute:          {task.ClassRoute: routeClass{runtime, objects, first, regions, reports, clusters}.methods()},
-		packagePrometheus:     {task.ClassPrometheus: prometheusClass{runtime, pods}.methods()},
-		packageHelmRelease:    {classHelmRelease: helmClass{runtime, reports, pods}.methods()},
+		packagePod:                   {task.ClassPod: pods.Methods()},
+		packageStandaloneHost:        {task.ClassStandaloneHost: hosts.Methods()},
+		packageAnyImage:              {task.ClassAnyImage: workloads.AnyImage{}.Methods()},
+		packageGateways:              {task.ClassGateways: cluster.gatewayMethods()},
+		packageRoute:                 {task.ClassRoute: workloads.Routes{Runtime: runtime, Objects: objects, Own: first, Regions: regions, Reports: reports, Clusters: clusters}.Methods()},
+		packagePrometheus:            {task.ClassPrometheus: workloads.Prometheus{Runtime: runtime, Pods: pods}.Methods()},
+		workloads.PackageHelmRelease: {workloads.ClassHelmRelease: workloads.Releases{Runtime: runtime, Reports: reports, Pods: pods}.Methods()},
 	}, own
 }
 
@@ -139,7 +141,7 @@ func (h host) Home() string { return cmp.Or(h.regions.burano, core.DefaultRegion
 
 // StackIn is the name of the environment's stack in a region, which is an object of it.
 func (h host) StackIn(region *muranopl.Object) string {
-	return h.regions.stackName(h.regions.of(region))
+	return h.regions.stackName(h.regions.Of(region))
 }
 
 // Attribute returns a value that code stored.

@@ -246,7 +246,7 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 	if err != nil {
 		return err
 	}
-	pods, err := c.podNetwork(ctx, cluster)
+	pods, err := c.PodNetwork(ctx, cluster)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/task/tasktest"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // acting is a runtime of a task that runs an action, or deploys.
@@ -45,7 +47,7 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 	errDeployed := errors.New("the cluster was deployed")
 	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), muranopl.Natives{packageCluster: {task.ClassCluster: {
 		task.MethodDeploy: func(context.Context, muranopl.Call) (any, error) { return nil, errDeployed }}}})
-	pod := podOf(t, nil)
+	pod := tasktest.Pod(t, nil)
 	cluster := pod.Object("kubernetesCluster")
 	up := known.Facts{Name: "kube", Network: netip.MustParsePrefix("10.20.0.0/24"), Nodes: []nodes.Node{{Name: "master", Role: nodes.Master, Address: netip.MustParseAddr("10.20.0.2")}}}
 	former := up
@@ -68,9 +70,9 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 		}
 		once := &task.Once{}
 		clusters := &clusters{runtime: runtime, once: once, reports: task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}}
-		pods := podClass{runtime: runtime, once: once, clusters: clusters}
+		pods := workloads.Pods{Runtime: runtime, Once: once, Clusters: clusters}
 		for range 2 {
-			api, err := pods.kubernetes(t.Context(), interpreter, pod)
+			api, err := pods.Kubernetes(t.Context(), interpreter, pod)
 			if one.deployed {
 				require.ErrorIs(t, err, errDeployed, name)
 				continue
@@ -78,6 +80,6 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 			require.NoError(t, err, name)
 			require.Equal(t, kube.APIServerURL("kube"), api.Host)
 		}
-		clusters.close()
+		clusters.Close()
 	}
 }

@@ -77,7 +77,7 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 	if task.OnlyGateways(object) {
 		return nil
 	}
-	made, err := c.podNetwork(ctx, object)
+	made, err := c.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) 
 	return c.runtime.SetAttribute(ctx, object, attributeNetwork, string(made.Kind))
 }
 
-// podNetwork is the network of a cluster's pods: the stored one, whatever the model has, or a new cluster's. Gateways without a cluster have none.
-func (c *clusters) podNetwork(ctx context.Context, object *muranopl.Object) (desired.PodNetwork, error) {
+// PodNetwork is the network of a cluster's pods: the stored one, whatever the model has, or a new cluster's. Gateways without a cluster have none.
+func (c *clusters) PodNetwork(ctx context.Context, object *muranopl.Object) (desired.PodNetwork, error) {
 	if task.OnlyGateways(object) {
 		return desired.PodNetwork{}, nil
 	}
@@ -292,7 +292,7 @@ func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own ne
 	if err != nil || there {
 		return err
 	}
-	wished, err := c.podNetwork(ctx, object)
+	wished, err := c.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own ne
 
 // oneSubnet makes sure that the nodes of a cluster without encapsulation stand in one network: no router of the cloud has routes to pods.
 func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own netip.Prefix, further []netip.Prefix) error {
-	wished, err := c.podNetwork(ctx, object)
+	wished, err := c.PodNetwork(ctx, object)
 	if err != nil || wished.Encapsulation != network.Unwrapped || len(further) == 0 {
 		return err
 	}
@@ -324,7 +324,7 @@ func imageNeeds(n desired.PodNetwork) (list []imageNeed) {
 
 // checkConnecting finds images of nodes without a feature that the pod network needs.
 func (c *clusters) checkConnecting(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	wished, err := c.podNetwork(ctx, cluster)
+	wished, err := c.PodNetwork(ctx, cluster)
 	if err != nil {
 		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
 	}

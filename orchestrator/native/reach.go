@@ -150,12 +150,12 @@ func (a *applicationServers) server(ctx context.Context, instance *muranopl.Obje
 
 // project is that of an instance's region.
 func (a *applicationServers) project(ctx context.Context, instance *muranopl.Object) (*openstack.Project, error) {
-	return a.stacks.regions.project(ctx, a.stacks.regions.of(instance))
+	return a.stacks.regions.Project(ctx, a.stacks.regions.Of(instance))
 }
 
 // stack is the environment's stack in an instance's region.
 func (a *applicationServers) stack(instance *muranopl.Object) *heatStack {
-	return a.stacks.ownIn(a.stacks.regions.of(instance))
+	return a.stacks.ownIn(a.stacks.regions.Of(instance))
 }
 
 // reachable is the reason why Burano cannot log in to an instance's server; nil when it can.
@@ -189,7 +189,7 @@ func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Ob
 	if data, there = known.UserDataIn(template, instance.ID()); there {
 		return data, true, nil
 	}
-	if a.stacks.regions.of(instance) != "" {
+	if a.stacks.regions.Of(instance) != "" {
 		return "", false, nil
 	}
 	// A former version stored only Heat's copy.
@@ -207,7 +207,7 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 	if a.inHeat != nil {
 		return a.inHeat, nil
 	}
-	project, err := a.stacks.regions.project(ctx, "")
+	project, err := a.stacks.regions.Project(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 // endDeploy comes later, the stack may have them already.
 func (a *applicationServers) through(to access.Server) []access.Server {
 	ctx := context.Background() // this waits for nothing: the data are in memory
-	region := a.stacks.regions.of(a.objects.Find(to.Key))
+	region := a.stacks.regions.Of(a.objects.Find(to.Key))
 	outputs := a.stacks.ownIn(region).told()
 	var jumps []access.Server
 	for _, instance := range a.objects.All(task.ClassInstance) {
@@ -235,7 +235,7 @@ func (a *applicationServers) through(to access.Server) []access.Server {
 			floating, _ = outputs[instance.ID()+"-floating"].(string)
 		}
 		var err error
-		if jump.Access, err = netip.ParseAddr(floating); err != nil || jump.Key == to.Key || jump.ID == "" || a.stacks.regions.of(instance) != region || a.reachable(ctx, instance) != nil {
+		if jump.Access, err = netip.ParseAddr(floating); err != nil || jump.Key == to.Key || jump.ID == "" || a.stacks.regions.Of(instance) != region || a.reachable(ctx, instance) != nil {
 			continue
 		}
 		jumps = append(jumps, jump)
@@ -316,7 +316,7 @@ func (a *applicationServers) gone(ctx context.Context, instance *muranopl.Object
 	if id == "" {
 		return false, nil
 	}
-	project, err := a.stacks.regions.project(ctx, a.stacks.regions.of(instance))
+	project, err := a.stacks.regions.Project(ctx, a.stacks.regions.Of(instance))
 	if err != nil {
 		return false, err
 	}

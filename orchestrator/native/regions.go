@@ -59,8 +59,8 @@ func (r regions) short(name string, object *muranopl.Object) string {
 	return name
 }
 
-// of is the region of an object: that which it names, or else who owns it.
-func (r regions) of(object *muranopl.Object) string {
+// Of is the region of an object: that which it names, or else who owns it.
+func (r regions) Of(object *muranopl.Object) string {
 	for at := object; at != nil; at = at.Owner() {
 		named := at.Text(propertyRegionName)
 		if at.Class().IsEmbedded(classRegion) {
@@ -73,8 +73,8 @@ func (r regions) of(object *muranopl.Object) string {
 	return ""
 }
 
-// project is the environment's project in a region.
-func (r regions) project(ctx context.Context, region string) (*openstack.Project, error) {
+// Project is the environment's project in a region.
+func (r regions) Project(ctx context.Context, region string) (*openstack.Project, error) {
 	project, err := r.runtime.Project(ctx)
 	if err != nil || region == "" {
 		return project, err
@@ -111,7 +111,7 @@ func (r regions) check(ctx context.Context, environment *muranopl.Object, made s
 		})
 	}
 	for _, region := range slices.Sorted(maps.Keys(elsewhere)) {
-		if _, err := r.project(ctx, region); err != nil {
+		if _, err := r.Project(ctx, region); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", elsewhere[region], err))
 		}
 	}

@@ -129,7 +129,7 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 	for _, instance := range s.objects.All(task.ClassInstance) {
 		isNode := slices.Contains(idle, instance) || slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.instance == instance })
 		there := resources[openstack.ServerResource(instance.ID())] != nil
-		comes := looks && s.region == "" && s.all.regions.of(instance) == ""
+		comes := looks && s.region == "" && s.all.regions.Of(instance) == ""
 		switch {
 		case isNode || !there && !comes:
 		case there || isCertain(instance):

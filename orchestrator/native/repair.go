@@ -16,7 +16,7 @@ import (
 // repairNode is the action that repairs a node: its server is started if it is off, or replaced if it is gone. Then its units are started, and it joins.
 // Other nodes do not change.
 func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	name, _ := call.Args[known.ArgumentNode].(string)
 	known, err := c.clusters.facts(ctx, call.Object)
 	if err != nil {

@@ -96,7 +96,7 @@ func (h *heatStacks) restore(s *heatStack, resource string, definition map[strin
 
 // replaceNode is the action that gives a node another server.
 func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	named, _ := call.Args[known.ArgumentNode].(string)
 	if _, is := task.Desired(call.Object).MachineCalled(named); is {
@@ -181,7 +181,7 @@ func (c clusterClass) vacate(ctx context.Context, interpreter *muranopl.Interpre
 	}
 	former := names.server(one.instance(), known, known.Former).name()
 	if one.role == nodes.Master {
-		live, err := c.clusters.live(object)
+		live, err := c.clusters.Live(object)
 		if err != nil {
 			return err
 		}

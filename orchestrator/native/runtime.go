@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -10,6 +9,7 @@ import (
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // checkRuntime finds out which images cannot run containers as the servers are to that are made from them.
@@ -28,14 +28,8 @@ func (c *clusters) checkRuntime(ctx context.Context, cluster *muranopl.Object) (
 	}
 	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage, of member) {
 		if image.Docker == "" {
-			problems = append(problems, noDocker(of.instance().Text("image"), of.server.modelName(), image.ID))
+			problems = append(problems, workloads.NoDocker(of.instance().Text("image"), of.server.modelName(), image.ID))
 		}
 	})
 	return problems, err
-}
-
-// noDocker is the error for an image without the wanted containerRuntime.
-func noDocker(image, server, id string) error {
-	return fmt.Errorf("image %s of %s does not say that it has Docker, which containerRuntime asks for: build a node image with it (burano image build --with docker) and upload it, "+
-		"or, where this one has it, say so (openstack image set --property %s=VERSION %s)", image, server, openstack.DockerProperty, id)
 }

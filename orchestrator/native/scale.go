@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // Arguments of the scaling actions.
@@ -169,7 +170,7 @@ func (r resizing) set() error {
 // resize deploys the cluster with other nodes of these lists. When that fails, the model does not change, so that the same action continues where it was,
 // and a deployment of the environment brings the former nodes back.
 func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	var former []resizing
 	gateways := false
 	for _, one := range changes {
@@ -204,7 +205,7 @@ func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGat
 // retell deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
 func (c clusterClass) retell(ctx context.Context, call muranopl.Call) error {
 	if task.OnlyGateways(call.Object) {
-		return c.clusters.retellRoutes(ctx, call.Object)
+		return workloads.UpdateEndpoints(ctx, c.clusters.runtime, c.clusters.objects, call.Object, gatewayAddresses(call.Object))
 	}
 	var pods []*muranopl.Object
 	for _, pod := range c.objects.All(task.ClassPod) {

@@ -136,7 +136,7 @@ func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, er
 
 // restore is the action that brings a cluster back as it was when a snapshot was taken, with new servers where servers are gone.
 func (c clusterClass) restore(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	named, _ := call.Args[argumentSnapshot].(string)
 	from, err := c.clusters.find(ctx, call.Object, named)
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store
 	if err != nil {
 		return err
 	}
-	own, err := c.podNetwork(ctx, object)
+	own, err := c.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (c *clusters) restoreFrom(ctx context.Context, live *nodes.Cluster, from st
 
 // recoverQuorum is the action that brings back a cluster whose etcd has lost its majority, from the best member that is left.
 func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error {
 		begun, err := live.Restoring(ctx)
 		if err != nil {

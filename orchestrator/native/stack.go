@@ -81,7 +81,7 @@ type nodeServers interface {
 
 // project is the environment's project in the stack's region.
 func (s *ownStack) project(ctx context.Context) (*openstack.Project, error) {
-	return s.all.regions.project(ctx, s.region)
+	return s.all.regions.Project(ctx, s.region)
 }
 
 // stack is what the task's code knows of it.
@@ -287,6 +287,19 @@ func (s *ownStack) addresses(server nodeServer) (openstack.Addresses, openstack.
 	}
 	addresses.Floating = s.state.Floating(server.instance.ID())
 	return addresses, s.found[addresses.ServerID], nil
+}
+
+// Amend changes resources of the environment's template, and keeps it if change reports a change.
+func (s *ownStack) Amend(ctx context.Context, interpreter *muranopl.Interpreter, change func(resources map[string]any) (changed bool)) error {
+	own, changed := s.stacks.own(), false
+	err := s.stacks.amend(ctx, own, func(resources map[string]any) { changed = change(resources) })
+	if err != nil || !changed {
+		return err
+	}
+	s.tidyAtEnd(interpreter)
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	return s.stacks.keep(ctx, own)
 }
 
 // tidyAtEnd has the stack tidied up once when the task's action is done.

@@ -30,7 +30,7 @@ const (
 
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
 func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	named, _ := call.Args[argumentImage].(string)
 	force, _ := call.Args[argumentForce].(bool)

@@ -13,7 +13,7 @@ import (
 // upgradeBack is the action that gives the nodes that an upgrade has changed their former images back, as long as Kubernetes allows it: before the last
 // API server of the former version is gone, or where the minor version is the same.
 func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.close()
+	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	object, task := call.Object, c.clusters.runtime.TaskID()
 	facts, err := c.clusters.upgradeOf(ctx, object)

@@ -16,6 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // UpgradePlan has the steps and effects of an upgrade.
@@ -178,9 +179,9 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	}
 	takesPods := func(one member) bool { return one.role == nodes.Minion }
 	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
-		problem(true, "%v", noDocker(image.Name, due[i].server.name(), image.ID))
+		problem(true, "%v", workloads.NoDocker(image.Name, due[i].server.name(), image.ID))
 	}
-	pods, err := c.podNetwork(ctx, object)
+	pods, err := c.PodNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // asItStands gives the cluster as it was last deployed to work, which asks nothing of the cloud.
 func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Call, known *known.Facts) error) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
-		defer c.clusters.close()
+		defer c.clusters.Close()
 		known, err := c.clusters.facts(ctx, call.Object)
 		if err != nil {
 			return nil, err

@@ -7,11 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
@@ -19,6 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 const (
@@ -82,7 +78,7 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 		return problems, err
 	}
 	if live == nil {
-		missing, err := missingTypes(ctx, project, classes)
+		missing, err := workloads.MissingTypes(ctx, project, classes)
 		return slices.Collect(maps.Values(missing)), err
 	}
 	defer live.Close()
@@ -93,92 +89,6 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 	}
 	return problems, err
 }
-
-// missingTypes lists, by name, the storage classes whose type of volumes the project does not have.
-func missingTypes(ctx context.Context, project *openstack.Project, classes []kube.StorageClass) (missing map[string]error, err error) {
-	missing = map[string]error{}
-	for _, class := range classes {
-		if class.Backend != kube.Cinder || class.Type == "" {
-			continue
-		}
-		storage, err := project.BlockStorage()
-		if err == nil {
-			err = storage.CheckType(ctx, class.Type)
-		}
-		if fault.KindOf(err) == fault.Invalid {
-			missing[class.Name] = fmt.Errorf("storage class %s: %w", class.Name, err)
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return missing, nil
-}
-
-// previewCinder adds the types and the room that the volumes of a cluster lack in Cinder. Classes that are in the cluster stay there when their type is gone.
-func (in *clusterSight) previewCinder(ctx context.Context, project *openstack.Project, foreseen *preview.Foreseen) error {
-	classes := task.Desired(in.object).StorageClasses
-	if in.client != nil && in.why == nil {
-		missing, err := missingTypes(ctx, project, classes)
-		if err != nil {
-			return err
-		}
-		for name, problem := range missing {
-			there, err := in.client.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
-			switch {
-			case err == nil && slices.ContainsFunc(classes, func(class kube.StorageClass) bool {
-				return class.Name == name && there.Parameters["type"] == class.Type
-			}):
-				foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("cluster %s gets no new volumes of this class: %s", in.object.Text("name"), problem))
-			case err == nil || apierrors.IsNotFound(err):
-				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: in.object.ID(), Text: problem.Error()})
-			default:
-				return err
-			}
-		}
-	}
-	err := openstack.CheckVolumes(ctx, project, in.volumes)
-	if fault.KindOf(err) == fault.Invalid {
-		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: in.object.ID(), Text: fmt.Sprintf("claims of cluster %s: %s", in.object.Text("name"), err)})
-		return nil
-	}
-	return err
-}
-
-// needVolumes notes the volumes of Cinder that the claims of a pod need beside the present ones.
-func (in *clusterSight) needVolumes(p podSpec, containers []container, there workloads) {
-	if p.replicas == 0 {
-		return
-	}
-	present := presentClaims(p, there)
-	for _, claim := range p.claims(containers) {
-		classes := slices.DeleteFunc(slices.Clone(task.Desired(in.object).StorageClasses), func(class kube.StorageClass) bool {
-			return class.Name != className(claim) && !(className(claim) == "" && class.Default)
-		})
-		if len(classes) == 0 || classes[0].Backend != kube.Cinder {
-			continue
-		}
-		size, count := gibibytes(claim.Spec.Resources.Requests[corev1.ResourceStorage]), 1
-		now, is := present[claim.Name]
-		if p.options.kind == kindStatefulSet {
-			count = int(p.replicas)
-			for _, one := range there.claims {
-				if ofSet(claim.Name, kubeName(p.name), one.Name) {
-					count--
-				}
-			}
-		}
-		one := openstack.VolumeDemand{Name: "of claim " + claim.Name, Type: classes[0].Type, GiB: size, Count: count, More: size * count}
-		if is && !now.set {
-			one.Type, one.Count, one.More = "", 0, size-gibibytes(now.size)
-		}
-		if one.More > 0 {
-			in.volumes = append(in.volumes, one)
-		}
-	}
-}
-
-// gibibytes are the GiB of a volume of Cinder for a claim: whole ones.
-func gibibytes(size resource.Quantity) int { return int((size.Value() + 1<<30 - 1) >> 30) }
 
 // allowLoss notes that an action may remove nodes with which volumes are lost.
 func (c *clusters) allowLoss(call muranopl.Call) {

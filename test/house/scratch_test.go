@@ -13,14 +13,14 @@ import (
 
 // Temporary files of the server with tenants' data get their room from internal/scratch. No other code makes any, with these exceptions and reasons.
 var temporaryFiles = map[string]string{
-	"internal/scratch/scratch.go":   "it gives the room",
-	"orchestrator/native/images.go": "its folder is another one, and its room is reserved before the first byte",
-	"orchestrator/secret/ring.go":   "a file of keys is replaced by the operator",
-	"nodes/etcd/restore/restore.go": "a process of its own, for which the server has reserved room",
-	"nodes/etcd/restore/export.go":  "on nodes, and in a process of its own",
-	"cmd/burano/operator/backup.go": "the operator's backup, beside its target",
-	"cmd/burano/operator/doctor.go": "a database that is empty",
-	"web/client/bundle.go":          "a command of users, on their machine",
+	"internal/scratch/scratch.go":      "it gives the room",
+	"orchestrator/workloads/images.go": "its folder is another one, and its room is reserved before the first byte",
+	"orchestrator/secret/ring.go":      "a file of keys is replaced by the operator",
+	"nodes/etcd/restore/restore.go":    "a process of its own, for which the server has reserved room",
+	"nodes/etcd/restore/export.go":     "on nodes, and in a process of its own",
+	"cmd/burano/operator/backup.go":    "the operator's backup, beside its target",
+	"cmd/burano/operator/doctor.go":    "a database that is empty",
+	"web/client/bundle.go":             "a command of users, on their machine",
 }
 
 func TestTemporaryFilesHaveTheirRoomFromTheBudget(t *testing.T) {

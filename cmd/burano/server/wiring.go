@@ -30,6 +30,7 @@ import (
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/orchestrator/upkeep"
+	"github.com/burano/burano/orchestrator/workloads"
 	"github.com/burano/burano/web/auth"
 )
 
@@ -115,7 +116,7 @@ func (w *wiring) makeCatalog(ctx context.Context) (err error) {
 func (w *wiring) makeNatives(ctx context.Context) error {
 	w.archive = snapshot.New(w.rows, w.cloud, w.sealer, w.checker.Check, w.budget)
 	w.backups = backup.Backups{Rows: store.NewBackups(w.rows), Archive: w.archive}
-	containerImages, err := native.NewImageFolder(filepath.Join(w.options.State, "container-images"), w.budget, images.NameOf)
+	containerImages, err := workloads.NewImageFolder(filepath.Join(w.options.State, "container-images"), w.budget, images.NameOf)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,328 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/storage"
+)
+
+// annotationVolume is the identity of a claim within its pod: "NAME" of a volume that containers share by its name, "CONTAINER:PATH" of another. A claim
+// belongs to this and to the id of the KubernetesPod, and not to a name: Kubernetes renames no claim.
+const annotationVolume = "burano.io/volume"
+
+// volumeKey is the annotationVolume of a container's volume.
+func volumeKey(one container, path string) string {
+	if name := one.volumes[path].options.claim.name; name != "" {
+		return name
+	}
+	return one.name + ":" + path
+}
+
+// claimUse is how a change uses the claims of a pod.
+type claimUse struct {
+	adopted map[string]string // names of claims, by the names that new claims would have; only those that differ
+	unused  []corev1.PersistentVolumeClaim
+	empty   []string // keys of volumes that begin empty
+}
+
+// useClaims decides which present claims a pod's volumes have from now on. wanted are the claims of the containers, present those that carry the pod's id,
+// mounted the names of those that its workload mounts now. A claim is found by its volume, then by its name, then by the end of its name, which the pod's
+// name begins, then by a path that one volume and one claim alone have; and at last a single volume that is left gets a single mounted claim that is left, if both
+// are of one container. A new claim whose name another volume's claim has gets another name.
+func useClaims(wanted []*corev1.PersistentVolumeClaim, present []corev1.PersistentVolumeClaim, mounted map[string]bool) claimUse {
+	use := claimUse{adopted: map[string]string{}}
+	left := slices.Clone(wanted)
+	free := slices.DeleteFunc(slices.Clone(present), func(claim corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil })
+	match := func(same func(wanted *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool) {
+		left = slices.DeleteFunc(left, func(one *corev1.PersistentVolumeClaim) bool {
+			found := slices.IndexFunc(free, func(claim corev1.PersistentVolumeClaim) bool { return same(one, claim) })
+			if found < 0 {
+				return false
+			}
+			if name := free[found].Name; name != one.Name {
+				use.adopted[one.Name] = name
+			}
+			free = slices.Delete(free, found, found+1)
+			return true
+		})
+	}
+	sameVolume := func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return claim.Annotations[annotationVolume] == one.Annotations[annotationVolume]
+	}
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return mounted[claim.Name] && sameVolume(one, claim)
+	})
+	match(sameVolume)
+	// A claim that was mounted at another path keeps the name of its first one.
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return claim.Name == one.Name
+	})
+	// Claims of former versions have no annotation.
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		return claim.Annotations[annotationVolume] == "" && mounted[claim.Name] && strings.HasSuffix(claim.Name, "-"+kubeName(one.Annotations[annotationVolume]))
+	})
+	samePath := func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		_, path, ofPath := strings.Cut(one.Annotations[annotationVolume], ":")
+		_, former, _ := strings.Cut(claim.Annotations[annotationVolume], ":")
+		return ofPath && mounted[claim.Name] && (former == path || former == "" && strings.HasSuffix(claim.Name, "-"+kubeName(path)))
+	}
+	candidates, volumes := slices.Clone(free), slices.Clone(left)
+	match(func(one *corev1.PersistentVolumeClaim, claim corev1.PersistentVolumeClaim) bool {
+		if !samePath(one, claim) {
+			return false
+		}
+		claims := slices.DeleteFunc(slices.Clone(candidates), func(other corev1.PersistentVolumeClaim) bool { return !samePath(one, other) })
+		others := slices.DeleteFunc(slices.Clone(volumes), func(other *corev1.PersistentVolumeClaim) bool { return !samePath(other, claim) })
+		return len(claims) == 1 && len(others) == 1
+	})
+	free = slices.DeleteFunc(free, func(claim corev1.PersistentVolumeClaim) bool { return !mounted[claim.Name] })
+	if len(left) == 1 && len(free) == 1 && ofOneContainer(left[0], free[0]) {
+		match(func(*corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaim) bool { return true })
+	}
+	use.unused = free
+	taken := map[string]bool{}
+	for _, claim := range present {
+		taken[claim.Name] = true
+	}
+	for _, one := range left {
+		use.empty = append(use.empty, one.Annotations[annotationVolume])
+		if taken[one.Name] { // by a claim of another volume
+			use.adopted[one.Name] = freeName(one.Name, taken)
+			taken[use.adopted[one.Name]] = true
+		}
+	}
+	return use
+}
+
+// freeName is a name that is not taken, made of another one.
+func freeName(name string, taken map[string]bool) string {
+	for n := 2; ; n++ {
+		if next := fmt.Sprintf("%s-%d", name, n); !taken[next] {
+			return next
+		}
+	}
+}
+
+// ofOneContainer reports whether a wanted and a present claim are both volumes by path of one container.
+func ofOneContainer(wanted *corev1.PersistentVolumeClaim, present corev1.PersistentVolumeClaim) bool {
+	container, _, byPath := strings.Cut(wanted.Annotations[annotationVolume], ":")
+	former, _, known := strings.Cut(present.Annotations[annotationVolume], ":")
+	if !known {
+		return byPath && strings.Contains(present.Name, "-"+kubeName(container)+"-")
+	}
+	return byPath && former == container
+}
+
+// stateful is useClaims for a stateful set, whose claims Kubernetes names TEMPLATE-SET-ORDINAL, and whose templates nobody can change.
+func (p podSpec) stateful(wanted []*corev1.PersistentVolumeClaim, present []corev1.PersistentVolumeClaim, mounted map[string]bool) claimUse {
+	var use claimUse
+	there := map[string]bool{}
+	for _, claim := range present {
+		i := slices.IndexFunc(wanted, func(one *corev1.PersistentVolumeClaim) bool { return ofSet(one.Name, kubeName(p.name), claim.Name) })
+		if i >= 0 {
+			there[wanted[i].Name] = true
+		} else if mounted[claim.Name] && claim.DeletionTimestamp == nil {
+			use.unused = append(use.unused, claim)
+		}
+	}
+	for _, one := range wanted {
+		if !there[one.Name] {
+			use.empty = append(use.empty, one.Annotations[annotationVolume])
+		}
+	}
+	return use
+}
+
+var ordinal = regexp.MustCompile(`^-[0-9]+$`)
+
+// ofSet reports whether a claim is one of a stateful set by a template.
+func ofSet(template, set, claim string) bool {
+	rest, is := strings.CutPrefix(claim, template+"-"+set)
+	return is && ordinal.MatchString(rest)
+}
+
+// workloads are the objects in a cluster that carry a pod's id.
+type workloads struct {
+	deployments []appsv1.Deployment
+	sets        []appsv1.StatefulSet
+	jobs        []batchv1.Job
+	crons       []batchv1.CronJob
+	pods        []corev1.Pod
+	budgets     []policyv1.PodDisruptionBudget
+	services    []corev1.Service
+	claims      []corev1.PersistentVolumeClaim
+}
+
+// workloads lists the objects with the pod's id.
+func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (found workloads, err error) {
+	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: p.id}.String()}
+	var errs [8]error
+	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, mine)
+	errs[0], found.deployments = err, deployments.Items
+	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, mine)
+	errs[1], found.sets = err, sets.Items
+	jobs, err := client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
+	errs[2], found.jobs = err, jobs.Items
+	crons, err := client.BatchV1().CronJobs(known.Namespace).List(ctx, mine)
+	errs[3], found.crons = err, crons.Items
+	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, mine)
+	errs[4], found.pods = err, pods.Items
+	budgets, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).List(ctx, mine)
+	errs[5], found.budgets = err, budgets.Items
+	services, err := client.CoreV1().Services(known.Namespace).List(ctx, mine)
+	errs[6], found.services = err, services.Items
+	claims, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, mine)
+	errs[7], found.claims = err, claims.Items
+	if err := errors.Join(errs[:]...); err != nil {
+		return workloads{}, fmt.Errorf("list the objects of pod %s: %w", p.name, err)
+	}
+	return found, nil
+}
+
+// mounted are the names of the claims that the workloads mount.
+func (w workloads) mounted() map[string]bool {
+	names := map[string]bool{}
+	mounts := func(spec corev1.PodSpec) {
+		for _, one := range spec.Volumes {
+			if one.PersistentVolumeClaim != nil {
+				names[one.PersistentVolumeClaim.ClaimName] = true
+			}
+		}
+	}
+	for _, one := range w.deployments {
+		mounts(one.Spec.Template.Spec)
+	}
+	for _, one := range w.jobs {
+		mounts(one.Spec.Template.Spec)
+	}
+	for _, one := range w.crons {
+		mounts(one.Spec.JobTemplate.Spec.Template.Spec)
+	}
+	for _, one := range w.pods {
+		mounts(one.Spec)
+	}
+	for _, set := range w.sets {
+		for _, template := range set.Spec.VolumeClaimTemplates {
+			for _, claim := range w.claims {
+				if ofSet(template.Name, set.Name, claim.Name) {
+					names[claim.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}
+
+// claimUse decides how the containers use the pod's claims.
+func (p podSpec) claimUse(containers []container, there workloads) claimUse {
+	wanted := p.claims(containers)
+	if p.options.kind == kindStatefulSet {
+		return p.stateful(wanted, there.claims, there.mounted())
+	}
+	return useClaims(wanted, there.claims, there.mounted())
+}
+
+// lost is the fault that data would lose its application; nil when there is consent to each claim that is used no more.
+func (use claimUse) lost(p podSpec, allowed func(name string) bool) error {
+	unused := slices.DeleteFunc(slices.Clone(use.unused), func(claim corev1.PersistentVolumeClaim) bool {
+		return allowed(claim.Name) || allowed(p.name) || allowed(p.id)
+	})
+	if len(unused) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("pod %s would not use any more: %s", p.name, storage.DescribeClaims(unused))
+	if len(use.empty) > 0 {
+		text += fmt.Sprintf("; %s would begin empty", strings.Join(use.empty, ", "))
+	}
+	return fault.New(fault.Invalid, "%s. Undo this part of the change, or allow it with --allow-destroy %s: the claims stay in the cluster, with their data", text, p.name)
+}
+
+// superseded names the objects that Burano made for the pod and that are not among the wanted ones: what a former name, number of replicas or kind of workload
+// has left. Claims, objects that have an owner, and objects that others made with the same labels, as kubectl expose does, are not among them.
+func (w workloads) superseded(wanted []runtime.Object) (workloads, services []kube.Ref) {
+	is := map[kube.Ref]bool{}
+	for _, object := range wanted {
+		gvk := object.GetObjectKind().GroupVersionKind()
+		meta, ok := object.(metav1.Object)
+		if ok {
+			is[kube.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: known.Namespace, Name: meta.GetName()}] = true
+		}
+	}
+	add := func(list *[]kube.Ref, version, kind string, object metav1.Object) {
+		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: known.Namespace, Name: object.GetName()}
+		if MadeByBurano(object) && !is[ref] && len(object.GetOwnerReferences()) == 0 {
+			*list = append(*list, ref)
+		}
+	}
+	for i := range w.deployments {
+		add(&workloads, "apps/v1", "Deployment", &w.deployments[i])
+	}
+	for i := range w.sets {
+		add(&workloads, "apps/v1", "StatefulSet", &w.sets[i])
+	}
+	for i := range w.crons {
+		add(&workloads, "batch/v1", "CronJob", &w.crons[i])
+	}
+	for i := range w.jobs {
+		add(&workloads, "batch/v1", "Job", &w.jobs[i])
+	}
+	for i := range w.pods {
+		add(&workloads, "v1", "Pod", &w.pods[i])
+	}
+	for i := range w.budgets {
+		add(&workloads, "policy/v1", "PodDisruptionBudget", &w.budgets[i])
+	}
+	for i := range w.services {
+		add(&services, "v1", "Service", &w.services[i])
+	}
+	return workloads, services
+}
+
+// removeFormer deletes workloads, and waits until their pods have ended: two of them would write to one claim.
+func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kubernetes.Interface, former []kube.Ref) error {
+	if err := p.deleteFormer(ctx, client, former, metav1.DeletePropagationForeground); err != nil {
+		return err
+	}
+	for _, ref := range former {
+		if err := deleteAndWait(ctx, api, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteFormer deletes what a pod has no use for any more, with what it owns. Kubernetes would leave the pods of a Job by itself.
+func (p podSpec) deleteFormer(ctx context.Context, client kubernetes.Interface, former []kube.Ref, propagation metav1.DeletionPropagation) error {
+	remove := metav1.DeleteOptions{PropagationPolicy: &propagation}
+	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{
+		"Deployment": client.AppsV1().Deployments(known.Namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(known.Namespace).Delete,
+		"Job": client.BatchV1().Jobs(known.Namespace).Delete, "CronJob": client.BatchV1().CronJobs(known.Namespace).Delete,
+		"Pod": client.CoreV1().Pods(known.Namespace).Delete, "PodDisruptionBudget": client.PolicyV1().PodDisruptionBudgets(known.Namespace).Delete,
+		"Service": client.CoreV1().Services(known.Namespace).Delete,
+	}
+	for _, ref := range former {
+		if err := by[ref.Kind](ctx, ref.Name, remove); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete the former %s %s of pod %s: %w", ref.Kind, ref.Name, p.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,441 @@
+package workloads
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/secret"
+	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
+)
+
+// Observed is a cluster as it was deployed last, that a rehearsal looks into.
+type Observed struct {
+	object *muranopl.Object
+	Live   *nodes.Cluster // nil for one that was never up, and where why is set
+	api    *rest.Config
+	Client kubernetes.Interface
+	Why    error // it cannot be looked into
+	// volumes are the volumes of Cinder that claims need beside the present ones.
+	volumes []openstack.VolumeDemand
+}
+
+// Previews foresee the effects of a deployment within clusters.
+type Previews struct {
+	Runtime interface {
+		Project(ctx context.Context) (*openstack.Project, error)
+	}
+	Objects task.Objects
+	Reports task.Reports
+	// connect connects to a cluster by its stored facts; nil for one that was never up.
+	Connect func(ctx context.Context, cluster *muranopl.Object) (*nodes.Cluster, *known.Facts, error)
+}
+
+// previewStage is the part of a rehearsal that previews of clusters use.
+type previewStage interface {
+	Looks() bool
+	Former() map[string]any
+}
+
+// All adds what is foreseen within clusters, through one connection to each: what becomes of the claims of pods, and where someone looks, what
+// the workloads of pods and Helm releases change. Of a cluster that was never up only its model is known.
+func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, stage previewStage, foreseen *preview.Foreseen) {
+	former := removedPods(stage.Former(), c.Objects)
+	for _, cluster := range c.Objects.All(task.ClassCluster) {
+		of := func(class string) []*muranopl.Object {
+			return slices.DeleteFunc(c.Objects.All(class), func(object *muranopl.Object) bool { return object.Object("kubernetesCluster") != cluster })
+		}
+		pods, releases := of(task.ClassPod), []*muranopl.Object(nil)
+		if stage.Looks() {
+			releases = of(ClassHelmRelease)
+		}
+		cinder := slices.ContainsFunc(task.Desired(cluster).StorageClasses, func(class kube.StorageClass) bool {
+			return class.Backend == kube.Cinder && (class.Type != "" || len(pods) > 0)
+		})
+		if len(pods)+len(releases)+len(former) == 0 && !cinder {
+			continue
+		}
+		in := c.Observe(ctx, cluster)
+		foreseen.Refused = append(foreseen.Refused, sameNames(pods)...)
+		c.previewReleases(ctx, in, releases, foreseen)
+		for _, pod := range pods {
+			c.previewPod(ctx, interpreter, in, pod, stage.Looks(), foreseen)
+		}
+		if in.Client != nil {
+			in.leftClaims(ctx, former, foreseen)
+		}
+		if in.Client != nil && stage.Looks() {
+			in.leavingPods(ctx, former, foreseen)
+		}
+		if cinder {
+			project, err := c.Runtime.Project(ctx)
+			if err == nil {
+				err = in.previewCinder(ctx, project, foreseen)
+			}
+			if err != nil {
+				foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("whether Cinder has room for the claims of cluster %s is not known: %v", cluster.Text("name"), err))
+			}
+		}
+		if in.Why != nil && len(pods) > 0 {
+			foreseen.Means = append(foreseen.Means, fmt.Sprintf("whether pods of cluster %s go on with their claims is not known: %v", cluster.Text("name"), in.Why))
+		}
+		if in.Live != nil {
+			_ = in.Live.Close() // nothing was changed through it
+		}
+	}
+}
+
+// Observe connects to a cluster.
+func (c Previews) Observe(ctx context.Context, cluster *muranopl.Object) *Observed {
+	in := &Observed{object: cluster}
+	in.Live, _, in.Why = c.Connect(ctx, cluster)
+	if in.Live != nil && in.Why == nil {
+		in.api, in.Why = in.Live.Kubernetes(ctx)
+	}
+	if in.api != nil && in.Why == nil {
+		in.Client, in.Why = kubernetes.NewForConfig(in.api)
+	}
+	return in
+}
+
+// previewPod adds the effects of a deployment on a pod.
+func (c Previews) previewPod(ctx context.Context, interpreter *muranopl.Interpreter, in *Observed, pod *muranopl.Object, looks bool, foreseen *preview.Foreseen) {
+	refuse := func(err error) {
+		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: pod.ID(), Text: err.Error()})
+	}
+	spec, err := PodSpecOf(pod)
+	if err != nil {
+		refuse(err)
+		return
+	}
+	all, err := (&Hosting{Objects: c.Objects, Reports: c.Reports}).all(ctx, interpreter, pod)
+	if err != nil {
+		return // an application that cannot be described before its deployment
+	}
+	containers := containersIn(all)
+	clash := clashing(spec, containers)
+	if in.Live == nil && in.Why == nil {
+		if clash != nil {
+			refuse(clash)
+		}
+		if err := spec.checkClaims(containers, classesOf(in.object)); err != nil {
+			refuse(err)
+		}
+		in.needVolumes(spec, containers, workloads{})
+		return
+	}
+	if in.Client == nil || in.Why != nil {
+		return
+	}
+	former, err := spec.FormerID(ctx, in.Client, c.Objects.Has)
+	if fault.KindOf(err) == fault.Conflict {
+		refuse(err)
+		return
+	}
+	if err != nil {
+		in.Why = err
+		return
+	}
+	present := spec
+	present.id = cmp.Or(former, spec.id)
+	there, err := present.workloads(ctx, in.Client)
+	if err != nil {
+		in.Why = err
+		return
+	}
+	if clash != nil && !clash.runs(there.pods) {
+		refuse(clash)
+	}
+	use := spec.claimUse(containers, there)
+	use.foresee(spec, foreseen)
+	spec.adopted = use.adopted
+	if len(containers) == 0 { // its workloads go, and its claims stay
+		if looks {
+			foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(spec, there, nil)...)
+		}
+		return
+	}
+	storage, err := spec.checkStorage(ctx, in.Client, containers, there, classesOf(in.object))
+	foreseen.Notes = append(foreseen.Notes, storage.stay...)
+	if err != nil {
+		refuse(err)
+		return
+	}
+	in.needVolumes(spec, containers, there)
+	if looks {
+		spec.sizes = storage.sizes
+		if err := in.foreseeWorkloads(ctx, spec, containers, there, foreseen); err != nil {
+			foreseen.Means = append(foreseen.Means, fmt.Sprintf("what changes in Kubernetes for pod %s is not known: %v", spec.name, err))
+		}
+	}
+}
+
+// foresee adds which claims a pod would use no more, and which volumes would begin empty beside them.
+func (use claimUse) foresee(p podSpec, foreseen *preview.Foreseen) {
+	if len(use.unused) == 0 {
+		return
+	}
+	text := fmt.Sprintf("pod %s uses no more, and leaves in the cluster with its data: %s", p.name, storage.DescribeClaims(use.unused))
+	if len(use.empty) > 0 {
+		text += fmt.Sprintf("; %s begins empty", strings.Join(use.empty, ", "))
+	}
+	foreseen.Means = append(foreseen.Means, text)
+	foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: p.id, Text: text, Claims: storage.NamesOf(use.unused)})
+}
+
+// leftClaims adds the claims that stay in the cluster, with their data, when pods leave the model. names are those of the pods by their ids.
+func (in *Observed) leftClaims(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		found, err := in.Client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: id}.String() + ",!" + labelWithPod})
+		if err != nil {
+			in.Why = err
+			return
+		}
+		if len(found.Items) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("pod %s is removed, and leaves in the cluster with its data: %s", names[id], storage.DescribeClaims(found.Items))
+		foreseen.Means = append(foreseen.Means, text)
+		foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: id, Text: text, Claims: storage.NamesOf(found.Items)})
+	}
+}
+
+// removedPods are the names of pods, by their ids, that a former model in the classes' form has and the present one has not.
+func removedPods(former any, present task.Objects) map[string]string {
+	removed := map[string]string{}
+	var look func(value any)
+	look = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			header, _ := value["?"].(map[string]any)
+			full, _ := header["type"].(string)
+			class, _, _ := strings.Cut(full, "/")
+			if id, _ := header["id"].(string); class == task.ClassPod && present.Find(id) == nil {
+				removed[id], _ = value["name"].(string)
+			}
+			for key, inner := range value {
+				if key != "?" {
+					look(inner)
+				}
+			}
+		case []any:
+			for _, inner := range value {
+				look(inner)
+			}
+		}
+	}
+	look(former)
+	return removed
+}
+
+// leavingPods adds the objects in Kubernetes that go when pods leave the model. names are those of the pods by their ids.
+func (in *Observed) leavingPods(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		p := podSpec{id: id, name: names[id]}
+		there, err := p.workloads(ctx, in.Client)
+		if err != nil {
+			in.Why = err
+			return
+		}
+		foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(p, there, nil)...)
+		for _, claim := range there.claims {
+			if claim.Labels[labelWithPod] != "" {
+				foreseen.Kubernetes = append(foreseen.Kubernetes, removals(p, []kube.Ref{{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name}})...)
+			}
+		}
+	}
+}
+
+// removalsOf are the changes by which everything goes that Burano made for a pod, but the wanted objects.
+func removalsOf(p podSpec, there workloads, wanted []runtime.Object) []preview.KubernetesChange {
+	former, services := there.superseded(wanted)
+	return removals(p, former, services)
+}
+
+// removals are the changes by which objects of a pod go.
+func removals(p podSpec, lists ...[]kube.Ref) (changes []preview.KubernetesChange) {
+	for _, ref := range slices.Concat(lists...) {
+		changes = append(changes, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "removed", Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	}
+	return changes
+}
+
+// sameNames refuses pods that would have one name in Kubernetes.
+func sameNames(pods []*muranopl.Object) (refused []preview.Note) {
+	first := map[string]*muranopl.Object{}
+	for _, pod := range pods {
+		name := kubeName(pod.Text("name"))
+		if other := first[name]; other != nil {
+			refused = append(refused, preview.Note{ObjectID: pod.ID(), Text: fmt.Sprintf("pods %s and %s would both be called %s in Kubernetes: give each a name of its own", other.Text("name"), pod.Text("name"), name)})
+			continue
+		}
+		first[name] = pod
+	}
+	return refused
+}
+
+// foreseeWorkloads adds what a deployment would change of the objects of a pod in Kubernetes: also what others have changed of them, with kubectl for example. Secrets
+// that nothing refers to any more go some time after it, and are left out.
+func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers []container, there workloads, foreseen *preview.Foreseen) error {
+	made, err := podSecrets{p, in.Client}.foresee(ctx, containers)
+	if err != nil {
+		return err
+	}
+	foreseen.Kubernetes = append(foreseen.Kubernetes, made...)
+	if p.abrupt, err = p.staysAbrupt(ctx, in.api, containers); err != nil {
+		return err
+	}
+	var problems []error
+	for _, object := range p.objects(containers) {
+		change, err := in.foreseeObject(ctx, p, object)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		if change != nil {
+			foreseen.Kubernetes = append(foreseen.Kubernetes, *change)
+		}
+	}
+	foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(p, there, p.objects(containers))...)
+	return errors.Join(problems...)
+}
+
+// mostFields is how many fields of an object a preview names.
+const mostFields = 20
+
+// foreseeObject is what a deployment would change of an object of the pod in Kubernetes; nil where nothing.
+func (in *Observed) foreseeObject(ctx context.Context, p podSpec, object runtime.Object) (*preview.KubernetesChange, error) {
+	meta, err := apimeta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	change := &preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "changed", Kind: object.GetObjectKind().GroupVersionKind().Kind,
+		Namespace: meta.GetNamespace(), Name: meta.GetName()}
+	fields, there, err := kube.Differences(ctx, in.api, kube.Manager, object)
+	_, job := object.(*batchv1.Job)
+	switch {
+	case apierrors.IsInvalid(err):
+		return change, nil // it is made anew
+	case err != nil:
+		return nil, err
+	case !there:
+		change.What = "added"
+		return change, nil
+	case len(fields) == 0 || job && !slices.ContainsFunc(fields, func(one kube.Field) bool { return strings.HasSuffix(one.Path, "["+annotationDigest+"]") }):
+		return nil, nil
+	}
+	change.More = max(0, len(fields)-mostFields)
+	for _, one := range fields[:len(fields)-change.More] {
+		known := &secret.Known{}
+		change.Fields = append(change.Fields, preview.KubernetesField{Path: one.Path, Before: shown(known, one.Path, one.Before), After: shown(known, one.Path, one.After)})
+	}
+	return change, nil
+}
+
+// MissingTypes lists, by name, the storage classes whose type of volumes the project does not have.
+func MissingTypes(ctx context.Context, project *openstack.Project, classes []kube.StorageClass) (missing map[string]error, err error) {
+	missing = map[string]error{}
+	for _, class := range classes {
+		if class.Backend != kube.Cinder || class.Type == "" {
+			continue
+		}
+		storage, err := project.BlockStorage()
+		if err == nil {
+			err = storage.CheckType(ctx, class.Type)
+		}
+		if fault.KindOf(err) == fault.Invalid {
+			missing[class.Name] = fmt.Errorf("storage class %s: %w", class.Name, err)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// previewCinder adds the types and the room that the volumes of a cluster lack in Cinder. Classes that are in the cluster stay there when their type is gone.
+func (in *Observed) previewCinder(ctx context.Context, project *openstack.Project, foreseen *preview.Foreseen) error {
+	classes := task.Desired(in.object).StorageClasses
+	if in.Client != nil && in.Why == nil {
+		missing, err := MissingTypes(ctx, project, classes)
+		if err != nil {
+			return err
+		}
+		for name, problem := range missing {
+			there, err := in.Client.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case err == nil && slices.ContainsFunc(classes, func(class kube.StorageClass) bool {
+				return class.Name == name && there.Parameters["type"] == class.Type
+			}):
+				foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("cluster %s gets no new volumes of this class: %s", in.object.Text("name"), problem))
+			case err == nil || apierrors.IsNotFound(err):
+				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: in.object.ID(), Text: problem.Error()})
+			default:
+				return err
+			}
+		}
+	}
+	err := openstack.CheckVolumes(ctx, project, in.volumes)
+	if fault.KindOf(err) == fault.Invalid {
+		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: in.object.ID(), Text: fmt.Sprintf("claims of cluster %s: %s", in.object.Text("name"), err)})
+		return nil
+	}
+	return err
+}
+
+// needVolumes notes the volumes of Cinder that the claims of a pod need beside the present ones.
+func (in *Observed) needVolumes(p podSpec, containers []container, there workloads) {
+	if p.replicas == 0 {
+		return
+	}
+	present := presentClaims(p, there)
+	for _, claim := range p.claims(containers) {
+		classes := slices.DeleteFunc(slices.Clone(task.Desired(in.object).StorageClasses), func(class kube.StorageClass) bool {
+			return class.Name != className(claim) && !(className(claim) == "" && class.Default)
+		})
+		if len(classes) == 0 || classes[0].Backend != kube.Cinder {
+			continue
+		}
+		size, count := gibibytes(claim.Spec.Resources.Requests[corev1.ResourceStorage]), 1
+		now, is := present[claim.Name]
+		if p.options.kind == kindStatefulSet {
+			count = int(p.replicas)
+			for _, one := range there.claims {
+				if ofSet(claim.Name, kubeName(p.name), one.Name) {
+					count--
+				}
+			}
+		}
+		one := openstack.VolumeDemand{Name: "of claim " + claim.Name, Type: classes[0].Type, GiB: size, Count: count, More: size * count}
+		if is && !now.set {
+			one.Type, one.Count, one.More = "", 0, size-gibibytes(now.size)
+		}
+		if one.More > 0 {
+			in.volumes = append(in.volumes, one)
+		}
+	}
+}
+
+// gibibytes are the GiB of a volume of Cinder for a claim: whole ones.
+func gibibytes(size resource.Quantity) int { return int((size.Value() + 1<<30 - 1) >> 30) }

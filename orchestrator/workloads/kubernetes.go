@@ -1,0 +1,157 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/burano/burano/orchestrator/known"
+)
+
+// deleteServices deletes the Services with these labels.
+func deleteServices(ctx context.Context, api *rest.Config, selector labels.Set) error {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	services := client.CoreV1().Services(known.Namespace)
+	found, err := services.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return fmt.Errorf("list Services: %w", err)
+	}
+	for _, service := range found.Items {
+		if err := services.Delete(ctx, service.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete Service %s: %w", service.Name, err)
+		}
+	}
+	return nil
+}
+
+// deleteWorkloads deletes the workloads of pods with these labels, then the pods, their disruption budgets and their Secrets.
+func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set) error {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	list := metav1.ListOptions{LabelSelector: selector.String()}
+	background := metav1.DeletePropagationBackground
+	remove := metav1.DeleteOptions{PropagationPolicy: &background}
+	return errors.Join(
+		client.AppsV1().Deployments(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.AppsV1().StatefulSets(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().CronJobs(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().Jobs(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.CoreV1().Pods(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.PolicyV1().PodDisruptionBudgets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.CoreV1().Secrets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
+}
+
+// deleteClaims deletes the persistent volumes with these labels that are to go with their pod, and returns the names of the others.
+func deleteClaims(ctx context.Context, api *rest.Config, selector labels.Set) (kept []string, err error) {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return nil, err
+	}
+	claims := client.CoreV1().PersistentVolumeClaims(known.Namespace)
+	found, err := claims.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the pod's persistent volumes: %w", err)
+	}
+	for _, claim := range found.Items {
+		if claim.Labels[labelWithPod] == "" {
+			kept = append(kept, claim.Name)
+		} else if err := claims.Delete(ctx, claim.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return kept, fmt.Errorf("delete the persistent volume %s: %w", claim.Name, err)
+		}
+	}
+	return kept, nil
+}
+
+// waitDeployment waits until every replica of the Deployment runs in its newest form.
+func waitDeployment(ctx context.Context, client kubernetes.Interface, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "deployments", name, func(deployment *appsv1.Deployment) (bool, error) {
+		status := deployment.Status
+		return status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == *deployment.Spec.Replicas &&
+			status.AvailableReplicas == *deployment.Spec.Replicas && status.Replicas == *deployment.Spec.Replicas, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the replicas of Deployment %s: %w", name, err)
+	}
+	return nil
+}
+
+// waitStatefulSet waits until every replica of the StatefulSet runs in its newest form.
+func waitStatefulSet(ctx context.Context, client kubernetes.Interface, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "statefulsets", name, func(set *appsv1.StatefulSet) (bool, error) {
+		status := set.Status
+		return status.ObservedGeneration >= set.Generation && status.UpdateRevision == status.CurrentRevision &&
+			status.AvailableReplicas == *set.Spec.Replicas && status.Replicas == *set.Spec.Replicas, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the replicas of StatefulSet %s: %w", name, err)
+	}
+	return nil
+}
+
+// waitJob waits until the Job has done its work, or has failed.
+func waitJob(ctx context.Context, client kubernetes.Interface, name string) error {
+	return follow(ctx, client.BatchV1().RESTClient(), "jobs", name, func(job *batchv1.Job) (bool, error) {
+		err := ended(job)
+		if errors.Is(err, errJobRuns) {
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+// follow watches an object until it is as wanted.
+func follow[T any, P interface {
+	*T
+	runtime.Object
+}](ctx context.Context, client cache.Getter, resource, name string, wanted func(P) (bool, error)) error {
+	source := cache.NewListWatchFromClient(client, resource, known.Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+	_, err := watchtools.UntilWithSync(ctx, source, P(new(T)), nil, func(event watch.Event) (bool, error) {
+		object, ok := event.Object.(P)
+		if !ok || event.Type == watch.Deleted {
+			return false, nil
+		}
+		return wanted(object)
+	})
+	return err
+}
+
+// waitPods waits until one pod with these labels runs.
+func waitPods(ctx context.Context, client kubernetes.Interface, selector labels.Set) error {
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector.String()
+			return client.CoreV1().Pods(known.Namespace).List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector.String()
+			return client.CoreV1().Pods(known.Namespace).Watch(ctx, options)
+		},
+	}, client)
+	_, err := watchtools.UntilWithSync(ctx, source, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
+		pod, ok := event.Object.(*corev1.Pod)
+		return ok && event.Type != watch.Deleted && pod.Status.Phase == corev1.PodRunning, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for a pod with %s: %w", selector, err)
+	}
+	return nil
+}

@@ -1,0 +1,352 @@
+package workloads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/preview"
+)
+
+// strategyManager owns the change of a Deployment's strategy, which server-side apply cannot make by itself: the former strategy's details,
+// which nobody owns, would stay and be refused.
+const strategyManager = "burano-strategy"
+
+// apply makes the pod's objects be what is wanted. What is refused is refused before anything that runs is touched.
+// paused says that the pods keep their former form until somebody has their rollout resumed.
+func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []container, allowed func(name string) bool) (paused bool, err error) {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return false, err
+	}
+	there, err := p.workloads(ctx, client)
+	if err != nil {
+		return false, err
+	}
+	use := p.claimUse(containers, there)
+	if err := use.lost(p, allowed); err != nil {
+		return false, err
+	}
+	p.adopted = use.adopted
+	storage, err := p.checkStorage(ctx, client, containers, there, nil)
+	if err != nil {
+		return false, err
+	}
+	p.sizes = storage.sizes
+	if err := (podSecrets{p, client}).ensure(ctx, containers); err != nil {
+		return false, err
+	}
+	if p.abrupt, err = p.staysAbrupt(ctx, api, containers); err != nil {
+		return false, err
+	}
+	objects := p.objects(containers)
+	remove := there.unchangeable(objects)
+	if former, _ := there.superseded(objects); p.shares(containers, there) {
+		remove = append(remove, former...)
+	}
+	if err := p.removeFormer(ctx, api, client, remove); err != nil {
+		return false, err
+	}
+	for _, object := range objects {
+		var err error
+		switch object := object.(type) {
+		case *appsv1.Deployment:
+			if paused, err = p.prepare(ctx, client, object); err == nil {
+				err = kube.Apply(ctx, api, kube.Manager, object)
+			}
+		case *corev1.Pod:
+			err = p.applyPod(ctx, api, client, object)
+		case *batchv1.Job:
+			err = p.applyJob(ctx, api, client, object)
+		case *appsv1.StatefulSet:
+			if err = kube.Apply(ctx, api, kube.Manager, object); apierrors.IsInvalid(err) {
+				err = fmt.Errorf("%w (the volumes of a stateful set cannot change once it is there)", err)
+			}
+		default:
+			err = kube.Apply(ctx, api, kube.Manager, object)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return paused, nil
+}
+
+// staysAbrupt tells whether pods run that do not linger at their end, and that nothing else would change: it is no reason to make them anew. They
+// linger from their next change on.
+func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers []container) (bool, error) {
+	if !p.lingers(containers) {
+		return false, nil
+	}
+	p.abrupt = true
+	for _, object := range p.objects(containers) {
+		switch object.(type) {
+		case *appsv1.Deployment, *appsv1.StatefulSet:
+			return kube.Leaves(ctx, api, kube.Manager, object, "spec", "template")
+		}
+	}
+	return false, nil
+}
+
+// shares reports whether a workload that is there has a claim of the containers.
+func (p podSpec) shares(containers []container, there workloads) bool {
+	mounted := there.mounted()
+	return slices.ContainsFunc(p.claims(containers), func(claim *corev1.PersistentVolumeClaim) bool { return mounted[claim.Name] })
+}
+
+// clear takes away what another name, number of replicas or kind of workload has left, and Secrets that nothing refers to any more.
+func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []container) error {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	there, err := p.workloads(ctx, client)
+	if err != nil {
+		return err
+	}
+	p.adopted = p.claimUse(containers, there).adopted
+	former, services := there.superseded(p.objects(containers))
+	if err := p.deleteFormer(ctx, client, append(former, services...), metav1.DeletePropagationBackground); err != nil {
+		return err
+	}
+	return podSecrets{p, client}.clear(ctx, containers)
+}
+
+// prepare gives a Deployment that is there another strategy where that is wanted, for which no pod changes. It tells whether its rollout is
+// paused.
+func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wanted *appsv1.Deployment) (paused bool, err error) {
+	now, err := client.AppsV1().Deployments(known.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Deployment %s: %w", wanted.Name, err)
+	}
+	strategy := map[string]any{"type": appsv1.RecreateDeploymentStrategyType, "rollingUpdate": nil}
+	recreates := now.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+	switch wants := wanted.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType; {
+	case wants == recreates:
+		return now.Spec.Paused, nil
+	case !wants:
+		strategy = map[string]any{"type": appsv1.RollingUpdateDeploymentStrategyType}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"strategy": strategy}})
+	if err != nil {
+		return false, err
+	}
+	_, err = client.AppsV1().Deployments(known.Namespace).Patch(ctx, wanted.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: strategyManager})
+	if err != nil {
+		return false, fmt.Errorf("change the strategy of Deployment %s: %w", wanted.Name, err)
+	}
+	return now.Spec.Paused, nil
+}
+
+// applyPod applies a pod that nothing keeps. Kubernetes lets nobody change what runs in one, so it is made anew when that is another one, once
+// Kubernetes has said that it would take it.
+func (p podSpec) applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface, pod *corev1.Pod) error {
+	err := kube.Apply(ctx, api, kube.Manager, pod)
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	trial := pod.DeepCopy()
+	trial.Name, trial.GenerateName = "", kubeName(p.name)+"-"
+	if _, refused := client.CoreV1().Pods(known.Namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
+		return errors.Join(err, refused)
+	}
+	if err := deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: pod.Name}); err != nil {
+		return err
+	}
+	return kube.Apply(ctx, api, kube.Manager, pod)
+}
+
+// applyJob applies a Job, which runs once. Kubernetes lets nobody change one that is there: another one, or one that has failed, is made
+// anew. One that has done its work, or still does it, is left alone.
+func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, job *batchv1.Job) error {
+	now, err := client.BatchV1().Jobs(known.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read Job %s: %w", job.Name, err)
+	}
+	if err == nil {
+		same, err := p.sameJob(now, job)
+		if err != nil {
+			return err
+		}
+		if ended, _ := endOf(now); same && ended != batchv1.JobFailed && now.DeletionTimestamp == nil {
+			return nil
+		}
+		if err := removeJob(ctx, api, client, job.Name); err != nil {
+			return err
+		}
+	}
+	return kube.Apply(ctx, api, kube.Manager, job)
+}
+
+// removeJob deletes a Job with its pods, and waits until it is gone.
+func removeJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, name string) error {
+	foreground := metav1.DeletePropagationForeground
+	err := client.BatchV1().Jobs(known.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Job %s: %w", name, err)
+	}
+	return deleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: known.Namespace, Name: name})
+}
+
+// endOf tells how a Job has ended, with Kubernetes' words; "" for one that has not.
+func endOf(job *batchv1.Job) (batchv1.JobConditionType, string) {
+	for _, condition := range job.Status.Conditions {
+		if (condition.Type == batchv1.JobFailed || condition.Type == batchv1.JobComplete) && condition.Status == corev1.ConditionTrue {
+			return condition.Type, condition.Message
+		}
+	}
+	return "", ""
+}
+
+// podSecrets are the Secrets with the secret variables of a pod's containers.
+type podSecrets struct {
+	pod    podSpec
+	client kubernetes.Interface
+}
+
+// ensure makes a Secret with the secret variables of each container where it is missing, and names it in the container. A Secret is never
+// changed: another value is another Secret, so that pods get it by a rolling update, and former ones keep theirs.
+func (s podSecrets) ensure(ctx context.Context, containers []container) error {
+	for i := range containers {
+		if err := s.ensureOne(ctx, &containers[i]); err != nil {
+			return err
+		}
+		for j := range containers[i].options.before {
+			if err := s.ensureOne(ctx, &containers[i].options.before[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// find names the Secret in a container that has its secret variables, which it returns; "" where there is none.
+func (s podSecrets) find(ctx context.Context, one *container) (data map[string][]byte, err error) {
+	mine := labels.Set{LabelPod: s.pod.id, labelContainer: kubeName(one.name)}
+	there, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the Secrets of pod %s: %w", s.pod.name, err)
+	}
+	data = map[string][]byte{}
+	for name, value := range one.options.secrets {
+		data[name] = []byte(value)
+	}
+	one.secretName = ""
+	for _, secret := range there.Items {
+		if maps.EqualFunc(secret.Data, data, bytes.Equal) {
+			one.secretName = secret.Name
+			break
+		}
+	}
+	return data, nil
+}
+
+// foresee names the Secrets of containers as ensure does, and makes none: of those that are to be made it returns the changes. Kubernetes completes their names.
+func (s podSecrets) foresee(ctx context.Context, containers []container) (made []preview.KubernetesChange, err error) {
+	look := func(one *container) {
+		if err != nil || len(one.options.secrets) == 0 {
+			return
+		}
+		if _, err = s.find(ctx, one); err == nil && one.secretName == "" {
+			one.secretName = secretPrefix(s.pod, *one)
+			made = append(made, preview.KubernetesChange{ObjectID: s.pod.id, Object: "pod " + s.pod.name, What: "added", Kind: "Secret", Namespace: known.Namespace, Name: one.secretName})
+		}
+	}
+	for i := range containers {
+		look(&containers[i])
+		for j := range containers[i].options.before {
+			look(&containers[i].options.before[j])
+		}
+	}
+	return made, err
+}
+
+// secretPrefix begins the name of a Secret with the secret variables of a container.
+func secretPrefix(p podSpec, one container) string {
+	return kubeName(fmt.Sprintf("%.40s", p.name+"-"+one.name)) + "-"
+}
+
+// ensureOne is ensure for one container.
+func (s podSecrets) ensureOne(ctx context.Context, one *container) error {
+	if len(one.options.secrets) == 0 {
+		return nil
+	}
+	data, err := s.find(ctx, one)
+	if err != nil || one.secretName != "" {
+		return err
+	}
+	mine := labels.Set{LabelPod: s.pod.id, labelContainer: kubeName(one.name)}
+	fixed := true
+	made, err := s.client.CoreV1().Secrets(known.Namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: secretPrefix(s.pod, *one), Namespace: known.Namespace, Labels: mine},
+		Immutable:  &fixed, Data: data,
+	}, metav1.CreateOptions{FieldManager: kube.Manager})
+	if err != nil {
+		return fmt.Errorf("make the Secret with the variables %s of container %s: %w", strings.Join(slices.Sorted(maps.Keys(data)), ", "), one.name, err)
+	}
+	one.secretName = made.Name
+	return nil
+}
+
+// clear deletes Secrets that no pod, and nothing that may become one again, refers to.
+func (s podSecrets) clear(ctx context.Context, containers []container) error {
+	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: s.pod.id}.String()}
+	secrets, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, mine)
+	if err != nil || len(secrets.Items) == 0 {
+		return err
+	}
+	var referring []runtime.Object
+	pods, err := s.client.CoreV1().Pods(known.Namespace).List(ctx, mine)
+	referring = append(referring, pods)
+	replicaSets, err2 := s.client.AppsV1().ReplicaSets(known.Namespace).List(ctx, mine)
+	referring = append(referring, replicaSets)
+	revisions, err3 := s.client.AppsV1().ControllerRevisions(known.Namespace).List(ctx, mine)
+	referring = append(referring, revisions)
+	jobs, err4 := s.client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
+	referring = append(referring, jobs)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		return err
+	}
+	written, err := json.Marshal(referring)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, one := range containers {
+		wanted[one.secretName] = true
+		for _, before := range one.options.before {
+			wanted[before.secretName] = true
+		}
+	}
+	var errs []error
+	for _, secret := range secrets.Items {
+		if wanted[secret.Name] || bytes.Contains(written, []byte(`"name":"`+secret.Name+`"`)) {
+			continue
+		}
+		if err := s.client.CoreV1().Secrets(known.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package workloads
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestAPodBecomesADeploymentAndServices(t *testing.T) {
+	spec := podSpec{id: "p0d", name: "Web", labels: map[string]string{"tier": "front"}, replicas: 2, options: podOptions{kind: kindDeployment}}
+	containers := []container{
+		{application: "b", name: "Hello World", image: "registry.local/demo:1", env: map[string]string{"B": "2", "A": "1"},
+			ports:   []port{{number: 8080, published: 80, protocol: "TCP", scope: "public"}, {number: 9090, published: 9090, protocol: "TCP", scope: "internal"}},
+			volumes: map[string]volume{"/data": {}, "/host": {hostPath: "/srv"}}},
+		{application: "a", name: "worker", image: "registry.local/worker:1", commands: []string{"--verbose"}, privileged: true,
+			ports: []port{{number: 4194, published: 4194, protocol: "TCP", scope: "host"}}},
+	}
+	golden(t, "deployment.json", spec.objects(containers))
+	require.Equal(t, "b", containers[0].application, "endpoints are noted by the order of the applications")
+	spec.replicas = 0
+	golden(t, "pod.json", spec.objects(containers))
+}
+
+// TestPodsThatOthersReachLinger has pods go on for a moment at their end where another one serves meanwhile.
+func TestPodsThatOthersReachLinger(t *testing.T) {
+	reached := container{name: "web", image: "i", ports: []port{{number: 80, published: 80, protocol: "TCP", scope: "internal"}}}
+	beside := container{name: "side", image: "i"}
+	kept := container{name: "web", image: "i", ports: reached.ports, volumes: map[string]volume{"/data": {options: volumeOptions{size: new(resource.MustParse("1Gi")), claim: &claim{}}}}}
+	onNode := container{name: "agent", image: "i", ports: []port{{number: 80, published: 80, protocol: "TCP", scope: "host"}}}
+	for name, one := range map[string]struct {
+		containers []container
+		change     func(*podSpec)
+		grace      *int64 // of a pod that lingers
+	}{
+		"a Deployment":                        {[]container{reached, beside}, nil, new(int64(33))},
+		"what programs may take stays":        {[]container{reached}, func(p *podSpec) { p.options.grace = new(int64(5)) }, new(int64(8))},
+		"a stateful set":                      {[]container{kept}, func(p *podSpec) { p.options.kind = kindStatefulSet }, new(int64(33))},
+		"nobody is to wait for their end":     {[]container{reached}, func(p *podSpec) { p.options.grace = new(int64(0)) }, nil},
+		"nobody reaches it":                   {[]container{beside, onNode}, nil, nil},
+		"a volume that one pod at a time has": {[]container{kept}, nil, nil},
+		"all end before others begin":         {[]container{reached}, func(p *podSpec) { p.options.strategy.Type = appsv1.RecreateDeploymentStrategyType }, nil},
+		"a pod that nothing keeps":            {[]container{reached}, func(p *podSpec) { p.replicas = 0 }, nil},
+		"a job":                               {[]container{reached}, func(p *podSpec) { p.options.kind = kindJob }, nil},
+		"those that run do not":               {[]container{reached}, func(p *podSpec) { p.abrupt = true }, nil},
+	} {
+		spec := podSpec{id: "p0d", name: "web", replicas: 1, options: podOptions{kind: kindDeployment}}
+		if one.change != nil {
+			one.change(&spec)
+		}
+		template := spec.template(one.containers)
+		for _, built := range template.Spec.Containers {
+			require.Equal(t, one.grace != nil, built.Lifecycle != nil, name)
+			if one.grace != nil {
+				require.EqualValues(t, 3, built.Lifecycle.PreStop.Sleep.Seconds, name)
+			}
+		}
+		if one.grace != nil {
+			require.Equal(t, one.grace, template.Spec.TerminationGracePeriodSeconds, name)
+		} else {
+			require.Equal(t, spec.options.grace, template.Spec.TerminationGracePeriodSeconds, name)
+		}
+	}
+}
+
+func golden(t *testing.T, name string, value any) {
+	t.Helper()
+	got, err := json.MarshalIndent(value, "", "  ")
+	require.NoError(t, err)
+	path := "testdata/" + name
+	if *update {
+		require.NoError(t, os.WriteFile(path, append(got, '\n'), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got)+"\n")
+}
+
+func TestNamesOfServicesAreWhatKubernetesTakes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := serviceName(rapid.String().Draw(t, "pod"), rapid.String().Draw(t, "application"))
+		require.Empty(t, validation.IsDNS1035Label(name), name)
+		require.LessOrEqual(t, len(name), 63)
+	})
+	require.Equal(t, "web-hello-world", serviceName("Web", "Hello World"))
+	require.Len(t, serviceName(strings.Repeat("a", 80), "b"), 63)
+}
