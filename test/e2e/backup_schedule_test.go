@@ -193,11 +193,7 @@ func (l *lab) damage(t *testing.T, u *user) (damaged int) {
 	var snapshots []struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list", "--output", "json")), &snapshots))
 	swift := u.service(t, openstack.NewObjectStorageV1)
-	pages, err := objects.List(swift, backupContainer, nil).AllPages(t.Context())
-	require.NoError(t, err)
-	names, err := objects.ExtractNames(pages)
-	require.NoError(t, err)
-	for _, name := range names {
+	for _, name := range objectsOf(t, u) {
 		of, _, _ := strings.Cut(name, "/")
 		if slices.ContainsFunc(snapshots, func(one struct{ ID string }) bool { return one.ID == of }) { // of etcd
 			continue
@@ -207,4 +203,14 @@ func (l *lab) damage(t *testing.T, u *user) (damaged int) {
 	}
 	require.Positive(t, damaged)
 	return damaged
+}
+
+// objectsOf are the names of the objects in the container for snapshots of a user's project.
+func objectsOf(t *testing.T, u *user) []string {
+	t.Helper()
+	pages, err := objects.List(u.service(t, openstack.NewObjectStorageV1), backupContainer, nil).AllPages(t.Context())
+	require.NoError(t, err)
+	names, err := objects.ExtractNames(pages)
+	require.NoError(t, err)
+	return names
 }

@@ -80,6 +80,9 @@ func TestAnEnvironmentComesBackFromItsBackup(t *testing.T) {
 func (l *lab) restoredElsewhere(t *testing.T, backup string, counted int) {
 	elsewhere := *l
 	elsewhere.startServer(t)
+	elsewhere.stop(t)
+	elsewhere.launch(t, "--snapshot-container", backupContainer)
+	elsewhere.healthy(t)
 	other := elsewhere.user(t, "burano-other")
 	found := inventory(t, other)
 	there := func(args ...string) string {
@@ -95,11 +98,14 @@ func (l *lab) restoredElsewhere(t *testing.T, backup string, counted int) {
 	require.NoError(t, err)
 	id := strings.TrimSpace(there("backup", "upload", file, "--key", key))
 	t.Logf("a file of %d bytes was downloaded, checked and uploaded in %.1f s:\n%s", about.Size(), time.Since(began).Seconds(), there("backup", "check", file, "--key", key))
+	parts := objectsOf(t, other)
+	require.Len(t, parts, 6, "the upload is in the project's object store: the etcd and five claims")
 	require.NoError(t, os.Truncate(file, about.Size()/2))
 	refused, err := elsewhere.try(elsewhere.as("burano-other"), "burano", "backup", "upload", file, "--key", key)
 	require.Error(t, err)
 	require.Contains(t, refused, "its end is missing")
 	require.Len(t, strings.Split(strings.TrimSpace(there("backup", "list")), "\n"), 2, "the head and one backup")
+	require.Equal(t, parts, objectsOf(t, other), "the broken upload has left nothing")
 
 	began = time.Now()
 	log := there("backup", "restore", id, "--name", "shop-again", "--follow")
