@@ -17,7 +17,7 @@ import (
 
 // adoptPods has the pods of a restored cluster take over what their former environment has left there, and come up with it. What is in the way of a pod is
 // reported, and the next deployment tries again. It names workloads that belong to no object of the model.
-func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
+func (c clusterRestores) adoptPods(ctx context.Context, call muranopl.Call) error {
 	api, err := c.clusters.Kubernetes(ctx, call.Object)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (c clusterClass) adoptPods(ctx context.Context, call muranopl.Call) error {
 }
 
 // strangers names the workloads that carry the id of no object of the model.
-func (c clusterClass) strangers(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
+func (c clusterRestores) strangers(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
 	marked := metav1.ListOptions{LabelSelector: workloads.LabelPod}
 	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, marked)
 	sets, err2 := client.AppsV1().StatefulSets(known.Namespace).List(ctx, marked)

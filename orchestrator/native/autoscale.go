@@ -32,7 +32,7 @@ func groupFacts(cluster *desired.Cluster) (list []known.GroupFact) {
 }
 
 // scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
-func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	list := task.Desired(call.Object).Groups
 	if !slices.ContainsFunc(list, desired.Group.Elastic) {
@@ -72,7 +72,7 @@ func (c clusterClass) scaleByLoad(ctx context.Context, call muranopl.Call) (any,
 }
 
 // decide decides on the sizes of the groups.
-func (c clusterClass) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scaling.GroupRecord) error {
+func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scaling.GroupRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (c *clusters) forScaling(ctx context.Context, cluster *muranopl.Object) (*k
 }
 
 // resizingTo makes the nodes for a change, and moves the leaving nodes to the end.
-func (c clusterClass) resizingTo(ctx context.Context, call muranopl.Call, change autoscale.Change) (resizing, error) {
+func (c nodeScaling) resizingTo(ctx context.Context, call muranopl.Call, change autoscale.Change) (resizing, error) {
 	for _, group := range call.Object.Objects(propertyGroups) {
 		if group.Text("name") != change.Group {
 			continue
@@ -157,7 +157,7 @@ func (c clusterClass) resizingTo(ctx context.Context, call muranopl.Call, change
 }
 
 // setGroupLimits is the action that sets the limits of a group that follows its load. When it fails, the model does not change.
-func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) setGroupLimits(ctx context.Context, call muranopl.Call) (any, error) {
 	l, err := ofGroup(call)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (c clusterClass) setGroupLimits(ctx context.Context, call muranopl.Call) (a
 
 // setLimits sets the properties of an object from a call's arguments, by the names of the arguments; a minimum of -1 is none. When it fails, it has
 // already done undo.
-func (c clusterClass) setLimits(ctx context.Context, object *muranopl.Object, call muranopl.Call, properties map[string]string) (undo func(), err error) {
+func (c nodeScaling) setLimits(ctx context.Context, object *muranopl.Object, call muranopl.Call, properties map[string]string) (undo func(), err error) {
 	was := map[string]any{}
 	undo = func() {
 		for name, value := range was {

@@ -60,9 +60,19 @@ func (c *clusters) withClaims(ctx context.Context, object *muranopl.Object, work
 	return work(storage, api)
 }
 
+// claimBackups are the backups of a cluster's claims.
+type claimBackups struct {
+	clusters *clusters
+	reports  task.Reports
+}
+
+func claimBackupsOf(c clusterClass) claimBackups {
+	return claimBackups{clusters: c.clusters, reports: c.reports}
+}
+
 // backUpClaims is the action that makes backups of claims, all or the named ones, and returns their ids. Scheduled ones it only begins, of claims that are
 // due, and it deletes old ones over the limit.
-func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
+func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
 	var ids []any
 	err := c.clusters.withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		claims, err := storage.ClaimsOf(ctx, api)
@@ -114,7 +124,7 @@ func (c clusterClass) backUpClaims(ctx context.Context, call muranopl.Call) (any
 }
 
 // deleteSurplus deletes the scheduled backups over the limit.
-func (c clusterClass) deleteSurplus(ctx context.Context, object *muranopl.Object, storage *openstack.BlockStorage, list []volumes.Backup) error {
+func (c claimBackups) deleteSurplus(ctx context.Context, object *muranopl.Object, storage *openstack.BlockStorage, list []volumes.Backup) error {
 	var failures []error
 	for _, one := range volumes.Surplus(list, task.Desired(object).ClaimBackups.Kept) {
 		if err := volumes.DeleteBackup(ctx, storage, one); err != nil {
@@ -144,7 +154,7 @@ func chosen(claims []volumes.Claim, named []any) (list []volumes.Claim, err erro
 }
 
 // listClaimBackups is the action that returns the project's backups of claims, the newest first: the ones of this cluster, or all.
-func (c clusterClass) listClaimBackups(ctx context.Context, call muranopl.Call) (any, error) {
+func (c claimBackups) listClaimBackups(ctx context.Context, call muranopl.Call) (any, error) {
 	storage, err := c.storage(ctx)
 	if err != nil {
 		return nil, err
@@ -162,7 +172,7 @@ func (c clusterClass) listClaimBackups(ctx context.Context, call muranopl.Call) 
 	return shown, err
 }
 
-func (c clusterClass) storage(ctx context.Context) (*openstack.BlockStorage, error) {
+func (c claimBackups) storage(ctx context.Context) (*openstack.BlockStorage, error) {
 	project, err := c.clusters.runtime.Project(ctx)
 	if err != nil {
 		return nil, err
@@ -185,7 +195,7 @@ func backupOf(ctx context.Context, storage *openstack.BlockStorage, call muranop
 }
 
 // restoreClaim is the action that makes a claim, with a new volume, of a backup.
-func (c clusterClass) restoreClaim(ctx context.Context, call muranopl.Call) (any, error) {
+func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any, error) {
 	var made string
 	err := c.clusters.withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		from, err := backupOf(ctx, cinder, call)
@@ -232,7 +242,7 @@ func (c clusterClass) restoreClaim(ctx context.Context, call muranopl.Call) (any
 }
 
 // deleteClaimBackup is the action that deletes a backup of a claim.
-func (c clusterClass) deleteClaimBackup(ctx context.Context, call muranopl.Call) (any, error) {
+func (c claimBackups) deleteClaimBackup(ctx context.Context, call muranopl.Call) (any, error) {
 	storage, err := c.storage(ctx)
 	if err != nil {
 		return nil, err

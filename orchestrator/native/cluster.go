@@ -31,28 +31,28 @@ type clusterClass struct {
 func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
-		"scaleNodesUp": c.scaleUp(ofCluster(minions)), "scaleNodesDown": c.scaleDown(ofCluster(minions)),
-		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
-		"addExternalNode": c.addExternalNode, "removeExternalNode": c.removeExternalNode,
-		".init": c.init, "setMasterCount": c.setMasterCount,
-		"addGroup": c.addGroup, "removeGroup": c.removeGroup,
-		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup), "setGroupCount": c.setGroupCount,
-		known.ScaleByLoad: c.scaleByLoad, "setGroupLimits": c.setGroupLimits,
-		known.ScaleGatewaysByLoad: c.scaleGatewaysByLoad, "setGatewayLimits": c.setGatewayLimits,
-		known.RepairNode:   c.repairNode,
-		"replaceNode":      c.replaceNode,
-		methodUpgrade:      c.upgrade,
-		methodBack:         c.upgradeBack,
-		"snapshot":         c.snapshot,
-		known.BackUpClaims: c.backUpClaims, "listClaimBackups": c.listClaimBackups, "restoreClaim": c.restoreClaim, "listUnusedVolumes": c.listUnusedVolumes, "deleteUnusedVolumes": c.deleteUnusedVolumes, "deleteClaimBackup": c.deleteClaimBackup,
+		"scaleNodesUp": nodeScalingOf(c).scaleUp(ofCluster(minions)), "scaleNodesDown": nodeScalingOf(c).scaleDown(ofCluster(minions)),
+		"scaleGatewaysUp": nodeScalingOf(c).scaleUp(ofCluster(gateways)), "scaleGatewaysDown": nodeScalingOf(c).scaleDown(ofCluster(gateways)),
+		"addExternalNode": machineActionsOf(c).addExternalNode, "removeExternalNode": machineActionsOf(c).removeExternalNode,
+		".init": c.init, "setMasterCount": nodeScalingOf(c).setMasterCount,
+		"addGroup": nodeScalingOf(c).addGroup, "removeGroup": nodeScalingOf(c).removeGroup,
+		"scaleGroupUp": nodeScalingOf(c).scaleUp(ofGroup), "scaleGroupDown": nodeScalingOf(c).scaleDown(ofGroup), "setGroupCount": nodeScalingOf(c).setGroupCount,
+		known.ScaleByLoad: nodeScalingOf(c).scaleByLoad, "setGroupLimits": nodeScalingOf(c).setGroupLimits,
+		known.ScaleGatewaysByLoad: nodeScalingOf(c).scaleGatewaysByLoad, "setGatewayLimits": nodeScalingOf(c).setGatewayLimits,
+		known.RepairNode:   nodeRepairsOf(c).repairNode,
+		"replaceNode":      nodeReplacementsOf(c).replaceNode,
+		methodUpgrade:      nodeUpgradesOf(c).upgrade,
+		methodBack:         nodeUpgradesOf(c).upgradeBack,
+		"snapshot":         clusterRestoresOf(c).snapshot,
+		known.BackUpClaims: claimBackupsOf(c).backUpClaims, "listClaimBackups": claimBackupsOf(c).listClaimBackups, "restoreClaim": claimBackupsOf(c).restoreClaim, "listUnusedVolumes": unusedVolumesOf(c).listUnusedVolumes, "deleteUnusedVolumes": unusedVolumesOf(c).deleteUnusedVolumes, "deleteClaimBackup": claimBackupsOf(c).deleteClaimBackup,
 		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
 		methodRotateCertificates: c.asItStands(c.rotate(pki.AuthorityParts(), argumentAuthorities)), methodRotateKeys: c.asItStands(c.rotate(pki.KeyParts(), argumentKeys)),
 		methodRotateRegistry: c.asItStands(c.rotateRegistry),
-		"labelNode":          c.asItStands(c.labelNode), "taintNode": c.asItStands(c.taintNode),
-		"cordonNode": c.asItStands(c.cordonNode), "uncordonNode": c.asItStands(c.uncordonNode),
-		"lockNode": c.asItStands(c.lockNode), "unlockNode": c.asItStands(c.unlockNode), "rebootNode": c.asItStands(c.rebootNode),
-		methodRestore: c.restore, "recoverQuorum": c.recoverQuorum,
-		known.BackUp: c.backUp, known.EndBackup: func(ctx context.Context, call muranopl.Call) (any, error) { return endBackup(ctx, c, call) },
+		"labelNode":          c.asItStands(nodeOperationsOf(c).labelNode), "taintNode": c.asItStands(nodeOperationsOf(c).taintNode),
+		"cordonNode": c.asItStands(nodeOperationsOf(c).cordonNode), "uncordonNode": c.asItStands(nodeOperationsOf(c).uncordonNode),
+		"lockNode": c.asItStands(nodeOperationsOf(c).lockNode), "unlockNode": c.asItStands(nodeOperationsOf(c).unlockNode), "rebootNode": c.asItStands(nodeOperationsOf(c).rebootNode),
+		methodRestore: clusterRestoresOf(c).restore, "recoverQuorum": clusterRestoresOf(c).recoverQuorum,
+		known.BackUp: environmentBackupsOf(c).backUp, known.EndBackup: func(ctx context.Context, call muranopl.Call) (any, error) { return endBackup(ctx, c, call) },
 	}
 }
 
@@ -60,8 +60,8 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
-		"scaleGatewaysUp": c.scaleUp(ofCluster(gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(gateways)),
-		known.RepairNode: c.repairNode, "replaceNode": c.replaceNode,
+		"scaleGatewaysUp": nodeScalingOf(c).scaleUp(ofCluster(gateways)), "scaleGatewaysDown": nodeScalingOf(c).scaleDown(ofCluster(gateways)),
+		known.RepairNode: nodeRepairsOf(c).repairNode, "replaceNode": nodeReplacementsOf(c).replaceNode,
 		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
 	}
 }
@@ -71,7 +71,7 @@ func (c clusterClass) init(ctx context.Context, call muranopl.Call) (any, error)
 	if err := c.clusters.masters.init(ctx, call); err != nil {
 		return nil, err
 	}
-	return nil, c.followsConnections(ctx, call.Object)
+	return nil, nodeScalingOf(c).followsConnections(ctx, call.Object)
 }
 
 // deploy applies the model to the cluster's servers and then to the cluster itself, once per task.
@@ -83,13 +83,13 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	if err := c.check(ctx, object); err != nil {
 		return err
 	}
-	if err := c.makeRoom(ctx, interpreter, object); err != nil {
+	if err := nodeReplacementsOf(c).makeRoom(ctx, interpreter, object); err != nil {
 		return err
 	}
 	if err := c.join(ctx, interpreter, object); err != nil {
 		return err
 	}
-	if err := c.replaceNodes(ctx, interpreter, object); err != nil {
+	if err := nodeReplacementsOf(c).replaceNodes(ctx, interpreter, object); err != nil {
 		return err
 	}
 	for _, group := range object.Objects(propertyGroups) {
@@ -100,7 +100,7 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	if err := c.clusters.masters.keep(ctx, object, true); err != nil {
 		return err
 	}
-	if err := c.keepGateways(ctx, object); err != nil {
+	if err := nodeScalingOf(c).keepGateways(ctx, object); err != nil {
 		return err
 	}
 	if err := c.clusters.fillClaims(ctx, object); err != nil {

@@ -24,8 +24,20 @@ const (
 	argumentPassing    = "passing"
 )
 
+// environmentBackups are the backups of an environment's clusters.
+type environmentBackups struct {
+	clusters *clusters
+	objects  task.Objects
+	reports  task.Reports
+	cluster  clusterClass
+}
+
+func environmentBackupsOf(c clusterClass) environmentBackups {
+	return environmentBackups{clusters: c.clusters, objects: c.objects, reports: c.reports, cluster: c}
+}
+
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
-func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, error) {
+func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	server := c.clusters.server
 	if server.Backups == nil || server.Snapshots == nil {
@@ -39,7 +51,7 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	order := backupOrder(c, call, environment)
+	order := backupOrder(c.cluster, call, environment)
 	order.Contents = contents
 	order.Reason, _ = call.Args[known.ArgumentReason].(string)
 	order.Incomplete, _ = call.Args[known.ArgumentIncomplete].(bool)
@@ -51,7 +63,7 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 		kept, _ := call.Args[known.ArgumentKept].(int64)
 		order.Kept = int(kept)
 	}
-	clusters, err := allForBackup(ctx, c)
+	clusters, err := allForBackup(ctx, c.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +80,7 @@ func (c clusterClass) backUp(ctx context.Context, call muranopl.Call) (any, erro
 
 // backupOrder has what each work on a backup of the environment needs.
 func backupOrder(c clusterClass, call muranopl.Call, environment store.Environment) backup.Order {
-	return backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
+	return backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Before: environmentBackupsOf(c).hooks(call, methodBeforeBackup), After: environmentBackupsOf(c).hooks(call, methodAfterBackup),
 		Report: func(ctx context.Context, text string) { c.reports.Inform(ctx, call.Object, "%s", text) },
 		Step: func(ctx context.Context, name string, do func(ctx context.Context) error) error {
 			return c.clusters.runtime.Step(ctx, call.Object, name, do)
@@ -133,7 +145,7 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 const hookTime = 2 * time.Minute
 
 // hooks calls a method of all applications, by which they take part in a backup, and returns why some of them could not.
-func (c clusterClass) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
+func (c environmentBackups) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
 	return func(ctx context.Context) (failures []string) {
 		for _, application := range c.objects.All(task.ClassApplication) {
 			asked, cancel := context.WithTimeoutCause(ctx, hookTime, fmt.Errorf("it took longer than %s", hookTime))

@@ -68,8 +68,18 @@ func externalVersions(known *known.Facts, has map[string]string) (list []nodeVer
 	return list, said
 }
 
+// machineActions add and remove machines that are nodes of a cluster and no servers of the cloud.
+type machineActions struct {
+	clusters *clusters
+	cluster  clusterClass
+}
+
+func machineActionsOf(c clusterClass) machineActions {
+	return machineActions{clusters: c.clusters, cluster: c}
+}
+
 // addExternalNode is the action that takes a machine into the cluster.
-func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c machineActions) addExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	text := func(name string) string {
 		value, _ := call.Args[name].(string)
@@ -78,7 +88,7 @@ func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (
 	name := text("name")
 	there := call.Object.Objects(propertyExternal)
 	if known, is := task.Desired(call.Object).MachineCalled(name); is && known.Text == text("address") { // called again after a failure
-		return nil, c.redeploy(ctx, call, false)
+		return nil, nodeScalingOf(c.cluster).redeploy(ctx, call, false)
 	}
 	port, _ := call.Args["port"].(int64)
 	made, err := call.Interpreter.New(ctx, classExternalNode, call.Object, map[string]any{"?": map[string]any{"type": classExternalNode}, "name": name, "address": text("address"),
@@ -90,7 +100,7 @@ func (c clusterClass) addExternalNode(ctx context.Context, call muranopl.Call) (
 }
 
 // removeExternalNode is the action that takes a machine out of the cluster. The machine stays.
-func (c clusterClass) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c machineActions) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	name, _ := call.Args[known.ArgumentNode].(string)
@@ -117,12 +127,12 @@ func listOrNone(names []string) string {
 }
 
 // withNodes deploys the cluster with other external nodes. When that fails the model is left as it was.
-func (c clusterClass) withNodes(ctx context.Context, call muranopl.Call, list []*muranopl.Object) error {
+func (c machineActions) withNodes(ctx context.Context, call muranopl.Call, list []*muranopl.Object) error {
 	former := call.Object.Objects(propertyExternal)
 	if err := call.Object.SetObjects(propertyExternal, list); err != nil {
 		return err
 	}
-	if err := c.redeploy(ctx, call, false); err != nil {
+	if err := nodeScalingOf(c.cluster).redeploy(ctx, call, false); err != nil {
 		return errors.Join(err, call.Object.SetObjects(propertyExternal, former))
 	}
 	return nil

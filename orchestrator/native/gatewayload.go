@@ -27,7 +27,7 @@ const (
 )
 
 // followsConnections gives a loaded cluster the number of gateways of its last deployment: the model's number is as old as the model.
-func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.Object) error {
+func (c nodeScaling) followsConnections(ctx context.Context, cluster *muranopl.Object) error {
 	limits := task.Desired(cluster).GatewayLimits
 	if limits == nil {
 		return nil
@@ -46,7 +46,7 @@ func (c clusterClass) followsConnections(ctx context.Context, cluster *muranopl.
 }
 
 // keepGateways keeps how many gateways there are once they are there.
-func (c clusterClass) keepGateways(ctx context.Context, cluster *muranopl.Object) error {
+func (c nodeScaling) keepGateways(ctx context.Context, cluster *muranopl.Object) error {
 	kept, found, err := c.clusters.runtime.Attribute(ctx, cluster, attributeGateways)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func comesAndGoes(cluster, gateway *muranopl.Object) bool {
 }
 
 // scaleGatewaysByLoad is the action that gives a cluster as many gateways as its connections need.
-func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	limits := task.Desired(call.Object).GatewayLimits
 	if limits == nil {
@@ -100,7 +100,7 @@ func (c clusterClass) scaleGatewaysByLoad(ctx context.Context, call muranopl.Cal
 }
 
 // decideGateways reads the gateways' counts and decides on their number.
-func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *scaling.GatewayRecord) error {
+func (c nodeScaling) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *scaling.GatewayRecord) error {
 	known, err := c.clusters.forScaling(ctx, call.Object)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (c clusterClass) decideGateways(ctx context.Context, call muranopl.Call, li
 }
 
 // setGatewayLimits is the action that sets the limits by which the number of gateways follows connections. When it fails, the model does not change.
-func (c clusterClass) setGatewayLimits(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) setGatewayLimits(ctx context.Context, call muranopl.Call) (any, error) {
 	undo, err := c.setLimits(ctx, call.Object, call, map[string]string{propertyMinimum: propertyFewest, "sessions": propertySessions, propertyAfter: propertyGatewayAfter})
 	if err != nil {
 		return nil, err

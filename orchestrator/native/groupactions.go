@@ -15,7 +15,7 @@ import (
 
 // addGroup is the action that gives a cluster a group of minions. When it fails before any server was made the model is left as it was; else the group stays in
 // it, so that a deployment goes on and nothing is made that no object has.
-func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) addGroup(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	name, _ := call.Args["name"].(string)
 	former := call.Object.Objects(propertyGroups)
@@ -50,7 +50,7 @@ func (c clusterClass) addGroup(ctx context.Context, call muranopl.Call) (any, er
 }
 
 // removeGroup is the action that takes a group out of a cluster, once its nodes have left. Called again after a failure it goes on.
-func (c clusterClass) removeGroup(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) removeGroup(ctx context.Context, call muranopl.Call) (any, error) {
 	c.clusters.allowLoss(call)
 	l, err := ofGroup(call)
 	if err != nil {

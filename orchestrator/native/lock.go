@@ -24,7 +24,7 @@ const (
 func seconds(count int64) time.Duration { return time.Duration(count) * time.Second }
 
 // empty moves a node's pods to others, for an action: forced, also where an obstacle keeps them there.
-func (c clusterClass) empty(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) error {
+func (c nodeOperations) empty(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) error {
 	force, _ := call.Args[argumentForce].(bool)
 	patience, _ := call.Args[argumentPatience].(int64)
 	if one.Role == nodes.Minion {
@@ -60,7 +60,7 @@ func (n *namedNode) lastTaker() bool {
 const noTaker = "no other node of the cluster takes pods, so that those that run on it end and have nowhere to go"
 
 // lockNode is the action that takes a node out of service: no pods run or come there, and it is not repaired until it is unlocked.
-func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c nodeOperations) lockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c clusterClass) lockNode(ctx context.Context, call muranopl.Call, known *k
 }
 
 // unlockNode is the action that takes a locked node into service again, also one that is off or gone.
-func (c clusterClass) unlockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c nodeOperations) unlockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c clusterClass) unlockNode(ctx context.Context, call muranopl.Call, known 
 	if _, err := c.set(ctx, one, settings); err != nil {
 		return err
 	}
-	if err := c.bringBack(ctx, call, known, one.Node); err != nil {
+	if err := nodeRepairsOf(c.cluster).bringBack(ctx, call, known, one.Node); err != nil {
 		return err
 	}
 	c.reports.Inform(ctx, one.cluster, "%s is unlocked", one.Name)
@@ -112,7 +112,7 @@ type reboot struct {
 }
 
 // rebootNode is the action that restarts a node's server once its pods are elsewhere, and takes the node in again.
-func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c nodeOperations) rebootNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.namedNode(ctx, call, known)
 	if err != nil {
 		return err
@@ -140,11 +140,11 @@ func (c clusterClass) rebootNode(ctx context.Context, call muranopl.Call, known 
 		return err
 	}
 	c.reports.Inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
-	return c.rejoin(ctx, one.cluster, known)
+	return nodeRepairsOf(c.cluster).rejoin(ctx, one.cluster, known)
 }
 
 // beginReboot makes sure that a node may go for a while, empties it, and notes in which run it was.
-func (c clusterClass) beginReboot(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) (begun reboot, err error) {
+func (c nodeOperations) beginReboot(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) (begun reboot, err error) {
 	if force, _ := call.Args[argumentForce].(bool); !force {
 		costs, err := c.missed(ctx, one, live)
 		if err != nil {
@@ -165,7 +165,7 @@ func (c clusterClass) beginReboot(ctx context.Context, call muranopl.Call, one *
 }
 
 // missed describes the cluster's loss while a node is away.
-func (c clusterClass) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
+func (c nodeOperations) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
 	gateways, masters := 0, 0
 	for _, other := range one.known.Nodes {
 		if other.Role == nodes.Master && !other.Leaving {
@@ -202,7 +202,7 @@ func bootOf(ctx context.Context, live *nodes.Cluster, name string) (run string, 
 }
 
 // reboot starts a node's server anew, unless that was done since it was noted, and waits until it answers.
-func (c clusterClass) reboot(ctx context.Context, one *namedNode, live *nodes.Cluster, begun reboot) error {
+func (c nodeOperations) reboot(ctx context.Context, one *namedNode, live *nodes.Cluster, begun reboot) error {
 	anew := func(ctx context.Context) bool {
 		run, reached := bootOf(ctx, live, one.Name)
 		return reached && run != begun.Run
@@ -245,7 +245,7 @@ func awaitBoot(ctx context.Context, name string, anew func(context.Context) bool
 }
 
 // rebootMachine has a machine that is no server of the cloud start itself anew.
-func (c clusterClass) rebootMachine(ctx context.Context, one *namedNode, live *nodes.Cluster, anew func(context.Context) bool) error {
+func (c nodeOperations) rebootMachine(ctx context.Context, one *namedNode, live *nodes.Cluster, anew func(context.Context) bool) error {
 	if _, err := live.Run(ctx, one.Name, "systemctl reboot --no-block"); err != nil {
 		return fmt.Errorf("have %s start anew, which only it itself can do: %w", one.Name, err)
 	}

@@ -154,7 +154,7 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, fac
 
 // setMasterCount is the action that sets the number of masters. When it fails, the model does not change, so that the same action continues where it was,
 // and a deployment of the environment brings the former masters back.
-func (c clusterClass) setMasterCount(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) setMasterCount(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	count, _ := call.Args[argumentCount].(int64)
 	was := call.Object.Int(masters.count)

@@ -13,9 +13,19 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
+// nodeRepairs are the repairs of single nodes.
+type nodeRepairs struct {
+	clusters *clusters
+	cluster  clusterClass
+}
+
+func nodeRepairsOf(c clusterClass) nodeRepairs {
+	return nodeRepairs{clusters: c.clusters, cluster: c}
+}
+
 // repairNode is the action that repairs a node: its server is started if it is off, or replaced if it is gone. Then its units are started, and it joins.
 // Other nodes do not change.
-func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeRepairs) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	name, _ := call.Args[known.ArgumentNode].(string)
 	known, err := c.clusters.facts(ctx, call.Object)
@@ -37,7 +47,7 @@ func (c clusterClass) repairNode(ctx context.Context, call muranopl.Call) (any, 
 }
 
 // bringBack has a node do its work again: its server is started if it is off, or gets another one in its place if it is gone.
-func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *known.Facts, node nodes.Node) error {
+func (c nodeRepairs) bringBack(ctx context.Context, call muranopl.Call, known *known.Facts, node nodes.Node) error {
 	if node.Machine != nil {
 		return c.rejoin(ctx, call.Object, known)
 	}
@@ -73,7 +83,7 @@ func (c clusterClass) bringBack(ctx context.Context, call muranopl.Call, known *
 }
 
 // rejoin deploys a cluster as it is, without a check of its servers.
-func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
+func (c nodeRepairs) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
 	c.clusters.recall(object, known)
 	live, err := c.clusters.bring(ctx, object, known.Nodes)
 	if err != nil {
@@ -82,6 +92,6 @@ func (c clusterClass) rejoin(ctx context.Context, object *muranopl.Object, known
 	if err := live.Deploy(ctx); err != nil {
 		return err
 	}
-	c.reportUp(ctx, object)
+	c.cluster.reportUp(ctx, object)
 	return nil
 }

@@ -94,8 +94,20 @@ func (h *heatStacks) restore(s *heatStack, resource string, definition map[strin
 	s.content.Template = made
 }
 
+// nodeReplacements replace the servers of nodes.
+type nodeReplacements struct {
+	clusters *clusters
+	own      *ownStack
+	reports  task.Reports
+	cluster  clusterClass
+}
+
+func nodeReplacementsOf(c clusterClass) nodeReplacements {
+	return nodeReplacements{clusters: c.clusters, own: c.own, reports: c.reports, cluster: c}
+}
+
 // replaceNode is the action that gives a node another server.
-func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeReplacements) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	named, _ := call.Args[known.ArgumentNode].(string)
@@ -117,12 +129,12 @@ func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any,
 	if err := c.order(ctx, call.Object, node, false); err != nil {
 		return nil, err
 	}
-	return nil, c.redeploy(ctx, call, node.role == nodes.Gateway)
+	return nil, nodeScalingOf(c.cluster).redeploy(ctx, call, node.role == nodes.Gateway)
 }
 
 // order has a node get another server, unless it does already: the former one goes first where the cluster or the project's quota has no
 // room for both. edit is succession.Edit.
-func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node activeNode, edit bool) error {
+func (c nodeReplacements) order(ctx context.Context, object *muranopl.Object, node activeNode, edit bool) error {
 	instance := node.object.Object("instance")
 	if ordered, err := c.clusters.successions.ordered(ctx, instance); err != nil || ordered {
 		return err
@@ -171,7 +183,7 @@ func (c clusterClass) order(ctx context.Context, object *muranopl.Object, node a
 
 // vacate takes a node out of the cluster before its successor is there; of a master, what it runs stops, and the rest goes with its
 // successor, without which a cluster cannot be deployed.
-func (c clusterClass) vacate(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member, known succession) error {
+func (c nodeReplacements) vacate(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member, known succession) error {
 	if known.Gone {
 		return nil
 	}
@@ -189,7 +201,7 @@ func (c clusterClass) vacate(ctx context.Context, interpreter *muranopl.Interpre
 			return err
 		}
 	} else {
-		list, err := c.servers(ctx, interpreter, object)
+		list, err := c.cluster.servers(ctx, interpreter, object)
 		if err != nil {
 			return err
 		}
@@ -202,7 +214,7 @@ func (c clusterClass) vacate(ctx context.Context, interpreter *muranopl.Interpre
 }
 
 // makeRoom deletes the servers of nodes that go first.
-func (c clusterClass) makeRoom(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+func (c nodeReplacements) makeRoom(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
 	list, err := c.clusters.members(ctx, object)
 	if err != nil {
 		return err
@@ -234,7 +246,7 @@ var upgradeOrder = []nodes.Role{nodes.Master, nodes.Minion, nodes.Gateway}
 
 // replaceNodes gives those nodes other servers whose servers the model wants otherwise, and ends what was begun of that: one node after
 // the other, the master last unless it gets a newer Kubernetes, and each new one before its former one goes.
-func (c clusterClass) replaceNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+func (c nodeReplacements) replaceNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
 	due, err := c.clusters.due(ctx, object)
 	if err != nil || len(due) == 0 {
 		return err
@@ -324,7 +336,7 @@ func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, 
 	return list, nil
 }
 
-func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member) error {
+func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member) error {
 	instance := one.instance()
 	if !one.replacing {
 		if err := c.order(ctx, object, activeNode{one.object, one.role}, true); err != nil {
@@ -353,7 +365,7 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 		}
 	}
 	if !one.replacing || one.waits {
-		if err := c.join(ctx, interpreter, object); err != nil {
+		if err := c.cluster.join(ctx, interpreter, object); err != nil {
 			return err
 		}
 	}
@@ -380,7 +392,7 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 		}
 		c.reports.Inform(ctx, object, "%s: has the floating address of %s", names.server(instance, known, known.Current).name(), former.name())
 	}
-	list, err := c.servers(ctx, interpreter, object)
+	list, err := c.cluster.servers(ctx, interpreter, object)
 	if err != nil {
 		return err
 	}
@@ -400,7 +412,7 @@ func (c clusterClass) replaceOne(ctx context.Context, interpreter *muranopl.Inte
 	if err := c.own.push(ctx, interpreter); err != nil {
 		return err
 	}
-	if list, err = c.servers(ctx, interpreter, object); err != nil {
+	if list, err = c.cluster.servers(ctx, interpreter, object); err != nil {
 		return err
 	}
 	_, err = c.clusters.bring(ctx, object, list)

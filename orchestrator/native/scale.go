@@ -83,8 +83,19 @@ func ofCluster(p pool) listed {
 	return func(call muranopl.Call) (nodeList, error) { return nodeList{p, call.Object}, nil }
 }
 
+// nodeScaling changes the numbers of nodes of a cluster, by actions and by load.
+type nodeScaling struct {
+	clusters *clusters
+	objects  task.Objects
+	reports  task.Reports
+}
+
+func nodeScalingOf(c clusterClass) nodeScaling {
+	return nodeScaling{clusters: c.clusters, objects: c.objects, reports: c.reports}
+}
+
 // scaleUp is the action that adds nodes, as many as there may be.
-func (c clusterClass) scaleUp(find listed) muranopl.NativeMethod {
+func (c nodeScaling) scaleUp(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		l, err := find(call)
 		if err != nil {
@@ -96,7 +107,7 @@ func (c clusterClass) scaleUp(find listed) muranopl.NativeMethod {
 }
 
 // grow has so many nodes run, or as many as there may be.
-func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, count int64) error {
+func (c nodeScaling) grow(ctx context.Context, call muranopl.Call, l nodeList, count int64) error {
 	now := l.size()
 	most, said := l.limit()
 	target := int(min(count, int64(most)))
@@ -115,7 +126,7 @@ func (c clusterClass) grow(ctx context.Context, call muranopl.Call, l nodeList, 
 }
 
 // scaleDown is the action that removes nodes: the last ones, or the named one.
-func (c clusterClass) scaleDown(find listed) muranopl.NativeMethod {
+func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		c.clusters.allowLoss(call)
 		l, err := find(call)
@@ -141,7 +152,7 @@ func (c clusterClass) scaleDown(find listed) muranopl.NativeMethod {
 }
 
 // reduce has the first nodes of a list run, so many, or as few as there may be.
-func (c clusterClass) reduce(ctx context.Context, call muranopl.Call, l nodeList, list []*muranopl.Object, count int64) error {
+func (c nodeScaling) reduce(ctx context.Context, call muranopl.Call, l nodeList, list []*muranopl.Object, count int64) error {
 	now := l.size()
 	target := int(max(count, int64(l.fewest)))
 	if int64(target) > count {
@@ -169,7 +180,7 @@ func (r resizing) set() error {
 
 // resize deploys the cluster with other nodes of these lists. When that fails, the model does not change, so that the same action continues where it was,
 // and a deployment of the environment brings the former nodes back.
-func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
+func (c nodeScaling) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
 	defer c.clusters.Close()
 	var former []resizing
 	gateways := false
@@ -192,7 +203,7 @@ func (c clusterClass) resize(ctx context.Context, call muranopl.Call, changes ..
 }
 
 // redeploy deploys the cluster, and the objects that name its gateways when these are others.
-func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
+func (c nodeScaling) redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
 	if _, err := call.Interpreter.Invoke(ctx, call.Object, task.MethodDeploy, nil); err != nil {
 		return err
 	}
@@ -203,7 +214,7 @@ func (c clusterClass) redeploy(ctx context.Context, call muranopl.Call, otherGat
 }
 
 // retell deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
-func (c clusterClass) retell(ctx context.Context, call muranopl.Call) error {
+func (c nodeScaling) retell(ctx context.Context, call muranopl.Call) error {
 	if task.OnlyGateways(call.Object) {
 		return workloads.UpdateEndpoints(ctx, c.clusters.runtime, c.clusters.objects, call.Object, gatewayAddresses(call.Object))
 	}

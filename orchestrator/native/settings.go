@@ -109,8 +109,19 @@ type namedNode struct {
 	known    *known.Facts
 }
 
+// nodeOperations are the operations on single nodes of a cluster: labels, taints, cordons, locks and restarts.
+type nodeOperations struct {
+	clusters *clusters
+	reports  task.Reports
+	cluster  clusterClass
+}
+
+func nodeOperationsOf(c clusterClass) nodeOperations {
+	return nodeOperations{clusters: c.clusters, reports: c.reports, cluster: c}
+}
+
 // namedNode finds the node that the argument names.
-func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, facts *known.Facts) (*namedNode, error) {
+func (c nodeOperations) namedNode(ctx context.Context, call muranopl.Call, facts *known.Facts) (*namedNode, error) {
 	named, _ := call.Args[known.ArgumentNode].(string)
 	if machine, is := task.Desired(call.Object).MachineCalled(named); is {
 		external := machine.Object
@@ -146,7 +157,7 @@ func (c clusterClass) namedNode(ctx context.Context, call muranopl.Call, facts *
 }
 
 // minion is namedNode for operations on nodes that Kubernetes knows.
-func (c clusterClass) minion(ctx context.Context, call muranopl.Call, known *known.Facts) (*namedNode, error) {
+func (c nodeOperations) minion(ctx context.Context, call muranopl.Call, known *known.Facts) (*namedNode, error) {
 	one, err := c.namedNode(ctx, call, known)
 	if err == nil && one.Role != nodes.Minion {
 		return nil, fault.New(fault.Invalid, "%s is a %s, which takes no pods and is no node of Kubernetes: name one of the cluster's minions", one.Name, one.Role)
@@ -155,7 +166,7 @@ func (c clusterClass) minion(ctx context.Context, call muranopl.Call, known *kno
 }
 
 // set stores a node's new settings, and returns the cluster with them.
-func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Settings) (*nodes.Cluster, error) {
+func (c nodeOperations) set(ctx context.Context, one *namedNode, settings kube.Settings) (*nodes.Cluster, error) {
 	if err := settings.Check(); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
 	}
@@ -175,13 +186,13 @@ func (c clusterClass) set(ctx context.Context, one *namedNode, settings kube.Set
 }
 
 // bringKnown returns the cluster of the last deployment, whose pods have so many seconds to leave a node; 0 for the server's setting.
-func (c clusterClass) bringKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
+func (c nodeOperations) bringKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
 	c.clusters.recall(one.cluster, one.known)
 	return c.clusters.bringPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
 
 // apply writes a node's settings to Kubernetes.
-func (c clusterClass) apply(ctx context.Context, one *namedNode, settings kube.Settings, opened bool) error {
+func (c nodeOperations) apply(ctx context.Context, one *namedNode, settings kube.Settings, opened bool) error {
 	live, err := c.set(ctx, one, settings)
 	if err != nil {
 		return err
@@ -209,7 +220,7 @@ func groupKeeps(one *namedNode, remove []string) error {
 }
 
 // labelNode is the action that sets labels of a node, and removes some.
-func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c nodeOperations) labelNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -231,7 +242,7 @@ func (c clusterClass) labelNode(ctx context.Context, call muranopl.Call, known *
 }
 
 // taintNode is the action that sets taints of a node, and removes some.
-func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c nodeOperations) taintNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -250,7 +261,7 @@ func (c clusterClass) taintNode(ctx context.Context, call muranopl.Call, known *
 }
 
 // cordonNode is the action that has a node take no new pods.
-func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c nodeOperations) cordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -265,7 +276,7 @@ func (c clusterClass) cordonNode(ctx context.Context, call muranopl.Call, known 
 }
 
 // uncordonNode is the action that makes a node take pods again, whoever has cordoned it.
-func (c clusterClass) uncordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c nodeOperations) uncordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err

@@ -115,8 +115,20 @@ func changed(former, now []nodes.Node) bool {
 	return !slices.EqualFunc(former, now, func(a, b nodes.Node) bool { return a.Name == b.Name && a.Server == b.Server && a.Leaving == b.Leaving })
 }
 
+// clusterRestores save a cluster's state and restore it.
+type clusterRestores struct {
+	clusters *clusters
+	objects  task.Objects
+	reports  task.Reports
+	cluster  clusterClass
+}
+
+func clusterRestoresOf(c clusterClass) clusterRestores {
+	return clusterRestores{clusters: c.clusters, objects: c.objects, reports: c.reports, cluster: c}
+}
+
 // snapshot is the action that takes a snapshot and returns which it is.
-func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
+func (c clusterRestores) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
 	cluster, facts, err := c.clusters.former(ctx, call.Object)
 	if err != nil {
 		return nil, err
@@ -135,7 +147,7 @@ func (c clusterClass) snapshot(ctx context.Context, call muranopl.Call) (any, er
 }
 
 // restore is the action that brings a cluster back as it was when a snapshot was taken, with new servers where servers are gone.
-func (c clusterClass) restore(ctx context.Context, call muranopl.Call) (any, error) {
+func (c clusterRestores) restore(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	named, _ := call.Args[argumentSnapshot].(string)
 	from, err := c.clusters.find(ctx, call.Object, named)
@@ -152,7 +164,7 @@ func (c clusterClass) restore(ctx context.Context, call muranopl.Call) (any, err
 	if err := c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error { return c.clusters.restoreFrom(ctx, live, from) }); err != nil {
 		return nil, err
 	}
-	if err := c.settleAttachments(ctx, call.Object); err != nil {
+	if err := c.cluster.settleAttachments(ctx, call.Object); err != nil {
 		return nil, err
 	}
 	return nil, c.adoptPods(ctx, call)
@@ -237,7 +249,7 @@ func (c *clusters) restoreFrom(ctx context.Context, live *nodes.Cluster, from st
 }
 
 // recoverQuorum is the action that brings back a cluster whose etcd has lost its majority, from the best member that is left.
-func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (any, error) {
+func (c clusterRestores) recoverQuorum(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error {
 		begun, err := live.Restoring(ctx)
@@ -275,11 +287,11 @@ func (c clusterClass) recoverQuorum(ctx context.Context, call muranopl.Call) (an
 }
 
 // comeBack makes the servers that are gone, and has the cluster begin again.
-func (c clusterClass) comeBack(ctx context.Context, call muranopl.Call, begin func(ctx context.Context, live *nodes.Cluster) error) error {
-	if err := c.check(ctx, call.Object); err != nil {
+func (c clusterRestores) comeBack(ctx context.Context, call muranopl.Call, begin func(ctx context.Context, live *nodes.Cluster) error) error {
+	if err := c.cluster.check(ctx, call.Object); err != nil {
 		return err
 	}
-	if err := c.joinBy(ctx, call.Interpreter, call.Object, false, begin); err != nil {
+	if err := c.cluster.joinBy(ctx, call.Interpreter, call.Object, false, begin); err != nil {
 		return err
 	}
 	c.reports.Inform(ctx, call.Object, "Kubernetes cluster %s is up and running", call.Object.Text("name"))

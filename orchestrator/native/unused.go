@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
+	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -36,8 +37,18 @@ type unusedVolume struct {
 	delete func(ctx context.Context) error
 }
 
+// unusedVolumes are the volumes of a cluster that no claim uses.
+type unusedVolumes struct {
+	clusters *clusters
+	reports  task.Reports
+}
+
+func unusedVolumesOf(c clusterClass) unusedVolumes {
+	return unusedVolumes{clusters: c.clusters, reports: c.reports}
+}
+
 // unusedOf lists what nothing in a cluster uses. Younger things than leftAge may be about to be used.
-func (c clusterClass) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
+func (c unusedVolumes) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
 	claims, err := kube.UnusedClaims(ctx, api, known.Namespace)
 	if err != nil {
 		return nil, err
@@ -111,7 +122,7 @@ func unusedInCinder(cinder *openstack.BlockStorage, found storage.Left) (list []
 }
 
 // withUnused gives work what nothing in a cluster uses.
-func (c clusterClass) withUnused(ctx context.Context, object *muranopl.Object, work func(list []unusedVolume) error) error {
+func (c unusedVolumes) withUnused(ctx context.Context, object *muranopl.Object, work func(list []unusedVolume) error) error {
 	live, _, err := c.clusters.former(ctx, object)
 	if err != nil {
 		return err
@@ -132,7 +143,7 @@ func (c clusterClass) withUnused(ctx context.Context, object *muranopl.Object, w
 }
 
 // listUnusedVolumes is the action that returns claims that no application uses, and volumes, snapshots and shares in the cloud that the cluster does not know.
-func (c clusterClass) listUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
+func (c unusedVolumes) listUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
 	shown := []any{}
 	err := c.withUnused(ctx, call.Object, func(list []unusedVolume) error {
 		for _, one := range list {
@@ -144,7 +155,7 @@ func (c clusterClass) listUnusedVolumes(ctx context.Context, call muranopl.Call)
 }
 
 // deleteUnusedVolumes is the action that deletes those that are named. Something that is used is never deleted.
-func (c clusterClass) deleteUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
+func (c unusedVolumes) deleteUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
 	named, _ := call.Args[argumentVolumes].([]any)
 	return nil, c.withUnused(ctx, call.Object, func(list []unusedVolume) error {
 		var chosen []unusedVolume

@@ -28,8 +28,20 @@ const (
 	assumedReplacement = 90             // seconds for a node, where nothing was measured
 )
 
+// nodeUpgrades upgrade the nodes of a cluster to another image, one by one, and back.
+type nodeUpgrades struct {
+	clusters *clusters
+	objects  task.Objects
+	reports  task.Reports
+	cluster  clusterClass
+}
+
+func nodeUpgradesOf(c clusterClass) nodeUpgrades {
+	return nodeUpgrades{clusters: c.clusters, objects: c.objects, reports: c.reports, cluster: c}
+}
+
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
-func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	named, _ := call.Args[argumentImage].(string)
@@ -94,7 +106,7 @@ func (c clusterClass) upgrade(ctx context.Context, call muranopl.Call) (any, err
 }
 
 // saveUpgrade takes the snapshot without which no upgrade begins.
-func (c clusterClass) saveUpgrade(ctx context.Context, object *muranopl.Object, plan *UpgradePlan) (id string, err error) {
+func (c nodeUpgrades) saveUpgrade(ctx context.Context, object *muranopl.Object, plan *UpgradePlan) (id string, err error) {
 	if c.clusters.server.Snapshots == nil {
 		return "", nil
 	}
@@ -113,7 +125,7 @@ func (c clusterClass) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 }
 
 // goOn does the rest of an upgrade. A failed one is like a paused one.
-func (c clusterClass) goOn(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
+func (c nodeUpgrades) goOn(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
 	err := c.takeTurns(ctx, call, facts)
 	if err == nil || facts.State != known.UpgradeRuns || ctx.Err() != nil { // whose context has ended may be taken over, and goes on then
 		return err
@@ -122,7 +134,7 @@ func (c clusterClass) goOn(ctx context.Context, call muranopl.Call, facts *known
 	return errors.Join(err, c.clusters.keepUpgrade(ctx, call.Object, facts))
 }
 
-func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
+func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
 	object := call.Object
 	back := facts.State == known.UpgradeBacks
 	if err := c.show(ctx, call.Interpreter, object, facts); err != nil {
@@ -195,7 +207,7 @@ func (c clusterClass) takeTurns(ctx context.Context, call muranopl.Call, facts *
 	} else {
 		c.reports.Inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
 	}
-	return c.retell(ctx, call)
+	return nodeScalingOf(c.cluster).retell(ctx, call)
 }
 
 // giveTurns gives turns to nodes that have come since the upgrade began.
@@ -210,7 +222,7 @@ func giveTurns(u *known.Upgrade, active []activeNode) {
 }
 
 // show writes the present or next image of each node of an upgrade to the model.
-func (c clusterClass) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, facts *known.Upgrade) error {
+func (c nodeUpgrades) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, facts *known.Upgrade) error {
 	back := facts.State == known.UpgradeBacks
 	for _, one := range activeNodes(object) {
 		instance := one.object.Object("instance")
@@ -231,7 +243,7 @@ func (c clusterClass) show(ctx context.Context, interpreter *muranopl.Interprete
 
 // hold stores the images of a cluster's further masters and of its groups' nodes: during an upgrade they differ from the images of the first master and
 // the groups. held is false when the upgrade has ended.
-func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bool) error {
+func (c nodeUpgrades) hold(ctx context.Context, object *muranopl.Object, held bool) error {
 	for _, group := range object.Objects(propertyGroups) {
 		if err := c.clusters.groups.hold(ctx, group, held); err != nil {
 			return err
@@ -241,7 +253,7 @@ func (c clusterClass) hold(ctx context.Context, object *muranopl.Object, held bo
 }
 
 // recordImages gives the image to objects without a running node of the upgrade: stopped nodes, and groups.
-func (c clusterClass) recordImages(object *muranopl.Object, known *known.Upgrade) {
+func (c nodeUpgrades) recordImages(object *muranopl.Object, known *known.Upgrade) {
 	give := func(to *muranopl.Object) {
 		if err := to.Initialise("image", known.Image); err != nil {
 			c.reports.Logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)
@@ -258,7 +270,7 @@ func (c clusterClass) recordImages(object *muranopl.Object, known *known.Upgrade
 }
 
 // memberOf is the node of the cluster that has a turn in an upgrade; there is false when it was removed since.
-func (c clusterClass) memberOf(ctx context.Context, object *muranopl.Object, node *known.UpgradeNode) (one member, there bool, err error) {
+func (c nodeUpgrades) memberOf(ctx context.Context, object *muranopl.Object, node *known.UpgradeNode) (one member, there bool, err error) {
 	members, err := c.clusters.members(ctx, object)
 	i := slices.IndexFunc(members, func(one member) bool { return one.instance().ID() == node.Instance && !one.leaving })
 	if err != nil || i < 0 {
@@ -268,13 +280,13 @@ func (c clusterClass) memberOf(ctx context.Context, object *muranopl.Object, nod
 }
 
 // turn gives a node of an upgrade its server; done is false when the upgrade pauses in the middle.
-func (c clusterClass) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *known.UpgradeNode) (done bool, err error) {
+func (c nodeUpgrades) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *known.UpgradeNode) (done bool, err error) {
 	one, there, err := c.memberOf(ctx, object, node)
 	if err != nil || !there {
 		return err == nil, err
 	}
 	started := time.Now()
-	if err := c.replaceOne(ctx, interpreter, object, one); err != nil {
+	if err := nodeReplacementsOf(c.cluster).replaceOne(ctx, interpreter, object, one); err != nil {
 		return false, err
 	}
 	known, err := c.clusters.successions.of(ctx, one.instance())

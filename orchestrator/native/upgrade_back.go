@@ -12,7 +12,7 @@ import (
 
 // upgradeBack is the action that gives the nodes that an upgrade has changed their former images back, as long as Kubernetes allows it: before the last
 // API server of the former version is gone, or where the minor version is the same.
-func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	c.clusters.allowLoss(call)
 	object, task := call.Object, c.clusters.runtime.TaskID()
@@ -56,7 +56,7 @@ func (c clusterClass) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 }
 
 // mayGoBack returns the reason why an upgrade cannot go back.
-func (c clusterClass) mayGoBack(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
+func (c nodeUpgrades) mayGoBack(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
 	from, to := parseKubernetes(facts.From), parseKubernetes(facts.Kubernetes)
 	if from == nil || to == nil || above(to, from) == 0 {
 		return nil

@@ -25,7 +25,7 @@ func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Ca
 
 // renewCertificates is the action that gives nodes new certificates in place of the ones that end soon.
 func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	return c.rejoin(ctx, call.Object, known)
+	return nodeRepairsOf(c).rejoin(ctx, call.Object, known)
 }
 
 // defragment is the action that gives the room back that is free in the files of etcd.
