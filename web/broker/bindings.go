@@ -48,13 +48,13 @@ func (b *broker) bind(w http.ResponseWriter, r *http.Request, api *client.Client
 func credentials(ctx context.Context, api *client.Client, environment, action string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, bindPatience)
 	defer cancel()
-	task, err := api.CallAction(ctx, environment, action, map[string]any{})
+	task, err := api.Actions().Call(ctx, environment, action, map[string]any{})
 	if err != nil {
 		return nil, err
 	}
 	var result client.ActionResult
 	err = wait.Every(bindPoll).Until(ctx, func(ctx context.Context) error {
-		result, err = api.ActionResult(ctx, environment, task)
+		result, err = api.Actions().Result(ctx, environment, task)
 		if client.IsStatus(err, http.StatusNotFound) || err == nil && result.IsException == nil {
 			return wait.Again(failure{http.StatusUnprocessableEntity, "ConcurrencyError", credentialsAction + " has not ended yet"})
 		}

@@ -36,7 +36,7 @@ func planOf(serviceID string) string { return serviceID + "-1" }
 
 // catalog lists the applications that the caller's project may deploy.
 func (b *broker) catalog(w http.ResponseWriter, r *http.Request, api *client.Client) error {
-	packages, err := api.Packages(r.Context(), url.Values{"type": {"Application"}, "catalog": {"true"}})
+	packages, err := api.Packages().List(r.Context(), url.Values{"type": {"Application"}, "catalog": {"true"}})
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func application(ctx context.Context, api *client.Client, serviceID, planID stri
 	if serviceID == "" || planID != planOf(serviceID) {
 		return client.Package{}, none
 	}
-	found, err := api.Package(ctx, serviceID)
+	found, err := api.Packages().Get(ctx, serviceID)
 	if client.IsStatus(err, http.StatusNotFound) || err == nil && (found.Type != "Application" || found.ID != serviceID) {
 		return found, none
 	}

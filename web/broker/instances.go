@@ -29,7 +29,7 @@ func find(r *http.Request, api *client.Client) (client.Environment, error) {
 	if !instanceForm.MatchString(id) {
 		return client.Environment{}, failure{status: http.StatusBadRequest, text: "The id of an instance has up to 200 letters, digits, dots, dashes and underscores"}
 	}
-	found, err := api.Environment(r.Context(), environmentPrefix+id)
+	found, err := api.Environments().Get(r.Context(), environmentPrefix+id)
 	if client.IsStatus(err, http.StatusNotFound) {
 		return found, errNoInstance
 	}
@@ -80,7 +80,7 @@ func (b *broker) provision(w http.ResponseWriter, r *http.Request, api *client.C
 	if !errors.Is(err, errNoInstance) {
 		return err
 	}
-	made, err := api.CreateEnvironment(ctx, client.EnvironmentOptions{
+	made, err := api.Environments().Create(ctx, client.EnvironmentOptions{
 		Name: environmentPrefix + r.PathValue("instance"), Description: of.Name + ", an instance of a service that a platform asked the broker for",
 	})
 	if err != nil {
@@ -101,11 +101,11 @@ func (b *broker) provision(w http.ResponseWriter, r *http.Request, api *client.C
 func undone(ctx context.Context, api *client.Client, id string, failed error) error {
 	var refused *client.Refusal
 	if errors.As(failed, &refused) && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusConflict {
-		return errors.Join(failed, api.DeleteEnvironment(ctx, id, true))
+		return errors.Join(failed, api.Environments().Delete(ctx, id, true))
 	}
 	ctx, cancel := context.WithTimeout(ctx, undoPatience)
 	defer cancel()
-	found, err := api.Environment(ctx, id)
+	found, err := api.Environments().Get(ctx, id)
 	switch {
 	case client.IsStatus(err, http.StatusNotFound):
 		return failed
@@ -115,7 +115,7 @@ func undone(ctx context.Context, api *client.Client, id string, failed error) er
 		return nil
 	}
 	// The call may still be in progress: a deletion removes its results, too.
-	return errors.Join(failed, api.DeleteEnvironment(ctx, id, false))
+	return errors.Join(failed, api.Environments().Delete(ctx, id, false))
 }
 
 // undoPatience is how long it may take to find out whether a deployment has begun, and to delete its environment.
@@ -139,14 +139,14 @@ func again(w http.ResponseWriter, found client.Environment, model map[string]any
 
 // deploy gives an environment the application in a new session.
 func deploy(ctx context.Context, api *client.Client, environment string, model map[string]any) error {
-	session, err := api.Configure(ctx, environment)
+	session, err := api.Sessions().Configure(ctx, environment)
 	if err != nil {
 		return err
 	}
-	if err := api.SetApplications(ctx, environment, session.ID, []any{model}, true); err != nil {
+	if err := api.Sessions().SetApplications(ctx, environment, session.ID, []any{model}, true); err != nil {
 		return err
 	}
-	return api.DeploySession(ctx, environment, session.ID)
+	return api.Sessions().Deploy(ctx, environment, session.ID)
 }
 
 // modelOf is the application as a platform wants it. Objects in parameters get ids, which are the same each time.
@@ -232,7 +232,7 @@ func (b *broker) show(w http.ResponseWriter, r *http.Request, api *client.Client
 	if err != nil {
 		return err
 	}
-	of, err := api.Package(r.Context(), className(found.Services[0]))
+	of, err := api.Packages().Get(r.Context(), className(found.Services[0]))
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (b *broker) deprovision(w http.ResponseWriter, r *http.Request, api *client
 		return err
 	}
 	if found.Status != stateDeleting {
-		if err := api.DeleteEnvironment(r.Context(), found.ID, false); err != nil && !client.IsStatus(err, http.StatusNotFound) {
+		if err := api.Environments().Delete(r.Context(), found.ID, false); err != nil && !client.IsStatus(err, http.StatusNotFound) {
 			return err
 		}
 	}
@@ -342,11 +342,11 @@ func (b *broker) lastOperation(w http.ResponseWriter, r *http.Request, api *clie
 
 // reason is the error of the newest run over an environment.
 func reason(ctx context.Context, api *client.Client, environment string) (string, error) {
-	run, err := api.NewestDeployment(ctx, environment)
+	run, err := api.Deployments().Newest(ctx, environment)
 	if err != nil {
 		return "", err
 	}
-	reports, err := api.Reports(ctx, environment, run.ID)
+	reports, err := api.Deployments().Reports(ctx, environment, run.ID)
 	if err != nil {
 		return "", err
 	}

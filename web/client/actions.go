@@ -90,12 +90,18 @@ func (e Environment) Action(object, name string) (Action, error) {
 	return Action{}, fmt.Errorf("environment %s has no object %s with actions: `burano action list %s` shows those it has (actions are known after the first deployment)", e.Name, object, e.Name)
 }
 
-// CallAction runs an action of a deployed object and returns the id of its task, which Follow follows.
-func (c *Client) CallAction(ctx context.Context, environment, action string, arguments map[string]any) (task string, err error) {
+// Actions are the calls about actions of objects.
+type Actions struct{ client *Client }
+
+// Actions returns the calls about actions of objects.
+func (c *Client) Actions() Actions { return Actions{c} }
+
+// Call runs an action of a deployed object and returns the id of its task, which Follow follows.
+func (c Actions) Call(ctx context.Context, environment, action string, arguments map[string]any) (task string, err error) {
 	var started struct {
 		Task string `json:"task_id"`
 	}
-	err = c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/actions/"+action, arguments, &started)
+	err = c.client.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/actions/"+action, arguments, &started)
 	return started.Task, err
 }
 
@@ -105,10 +111,10 @@ type ActionResult struct {
 	Result      json.RawMessage `json:"result"`
 }
 
-// ActionResult asks for the result of an action's task.
-func (c *Client) ActionResult(ctx context.Context, environment, task string) (ActionResult, error) {
+// Result asks for the result of an action's task.
+func (c Actions) Result(ctx context.Context, environment, task string) (ActionResult, error) {
 	var result ActionResult
-	return result, c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/actions/"+task, nil, &result)
+	return result, c.client.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/actions/"+task, nil, &result)
 }
 
 // Class names a class of the catalog.
@@ -118,8 +124,14 @@ type Class struct {
 	Version string // a version, or a range of versions such as >=1.2; "": the newest
 }
 
+// Classes are the calls about classes, and about the objects of an environment by their classes.
+type Classes struct{ client *Client }
+
+// Classes returns the calls about classes.
+func (c *Client) Classes() Classes { return Classes{c} }
+
 // CallStatic calls a static method that is an action, and returns its result.
-func (c *Client) CallStatic(ctx context.Context, class Class, method string, arguments map[string]any) (json.RawMessage, error) {
+func (c Classes) CallStatic(ctx context.Context, class Class, method string, arguments map[string]any) (json.RawMessage, error) {
 	body := map[string]any{"className": class.Name, "methodName": method, "parameters": arguments}
 	if class.Package != "" {
 		body["packageName"] = class.Package
@@ -128,7 +140,7 @@ func (c *Client) CallStatic(ctx context.Context, class Class, method string, arg
 		body["classVersion"] = class.Version
 	}
 	var result json.RawMessage
-	if err := c.Call(ctx, http.MethodPost, "/v1/actions", body, &result); err != nil {
+	if err := c.client.Call(ctx, http.MethodPost, "/v1/actions", body, &result); err != nil {
 		return nil, err
 	}
 	if result == nil {
@@ -161,12 +173,12 @@ type ClassOfPackage struct {
 	} `json:"package" yaml:"package"`
 }
 
-// Classes lists the classes of packages that the project may use; with extends that class and its subclasses.
-func (c *Client) Classes(ctx context.Context, extends string) ([]ClassOfPackage, error) {
+// List lists the classes of packages that the project may use; with extends that class and its subclasses.
+func (c Classes) List(ctx context.Context, extends string) ([]ClassOfPackage, error) {
 	var answer struct {
 		Classes []ClassOfPackage `json:"classes"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/burano/v1/classes?"+url.Values{"extends": {extends}}.Encode(), nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/classes?"+url.Values{"extends": {extends}}.Encode(), nil, &answer)
 	return answer.Classes, err
 }
 
@@ -179,21 +191,21 @@ type Object struct {
 }
 
 // Objects lists the objects of an environment, or of a session's draft; with class its objects and objects of its subclasses.
-func (c *Client) Objects(ctx context.Context, environment, session, class string) ([]Object, error) {
+func (c Classes) Objects(ctx context.Context, environment, session, class string) ([]Object, error) {
 	var answer struct {
 		Objects []Object `json:"objects"`
 	}
 	path := "/burano/v1/environments/" + environment + "/objects?" + url.Values{"class": {class}}.Encode()
-	err := c.Call(ctx, http.MethodGet, path, nil, &answer, ofSession(session)...)
+	err := c.client.Call(ctx, http.MethodGet, path, nil, &answer, ofSession(session)...)
 	return answer.Objects, err
 }
 
-// ClassActions lists the public methods of a class with the schemas of their arguments.
-func (c *Client) ClassActions(ctx context.Context, class Class) ([]ClassAction, error) {
+// Actions lists the public methods of a class with the schemas of their arguments.
+func (c Classes) Actions(ctx context.Context, class Class) ([]ClassAction, error) {
 	var answer struct {
 		Actions []ClassAction `json:"actions"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/burano/v1/classes/"+url.PathEscape(class.Name)+"/actions?"+class.query().Encode(), nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/classes/"+url.PathEscape(class.Name)+"/actions?"+class.query().Encode(), nil, &answer)
 	return answer.Actions, err
 }
 
@@ -218,11 +230,11 @@ func ClassOfType(text string) Class {
 }
 
 // Schemas returns the JSON schemas of an object of a class in a model, and of the arguments of its model builders, or of some.
-func (c *Client) Schemas(ctx context.Context, class Class, methods ...string) (json.RawMessage, error) {
+func (c Classes) Schemas(ctx context.Context, class Class, methods ...string) (json.RawMessage, error) {
 	path := "/v1/schemas/" + url.PathEscape(class.Name)
 	if len(methods) > 0 {
 		path += "/" + url.PathEscape(strings.Join(methods, ","))
 	}
 	var schemas json.RawMessage
-	return schemas, c.Call(ctx, http.MethodGet, path+"?"+class.query().Encode(), nil, &schemas)
+	return schemas, c.client.Call(ctx, http.MethodGet, path+"?"+class.query().Encode(), nil, &schemas)
 }

@@ -17,7 +17,7 @@ type Applied struct {
 }
 
 // Applied lists the objects of the caller's project under a label. Some of them may be gone.
-func (c *Client) Applied(ctx context.Context, label string) ([]Applied, error) {
+func (c Documents) Applied(ctx context.Context, label string) ([]Applied, error) {
 	path, err := c.appliedPath(ctx, label)
 	if err != nil {
 		return nil, err
@@ -25,26 +25,26 @@ func (c *Client) Applied(ctx context.Context, label string) ([]Applied, error) {
 	var answer struct {
 		Things []Applied `json:"things"`
 	}
-	err = c.Call(ctx, http.MethodGet, path, nil, &answer)
+	err = c.client.Call(ctx, http.MethodGet, path, nil, &answer)
 	return answer.Things, err
 }
 
-func (c *Client) appliedPath(ctx context.Context, label string) (string, error) {
-	project, err := c.ownProject(ctx)
+func (c Documents) appliedPath(ctx context.Context, label string) (string, error) {
+	project, err := c.client.Projects().own(ctx)
 	return "/burano/v1/applied/" + project + "/" + url.PathEscape(label), err
 }
 
 // SetApplied replaces the list of the caller's project under a label; it makes and deletes nothing else.
-func (c *Client) SetApplied(ctx context.Context, label string, things []Applied) error {
+func (c Documents) SetApplied(ctx context.Context, label string, things []Applied) error {
 	path, err := c.appliedPath(ctx, label)
 	if err != nil {
 		return err
 	}
-	return c.Call(ctx, http.MethodPut, path, map[string]any{"things": append([]Applied{}, things...)}, nil)
+	return c.client.Call(ctx, http.MethodPut, path, map[string]any{"things": append([]Applied{}, things...)}, nil)
 }
 
 // Existing returns the objects of a list that the project has, by their ids: an object of the same name with another origin is none of them.
-func (c *Client) Existing(ctx context.Context, things []Applied) ([]Applied, error) {
+func (c Documents) Existing(ctx context.Context, things []Applied) ([]Applied, error) {
 	all, err := c.things(ctx)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (c *Client) Existing(ctx context.Context, things []Applied) ([]Applied, err
 }
 
 // Made lists the things that plans are about, with the ids that they have now. Quotas are none.
-func (c *Client) Made(ctx context.Context, plans []*Planned) ([]Applied, error) {
+func (c Documents) Made(ctx context.Context, plans []*Planned) ([]Applied, error) {
 	all, err := c.things(ctx)
 	if err != nil {
 		return nil, err
@@ -66,20 +66,20 @@ func (c *Client) Made(ctx context.Context, plans []*Planned) ([]Applied, error) 
 }
 
 // things are the project's own packages, templates and environments.
-func (c *Client) things(ctx context.Context) ([]Applied, error) {
-	project, err := c.ownProject(ctx)
+func (c Documents) things(ctx context.Context) ([]Applied, error) {
+	project, err := c.client.Projects().own(ctx)
 	if err != nil {
 		return nil, err
 	}
-	environments, err := c.Environments(ctx, nil)
+	environments, err := c.client.Environments().List(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	templates, err := c.Templates(ctx)
+	templates, err := c.client.Templates().List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	packages, err := c.Packages(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}})
+	packages, err := c.client.Packages().List(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (c *Client) things(ctx context.Context) ([]Applied, error) {
 }
 
 // Prune deletes objects: environments first, which it waits for, since they need packages until they are gone. Missing ones do no harm.
-func (c *Client) Prune(ctx context.Context, things []Applied, deleted func(Applied)) error {
+func (c Documents) Prune(ctx context.Context, things []Applied, deleted func(Applied)) error {
 	for _, kind := range []string{KindEnvironment, KindTemplate, KindPackage} {
 		var failed []error
 		for _, one := range things {
@@ -111,13 +111,13 @@ func (c *Client) Prune(ctx context.Context, things []Applied, deleted func(Appli
 			var err error
 			switch kind {
 			case KindEnvironment:
-				if err = c.DeleteEnvironment(ctx, one.ID, false); err == nil {
-					err = c.WaitDeleted(ctx, one.ID)
+				if err = c.client.Environments().Delete(ctx, one.ID, false); err == nil {
+					err = c.client.Environments().WaitDeleted(ctx, one.ID)
 				}
 			case KindTemplate:
-				err = c.DeleteTemplate(ctx, one.ID)
+				err = c.client.Templates().Delete(ctx, one.ID)
 			case KindPackage:
-				err = c.DeletePackage(ctx, one.ID)
+				err = c.client.Packages().Delete(ctx, one.ID)
 			}
 			if err != nil && !IsStatus(err, http.StatusNotFound) {
 				failed = append(failed, fmt.Errorf("delete %s %s: %w", one.Kind, one.Name, err))

@@ -49,11 +49,17 @@ func (p *Planned) Apply(ctx context.Context) error {
 	return nil
 }
 
+// Documents are the calls that apply documents: plans, and the record of applied things.
+type Documents struct{ client *Client }
+
+// Documents returns the calls that apply documents.
+func (c *Client) Documents() Documents { return Documents{c} }
+
 // Plan compares documents with what is there. Nothing is done, but drafts of environments are made and dropped. The plans come in the order
 // in which they can be applied: quotas, packages with those that they require and the catalog does not have, templates, environments.
-// allowDestroy is as for DeploySession.
-func (c *Client) Plan(ctx context.Context, finder Finder, documents []Document, allowDestroy ...string) ([]*Planned, error) {
-	project, err := c.ownProject(ctx)
+// allowDestroy is as for Sessions.Deploy.
+func (c Documents) Plan(ctx context.Context, finder Finder, documents []Document, allowDestroy ...string) ([]*Planned, error) {
+	project, err := c.client.Projects().own(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +101,12 @@ func located(document Document, err error) error {
 	return atPlace{fmt.Errorf("%s: %s: %w", document.Place(""), strings.TrimSpace(document.Kind+" "+document.Name), err)}
 }
 
-func (c *Client) planQuota(ctx context.Context, wanted QuotaFile, own string) (*Planned, error) {
+func (c Documents) planQuota(ctx context.Context, wanted QuotaFile, own string) (*Planned, error) {
 	project := wanted.Project
 	if project == "" {
 		project = own
 	}
-	found, err := c.Quotas(ctx, project)
+	found, err := c.client.Projects().Quotas(ctx, project)
 	if err != nil {
 		return nil, err
 	}
@@ -119,14 +125,14 @@ func (c *Client) planQuota(ctx context.Context, wanted QuotaFile, own string) (*
 	if len(limits) > 0 {
 		planned.Change = changed
 		planned.apply = func(ctx context.Context) error {
-			_, err := c.SetQuotas(ctx, project, limits)
+			_, err := c.client.Projects().SetQuotas(ctx, project, limits)
 			return err
 		}
 	}
 	return planned, nil
 }
 
-func (c *Client) planPackages(ctx context.Context, finder Finder, documents []Document) ([]*Planned, error) {
+func (c Documents) planPackages(ctx context.Context, finder Finder, documents []Document) ([]*Planned, error) {
 	described, asked := map[string]Document{}, []LocalPackage{}
 	for _, one := range documents {
 		if one.Package == nil {
@@ -142,7 +148,7 @@ func (c *Client) planPackages(ctx context.Context, finder Finder, documents []Do
 		described[found.Name()] = one
 		asked = append(asked, found)
 	}
-	ordered, err := finder.WithRequired(ctx, asked, c.HasPackage)
+	ordered, err := finder.WithRequired(ctx, asked, c.client.Packages().Has)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +167,9 @@ func (c *Client) planPackages(ctx context.Context, finder Finder, documents []Do
 	return plans, nil
 }
 
-func (c *Client) planPackage(ctx context.Context, wanted PackageFile, local LocalPackage) (*Planned, error) {
+func (c Documents) planPackage(ctx context.Context, wanted PackageFile, local LocalPackage) (*Planned, error) {
 	planned := &Planned{Kind: KindPackage, Name: local.Name()}
-	own, err := c.Packages(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {local.Name()}})
+	own, err := c.client.Packages().List(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {local.Name()}})
 	if err != nil {
 		return nil, err
 	}
@@ -172,17 +178,17 @@ func (c *Client) planPackage(ctx context.Context, wanted PackageFile, local Loca
 		options.Public = *wanted.Public
 	}
 	disable := func(ctx context.Context, id string) error {
-		_, err := c.UpdatePackage(ctx, id, PackageChange{"enabled", false})
+		_, err := c.client.Packages().Update(ctx, id, PackageChange{"enabled", false})
 		return err
 	}
 	if len(own) == 0 {
 		planned.Change = added
 		planned.apply = func(ctx context.Context) error {
-			err := c.Upload(ctx, local.Name(), local.Zip, options)
+			err := c.client.Packages().Upload(ctx, local.Name(), local.Zip, options)
 			if err != nil || wanted.Enabled == nil || *wanted.Enabled {
 				return err
 			}
-			made, err := c.Package(ctx, local.Name())
+			made, err := c.client.Packages().Get(ctx, local.Name())
 			if err != nil {
 				return err
 			}
@@ -191,7 +197,7 @@ func (c *Client) planPackage(ctx context.Context, wanted PackageFile, local Loca
 		return planned, nil
 	}
 	there := own[0]
-	zip, err := c.Download(ctx, there.ID)
+	zip, err := c.client.Packages().Download(ctx, there.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -236,13 +242,13 @@ func (c *Client) planPackage(ctx context.Context, wanted PackageFile, local Loca
 	planned.Change = changed
 	planned.apply = func(ctx context.Context) error {
 		if len(files) == 0 {
-			_, err := c.UpdatePackage(ctx, there.ID, changes...)
+			_, err := c.client.Packages().Update(ctx, there.ID, changes...)
 			return err
 		}
-		if err := c.Replace(ctx, local.Name(), local.Zip, options); err != nil || enabled {
+		if err := c.client.Packages().Replace(ctx, local.Name(), local.Zip, options); err != nil || enabled {
 			return err
 		}
-		made, err := c.Package(ctx, local.Name())
+		made, err := c.client.Packages().Get(ctx, local.Name())
 		if err != nil {
 			return err
 		}
@@ -284,13 +290,13 @@ func changedFiles(before, after *catalog.Package) ([]Value, error) {
 	return values, nil
 }
 
-func (c *Client) planTemplate(ctx context.Context, wanted TemplateFile, project string) (*Planned, error) {
+func (c Documents) planTemplate(ctx context.Context, wanted TemplateFile, project string) (*Planned, error) {
 	planned := &Planned{Kind: KindTemplate, Name: wanted.Name}
-	applications, err := c.TemplateIDs(ctx, wanted.Name, wanted.Applications)
+	applications, err := c.client.Files().TemplateIDs(ctx, wanted.Name, wanted.Applications)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.Templates(ctx)
+	rows, err := c.client.Templates().List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -305,12 +311,12 @@ func (c *Client) planTemplate(ctx context.Context, wanted TemplateFile, project 
 		}
 		planned.Change = added
 		planned.apply = func(ctx context.Context) error {
-			_, err := c.CreateTemplate(ctx, options)
+			_, err := c.client.Templates().Create(ctx, options)
 			return err
 		}
 		return planned, nil
 	}
-	there, err := c.Template(ctx, rows[at].ID)
+	there, err := c.client.Templates().Get(ctx, rows[at].ID)
 	if err != nil {
 		return nil, err
 	}
@@ -345,33 +351,33 @@ func (c *Client) planTemplate(ctx context.Context, wanted TemplateFile, project 
 	planned.Change = changed
 	planned.apply = func(ctx context.Context) error {
 		if len(change) > 1 {
-			if err := c.Call(ctx, http.MethodPut, "/v1/templates/"+there.ID, change, nil); err != nil {
+			if err := c.client.Call(ctx, http.MethodPut, "/v1/templates/"+there.ID, change, nil); err != nil {
 				return err
 			}
 		}
 		if !others {
 			return nil
 		}
-		return c.Call(ctx, http.MethodPut, "/v1/templates/"+there.ID+"/services", applications, nil)
+		return c.client.Call(ctx, http.MethodPut, "/v1/templates/"+there.ID+"/services", applications, nil)
 	}
 	return planned, nil
 }
 
 // templateDiffers asks the server, which alone knows the template's secrets.
-func (c *Client) templateDiffers(ctx context.Context, id string, applications []any) (bool, error) {
+func (c Documents) templateDiffers(ctx context.Context, id string, applications []any) (bool, error) {
 	var answer struct {
 		Changed bool `json:"changed"`
 	}
 	body := map[string]any{"services": append([]any{}, applications...)}
-	return answer.Changed, c.Call(ctx, http.MethodPost, "/burano/v1/templates/"+id+"/preview", body, &answer)
+	return answer.Changed, c.client.Call(ctx, http.MethodPost, "/burano/v1/templates/"+id+"/preview", body, &answer)
 }
 
 // planEnvironment compares an environment's document with what is deployed. Where packages are about to change it is looked at again when
 // they have, and what is wrong with it until then does not count.
-func (c *Client) planEnvironment(ctx context.Context, document Document, newPackages bool, allowDestroy []string) (*Planned, error) {
+func (c Documents) planEnvironment(ctx context.Context, document Document, newPackages bool, allowDestroy []string) (*Planned, error) {
 	wanted := *document.Environment
 	planned := &Planned{Kind: KindEnvironment, Name: wanted.Name}
-	there, err := c.Environment(ctx, wanted.Name)
+	there, err := c.client.Environments().Get(ctx, wanted.Name)
 	isNew := IsStatus(err, http.StatusNotFound)
 	if err != nil && !isNew {
 		return nil, err
@@ -395,8 +401,8 @@ func (c *Client) planEnvironment(ctx context.Context, document Document, newPack
 		planned.Change = changed
 	}
 	deploy := func(ctx context.Context, id string) error {
-		return c.deployInto(ctx, id, wanted, func(ctx context.Context, session string) (string, error) {
-			now, err := c.Preview(ctx, id, session)
+		return c.client.Files().deployInto(ctx, id, wanted, func(ctx context.Context, session string) (string, error) {
+			now, err := c.client.Sessions().Preview(ctx, id, session)
 			if err == nil {
 				err = problems(document, now, allowDestroy)
 			}
@@ -408,7 +414,7 @@ func (c *Client) planEnvironment(ctx context.Context, document Document, newPack
 	}
 	planned.apply = func(ctx context.Context) (err error) {
 		if isNew {
-			planned.EnvironmentID, err = c.inNew(ctx, wanted, deploy)
+			planned.EnvironmentID, err = c.client.Files().inNew(ctx, wanted, deploy)
 			return err
 		}
 		return deploy(ctx, planned.EnvironmentID)
@@ -416,12 +422,12 @@ func (c *Client) planEnvironment(ctx context.Context, document Document, newPack
 	return planned, nil
 }
 
-// previewOf is PreviewFile, and PreviewNew for the id "".
-func (c *Client) previewOf(ctx context.Context, environment string, wanted EnvironmentFile) (Preview, error) {
+// previewOf is Files.Preview, and Files.PreviewNew for the id "".
+func (c Documents) previewOf(ctx context.Context, environment string, wanted EnvironmentFile) (Preview, error) {
 	if environment == "" {
-		return c.PreviewNew(ctx, wanted)
+		return c.client.Files().PreviewNew(ctx, wanted)
 	}
-	return c.PreviewFile(ctx, environment, wanted)
+	return c.client.Files().Preview(ctx, environment, wanted)
 }
 
 // problems is an error that says for each problem of a preview which line of the document has it, and which losses nobody has allowed.

@@ -20,36 +20,42 @@ type Category struct {
 	} `json:"packages,omitempty" yaml:"packages,omitempty"`
 }
 
-// Categories lists all categories.
-func (c *Client) Categories(ctx context.Context) ([]Category, error) {
+// Categories are the calls about categories of packages.
+type Categories struct{ client *Client }
+
+// Categories returns the calls about categories of packages.
+func (c *Client) Categories() Categories { return Categories{c} }
+
+// List lists all categories.
+func (c Categories) List(ctx context.Context) ([]Category, error) {
 	var list struct {
 		Categories []Category `json:"categories"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/v1/catalog/categories", nil, &list)
+	err := c.client.Call(ctx, http.MethodGet, "/v1/catalog/categories", nil, &list)
 	return list.Categories, err
 }
 
-// Category finds a category with its packages, by its name or id.
-func (c *Client) Category(ctx context.Context, name string) (Category, error) {
-	rows, err := c.Categories(ctx)
+// Get finds a category with its packages, by its name or id.
+func (c Categories) Get(ctx context.Context, name string) (Category, error) {
+	rows, err := c.List(ctx)
 	if err != nil {
 		return Category{}, err
 	}
 	for _, row := range rows {
 		if row.Name == name || row.ID == name {
-			return row, c.Call(ctx, http.MethodGet, "/v1/catalog/categories/"+row.ID, nil, &row)
+			return row, c.client.Call(ctx, http.MethodGet, "/v1/catalog/categories/"+row.ID, nil, &row)
 		}
 	}
 	return Category{}, fmt.Errorf("there is no category %q; `burano category list` lists those there are", name)
 }
 
-// CreateCategory makes a category; only administrators may.
-func (c *Client) CreateCategory(ctx context.Context, name string) (Category, error) {
+// Create makes a category; only administrators may.
+func (c Categories) Create(ctx context.Context, name string) (Category, error) {
 	var made Category
-	return made, c.Call(ctx, http.MethodPost, "/v1/catalog/categories", map[string]any{"name": name}, &made)
+	return made, c.client.Call(ctx, http.MethodPost, "/v1/catalog/categories", map[string]any{"name": name}, &made)
 }
 
-// DeleteCategory deletes a category without packages; only administrators may.
-func (c *Client) DeleteCategory(ctx context.Context, id string) error {
-	return c.Call(ctx, http.MethodDelete, "/v1/catalog/categories/"+id, nil, nil)
+// Delete deletes a category without packages; only administrators may.
+func (c Categories) Delete(ctx context.Context, id string) error {
+	return c.client.Call(ctx, http.MethodDelete, "/v1/catalog/categories/"+id, nil, nil)
 }

@@ -36,6 +36,6 @@ func TestADeletionIsWaitedForUntilTheEnvironmentIsGone(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	})
-	require.NoError(t, c.WaitDeleted(t.Context(), "gone"))
-	require.EqualError(t, c.WaitDeleted(t.Context(), "e"), "it failed:\n  no right to delete servers")
+	require.NoError(t, c.Environments().WaitDeleted(t.Context(), "gone"))
+	require.EqualError(t, c.Environments().WaitDeleted(t.Context(), "e"), "it failed:\n  no right to delete servers")
 }

@@ -28,12 +28,12 @@ type Project struct {
 	DomainID string `json:"domain_id" yaml:"domain_id"`
 }
 
-// AllProjects lists the enabled projects of the cloud, for administrators.
-func (c *Client) AllProjects(ctx context.Context) ([]Project, error) {
+// List lists the enabled projects of the cloud, for administrators.
+func (c Projects) List(ctx context.Context) ([]Project, error) {
 	var answer struct {
 		Projects []Project `json:"projects"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/burano/v1/projects", nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/projects", nil, &answer)
 	return answer.Projects, err
 }
 

@@ -109,10 +109,16 @@ type ScalingDecision struct {
 	Deployment string    `json:"deployment" yaml:"deployment"`
 }
 
-// Cluster asks how a cluster is, by the ids of its environment and of its object.
-func (c *Client) Cluster(ctx context.Context, environment, cluster string) (Cluster, error) {
+// Clusters are the calls about Kubernetes clusters, their nodes and the access to them.
+type Clusters struct{ client *Client }
+
+// Clusters returns the calls about Kubernetes clusters.
+func (c *Client) Clusters() Clusters { return Clusters{c} }
+
+// Get asks how a cluster is, by the ids of its environment and of its object.
+func (c Clusters) Get(ctx context.Context, environment, cluster string) (Cluster, error) {
 	var status Cluster
-	return status, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster), nil, &status)
+	return status, c.client.Call(ctx, http.MethodGet, clusterPath(environment, cluster), nil, &status)
 }
 
 // UpgradePlan is the plan of a cluster's upgrade to an image.
@@ -138,13 +144,13 @@ type UpgradePlan struct {
 }
 
 // UpgradePlan returns the plan of a cluster's upgrade to an image, named by its id or name.
-func (c *Client) UpgradePlan(ctx context.Context, environment, cluster, image string) (plan UpgradePlan, err error) {
-	return plan, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/upgrade?image="+url.QueryEscape(image), nil, &plan)
+func (c Clusters) UpgradePlan(ctx context.Context, environment, cluster, image string) (plan UpgradePlan, err error) {
+	return plan, c.client.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/upgrade?image="+url.QueryEscape(image), nil, &plan)
 }
 
 // PauseUpgrade has the upgrade of a cluster that runs pause before its next node.
-func (c *Client) PauseUpgrade(ctx context.Context, environment, cluster string) error {
-	return c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/upgrade/pause", nil, nil)
+func (c Clusters) PauseUpgrade(ctx context.Context, environment, cluster string) error {
+	return c.client.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/upgrade/pause", nil, nil)
 }
 
 // KubeconfigOptions are the options of a kubeconfig; zero values are the server's defaults.
@@ -156,7 +162,7 @@ type KubeconfigOptions struct {
 }
 
 // Kubeconfig gives a kubeconfig (YAML or JSON) of a cluster.
-func (c *Client) Kubeconfig(ctx context.Context, environment, cluster string, options KubeconfigOptions) ([]byte, error) {
+func (c Clusters) Kubeconfig(ctx context.Context, environment, cluster string, options KubeconfigOptions) ([]byte, error) {
 	values := url.Values{"group": options.Groups}
 	for name, value := range map[string]string{"namespace": options.Namespace, "lifetime": options.Lifetime, "sign_in": options.SignIn} {
 		if value != "" {
@@ -167,7 +173,7 @@ func (c *Client) Kubeconfig(ctx context.Context, environment, cluster string, op
 	if query := values.Encode(); query != "" {
 		path += "?" + query
 	}
-	return c.Send(ctx, http.MethodGet, path, nil)
+	return c.client.Send(ctx, http.MethodGet, path, nil)
 }
 
 // Credential is a user's credential for the API server of a cluster.
@@ -180,29 +186,29 @@ type Credential struct {
 }
 
 // Credential issues a certificate of an hour at most to the caller, with the rights that their roles give.
-func (c *Client) Credential(ctx context.Context, environment, cluster string) (made Credential, err error) {
-	return made, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/credential", nil, &made)
+func (c Clusters) Credential(ctx context.Context, environment, cluster string) (made Credential, err error) {
+	return made, c.client.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/credential", nil, &made)
 }
 
 // SSHKey is the line of authorized_keys by which a machine lets the cluster's Burano in.
-func (c *Client) SSHKey(ctx context.Context, environment, cluster string) (string, error) {
+func (c Clusters) SSHKey(ctx context.Context, environment, cluster string) (string, error) {
 	var found struct {
 		PublicKey string `json:"public_key"`
 	}
-	return found.PublicKey, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/ssh-key", nil, &found)
+	return found.PublicKey, c.client.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/ssh-key", nil, &found)
 }
 
 // GiveSSHKey gives the private key with which Burano logs in to an external node in place of its own, and returns its public half; with "" its own is
 // used again.
-func (c *Client) GiveSSHKey(ctx context.Context, environment, cluster, node, private string) (string, error) {
+func (c Clusters) GiveSSHKey(ctx context.Context, environment, cluster, node, private string) (string, error) {
 	path := clusterPath(environment, cluster) + "/ssh-keys/" + url.PathEscape(node)
 	if private == "" {
-		return "", c.Call(ctx, http.MethodDelete, path, nil, nil)
+		return "", c.client.Call(ctx, http.MethodDelete, path, nil, nil)
 	}
 	var found struct {
 		PublicKey string `json:"public_key"`
 	}
-	return found.PublicKey, c.Call(ctx, http.MethodPut, path, map[string]string{"private_key": private}, &found)
+	return found.PublicKey, c.client.Call(ctx, http.MethodPut, path, map[string]string{"private_key": private}, &found)
 }
 
 // ClusterID returns the id of the environment's cluster, or of its gateways without one, of that name or id. When none is named it is the only cluster, or, where there is
@@ -257,7 +263,7 @@ type Workload struct {
 	// Managed marks a workload that Burano writes; Object is the id of its component, "" for none.
 	Managed bool   `json:"managed" yaml:"managed"`
 	Object  string `json:"object" yaml:"object"`
-	// Events are the events of the last hour, the newest first; only WorkloadOf returns them.
+	// Events are the events of the last hour, the newest first; only Workloads.Get returns them.
 	Events []KubernetesEvent `json:"events,omitempty" yaml:"events,omitempty"`
 }
 
@@ -289,45 +295,51 @@ type Pod struct {
 		Ready    bool   `json:"ready" yaml:"ready"`
 		Restarts int    `json:"restarts" yaml:"restarts"`
 	} `json:"containers" yaml:"containers"`
-	// Events are the events of the last hour, the newest first; only PodOf returns them.
+	// Events are the events of the last hour, the newest first; only Workloads.Pod returns them.
 	Events []KubernetesEvent `json:"events,omitempty" yaml:"events,omitempty"`
 }
 
+// Workloads are the calls about the pods and workloads of a cluster.
+type Workloads struct{ client *Client }
+
+// Workloads returns the calls about the pods and workloads of a cluster.
+func (c *Client) Workloads() Workloads { return Workloads{c} }
+
 // Running lists the workloads and pods of a namespace of a cluster; "" is all namespaces.
-func (c *Client) Running(ctx context.Context, environment, cluster, namespace string) (Running, error) {
+func (c Workloads) Running(ctx context.Context, environment, cluster, namespace string) (Running, error) {
 	var found Running
 	path := clusterPath(environment, cluster) + "/running"
 	if namespace != "" {
 		path += "?" + url.Values{"namespace": {namespace}}.Encode()
 	}
-	return found, c.Call(ctx, http.MethodGet, path, nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, path, nil, &found)
 }
 
-// PodOf reads a pod of a cluster.
-func (c *Client) PodOf(ctx context.Context, environment, cluster, namespace, pod string) (Pod, error) {
+// Pod reads a pod of a cluster.
+func (c Workloads) Pod(ctx context.Context, environment, cluster, namespace, pod string) (Pod, error) {
 	var found Pod
-	return found, c.Call(ctx, http.MethodGet, podPath(environment, cluster, namespace, pod), nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, podPath(environment, cluster, namespace, pod), nil, &found)
 }
 
 // RecreatePod ends a pod, so that its workload makes it again.
-func (c *Client) RecreatePod(ctx context.Context, environment, cluster, namespace, pod string) error {
-	return c.Call(ctx, http.MethodPost, podPath(environment, cluster, namespace, pod)+"/recreate", nil, nil)
+func (c Workloads) RecreatePod(ctx context.Context, environment, cluster, namespace, pod string) error {
+	return c.client.Call(ctx, http.MethodPost, podPath(environment, cluster, namespace, pod)+"/recreate", nil, nil)
 }
 
-// WorkloadOf reads a workload of a cluster.
-func (c *Client) WorkloadOf(ctx context.Context, environment, cluster, namespace, kind, name string) (Workload, error) {
+// Get reads a workload of a cluster.
+func (c Workloads) Get(ctx context.Context, environment, cluster, namespace, kind, name string) (Workload, error) {
 	var found Workload
-	return found, c.Call(ctx, http.MethodGet, workloadPath(environment, cluster, namespace, kind, name), nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, workloadPath(environment, cluster, namespace, kind, name), nil, &found)
 }
 
-// ScaleWorkload has a Deployment or StatefulSet have so many pods.
-func (c *Client) ScaleWorkload(ctx context.Context, environment, cluster, namespace, kind, name string, pods int) error {
-	return c.Call(ctx, http.MethodPut, workloadPath(environment, cluster, namespace, kind, name)+"/scale", map[string]int{"pods": pods}, nil)
+// Scale has a Deployment or StatefulSet have so many pods.
+func (c Workloads) Scale(ctx context.Context, environment, cluster, namespace, kind, name string, pods int) error {
+	return c.client.Call(ctx, http.MethodPut, workloadPath(environment, cluster, namespace, kind, name)+"/scale", map[string]int{"pods": pods}, nil)
 }
 
-// RestartWorkload has all pods of a workload made again.
-func (c *Client) RestartWorkload(ctx context.Context, environment, cluster, namespace, kind, name string) error {
-	return c.Call(ctx, http.MethodPost, workloadPath(environment, cluster, namespace, kind, name)+"/restart", nil, nil)
+// Restart has all pods of a workload made again.
+func (c Workloads) Restart(ctx context.Context, environment, cluster, namespace, kind, name string) error {
+	return c.client.Call(ctx, http.MethodPost, workloadPath(environment, cluster, namespace, kind, name)+"/restart", nil, nil)
 }
 
 // LogOptions select lines of a pod's log; zero values select the last 500 of its main container.
@@ -355,14 +367,14 @@ func (o LogOptions) query() string {
 }
 
 // PodLog gives the last lines of a pod's log.
-func (c *Client) PodLog(ctx context.Context, environment, cluster, namespace, pod string, options LogOptions) ([]byte, error) {
-	return c.Send(ctx, http.MethodGet, podPath(environment, cluster, namespace, pod)+"/log"+options.query(), nil)
+func (c Workloads) PodLog(ctx context.Context, environment, cluster, namespace, pod string, options LogOptions) ([]byte, error) {
+	return c.client.Send(ctx, http.MethodGet, podPath(environment, cluster, namespace, pod)+"/log"+options.query(), nil)
 }
 
 // FollowPodLog calls line for each line of a pod's log, past ones first, and changed with each state in which its container does not run. It
 // returns the last state of a pod that will not run again. A stream that breaks off goes on where it was.
-func (c *Client) FollowPodLog(ctx context.Context, environment, cluster, namespace, pod string, options LogOptions, line func(text string) error, changed func(state string)) (end string, err error) {
-	stream := &eventStream{client: c, path: podPath(environment, cluster, namespace, pod) + "/log/events" + options.query()}
+func (c Workloads) FollowPodLog(ctx context.Context, environment, cluster, namespace, pod string, options LogOptions, line func(text string) error, changed func(state string)) (end string, err error) {
+	stream := &eventStream{client: c.client, path: podPath(environment, cluster, namespace, pod) + "/log/events" + options.query()}
 	err = stream.read(ctx, func(name string, data []byte) (bool, error) {
 		var event struct {
 			State string `json:"state"`

@@ -50,7 +50,7 @@ func TestALogOfAPodThatBreaksOffGoesOnWhereItWas(t *testing.T) {
 		_, _ = io.WriteString(w, "event: state\ndata: {\"state\":\"CrashLoopBackOff\"}\n\nevent: lines\ndata: {\"lines\":[{\"text\":\"three\"}]}\n\nevent: end\ndata: {\"state\":\"Deleted\"}\n\n")
 	})
 	var lines []string
-	end, err := c.FollowPodLog(t.Context(), "e", "c", "default", "web", LogOptions{Container: "main", Tail: 5},
+	end, err := c.Workloads().FollowPodLog(t.Context(), "e", "c", "default", "web", LogOptions{Container: "main", Tail: 5},
 		func(text string) error { lines = append(lines, text); return nil }, func(state string) { lines = append(lines, state) })
 	require.NoError(t, err)
 	require.Equal(t, "Deleted", end)
@@ -68,12 +68,12 @@ func TestWorkloadsAreScaledAndRestartedAndPodsRecreated(t *testing.T) {
 			_, _ = io.WriteString(w, `{"kind":"Deployment","wanted":3,"events":[{"reason":"ScalingReplicaSet"}]}`)
 		}
 	})
-	found, err := c.WorkloadOf(t.Context(), "e", "c", "default", "Deployment", "web")
+	found, err := c.Workloads().Get(t.Context(), "e", "c", "default", "Deployment", "web")
 	require.NoError(t, err)
 	require.Equal(t, "ScalingReplicaSet", found.Events[0].Reason)
-	require.NoError(t, c.ScaleWorkload(t.Context(), "e", "c", "default", "Deployment", "web", 0))
-	require.NoError(t, c.RestartWorkload(t.Context(), "e", "c", "default", "Deployment", "web"))
-	require.NoError(t, c.RecreatePod(t.Context(), "e", "c", "default", "web-1"))
+	require.NoError(t, c.Workloads().Scale(t.Context(), "e", "c", "default", "Deployment", "web", 0))
+	require.NoError(t, c.Workloads().Restart(t.Context(), "e", "c", "default", "Deployment", "web"))
+	require.NoError(t, c.Workloads().RecreatePod(t.Context(), "e", "c", "default", "web-1"))
 	const web = "/burano/v1/environments/e/clusters/c/workloads/default/Deployment/web"
 	require.Equal(t, []string{"GET " + web + " ", "PUT " + web + `/scale {"pods":0}`, "POST " + web + "/restart ",
 		"POST /burano/v1/environments/e/clusters/c/pods/default/web-1/recreate "}, asked)

@@ -28,20 +28,26 @@ func delegationPath(environment string) string {
 	return "/burano/v1/environments/" + environment + "/delegation"
 }
 
-// Delegation shows the standing delegation of an environment; nil when it has none.
-func (c *Client) Delegation(ctx context.Context, environment string) (*Delegation, error) {
+// Delegations are the calls about delegations of environments.
+type Delegations struct{ client *Client }
+
+// Delegations returns the calls about delegations of environments.
+func (c *Client) Delegations() Delegations { return Delegations{c} }
+
+// Get shows the standing delegation of an environment; nil when it has none.
+func (c Delegations) Get(ctx context.Context, environment string) (*Delegation, error) {
 	var found *Delegation
-	err := c.Call(ctx, http.MethodGet, delegationPath(environment), nil, &found)
+	err := c.client.Call(ctx, http.MethodGet, delegationPath(environment), nil, &found)
 	return found, err
 }
 
-// SetDelegation gives an environment a standing delegation of the caller's.
-func (c *Client) SetDelegation(ctx context.Context, environment string, options DelegationOptions) (Delegation, error) {
+// Set gives an environment a standing delegation of the caller's.
+func (c Delegations) Set(ctx context.Context, environment string, options DelegationOptions) (Delegation, error) {
 	var made Delegation
-	return made, c.Call(ctx, http.MethodPut, delegationPath(environment), options, &made)
+	return made, c.client.Call(ctx, http.MethodPut, delegationPath(environment), options, &made)
 }
 
-// RevokeDelegation takes the standing delegation of an environment away.
-func (c *Client) RevokeDelegation(ctx context.Context, environment string) error {
-	return c.Call(ctx, http.MethodDelete, delegationPath(environment), nil, nil)
+// Revoke takes the standing delegation of an environment away.
+func (c Delegations) Revoke(ctx context.Context, environment string) error {
+	return c.client.Call(ctx, http.MethodDelete, delegationPath(environment), nil, nil)
 }

@@ -20,17 +20,17 @@ type DeletedEnvironment struct {
 	Size      int64     `json:"size" yaml:"size"`
 }
 
-// DeletedEnvironments lists them, the newest first. query is that of Environments.
-func (c *Client) DeletedEnvironments(ctx context.Context, query url.Values) ([]DeletedEnvironment, error) {
+// ListDeleted lists them, the newest first. query is that of Environments.
+func (c Environments) ListDeleted(ctx context.Context, query url.Values) ([]DeletedEnvironment, error) {
 	var answer struct {
 		Environments []DeletedEnvironment `json:"environments"`
 	}
-	return answer.Environments, c.Call(ctx, http.MethodGet, "/burano/v1/deleted-environments?"+query.Encode(), nil, &answer)
+	return answer.Environments, c.client.Call(ctx, http.MethodGet, "/burano/v1/deleted-environments?"+query.Encode(), nil, &answer)
 }
 
-// DeletedEnvironment finds one by its id, or by its name where only one had it.
-func (c *Client) DeletedEnvironment(ctx context.Context, nameOrID string) (found DeletedEnvironment, err error) {
-	all, err := c.DeletedEnvironments(ctx, nil)
+// GetDeleted finds one by its id, or by its name where only one had it.
+func (c Environments) GetDeleted(ctx context.Context, nameOrID string) (found DeletedEnvironment, err error) {
+	all, err := c.ListDeleted(ctx, nil)
 	if err != nil {
 		return found, err
 	}
@@ -54,11 +54,11 @@ func (c *Client) DeletedEnvironment(ctx context.Context, nameOrID string) (found
 }
 
 // Undelete restores a deleted environment, under another name where that is not "".
-func (c *Client) Undelete(ctx context.Context, id, name string) (back Environment, err error) {
-	return back, c.Call(ctx, http.MethodPost, "/burano/v1/deleted-environments/"+id+"/undelete", map[string]any{"name": name}, &back)
+func (c Environments) Undelete(ctx context.Context, id, name string) (back Environment, err error) {
+	return back, c.client.Call(ctx, http.MethodPost, "/burano/v1/deleted-environments/"+id+"/undelete", map[string]any{"name": name}, &back)
 }
 
-// PurgeEnvironment removes a deleted environment for good.
-func (c *Client) PurgeEnvironment(ctx context.Context, id string) error {
-	return c.Call(ctx, http.MethodDelete, "/burano/v1/deleted-environments/"+id, nil, nil)
+// Purge removes a deleted environment for good.
+func (c Environments) Purge(ctx context.Context, id string) error {
+	return c.client.Call(ctx, http.MethodDelete, "/burano/v1/deleted-environments/"+id, nil, nil)
 }

@@ -44,16 +44,16 @@ func (d Deletion) Missing(allowDestroy []string) (missing []Consent) {
 }
 
 // Deletion previews the deletion of an environment. Nothing is done.
-func (c *Client) Deletion(ctx context.Context, environment string) (Deletion, error) {
+func (c Environments) Deletion(ctx context.Context, environment string) (Deletion, error) {
 	var answer Deletion
-	return answer, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/deletion", nil, &answer)
+	return answer, c.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/deletion", nil, &answer)
 }
 
 // WaitIdle returns when nothing runs in an environment.
-func (c *Client) WaitIdle(ctx context.Context, id string) error {
+func (c Environments) WaitIdle(ctx context.Context, id string) error {
 	return wait.Every(pollInterval).Until(ctx, func(ctx context.Context) error {
 		var current Environment
-		if err := c.Call(ctx, http.MethodGet, "/v1/environments/"+id, nil, &current); err != nil {
+		if err := c.client.Call(ctx, http.MethodGet, "/v1/environments/"+id, nil, &current); err != nil {
 			return err
 		}
 		if current.Status == "deploying" || current.Status == "deleting" {

@@ -47,9 +47,15 @@ type Report struct {
 // pageSize is how many of a list are asked for at a time.
 const pageSize = 200
 
-// Deployments lists the deployments of an environment, by its id, or of the whole project when that is ""; the newest comes first. It lists at most limit;
+// Deployments are the calls about deployments and their reports.
+type Deployments struct{ client *Client }
+
+// Deployments returns the calls about deployments and their reports.
+func (c *Client) Deployments() Deployments { return Deployments{c} }
+
+// List lists the deployments of an environment, by its id, or of the whole project when that is ""; the newest comes first. It lists at most limit;
 // 0 is all.
-func (c *Client) Deployments(ctx context.Context, environment string, limit int) ([]Deployment, error) {
+func (c Deployments) List(ctx context.Context, environment string, limit int) ([]Deployment, error) {
 	path := "/v1/deployments"
 	if environment != "" {
 		path = "/v1/environments/" + environment + "/deployments"
@@ -68,7 +74,7 @@ func (c *Client) Deployments(ctx context.Context, environment string, limit int)
 		if marker != "" {
 			query.Set("marker", marker)
 		}
-		if err := c.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &answer); err != nil {
+		if err := c.client.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &answer); err != nil {
 			return nil, err
 		}
 		all, marker = append(all, answer.Deployments...), answer.Next
@@ -78,9 +84,9 @@ func (c *Client) Deployments(ctx context.Context, environment string, limit int)
 	}
 }
 
-// NewestDeployment is the deployment of an environment that was started last.
-func (c *Client) NewestDeployment(ctx context.Context, environment string) (Deployment, error) {
-	newest, err := c.Deployments(ctx, environment, 1)
+// Newest is the deployment of an environment that was started last.
+func (c Deployments) Newest(ctx context.Context, environment string) (Deployment, error) {
+	newest, err := c.List(ctx, environment, 1)
 	if err == nil && len(newest) == 0 {
 		err = errors.New("nothing was ever deployed in this environment")
 	}
@@ -90,29 +96,29 @@ func (c *Client) NewestDeployment(ctx context.Context, environment string) (Depl
 	return newest[0], nil
 }
 
-// Deployment finds a deployment by its id, or the newest one of an environment that is named instead.
-func (c *Client) Deployment(ctx context.Context, name string) (Deployment, error) {
+// Get finds a deployment by its id, or the newest one of an environment that is named instead.
+func (c Deployments) Get(ctx context.Context, name string) (Deployment, error) {
 	var found Deployment
-	err := c.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+url.PathEscape(name), nil, &found)
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+url.PathEscape(name), nil, &found)
 	if !IsStatus(err, http.StatusNotFound) {
 		return found, err
 	}
-	environment, err := c.Environment(ctx, name)
+	environment, err := c.client.Environments().Get(ctx, name)
 	if IsStatus(err, http.StatusNotFound) {
 		return Deployment{}, fmt.Errorf("the project has neither a deployment nor an environment %q: `burano deployment list` shows its deployments", name)
 	}
 	if err != nil {
 		return Deployment{}, err
 	}
-	return c.NewestDeployment(ctx, environment.ID)
+	return c.Newest(ctx, environment.ID)
 }
 
 // Reports returns the reports of a deployment so far.
-func (c *Client) Reports(ctx context.Context, environment, deployment string) ([]Report, error) {
+func (c Deployments) Reports(ctx context.Context, environment, deployment string) ([]Report, error) {
 	var answer struct {
 		Reports []Report `json:"reports"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/deployments/"+deployment, nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/deployments/"+deployment, nil, &answer)
 	return answer.Reports, err
 }
 
@@ -130,34 +136,34 @@ type Step struct {
 }
 
 // Steps lists the native steps of a deployment in the order of their start.
-func (c *Client) Steps(ctx context.Context, deployment string) ([]Step, error) {
+func (c Deployments) Steps(ctx context.Context, deployment string) ([]Step, error) {
 	var answer struct {
 		Steps []Step `json:"steps"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+deployment+"/steps", nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/deployments/"+deployment+"/steps", nil, &answer)
 	return answer.Steps, err
 }
 
 // ObjectReports returns the newest reports of an object, and of its content, in all runs over its environment, newest first; at most limit.
-func (c *Client) ObjectReports(ctx context.Context, environment, object string, limit int) ([]Report, error) {
+func (c Deployments) ObjectReports(ctx context.Context, environment, object string, limit int) ([]Report, error) {
 	var answer struct {
 		Reports []Report `json:"reports"`
 	}
 	query := url.Values{"object": {object}, "limit": {strconv.Itoa(limit)}}
-	err := c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/reports?"+query.Encode(), nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/reports?"+query.Encode(), nil, &answer)
 	return answer.Reports, err
 }
 
 // Cancel cancels a deployment; its created resources stay.
-func (c *Client) Cancel(ctx context.Context, deployment string) error {
-	return c.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/cancel", nil, nil)
+func (c Deployments) Cancel(ctx context.Context, deployment string) error {
+	return c.client.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/cancel", nil, nil)
 }
 
 // Retry runs the last deployment of an environment again, which has failed. It returns the id of the new one.
-func (c *Client) Retry(ctx context.Context, deployment string) (id string, err error) {
+func (c Deployments) Retry(ctx context.Context, deployment string) (id string, err error) {
 	var started struct {
 		Task string `json:"task_id"`
 	}
-	err = c.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/retry", nil, &started)
+	err = c.client.Call(ctx, http.MethodPost, "/burano/v1/deployments/"+deployment+"/retry", nil, &started)
 	return started.Task, err
 }

@@ -39,7 +39,7 @@ func TestDeploymentsAreReadPageByPage(t *testing.T) {
 	})
 	for limit, want := range map[int]struct{ rows, pages int }{0: {there, 3}, 1: {1, 1}, 200: {200, 1}, 250: {250, 2}, 1000: {there, 3}} {
 		pages = 0
-		rows, err := c.Deployments(t.Context(), "", limit)
+		rows, err := c.Deployments().List(t.Context(), "", limit)
 		require.NoError(t, err)
 		require.Len(t, rows, want.rows, "limit %d", limit)
 		require.Equal(t, want.pages, pages, "limit %d", limit)

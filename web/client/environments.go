@@ -39,36 +39,42 @@ type EnvironmentOptions struct {
 	DefaultNetworks map[string]any `json:"defaultNetworks,omitempty"`
 }
 
-// CreateEnvironment makes an environment without applications.
-func (c *Client) CreateEnvironment(ctx context.Context, options EnvironmentOptions) (Environment, error) {
+// Environments are the calls about environments, deleted ones included.
+type Environments struct{ client *Client }
+
+// Environments returns the calls about environments.
+func (c *Client) Environments() Environments { return Environments{c} }
+
+// Create makes an environment without applications.
+func (c Environments) Create(ctx context.Context, options EnvironmentOptions) (Environment, error) {
 	var made Environment
-	return made, c.Call(ctx, http.MethodPost, "/v1/environments", options, &made)
+	return made, c.client.Call(ctx, http.MethodPost, "/v1/environments", options, &made)
 }
 
-// RenameEnvironment gives an environment another name.
-func (c *Client) RenameEnvironment(ctx context.Context, id, name string) error {
-	return c.Call(ctx, http.MethodPut, "/v1/environments/"+id, map[string]any{"name": name}, nil)
+// Rename gives an environment another name.
+func (c Environments) Rename(ctx context.Context, id, name string) error {
+	return c.client.Call(ctx, http.MethodPut, "/v1/environments/"+id, map[string]any{"name": name}, nil)
 }
 
-// DeleteEnvironment begins to delete an environment with all its resources; WaitDeleted waits for the end. With abandon it is removed from Burano at once,
+// Delete begins to delete an environment with all its resources; WaitDeleted waits for the end. With abandon it is removed from Burano at once,
 // and its resources stay in the cloud.
-func (c *Client) DeleteEnvironment(ctx context.Context, id string, abandon bool) error {
+func (c Environments) Delete(ctx context.Context, id string, abandon bool) error {
 	query := ""
 	if abandon {
 		query = "?abandon=true"
 	}
-	return c.Call(ctx, http.MethodDelete, "/v1/environments/"+id+query, nil, nil)
+	return c.client.Call(ctx, http.MethodDelete, "/v1/environments/"+id+query, nil, nil)
 }
 
 // Model returns the object model of an environment, or of the draft of a session when one is named, or its value at a path (keys, ids and indexes divided
 // by /).
-func (c *Client) Model(ctx context.Context, environment, session, path string) (json.RawMessage, error) {
-	return c.Send(ctx, http.MethodGet, strings.TrimSuffix("/v1/environments/"+environment+"/model/"+strings.Trim(path, "/"), "/"), nil, ofSession(session)...)
+func (c Environments) Model(ctx context.Context, environment, session, path string) (json.RawMessage, error) {
+	return c.client.Send(ctx, http.MethodGet, strings.TrimSuffix("/v1/environments/"+environment+"/model/"+strings.Trim(path, "/"), "/"), nil, ofSession(session)...)
 }
 
 // PatchModel changes the draft of a session by a JSON patch (RFC 6902, the operations add, replace and remove), and gives its model.
-func (c *Client) PatchModel(ctx context.Context, environment, session string, patch io.Reader) (json.RawMessage, error) {
-	return c.Send(ctx, http.MethodPatch, "/v1/environments/"+environment+"/model", patch, append(ofSession(session), "Content-Type", "application/env-model-json-patch")...)
+func (c Environments) PatchModel(ctx context.Context, environment, session string, patch io.Reader) (json.RawMessage, error) {
+	return c.client.Send(ctx, http.MethodPatch, "/v1/environments/"+environment+"/model", patch, append(ofSession(session), "Content-Type", "application/env-model-json-patch")...)
 }
 
 func ofSession(id string) []string {
@@ -78,34 +84,34 @@ func ofSession(id string) []string {
 	return []string{sessionHeader, id}
 }
 
-// Environments lists the environments of the caller's project; query (all_tenants, tenant) may ask for others.
-func (c *Client) Environments(ctx context.Context, query url.Values) ([]Environment, error) {
+// List lists the environments of the caller's project; query (all_tenants, tenant) may ask for others.
+func (c Environments) List(ctx context.Context, query url.Values) ([]Environment, error) {
 	var answer struct {
 		Environments []Environment `json:"environments"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/v1/environments?"+query.Encode(), nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/v1/environments?"+query.Encode(), nil, &answer)
 	return answer.Environments, err
 }
 
 // idForm is how ids look.
 var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// Environment finds an environment by name or id; one of another project, which admins may see, by its id.
-func (c *Client) Environment(ctx context.Context, nameOrID string) (Environment, error) {
-	rows, err := c.Environments(ctx, nil)
+// Get finds an environment by name or id; one of another project, which admins may see, by its id.
+func (c Environments) Get(ctx context.Context, nameOrID string) (Environment, error) {
+	rows, err := c.List(ctx, nil)
 	if err != nil {
 		return Environment{}, err
 	}
 	for _, row := range rows {
 		if row.ID == nameOrID || row.Name == nameOrID {
 			var whole Environment
-			err := c.Call(ctx, http.MethodGet, "/v1/environments/"+row.ID, nil, &whole)
+			err := c.client.Call(ctx, http.MethodGet, "/v1/environments/"+row.ID, nil, &whole)
 			return whole, err
 		}
 	}
 	if idForm.MatchString(nameOrID) {
 		var whole Environment
-		if err := c.Call(ctx, http.MethodGet, "/v1/environments/"+nameOrID, nil, &whole); err == nil {
+		if err := c.client.Call(ctx, http.MethodGet, "/v1/environments/"+nameOrID, nil, &whole); err == nil {
 			return whole, nil
 		}
 	}
@@ -114,10 +120,10 @@ func (c *Client) Environment(ctx context.Context, nameOrID string) (Environment,
 }
 
 // WaitDeleted returns when the environment is gone, or with the reports of a deletion that failed.
-func (c *Client) WaitDeleted(ctx context.Context, id string) error {
+func (c Environments) WaitDeleted(ctx context.Context, id string) error {
 	return wait.Every(pollInterval).Until(ctx, func(ctx context.Context) error {
 		var current Environment
-		err := c.Call(ctx, http.MethodGet, "/v1/environments/"+id, nil, &current)
+		err := c.client.Call(ctx, http.MethodGet, "/v1/environments/"+id, nil, &current)
 		switch {
 		case IsStatus(err, http.StatusNotFound):
 			return nil
@@ -131,12 +137,12 @@ func (c *Client) WaitDeleted(ctx context.Context, id string) error {
 }
 
 // explainFailure makes an error of the error reports of the environment's newest deployment.
-func (c *Client) explainFailure(ctx context.Context, environment string) error {
-	newest, err := c.NewestDeployment(ctx, environment)
+func (c Environments) explainFailure(ctx context.Context, environment string) error {
+	newest, err := c.client.Deployments().Newest(ctx, environment)
 	if err != nil {
 		return err
 	}
-	reports, err := c.Reports(ctx, environment, newest.ID)
+	reports, err := c.client.Deployments().Reports(ctx, environment, newest.ID)
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ type Event struct {
 
 // Follow calls event for each report of a deployment (or action), also for earlier ones, and for each change of its state, until it has ended; it returns
 // the final state. An interrupted stream is resumed. An error of event ends following, and so does ctx; the deployment continues.
-func (c *Client) Follow(ctx context.Context, deployment string, event func(Event) error) (state string, err error) {
-	stream := &eventStream{client: c, path: "/burano/v1/deployments/" + deployment + "/events"}
+func (c Deployments) Follow(ctx context.Context, deployment string, event func(Event) error) (state string, err error) {
+	stream := &eventStream{client: c.client, path: "/burano/v1/deployments/" + deployment + "/events"}
 	err = stream.read(ctx, func(name string, data []byte) (bool, error) {
 		var changed struct {
 			State string `json:"state"`

@@ -51,7 +51,7 @@ func TestAStreamThatBreaksOffGoesOnWhereItWas(t *testing.T) {
 		}
 	})
 	var texts []string
-	state, err := c.Follow(t.Context(), "d1", func(event Event) error {
+	state, err := c.Deployments().Follow(t.Context(), "d1", func(event Event) error {
 		if event.Report == nil {
 			texts = append(texts, "state "+event.State)
 		} else {
@@ -67,7 +67,7 @@ func TestAStreamThatBreaksOffGoesOnWhereItWas(t *testing.T) {
 
 // unread follows a deployment without reading its events.
 func unread(ctx context.Context, c *Client, deployment string) error {
-	_, err := c.Follow(ctx, deployment, func(Event) error { return nil })
+	_, err := c.Deployments().Follow(ctx, deployment, func(Event) error { return nil })
 	return err
 }
 

@@ -23,17 +23,17 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	id, err := api.Deploy(ctx, file)
+	id, err := api.Files().Deploy(ctx, file)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	deployment, err := api.NewestDeployment(ctx, id)
+	deployment, err := api.Deployments().Newest(ctx, id)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	state, err := api.Follow(ctx, deployment.ID, func(event client.Event) error {
+	state, err := api.Deployments().Follow(ctx, deployment.ID, func(event client.Event) error {
 		if event.Report != nil {
 			fmt.Println(event.Report.Level, event.Report.Text)
 		}
@@ -43,7 +43,7 @@ func Example() {
 		fmt.Println(state, err)
 		return
 	}
-	environment, err := api.Environment(ctx, id)
+	environment, err := api.Environments().Get(ctx, id)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -53,7 +53,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	kubeconfig, err := api.Kubeconfig(ctx, id, cluster, client.KubeconfigOptions{})
+	kubeconfig, err := api.Clusters().Kubeconfig(ctx, id, cluster, client.KubeconfigOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -64,7 +64,7 @@ func Example() {
 }
 
 // Upload the packages of a folder; existing ones stay as they are.
-func ExampleClient_Upload() {
+func ExamplePackages_Upload() {
 	ctx := context.Background()
 	api, err := client.Connect(ctx, "burano-demo", "")
 	if err != nil {
@@ -82,13 +82,13 @@ func ExampleClient_Upload() {
 		fmt.Println(err)
 		return
 	}
-	ordered, err := finder.WithRequired(ctx, asked, api.HasPackage)
+	ordered, err := finder.WithRequired(ctx, asked, api.Packages().Has)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, one := range ordered {
-		if err := api.Upload(ctx, one.Name(), one.Zip, client.UploadOptions{}); err != nil && !client.IsStatus(err, http.StatusConflict) {
+		if err := api.Packages().Upload(ctx, one.Name(), one.Zip, client.UploadOptions{}); err != nil && !client.IsStatus(err, http.StatusConflict) {
 			fmt.Println(err)
 		}
 	}

@@ -87,7 +87,7 @@ func draftMetadata(ctx context.Context, c *Client, environment, session string, 
 	}
 	patch, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/?/metadata", "value": metadata}})
 	if err == nil {
-		_, err = c.PatchModel(ctx, environment, session, bytes.NewReader(patch))
+		_, err = c.Environments().PatchModel(ctx, environment, session, bytes.NewReader(patch))
 	}
 	if err != nil {
 		return fmt.Errorf("set the metadata of the environment: %w", err)
@@ -103,11 +103,17 @@ func untyped(applications []map[string]any) int {
 	})
 }
 
+// Files are the calls about environments as files: deployments, previews and exports.
+type Files struct{ client *Client }
+
+// Files returns the calls about environments as files.
+func (c *Client) Files() Files { return Files{c} }
+
 // Deploy brings an environment to what the file says: it makes the environment when the project has none of that name, replaces its
-// applications, and begins to deploy them. An unchanged file changes nothing that runs. allowDestroy is as for DeploySession. It returns the
+// applications, and begins to deploy them. An unchanged file changes nothing that runs. allowDestroy is as for Sessions.Deploy. It returns the
 // environment's id.
-func (c *Client) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy ...string) (id string, err error) {
-	existing, err := c.Environment(ctx, file.Name)
+func (c Files) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy ...string) (id string, err error) {
+	existing, err := c.client.Environments().Get(ctx, file.Name)
 	if IsStatus(err, http.StatusNotFound) {
 		return c.DeployNew(ctx, file)
 	}
@@ -119,13 +125,13 @@ func (c *Client) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy 
 
 // DeployNew makes an environment and begins to deploy its applications. An environment of that name is a Refusal with the status 409. When it
 // fails and nothing was begun, the environment goes again; an id beside an error is that of one that stays.
-func (c *Client) DeployNew(ctx context.Context, file EnvironmentFile) (id string, err error) {
+func (c Files) DeployNew(ctx context.Context, file EnvironmentFile) (id string, err error) {
 	return c.inNew(ctx, file, func(ctx context.Context, id string) error { return c.DeployInto(ctx, id, file) })
 }
 
 // inNew makes an environment and begins to deploy something in it; what it returns and leaves is as for DeployNew.
-func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ctx context.Context, id string) error) (id string, err error) {
-	made, err := c.CreateEnvironment(ctx, file.options())
+func (c Files) inNew(ctx context.Context, file EnvironmentFile, deploy func(ctx context.Context, id string) error) (id string, err error) {
+	made, err := c.client.Environments().Create(ctx, file.options())
 	if err != nil {
 		return "", err
 	}
@@ -135,48 +141,48 @@ func (c *Client) inNew(ctx context.Context, file EnvironmentFile, deploy func(ct
 	}
 	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	begun, lookErr := c.Deployments(cleanup, made.ID, 1)
+	begun, lookErr := c.client.Deployments().List(cleanup, made.ID, 1)
 	if lookErr != nil || len(begun) > 0 { // the answer that it was begun may be what was lost
 		return made.ID, errors.Join(err, lookErr)
 	}
-	if deleteErr := c.DeleteEnvironment(cleanup, made.ID, false); deleteErr != nil {
+	if deleteErr := c.client.Environments().Delete(cleanup, made.ID, false); deleteErr != nil {
 		return made.ID, errors.Join(err, deleteErr)
 	}
 	return "", err
 }
 
 // DeployInto replaces the applications of an environment by those of the file, and begins to deploy them.
-func (c *Client) DeployInto(ctx context.Context, environment string, file EnvironmentFile, allowDestroy ...string) error {
+func (c Files) DeployInto(ctx context.Context, environment string, file EnvironmentFile, allowDestroy ...string) error {
 	return c.deployInto(ctx, environment, file, func(context.Context, string) (string, error) { return "", nil }, allowDestroy)
 }
 
 // deployInto is DeployInto where shown gives the Plan of a preview that was shown of a session.
-func (c *Client) deployInto(ctx context.Context, environment string, file EnvironmentFile, shown func(ctx context.Context, session string) (plan string, err error),
+func (c Files) deployInto(ctx context.Context, environment string, file EnvironmentFile, shown func(ctx context.Context, session string) (plan string, err error),
 	allowDestroy []string) error {
 	applications, err := c.StableIDs(ctx, environment, file.Applications)
 	if err != nil {
 		return err
 	}
-	session, err := c.draft(ctx, environment, applications, true)
+	session, err := c.client.Sessions().draft(ctx, environment, applications, true)
 	if err != nil {
 		return err
 	}
-	plan, err := "", draftMetadata(ctx, c, environment, session, file.Metadata)
+	plan, err := "", draftMetadata(ctx, c.client, environment, session, file.Metadata)
 	if err == nil {
 		plan, err = shown(ctx, session)
 	}
 	if err == nil {
-		err = c.deployShown(ctx, environment, session, plan, file.source, allowDestroy)
+		err = c.client.Sessions().deployShown(ctx, environment, session, plan, file.source, allowDestroy)
 	}
 	if err != nil {
-		return errors.Join(err, c.dropDraft(ctx, environment, session))
+		return errors.Join(err, c.client.Sessions().dropDraft(ctx, environment, session))
 	}
 	return nil
 }
 
 // DeployShown is Deploy that shows its preview before, and does nothing when the deployment would be refused. The deployment does no more than the
 // preview.
-func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show func(Preview) error, allowDestroy ...string) (id string, err error) {
+func (c Files) DeployShown(ctx context.Context, file EnvironmentFile, show func(Preview) error, allowDestroy ...string) (id string, err error) {
 	look := func(answer Preview, err error) (string, error) {
 		if err == nil {
 			err = show(answer)
@@ -186,7 +192,7 @@ func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show fun
 		}
 		return answer.Plan, err
 	}
-	existing, err := c.Environment(ctx, file.Name)
+	existing, err := c.client.Environments().Get(ctx, file.Name)
 	if IsStatus(err, http.StatusNotFound) {
 		if _, err := look(c.PreviewNew(ctx, file)); err != nil {
 			return "", err
@@ -197,7 +203,7 @@ func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show fun
 		return "", err
 	}
 	return existing.ID, c.deployInto(ctx, existing.ID, file, func(ctx context.Context, session string) (string, error) {
-		answer, err := c.Preview(ctx, existing.ID, session)
+		answer, err := c.client.Sessions().Preview(ctx, existing.ID, session)
 		if err == nil {
 			err = c.fixed(ctx, existing.ID, file, &answer)
 		}
@@ -206,7 +212,7 @@ func (c *Client) DeployShown(ctx context.Context, file EnvironmentFile, show fun
 }
 
 // fixed adds to a preview the fields of a file that count only when its environment is made.
-func (c *Client) fixed(ctx context.Context, environment string, file EnvironmentFile, answer *Preview) error {
+func (c Files) fixed(ctx context.Context, environment string, file EnvironmentFile, answer *Preview) error {
 	for _, one := range []struct {
 		key    string
 		wanted any
@@ -215,7 +221,7 @@ func (c *Client) fixed(ctx context.Context, environment string, file Environment
 		if !one.is {
 			continue
 		}
-		text, err := c.Model(ctx, environment, "", one.key)
+		text, err := c.client.Environments().Model(ctx, environment, "", one.key)
 		if err != nil && !IsStatus(err, http.StatusNotFound) {
 			return fmt.Errorf("read %s of the environment: %w", one.key, err)
 		}
@@ -260,28 +266,28 @@ func within(wanted, present any) bool {
 	return wanted == nil && present == nil || reflect.DeepEqual(wanted, present)
 }
 
-// PreviewFile says what Deploy would do with an environment that is there; it does so by a draft that is dropped again.
-func (c *Client) PreviewFile(ctx context.Context, environment string, file EnvironmentFile) (Preview, error) {
+// Preview shows the effects of Deploy on an existing environment, and does so by a draft that is dropped again.
+func (c Files) Preview(ctx context.Context, environment string, file EnvironmentFile) (Preview, error) {
 	applications, err := c.StableIDs(ctx, environment, file.Applications)
 	if err != nil {
 		return Preview{}, err
 	}
-	session, err := c.draft(ctx, environment, applications, false)
+	session, err := c.client.Sessions().draft(ctx, environment, applications, false)
 	if err != nil {
 		return Preview{}, err
 	}
 	var answer Preview
-	if err = draftMetadata(ctx, c, environment, session, file.Metadata); err == nil {
-		answer, err = c.Preview(ctx, environment, session)
+	if err = draftMetadata(ctx, c.client, environment, session, file.Metadata); err == nil {
+		answer, err = c.client.Sessions().Preview(ctx, environment, session)
 	}
 	if err == nil {
 		err = c.fixed(ctx, environment, file, &answer)
 	}
-	return answer, errors.Join(err, c.dropDraft(ctx, environment, session))
+	return answer, errors.Join(err, c.client.Sessions().dropDraft(ctx, environment, session))
 }
 
 // PreviewNew says what Deploy would do with an environment that is not there. Nothing is stored.
-func (c *Client) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview, error) {
+func (c Files) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview, error) {
 	applications, err := c.stableIDs(ctx, "new "+file.Name, file.Applications, nil)
 	if err != nil {
 		return Preview{}, err
@@ -291,14 +297,14 @@ func (c *Client) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview,
 		Services []any `json:"services"`
 	}{file.options(), applications}
 	var answer Preview
-	return answer, c.Call(ctx, http.MethodPost, "/burano/v1/preview", body, &answer)
+	return answer, c.client.Call(ctx, http.MethodPost, "/burano/v1/preview", body, &answer)
 }
 
 // StableIDs replaces the readable ids of objects, and the references to them, by ids that are unique but the same each time for one environment. Objects
 // that the environment's present model has keep the ids that they have there (matchObjects has the rules). A new object without an id gets one from its
 // place in the file. A text is a reference where the class of its object expects an object; in objects of classes that the server does not know, wherever
 // it is, except under the key "name". The applications that are given stay as they are.
-func (c *Client) StableIDs(ctx context.Context, environment string, applications []map[string]any) ([]any, error) {
+func (c Files) StableIDs(ctx context.Context, environment string, applications []map[string]any) ([]any, error) {
 	present, err := c.presentApplications(ctx, environment)
 	if err != nil {
 		return nil, err
@@ -307,13 +313,13 @@ func (c *Client) StableIDs(ctx context.Context, environment string, applications
 }
 
 // TemplateIDs is StableIDs for a template, or for what is added to one: nothing runs of it, so nothing is matched.
-func (c *Client) TemplateIDs(ctx context.Context, template string, applications []map[string]any) ([]any, error) {
+func (c Files) TemplateIDs(ctx context.Context, template string, applications []map[string]any) ([]any, error) {
 	return c.stableIDs(ctx, "template "+template, applications, nil)
 }
 
 // presentApplications are those that an environment was deployed with last: what was refused since is not there.
-func (c *Client) presentApplications(ctx context.Context, environment string) ([]any, error) {
-	answer, err := c.Send(ctx, http.MethodGet, "/v1/environments/"+environment+"/model/services?deployed=true", nil)
+func (c Files) presentApplications(ctx context.Context, environment string) ([]any, error) {
+	answer, err := c.client.Send(ctx, http.MethodGet, "/v1/environments/"+environment+"/model/services?deployed=true", nil)
 	if IsStatus(err, http.StatusNotFound) { // a model without applications
 		return nil, nil
 	}
@@ -327,7 +333,7 @@ func (c *Client) presentApplications(ctx context.Context, environment string) ([
 	return applications, nil
 }
 
-func (c *Client) stableIDs(ctx context.Context, space string, applications []map[string]any, present []any) ([]any, error) {
+func (c Files) stableIDs(ctx context.Context, space string, applications []map[string]any, present []any) ([]any, error) {
 	if err := unsealed(applications); err != nil {
 		return nil, err
 	}
@@ -337,13 +343,13 @@ func (c *Client) stableIDs(ctx context.Context, space string, applications []map
 		result[i] = copied(application)
 	}
 	r.identifyAll(readObjects(result), readObjects(present))
-	return r.resolved(ctx, c, result)
+	return r.resolved(ctx, c.client, result)
 }
 
 // resolved replaces the references in applications.
 func (r *references) resolved(ctx context.Context, c *Client, result []any) ([]any, error) {
 	for class := range r.naming(result, "") {
-		answer, err := c.Schemas(ctx, ClassOfType(class))
+		answer, err := c.Classes().Schemas(ctx, ClassOfType(class))
 		if IsStatus(err, http.StatusNotFound) || IsStatus(err, http.StatusBadRequest) {
 			continue
 		}

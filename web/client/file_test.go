@@ -41,7 +41,7 @@ func TestReadableIDsBecomeStableOnes(t *testing.T) {
 	}
 	c := expecting(t)
 	stable := func(environment string) []any {
-		list, err := c.StableIDs(t.Context(), environment, model())
+		list, err := c.Files().StableIDs(t.Context(), environment, model())
 		require.NoError(t, err)
 		return list
 	}
@@ -50,7 +50,7 @@ func TestReadableIDsBecomeStableOnes(t *testing.T) {
 	require.NotEqual(t, one, stable("e2"), "another environment gives others")
 	file := model()
 	for _, environment := range []string{"new demo", "e1"} { // a preview before it is made, and the deployment
-		list, err := c.StableIDs(t.Context(), environment, file)
+		list, err := c.Files().StableIDs(t.Context(), environment, file)
 		require.NoError(t, err)
 		require.Equal(t, environment == "e1", reflect.DeepEqual(one, list), environment)
 	}

@@ -26,7 +26,7 @@ type Finding struct {
 }
 
 // Findings lists the findings of an environment, or of all of the project when that is "", the worst first; with closed also closed ones.
-func (c *Client) Findings(ctx context.Context, environment string, closed bool) ([]Finding, error) {
+func (c Environments) Findings(ctx context.Context, environment string, closed bool) ([]Finding, error) {
 	path := "/burano/v1/findings"
 	if environment != "" {
 		path = "/burano/v1/environments/" + environment + "/findings"
@@ -41,7 +41,7 @@ func (c *Client) Findings(ctx context.Context, environment string, closed bool) 
 			Findings []Finding `json:"findings"`
 			Next     string    `json:"next_marker"`
 		}
-		if err := c.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &page); err != nil {
+		if err := c.client.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &page); err != nil {
 			return nil, err
 		}
 		if all = append(all, page.Findings...); page.Next == "" {

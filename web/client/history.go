@@ -61,34 +61,40 @@ type PartChange struct {
 	After  string `json:"after" yaml:"after"`
 }
 
+// States are the calls about the former states of an environment.
+type States struct{ client *Client }
+
+// States returns the calls about the former states of an environment.
+func (c *Client) States() States { return States{c} }
+
 // History lists the states of an environment.
-func (c *Client) History(ctx context.Context, environment string) (History, error) {
+func (c States) History(ctx context.Context, environment string) (History, error) {
 	var found History
-	return found, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/history", nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/history", nil, &found)
 }
 
 func statePath(environment string, state int64) string {
 	return "/burano/v1/environments/" + environment + "/history/" + strconv.FormatInt(state, 10)
 }
 
-// State shows a state with its model, secrets masked, as JSON.
-func (c *Client) State(ctx context.Context, environment string, state int64) (json.RawMessage, error) {
+// Get shows a state with its model, secrets masked, as JSON.
+func (c States) Get(ctx context.Context, environment string, state int64) (json.RawMessage, error) {
 	var found json.RawMessage
-	return found, c.Call(ctx, http.MethodGet, statePath(environment, state), nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, statePath(environment, state), nil, &found)
 }
 
 // Difference compares two states of an environment; to is 0 for the environment as it is now.
-func (c *Client) Difference(ctx context.Context, environment string, from, to int64) (Difference, error) {
+func (c States) Difference(ctx context.Context, environment string, from, to int64) (Difference, error) {
 	query := ""
 	if to != 0 {
 		query = "?to=" + strconv.FormatInt(to, 10)
 	}
 	var found Difference
-	return found, c.Call(ctx, http.MethodGet, statePath(environment, from)+"/changes"+query, nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, statePath(environment, from)+"/changes"+query, nil, &found)
 }
 
 // Back opens a session with the model of a former state. Secrets are the present ones, or the former ones. Notes describe possible differences.
-func (c *Client) Back(ctx context.Context, environment string, state int64, then bool) (session Session, notes []string, err error) {
+func (c States) Back(ctx context.Context, environment string, state int64, then bool) (session Session, notes []string, err error) {
 	body := map[string]string{"secrets": "now"}
 	if then {
 		body["secrets"] = "then"
@@ -97,36 +103,36 @@ func (c *Client) Back(ctx context.Context, environment string, state int64, then
 		Session
 		Notes []string `json:"notes"`
 	}
-	err = c.Call(ctx, http.MethodPost, statePath(environment, state)+"/session", body, &opened)
+	err = c.client.Call(ctx, http.MethodPost, statePath(environment, state)+"/session", body, &opened)
 	return opened.Session, opened.Notes, err
 }
 
 // PreviewBack previews the deployment of a former state by a draft that is deleted again.
-func (c *Client) PreviewBack(ctx context.Context, environment string, state int64, then bool) (preview Preview, notes []string, err error) {
+func (c States) PreviewBack(ctx context.Context, environment string, state int64, then bool) (preview Preview, notes []string, err error) {
 	session, notes, err := c.Back(ctx, environment, state, then)
 	if err != nil {
 		return Preview{}, nil, err
 	}
-	preview, err = c.Preview(ctx, environment, session.ID)
-	return preview, notes, errors.Join(err, c.dropDraft(ctx, environment, session.ID))
+	preview, err = c.client.Sessions().Preview(ctx, environment, session.ID)
+	return preview, notes, errors.Join(err, c.client.Sessions().dropDraft(ctx, environment, session.ID))
 }
 
-// GoBack begins to deploy a former state. plan is the Plan of a preview that was shown, "" for none, and allowDestroy is as for DeploySession.
-func (c *Client) GoBack(ctx context.Context, environment string, state int64, then bool, plan string, allowDestroy ...string) error {
+// GoBack begins to deploy a former state. plan is the Plan of a preview that was shown, "" for none, and allowDestroy is as for Sessions.Deploy.
+func (c States) GoBack(ctx context.Context, environment string, state int64, then bool, plan string, allowDestroy ...string) error {
 	session, _, err := c.Back(ctx, environment, state, then)
 	if err != nil {
 		return err
 	}
-	if err := c.deployShown(ctx, environment, session.ID, plan, source{}, allowDestroy); err != nil {
-		return errors.Join(err, c.dropDraft(ctx, environment, session.ID))
+	if err := c.client.Sessions().deployShown(ctx, environment, session.ID, plan, source{}, allowDestroy); err != nil {
+		return errors.Join(err, c.client.Sessions().dropDraft(ctx, environment, session.ID))
 	}
 	return nil
 }
 
 // Discard takes back an edit whose deployment was refused before anything of it was made, and deletes the caller's drafts. It returns how many of both there
 // were.
-func (c *Client) Discard(ctx context.Context, environment string) (edits, drafts int, err error) {
-	own, err := c.Drafts(ctx, environment)
+func (c States) Discard(ctx context.Context, environment string) (edits, drafts int, err error) {
+	own, err := c.client.Sessions().Drafts(ctx, environment)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -134,7 +140,7 @@ func (c *Client) Discard(ctx context.Context, environment string) (edits, drafts
 		if !one.Own {
 			continue
 		}
-		if err := c.DeleteSession(ctx, environment, one.ID); err != nil {
+		if err := c.client.Sessions().Delete(ctx, environment, one.ID); err != nil {
 			return 0, drafts, err
 		}
 		drafts++
@@ -142,7 +148,7 @@ func (c *Client) Discard(ctx context.Context, environment string) (edits, drafts
 	var answer struct {
 		Discarded bool `json:"discarded"`
 	}
-	if err := c.Call(ctx, http.MethodPost, "/burano/v1/environments/"+environment+"/discard", nil, &answer); err != nil {
+	if err := c.client.Call(ctx, http.MethodPost, "/burano/v1/environments/"+environment+"/discard", nil, &answer); err != nil {
 		return 0, drafts, err
 	}
 	if answer.Discarded {
@@ -153,7 +159,7 @@ func (c *Client) Discard(ctx context.Context, environment string) (edits, drafts
 
 // Export describes the deployed state of an environment, or a former state when state is not 0. Secrets are replaced by a mark; with a recipient, a public
 // key of age, they are sealed for it.
-func (c *Client) Export(ctx context.Context, environment string, state int64, recipient string) (EnvironmentFile, error) {
+func (c Files) Export(ctx context.Context, environment string, state int64, recipient string) (EnvironmentFile, error) {
 	path := "/burano/v1/environments/" + environment + "/export"
 	if state != 0 {
 		path += "?state=" + strconv.FormatInt(state, 10)
@@ -161,9 +167,9 @@ func (c *Client) Export(ctx context.Context, environment string, state int64, re
 	var found json.RawMessage
 	var err error
 	if recipient == "" {
-		err = c.Call(ctx, http.MethodGet, path, nil, &found)
+		err = c.client.Call(ctx, http.MethodGet, path, nil, &found)
 	} else {
-		err = c.Call(ctx, http.MethodPost, path, map[string]string{"recipient": recipient}, &found)
+		err = c.client.Call(ctx, http.MethodPost, path, map[string]string{"recipient": recipient}, &found)
 	}
 	if err != nil {
 		return EnvironmentFile{}, err
@@ -286,10 +292,10 @@ func unsealed(applications []map[string]any) error {
 }
 
 // Missing lists the packages of a file that the catalog does not have.
-func (c *Client) Missing(ctx context.Context, file EnvironmentFile) ([]string, error) {
+func (c Files) Missing(ctx context.Context, file EnvironmentFile) ([]string, error) {
 	var missing []string
 	for _, one := range file.Packages {
-		has, err := c.HasPackage(ctx, one.Name)
+		has, err := c.client.Packages().Has(ctx, one.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -301,7 +307,7 @@ func (c *Client) Missing(ctx context.Context, file EnvironmentFile) ([]string, e
 }
 
 // Renewed is a file for another environment: each object has a new id, and references follow.
-func (c *Client) Renewed(ctx context.Context, file EnvironmentFile) (EnvironmentFile, error) {
+func (c Files) Renewed(ctx context.Context, file EnvironmentFile) (EnvironmentFile, error) {
 	r := references{space: uuid.New(), ids: map[string]string{}, schemas: map[string]any{}}
 	applications, _ := copied(file.plain()).([]any)
 	objects := readObjects(applications).all()
@@ -316,7 +322,7 @@ func (c *Client) Renewed(ctx context.Context, file EnvironmentFile) (Environment
 		}
 		one.header["id"] = id
 	}
-	applications, err := r.resolved(ctx, c, applications)
+	applications, err := r.resolved(ctx, c.client, applications)
 	if err != nil {
 		return EnvironmentFile{}, err
 	}

@@ -31,7 +31,7 @@ const twoObjects = `{"name": "one", "description": "the first", "region": "", "m
 
 func TestAnExportIsAFileThatIsReadAgain(t *testing.T) {
 	c := exportingServer(t, twoObjects)
-	file, err := c.Export(t.Context(), "e1", 0, "")
+	file, err := c.Files().Export(t.Context(), "e1", 0, "")
 	require.NoError(t, err)
 	leftOut, sealed := file.Unread()
 	require.Equal(t, []string{"applications[0].password"}, leftOut)
@@ -58,9 +58,9 @@ func TestAnExportIsAFileThatIsReadAgain(t *testing.T) {
 
 func TestARenewedFileHasNewIDsAndTheSameReferences(t *testing.T) {
 	c := exportingServer(t, twoObjects)
-	file, err := c.Export(t.Context(), "e1", 0, "")
+	file, err := c.Files().Export(t.Context(), "e1", 0, "")
 	require.NoError(t, err)
-	renewed, err := c.Renewed(t.Context(), file)
+	renewed, err := c.Files().Renewed(t.Context(), file)
 	require.NoError(t, err)
 	header := func(value any) string { return value.(map[string]any)["?"].(map[string]any)["id"].(string) }
 	first, network := header(renewed.Applications[0]), header(renewed.DefaultNetworks["environment"])
@@ -74,7 +74,7 @@ func TestARenewedFileHasNewIDsAndTheSameReferences(t *testing.T) {
 func TestSealedSecretsAreRefusedWhereNothingOpensThem(t *testing.T) {
 	c := exportingServer(t, twoObjects)
 	applications := []map[string]any{{"?": map[string]any{"id": "a1", "type": "org.test.A"}, "text": "password: " + sensitive.SealedPrefix + "AAAA"}}
-	_, err := c.TemplateIDs(t.Context(), "one", applications)
+	_, err := c.Files().TemplateIDs(t.Context(), "one", applications)
 	require.ErrorContains(t, err, "applications[0].text is sealed")
 	require.ErrorContains(t, err, "burano environment import")
 }

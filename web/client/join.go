@@ -30,21 +30,21 @@ type JoinToken struct {
 }
 
 // CreateJoinToken makes a token with which one machine joins the cluster, within a time.
-func (c *Client) CreateJoinToken(ctx context.Context, environment, cluster string, life time.Duration) (made JoinToken, err error) {
-	return made, c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/join-tokens", map[string]string{"lifetime": life.String()}, &made)
+func (c Clusters) CreateJoinToken(ctx context.Context, environment, cluster string, life time.Duration) (made JoinToken, err error) {
+	return made, c.client.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/join-tokens", map[string]string{"lifetime": life.String()}, &made)
 }
 
 // JoinTokens lists the tokens of a cluster, oldest first.
-func (c *Client) JoinTokens(ctx context.Context, environment, cluster string) ([]JoinToken, error) {
+func (c Clusters) JoinTokens(ctx context.Context, environment, cluster string) ([]JoinToken, error) {
 	var found struct {
 		Tokens []JoinToken `json:"join_tokens"`
 	}
-	return found.Tokens, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/join-tokens", nil, &found)
+	return found.Tokens, c.client.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/join-tokens", nil, &found)
 }
 
 // DeleteJoinToken revokes a token.
-func (c *Client) DeleteJoinToken(ctx context.Context, environment, cluster, id string) error {
-	return c.Call(ctx, http.MethodDelete, clusterPath(environment, cluster)+"/join-tokens/"+url.PathEscape(id), nil, nil)
+func (c Clusters) DeleteJoinToken(ctx context.Context, environment, cluster, id string) error {
+	return c.client.Call(ctx, http.MethodDelete, clusterPath(environment, cluster)+"/join-tokens/"+url.PathEscape(id), nil, nil)
 }
 
 // URL is where the server is.

@@ -127,7 +127,7 @@ func TestAnObjectThatGotAnIDCanBeRenamed(t *testing.T) {
 func TestReferencesFollowWhatAnIDWasMatchedWith(t *testing.T) {
 	_, present := identified(t, nil, `[{"?": {type: C}, name: c}, {"?": {type: P, id: p}, name: p}]`)
 	was := present[0].(map[string]any)["?"].(map[string]any)["id"]
-	after, err := expecting(t).stableIDs(t.Context(), "e1", []map[string]any{
+	after, err := expecting(t).Files().stableIDs(t.Context(), "e1", []map[string]any{
 		{"?": map[string]any{"type": "P", "id": "p"}, "name": "p", "on": "k8s"},
 		{"?": map[string]any{"type": "C", "id": "k8s"}, "name": "c"},
 	}, present)

@@ -44,21 +44,21 @@ func (t Taint) String() string {
 
 // ChangeNode changes a node, and returns the id of the task, which Follow follows. what is labels, taints (with their fields), cordon, uncordon, lock,
 // unlock, reboot (which take patience, in seconds, and force) or replace.
-func (c *Client) ChangeNode(ctx context.Context, environment, cluster, node, what string, fields map[string]any) (task string, err error) {
+func (c Clusters) ChangeNode(ctx context.Context, environment, cluster, node, what string, fields map[string]any) (task string, err error) {
 	var started struct {
 		Task string `json:"task_id"`
 	}
-	err = c.Call(ctx, http.MethodPost, nodePath(environment, cluster, node, "/"+what), fields, &started)
+	err = c.client.Call(ctx, http.MethodPost, nodePath(environment, cluster, node, "/"+what), fields, &started)
 	return started.Task, err
 }
 
 // ClearNode removes labels, or taints, of these keys that were set through Burano.
-func (c *Client) ClearNode(ctx context.Context, environment, cluster, node, what string, keys []string) (task string, err error) {
+func (c Clusters) ClearNode(ctx context.Context, environment, cluster, node, what string, keys []string) (task string, err error) {
 	var started struct {
 		Task string `json:"task_id"`
 	}
 	path := nodePath(environment, cluster, node, "/"+what) + "?" + url.Values{"key": keys}.Encode()
-	err = c.Call(ctx, http.MethodDelete, path, nil, &started)
+	err = c.client.Call(ctx, http.MethodDelete, path, nil, &started)
 	return started.Task, err
 }
 

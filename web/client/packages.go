@@ -37,15 +37,21 @@ type Package struct {
 	HasSupplierLogo *bool `json:"has_supplier_logo" yaml:"has_supplier_logo"`
 }
 
-// Packages lists all packages that fit the query (docs/api.md names its parameters), page by page.
-func (c *Client) Packages(ctx context.Context, query url.Values) ([]Package, error) {
+// Packages are the calls about packages of the catalog.
+type Packages struct{ client *Client }
+
+// Packages returns the calls about packages of the catalog.
+func (c *Client) Packages() Packages { return Packages{c} }
+
+// List lists all packages that fit the query (docs/api.md names its parameters), page by page.
+func (c Packages) List(ctx context.Context, query url.Values) ([]Package, error) {
 	all := []Package{}
 	for {
 		var page struct {
 			Packages []Package `json:"packages"`
 			Next     string    `json:"next_marker"`
 		}
-		if err := c.Call(ctx, http.MethodGet, "/burano/v1/packages?"+query.Encode(), nil, &page); err != nil {
+		if err := c.client.Call(ctx, http.MethodGet, "/burano/v1/packages?"+query.Encode(), nil, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Packages...)
@@ -56,17 +62,17 @@ func (c *Client) Packages(ctx context.Context, query url.Values) ([]Package, err
 	}
 }
 
-// Package finds a package by its id or its full name. Of several packages of a name that can be seen it is the project's own.
-func (c *Client) Package(ctx context.Context, name string) (Package, error) {
+// Get finds a package by its id or its full name. Of several packages of a name that can be seen it is the project's own.
+func (c Packages) Get(ctx context.Context, name string) (Package, error) {
 	var row Package
 	if idForm.MatchString(name) {
-		return row, c.Call(ctx, http.MethodGet, "/burano/v1/packages/"+name, nil, &row)
+		return row, c.client.Call(ctx, http.MethodGet, "/burano/v1/packages/"+name, nil, &row)
 	}
 	query := url.Values{"fqn": {name}, "include_disabled": {"true"}, "owned": {"true"}}
-	rows, err := c.Packages(ctx, query)
+	rows, err := c.List(ctx, query)
 	if err == nil && len(rows) == 0 {
 		query = url.Values{"fqn": {name}, "include_disabled": {"true"}}
-		rows, err = c.Packages(ctx, query)
+		rows, err = c.List(ctx, query)
 	}
 	switch {
 	case err != nil:
@@ -84,9 +90,9 @@ func (c *Client) Package(ctx context.Context, name string) (Package, error) {
 	return rows[0], nil
 }
 
-// HasPackage reports whether the catalog has a package of this name that the project can use.
-func (c *Client) HasPackage(ctx context.Context, name string) (bool, error) {
-	rows, err := c.Packages(ctx, url.Values{"fqn": {name}, "catalog": {"true"}})
+// Has reports whether the catalog has a package of this name that the project can use.
+func (c Packages) Has(ctx context.Context, name string) (bool, error) {
+	rows, err := c.List(ctx, url.Values{"fqn": {name}, "catalog": {"true"}})
 	return len(rows) > 0, err
 }
 
@@ -96,24 +102,24 @@ type PackageChange struct {
 	Value any
 }
 
-// UpdatePackage changes fields of a package in the catalog.
-func (c *Client) UpdatePackage(ctx context.Context, id string, changes ...PackageChange) (Package, error) {
+// Update changes fields of a package in the catalog.
+func (c Packages) Update(ctx context.Context, id string, changes ...PackageChange) (Package, error) {
 	patch := make([]map[string]any, len(changes))
 	for i, one := range changes {
 		patch[i] = map[string]any{"op": "replace", "path": "/" + one.Field, "value": one.Value}
 	}
 	var changed Package
-	return changed, c.Call(ctx, http.MethodPatch, "/v1/catalog/packages/"+id, patch, &changed, "Content-Type", "application/murano-packages-json-patch")
+	return changed, c.client.Call(ctx, http.MethodPatch, "/v1/catalog/packages/"+id, patch, &changed, "Content-Type", "application/murano-packages-json-patch")
 }
 
-// DeletePackage deletes a package.
-func (c *Client) DeletePackage(ctx context.Context, id string) error {
-	return c.Call(ctx, http.MethodDelete, "/v1/catalog/packages/"+id, nil, nil)
+// Delete deletes a package.
+func (c Packages) Delete(ctx context.Context, id string) error {
+	return c.client.Call(ctx, http.MethodDelete, "/v1/catalog/packages/"+id, nil, nil)
 }
 
 // Download gives the zip of a package.
-func (c *Client) Download(ctx context.Context, id string) ([]byte, error) {
-	return c.Send(ctx, http.MethodGet, "/v1/catalog/packages/"+id+"/download", nil, "Accept", "application/octet-stream")
+func (c Packages) Download(ctx context.Context, id string) ([]byte, error) {
+	return c.client.Send(ctx, http.MethodGet, "/v1/catalog/packages/"+id+"/download", nil, "Accept", "application/octet-stream")
 }
 
 // UploadOptions are the catalog's fields of an uploaded package besides its manifest.
@@ -124,12 +130,12 @@ type UploadOptions struct {
 }
 
 // Upload puts a package into the catalog, whose full name is name. A package that is there already is a Refusal with the status 409.
-func (c *Client) Upload(ctx context.Context, name string, zip []byte, options UploadOptions) error {
+func (c Packages) Upload(ctx context.Context, name string, zip []byte, options UploadOptions) error {
 	return c.put(ctx, http.MethodPost, "/v1/catalog/packages", name, zip, options)
 }
 
 // put sends a package.
-func (c *Client) put(ctx context.Context, method, path, name string, zip []byte, options UploadOptions) error {
+func (c Packages) put(ctx context.Context, method, path, name string, zip []byte, options UploadOptions) error {
 	text, err := json.Marshal(options)
 	if err != nil {
 		return err
@@ -143,7 +149,7 @@ func (c *Client) put(ctx context.Context, method, path, name string, zip []byte,
 	if err := errors.Join(form.WriteField("__metadata__", string(text)), fileErr, form.Close()); err != nil {
 		return err
 	}
-	_, err = c.Send(ctx, method, path, &body, "Content-Type", form.FormDataContentType())
+	_, err = c.client.Send(ctx, method, path, &body, "Content-Type", form.FormDataContentType())
 	return withRule(err)
 }
 
@@ -156,8 +162,8 @@ func withRule(err error) error {
 }
 
 // Replace replaces the project's own package of a name. After a refusal the former one stays.
-func (c *Client) Replace(ctx context.Context, name string, zip []byte, options UploadOptions) error {
-	own, err := c.Packages(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {name}})
+func (c Packages) Replace(ctx context.Context, name string, zip []byte, options UploadOptions) error {
+	own, err := c.List(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {name}})
 	if err != nil {
 		return err
 	}

@@ -25,26 +25,32 @@ type ServiceUser struct {
 	Domain string `json:"domain" yaml:"domain"`
 }
 
-// ProjectRole shows how Burano works in a project, "" for the caller's own.
-func (c *Client) ProjectRole(ctx context.Context, projectID string) (ProjectRole, error) {
-	return c.projectRole(ctx, http.MethodGet, projectID)
+// Projects are the calls about projects: their roles and quotas.
+type Projects struct{ client *Client }
+
+// Projects returns the calls about projects.
+func (c *Client) Projects() Projects { return Projects{c} }
+
+// Role shows how Burano works in a project, "" for the caller's own.
+func (c Projects) Role(ctx context.Context, projectID string) (ProjectRole, error) {
+	return c.askRole(ctx, http.MethodGet, projectID)
 }
 
-// EnableProject lets Burano work in a project, "" for the caller's own, with a role that the caller gives to the service user.
-func (c *Client) EnableProject(ctx context.Context, projectID string) (ProjectRole, error) {
-	return c.projectRole(ctx, http.MethodPut, projectID)
+// Enable lets Burano work in a project, "" for the caller's own, with a role that the caller gives to the service user.
+func (c Projects) Enable(ctx context.Context, projectID string) (ProjectRole, error) {
+	return c.askRole(ctx, http.MethodPut, projectID)
 }
 
-// DisableProject revokes the role of EnableProject.
-func (c *Client) DisableProject(ctx context.Context, projectID string) (ProjectRole, error) {
-	return c.projectRole(ctx, http.MethodDelete, projectID)
+// Disable revokes the role of Enable.
+func (c Projects) Disable(ctx context.Context, projectID string) (ProjectRole, error) {
+	return c.askRole(ctx, http.MethodDelete, projectID)
 }
 
-func (c *Client) projectRole(ctx context.Context, method, projectID string) (role ProjectRole, err error) {
+func (c Projects) askRole(ctx context.Context, method, projectID string) (role ProjectRole, err error) {
 	if projectID == "" {
-		if projectID, err = c.ownProject(ctx); err != nil {
+		if projectID, err = c.own(ctx); err != nil {
 			return role, err
 		}
 	}
-	return role, c.Call(ctx, method, "/burano/v1/projects/"+url.PathEscape(projectID)+"/role", nil, &role)
+	return role, c.client.Call(ctx, method, "/burano/v1/projects/"+url.PathEscape(projectID)+"/role", nil, &role)
 }

@@ -22,39 +22,39 @@ type Quota struct {
 func quotasOf(projectID string) string { return "/burano/v1/quotas/" + url.PathEscape(projectID) }
 
 // Quotas returns the limits and the use of a project; members ask for their own project, administrators for any.
-func (c *Client) Quotas(ctx context.Context, projectID string) (Quotas, error) {
+func (c Projects) Quotas(ctx context.Context, projectID string) (Quotas, error) {
 	var quotas Quotas
-	return quotas, c.Call(ctx, http.MethodGet, quotasOf(projectID), nil, &quotas)
+	return quotas, c.client.Call(ctx, http.MethodGet, quotasOf(projectID), nil, &quotas)
 }
 
 // OwnQuotas returns the limits and the use of the caller's project.
-func (c *Client) OwnQuotas(ctx context.Context) (Quotas, error) {
-	project, err := c.ownProject(ctx)
+func (c Projects) OwnQuotas(ctx context.Context) (Quotas, error) {
+	project, err := c.own(ctx)
 	if err != nil {
 		return Quotas{}, err
 	}
 	return c.Quotas(ctx, project)
 }
 
-// ownProject is the id of the caller's project.
-func (c *Client) ownProject(ctx context.Context) (id string, err error) {
+// own is the id of the caller's project.
+func (c Projects) own(ctx context.Context) (id string, err error) {
 	var caller struct {
 		Project struct {
 			ID string `json:"id"`
 		} `json:"project"`
 	}
-	err = c.Call(ctx, http.MethodGet, "/burano/v1/session", nil, &caller)
+	err = c.client.Call(ctx, http.MethodGet, "/burano/v1/session", nil, &caller)
 	return caller.Project.ID, err
 }
 
 // SetQuotas gives a project limits of its own, by resource; -1 is no limit, and others stay. Only administrators may.
-func (c *Client) SetQuotas(ctx context.Context, projectID string, limits map[string]int64) (Quotas, error) {
+func (c Projects) SetQuotas(ctx context.Context, projectID string, limits map[string]int64) (Quotas, error) {
 	var quotas Quotas
-	return quotas, c.Call(ctx, http.MethodPut, quotasOf(projectID), limits, &quotas)
+	return quotas, c.client.Call(ctx, http.MethodPut, quotasOf(projectID), limits, &quotas)
 }
 
 // ResetQuotas makes the server's settings hold for a project again. Only administrators may.
-func (c *Client) ResetQuotas(ctx context.Context, projectID string) (Quotas, error) {
+func (c Projects) ResetQuotas(ctx context.Context, projectID string) (Quotas, error) {
 	var quotas Quotas
-	return quotas, c.Call(ctx, http.MethodDelete, quotasOf(projectID), nil, &quotas)
+	return quotas, c.client.Call(ctx, http.MethodDelete, quotasOf(projectID), nil, &quotas)
 }

@@ -24,16 +24,22 @@ type Session struct {
 	Updated string `json:"updated" yaml:"updated"`
 }
 
+// Sessions are the calls about sessions, which are drafts of an environment.
+type Sessions struct{ client *Client }
+
+// Sessions returns the calls about sessions.
+func (c *Client) Sessions() Sessions { return Sessions{c} }
+
 // Configure opens a session, which begins with what is deployed in the environment.
-func (c *Client) Configure(ctx context.Context, environment string) (Session, error) {
+func (c Sessions) Configure(ctx context.Context, environment string) (Session, error) {
 	var opened Session
-	return opened, c.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/configure", nil, &opened)
+	return opened, c.client.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/configure", nil, &opened)
 }
 
-// Session shows a session.
-func (c *Client) Session(ctx context.Context, environment, id string) (Session, error) {
+// Get shows a session.
+func (c Sessions) Get(ctx context.Context, environment, id string) (Session, error) {
 	var found Session
-	return found, c.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/sessions/"+id, nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, "/v1/environments/"+environment+"/sessions/"+id, nil, &found)
 }
 
 // Draft is an open session, as everybody in the project may know of it.
@@ -50,27 +56,27 @@ type Draft struct {
 }
 
 // Drafts lists the open sessions of an environment.
-func (c *Client) Drafts(ctx context.Context, environment string) ([]Draft, error) {
+func (c Sessions) Drafts(ctx context.Context, environment string) ([]Draft, error) {
 	var answer struct {
 		Sessions []Draft `json:"sessions"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions", nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions", nil, &answer)
 	return answer.Sessions, err
 }
 
-// DeleteSession throws a draft away.
-func (c *Client) DeleteSession(ctx context.Context, environment, id string) error {
-	return c.Call(ctx, http.MethodDelete, "/v1/environments/"+environment+"/sessions/"+id, nil, nil)
+// Delete throws a draft away.
+func (c Sessions) Delete(ctx context.Context, environment, id string) error {
+	return c.client.Call(ctx, http.MethodDelete, "/v1/environments/"+environment+"/sessions/"+id, nil, nil)
 }
 
-// DeploySession begins to deploy a draft. NewestDeployment and Follow show how it goes. Clusters that the draft no longer has go only when
+// Deploy begins to deploy a draft. Deployments.Newest and Follow show how it goes. Clusters that the draft no longer has go only when
 // allowDestroy has their ids or names.
-func (c *Client) DeploySession(ctx context.Context, environment, id string, allowDestroy ...string) error {
+func (c Sessions) Deploy(ctx context.Context, environment, id string, allowDestroy ...string) error {
 	return c.deployShown(ctx, environment, id, "", source{}, allowDestroy)
 }
 
-// deployShown is DeploySession after a preview, whose Plan it is ("" for none), for a draft of a file, which the environment's history names.
-func (c *Client) deployShown(ctx context.Context, environment, id, plan string, file source, allowDestroy []string) error {
+// deployShown is Sessions.Deploy after a preview, whose Plan it is ("" for none), for a draft of a file, which the environment's history names.
+func (c Sessions) deployShown(ctx context.Context, environment, id, plan string, file source, allowDestroy []string) error {
 	query := url.Values{}
 	if len(allowDestroy) > 0 {
 		query["allow_destroy"] = allowDestroy
@@ -83,17 +89,17 @@ func (c *Client) deployShown(ctx context.Context, environment, id, plan string, 
 		query.Set("digest", file.digest)
 	}
 	path := "/v1/environments/" + environment + "/sessions/" + id + "/deploy?" + query.Encode()
-	return c.Call(ctx, http.MethodPost, strings.TrimSuffix(path, "?"), nil, nil)
+	return c.client.Call(ctx, http.MethodPost, strings.TrimSuffix(path, "?"), nil, nil)
 }
 
 // SetApplications replaces the applications of a session's draft by object models. With validate the server checks them against their
 // classes at once, and refuses what could not be deployed.
-func (c *Client) SetApplications(ctx context.Context, environment, session string, applications []any, validate bool) error {
+func (c Sessions) SetApplications(ctx context.Context, environment, session string, applications []any, validate bool) error {
 	query := ""
 	if validate {
 		query = "?validate=true"
 	}
-	return c.Call(ctx, http.MethodPut, "/v1/environments/"+environment+"/services"+query, applications, nil, ofSession(session)...)
+	return c.client.Call(ctx, http.MethodPut, "/v1/environments/"+environment+"/services"+query, applications, nil, ofSession(session)...)
 }
 
 // Preview says what the deployment of a draft would do.
@@ -105,7 +111,7 @@ type Preview struct {
 	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
 	Kubernetes []KubernetesChange `json:"kubernetes"`
 	Problems   []Problem          `json:"problems"` // with any, the deployment would fail at once
-	// Consents are losses for which the deployment is refused unless it names their objects (allowDestroy of DeploySession).
+	// Consents are losses for which the deployment is refused unless it names their objects (allowDestroy of Sessions.Deploy).
 	Consents []Consent `json:"consents"`
 	// Plan identifies everything that the preview shows, for the deployment.
 	Plan string `json:"plan"`
@@ -192,13 +198,13 @@ func (p Preview) Changing() bool {
 }
 
 // Preview says what the deployment of a session's draft would do. Nothing is done.
-func (c *Client) Preview(ctx context.Context, environment, session string) (Preview, error) {
+func (c Sessions) Preview(ctx context.Context, environment, session string) (Preview, error) {
 	var answer Preview
-	return answer, c.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions/"+session+"/preview", nil, &answer)
+	return answer, c.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions/"+session+"/preview", nil, &answer)
 }
 
 // draft opens a session of an environment with applications.
-func (c *Client) draft(ctx context.Context, environment string, applications []any, validate bool) (session string, err error) {
+func (c Sessions) draft(ctx context.Context, environment string, applications []any, validate bool) (session string, err error) {
 	opened, err := c.Configure(ctx, environment)
 	if err != nil {
 		return "", err
@@ -210,8 +216,8 @@ func (c *Client) draft(ctx context.Context, environment string, applications []a
 }
 
 // dropDraft deletes a session, so that the environment is not left with a draft that nobody will come back to.
-func (c *Client) dropDraft(ctx context.Context, environment, session string) error {
+func (c Sessions) dropDraft(ctx context.Context, environment, session string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	return c.DeleteSession(ctx, environment, session)
+	return c.Delete(ctx, environment, session)
 }

@@ -29,30 +29,36 @@ type Snapshot struct {
 
 const snapshotsPath = "/burano/v1/snapshots"
 
-// TakeSnapshot takes a snapshot of a cluster, by the ids of its environment and of its object.
-func (c *Client) TakeSnapshot(ctx context.Context, environment, cluster, reason string) (Snapshot, error) {
+// Snapshots are the calls about snapshots of clusters.
+type Snapshots struct{ client *Client }
+
+// Snapshots returns the calls about snapshots of clusters.
+func (c *Client) Snapshots() Snapshots { return Snapshots{c} }
+
+// Take takes a snapshot of a cluster, by the ids of its environment and of its object.
+func (c Snapshots) Take(ctx context.Context, environment, cluster, reason string) (Snapshot, error) {
 	var taken Snapshot
-	return taken, c.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/snapshots", map[string]string{"reason": reason}, &taken)
+	return taken, c.client.Call(ctx, http.MethodPost, clusterPath(environment, cluster)+"/snapshots", map[string]string{"reason": reason}, &taken)
 }
 
-// Snapshots lists the snapshots of the project's clusters, the newest first, or of one environment or cluster ("" for all).
-func (c *Client) Snapshots(ctx context.Context, environment, cluster string) ([]Snapshot, error) {
+// List lists the snapshots of the project's clusters, the newest first, or of one environment or cluster ("" for all).
+func (c Snapshots) List(ctx context.Context, environment, cluster string) ([]Snapshot, error) {
 	var list struct {
 		Snapshots []Snapshot `json:"snapshots"`
 	}
 	query := url.Values{"environment": {environment}, "cluster": {cluster}}
-	return list.Snapshots, c.Call(ctx, http.MethodGet, snapshotsPath+"?"+query.Encode(), nil, &list)
+	return list.Snapshots, c.client.Call(ctx, http.MethodGet, snapshotsPath+"?"+query.Encode(), nil, &list)
 }
 
-// Snapshot shows one.
-func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+// Get shows one.
+func (c Snapshots) Get(ctx context.Context, id string) (Snapshot, error) {
 	var found Snapshot
-	return found, c.Call(ctx, http.MethodGet, snapshotsPath+"/"+url.PathEscape(id), nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, snapshotsPath+"/"+url.PathEscape(id), nil, &found)
 }
 
-// DownloadSnapshot writes a snapshot as etcdutl takes it.
-func (c *Client) DownloadSnapshot(ctx context.Context, id string, to io.Writer) error {
-	content, err := c.open(ctx, c.http, http.MethodGet, snapshotsPath+"/"+url.PathEscape(id)+"/content", nil)
+// Download writes a snapshot as etcdutl takes it.
+func (c Snapshots) Download(ctx context.Context, id string, to io.Writer) error {
+	content, err := c.client.open(ctx, c.client.http, http.MethodGet, snapshotsPath+"/"+url.PathEscape(id)+"/content", nil)
 	if err != nil {
 		return err
 	}
@@ -61,7 +67,7 @@ func (c *Client) DownloadSnapshot(ctx context.Context, id string, to io.Writer) 
 	return err
 }
 
-// DeleteSnapshot deletes one.
-func (c *Client) DeleteSnapshot(ctx context.Context, id string) error {
-	return c.Call(ctx, http.MethodDelete, snapshotsPath+"/"+url.PathEscape(id), nil, nil)
+// Delete deletes one.
+func (c Snapshots) Delete(ctx context.Context, id string) error {
+	return c.client.Call(ctx, http.MethodDelete, snapshotsPath+"/"+url.PathEscape(id), nil, nil)
 }

@@ -18,24 +18,30 @@ type Template struct {
 	Services    []map[string]any `json:"services,omitempty" yaml:"services,omitempty"`
 }
 
-// Templates lists the project's and public ones.
-func (c *Client) Templates(ctx context.Context) ([]Template, error) {
+// Templates are the calls about templates of environments.
+type Templates struct{ client *Client }
+
+// Templates returns the calls about templates of environments.
+func (c *Client) Templates() Templates { return Templates{c} }
+
+// List lists the project's and public ones.
+func (c Templates) List(ctx context.Context) ([]Template, error) {
 	var answer struct {
 		Templates []Template `json:"templates"`
 	}
-	err := c.Call(ctx, http.MethodGet, "/v1/templates", nil, &answer)
+	err := c.client.Call(ctx, http.MethodGet, "/v1/templates", nil, &answer)
 	return answer.Templates, err
 }
 
-// Template finds a template by its name or id.
-func (c *Client) Template(ctx context.Context, name string) (Template, error) {
-	rows, err := c.Templates(ctx)
+// Get finds a template by its name or id.
+func (c Templates) Get(ctx context.Context, name string) (Template, error) {
+	rows, err := c.List(ctx)
 	if err != nil {
 		return Template{}, err
 	}
 	for _, row := range rows {
 		if row.Name == name || row.ID == name {
-			err := c.Call(ctx, http.MethodGet, "/v1/templates/"+row.ID, nil, &row)
+			err := c.client.Call(ctx, http.MethodGet, "/v1/templates/"+row.ID, nil, &row)
 			return row, err
 		}
 	}
@@ -50,40 +56,40 @@ type TemplateOptions struct {
 	Applications []any  `json:"services,omitempty"`
 }
 
-// CreateTemplate makes a template.
-func (c *Client) CreateTemplate(ctx context.Context, options TemplateOptions) (Template, error) {
+// Create makes a template.
+func (c Templates) Create(ctx context.Context, options TemplateOptions) (Template, error) {
 	var made Template
-	return made, c.Call(ctx, http.MethodPost, "/v1/templates", options, &made)
+	return made, c.client.Call(ctx, http.MethodPost, "/v1/templates", options, &made)
 }
 
-// RenameTemplate gives a template another name.
-func (c *Client) RenameTemplate(ctx context.Context, id, name string) error {
-	return c.Call(ctx, http.MethodPut, "/v1/templates/"+id, map[string]any{"name": name}, nil)
+// Rename gives a template another name.
+func (c Templates) Rename(ctx context.Context, id, name string) error {
+	return c.client.Call(ctx, http.MethodPut, "/v1/templates/"+id, map[string]any{"name": name}, nil)
 }
 
-// DeleteTemplate deletes a template; environments that were made of it stay.
-func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
-	return c.Call(ctx, http.MethodDelete, "/v1/templates/"+id, nil, nil)
+// Delete deletes a template; environments that were made of it stay.
+func (c Templates) Delete(ctx context.Context, id string) error {
+	return c.client.Call(ctx, http.MethodDelete, "/v1/templates/"+id, nil, nil)
 }
 
-// AddToTemplate adds applications to a template.
-func (c *Client) AddToTemplate(ctx context.Context, id string, applications []any) error {
-	return c.Call(ctx, http.MethodPost, "/v1/templates/"+id+"/services", applications, nil)
+// Add adds applications to a template.
+func (c Templates) Add(ctx context.Context, id string, applications []any) error {
+	return c.client.Call(ctx, http.MethodPost, "/v1/templates/"+id+"/services", applications, nil)
 }
 
-// RemoveFromTemplate removes an application from a template, by the application's id.
-func (c *Client) RemoveFromTemplate(ctx context.Context, id, application string) error {
-	return c.Call(ctx, http.MethodDelete, "/v1/templates/"+id+"/services/"+application, nil, nil)
+// Remove removes an application from a template, by the application's id.
+func (c Templates) Remove(ctx context.Context, id, application string) error {
+	return c.client.Call(ctx, http.MethodDelete, "/v1/templates/"+id+"/services/"+application, nil, nil)
 }
 
-// CloneTemplate copies a public template into the project.
-func (c *Client) CloneTemplate(ctx context.Context, id, name string) (Template, error) {
+// Clone copies a public template into the project.
+func (c Templates) Clone(ctx context.Context, id, name string) (Template, error) {
 	var made Template
-	return made, c.Call(ctx, http.MethodPost, "/v1/templates/"+id+"/clone", map[string]any{"name": name}, &made)
+	return made, c.client.Call(ctx, http.MethodPost, "/v1/templates/"+id+"/clone", map[string]any{"name": name}, &made)
 }
 
-// EnvironmentOfTemplate makes an environment with a session whose draft has the template's applications. region may be "".
-func (c *Client) EnvironmentOfTemplate(ctx context.Context, id, name, region string) (environment, session string, err error) {
+// Environment makes an environment with a session whose draft has the template's applications. region may be "".
+func (c Templates) Environment(ctx context.Context, id, name, region string) (environment, session string, err error) {
 	body := map[string]any{"name": name}
 	if region != "" {
 		body["region"] = region
@@ -92,6 +98,6 @@ func (c *Client) EnvironmentOfTemplate(ctx context.Context, id, name, region str
 		Environment string `json:"environment_id"`
 		Session     string `json:"session_id"`
 	}
-	err = c.Call(ctx, http.MethodPost, "/v1/templates/"+id+"/create-environment", body, &made)
+	err = c.client.Call(ctx, http.MethodPost, "/v1/templates/"+id+"/create-environment", body, &made)
 	return made.Environment, made.Session, err
 }

@@ -53,7 +53,7 @@ func (c TrafficCounters) Errors() int64 {
 }
 
 // Traffic returns the counters of a cluster's gateways, by the ids of its environment and of its object.
-func (c *Client) Traffic(ctx context.Context, environment, cluster string) (Traffic, error) {
+func (c Clusters) Traffic(ctx context.Context, environment, cluster string) (Traffic, error) {
 	var found Traffic
-	return found, c.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/traffic", nil, &found)
+	return found, c.client.Call(ctx, http.MethodGet, clusterPath(environment, cluster)+"/traffic", nil, &found)
 }

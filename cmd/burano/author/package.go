@@ -48,7 +48,7 @@ func completePackages(connection *cli.Connection) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		rows, err := api.Packages(command.Context(), url.Values{"include_disabled": {"true"}, "limit": {"100"}})
+		rows, err := api.Packages().List(command.Context(), url.Values{"include_disabled": {"true"}, "limit": {"100"}})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -82,7 +82,7 @@ func packageListCommand(connection *cli.Connection) *cobra.Command {
 					query.Set(name, *value)
 				}
 			}
-			rows, err := api.Packages(command.Context(), query)
+			rows, err := api.Packages().List(command.Context(), query)
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func packageShowCommand(connection *cli.Connection) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePackages(connection),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			row, err := api.Package(command.Context(), args[0])
+			row, err := api.Packages().Get(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -150,11 +150,11 @@ func packageUpdateCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			row, err := api.Package(command.Context(), args[0])
+			row, err := api.Packages().Get(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if row, err = api.UpdatePackage(command.Context(), row.ID, changes...); err != nil {
+			if row, err = api.Packages().Update(command.Context(), row.ID, changes...); err != nil {
 				return err
 			}
 			return print.Print(command.OutOrStdout(), row, packageProperties(row))
@@ -177,11 +177,11 @@ func packageDeleteCommand(connection *cli.Connection) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completePackages(connection),
 		RunE: connection.DeleteEach("%s", func(ctx context.Context, api *client.Client, name string) (string, error) {
-			row, err := api.Package(ctx, name)
+			row, err := api.Packages().Get(ctx, name)
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("%s (%s)", row.FullName, row.ID), api.DeletePackage(ctx, row.ID)
+			return fmt.Sprintf("%s (%s)", row.FullName, row.ID), api.Packages().Delete(ctx, row.ID)
 		}),
 	}
 }
@@ -194,7 +194,7 @@ func packageDownloadCommand(connection *cli.Connection) *cobra.Command {
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completePackages(connection),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			row, err := api.Package(command.Context(), args[0])
+			row, err := api.Packages().Get(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -202,7 +202,7 @@ func packageDownloadCommand(connection *cli.Connection) *cobra.Command {
 			if len(args) == 2 {
 				file = args[1]
 			}
-			archive, err := api.Download(command.Context(), row.ID)
+			archive, err := api.Packages().Download(command.Context(), row.ID)
 			if err != nil {
 				return err
 			}

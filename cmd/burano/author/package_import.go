@@ -69,7 +69,7 @@ func importAll(c *cli.Connection, command *cobra.Command, finder client.Finder, 
 	if err != nil {
 		return err
 	}
-	ordered, err := finder.WithRequired(command.Context(), asked, api.HasPackage)
+	ordered, err := finder.WithRequired(command.Context(), asked, api.Packages().Has)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func importAll(c *cli.Connection, command *cobra.Command, finder client.Finder, 
 // importPackage uploads a package and returns the outcome as a word.
 func importPackage(ctx context.Context, api *client.Client, one client.LocalPackage, exists string, options importOptions) (string, error) {
 	upload := client.UploadOptions{Public: options.public, Categories: options.categories, Tags: options.tags}
-	err := api.Upload(ctx, one.Name(), one.Zip, upload)
+	err := api.Packages().Upload(ctx, one.Name(), one.Zip, upload)
 	if !client.IsStatus(err, http.StatusConflict) {
 		return "imported", err
 	}
@@ -101,12 +101,12 @@ func importPackage(ctx context.Context, api *client.Client, one client.LocalPack
 	case "s":
 		return "is there already, left as it is", nil
 	}
-	own, listed := api.Packages(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {one.Name()}})
+	own, listed := api.Packages().List(ctx, url.Values{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {one.Name()}})
 	switch {
 	case listed != nil:
 		return "", listed
 	case len(own) == 0:
 		return "", fmt.Errorf("%w, by a package of another name or project, which is not replaced", err)
 	}
-	return "updated", api.Replace(ctx, one.Name(), one.Zip, upload)
+	return "updated", api.Packages().Replace(ctx, one.Name(), one.Zip, upload)
 }

@@ -61,7 +61,7 @@ func (c *Connection) DeleteEach(name string, remove func(ctx context.Context, ap
 // OnEnvironment is signedIn for commands whose first argument names an environment; args are the others.
 func (c *Connection) OnEnvironment(work func(command *cobra.Command, api *client.Client, found client.Environment, args []string) error) func(*cobra.Command, []string) error {
 	return c.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-		found, err := api.Environment(command.Context(), args[0])
+		found, err := api.Environments().Get(command.Context(), args[0])
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func (f *failedDeployment) Error() string { return "the deployment ended in stat
 // FollowNewest prints the reports of the environment's newest deployment as they come, until it ends; a deployment that did not end
 // well is an error.
 func FollowNewest(ctx context.Context, api *client.Client, environment string, output io.Writer) error {
-	current, err := api.NewestDeployment(ctx, environment)
+	current, err := api.Deployments().Newest(ctx, environment)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func FollowNewest(ctx context.Context, api *client.Client, environment string, o
 
 // Follow is followNewest for one certain deployment, which may be an action's.
 func Follow(ctx context.Context, api *client.Client, deployment string, output io.Writer) error {
-	state, err := api.Follow(ctx, deployment, func(event client.Event) error {
+	state, err := api.Deployments().Follow(ctx, deployment, func(event client.Event) error {
 		if line := event.Report; line != nil {
 			fmt.Fprintf(output, "%s  %-7s  %s\n", line.Created, line.Level, line.Text)
 		}
@@ -47,7 +47,7 @@ func Follow(ctx context.Context, api *client.Client, deployment string, output i
 // FollowOthers waits for a deployment of the environment that another user or command began, such as a command that was interrupted. It does not matter
 // how that deployment ends.
 func FollowOthers(ctx context.Context, api *client.Client, name string, output io.Writer) error {
-	existing, err := api.Environment(ctx, name)
+	existing, err := api.Environments().Get(ctx, name)
 	if client.IsStatus(err, http.StatusNotFound) {
 		return nil
 	}
@@ -65,7 +65,7 @@ func FollowOthers(ctx context.Context, api *client.Client, name string, output i
 // PrintResult prints the result of an action. When only that is asked for, nothing is printed as null, and an action that failed or
 // still runs is an error.
 func PrintResult(ctx context.Context, api *client.Client, environment, task string, output io.Writer, asked bool) error {
-	result, err := api.ActionResult(ctx, environment, task)
+	result, err := api.Actions().Result(ctx, environment, task)
 	if err != nil {
 		return err
 	}

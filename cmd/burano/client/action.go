@@ -55,7 +55,7 @@ func actionShowCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := api.ClassActions(command.Context(), client.ClassOfType(action.Type))
+			all, err := api.Classes().Actions(command.Context(), client.ClassOfType(action.Type))
 			if err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ a list, "quoted text"), else as text.`,
 			if err != nil {
 				return err
 			}
-			environment, err := api.Environment(command.Context(), args[0])
+			environment, err := api.Environments().Get(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ a list, "quoted text"), else as text.`,
 			if err != nil {
 				return err
 			}
-			task, err := api.CallAction(command.Context(), environment.ID, action.ID, arguments)
+			task, err := api.Actions().Call(command.Context(), environment.ID, action.ID, arguments)
 			if err != nil {
 				return err
 			}

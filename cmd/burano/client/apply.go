@@ -108,7 +108,7 @@ func apply(ctx context.Context, api *client.Client, documents []client.Document,
 			}
 		}
 	}
-	plans, err := api.Plan(ctx, client.NewFinder(options.repository), documents, options.allowDestroy...)
+	plans, err := api.Documents().Plan(ctx, client.NewFinder(options.repository), documents, options.allowDestroy...)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func apply(ctx context.Context, api *client.Client, documents []client.Document,
 		return err
 	}
 	if options.prune && len(left) > 0 {
-		err := api.Prune(ctx, left, func(one client.Applied) {
+		err := api.Documents().Prune(ctx, left, func(one client.Applied) {
 			former = slices.DeleteFunc(former, func(other client.Applied) bool { return other == one })
 			fmt.Fprintf(out, "%s %s: deleted\n", one.Kind, one.Name)
 		})
@@ -183,10 +183,10 @@ func labelled(ctx context.Context, api *client.Client, label string, plans []*cl
 	if label == "" {
 		return nil, nil, nil
 	}
-	if former, err = api.Applied(ctx, label); err != nil {
+	if former, err = api.Documents().Applied(ctx, label); err != nil {
 		return nil, nil, err
 	}
-	if former, err = api.Existing(ctx, former); err != nil {
+	if former, err = api.Documents().Existing(ctx, former); err != nil {
 		return nil, nil, err
 	}
 	left = slices.DeleteFunc(slices.Clone(former), func(one client.Applied) bool {
@@ -202,11 +202,11 @@ func remember(ctx context.Context, api *client.Client, label string, former []cl
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	made, err := api.Made(ctx, plans)
+	made, err := api.Documents().Made(ctx, plans)
 	if err != nil {
 		return err
 	}
-	return api.SetApplied(ctx, label, append(made, former...))
+	return api.Documents().SetApplied(ctx, label, append(made, former...))
 }
 
 // printPlanned prints an object with a sign, as diff does, and its differences below it.

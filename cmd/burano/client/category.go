@@ -24,7 +24,7 @@ func completeCategories(connection *cli.Connection) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		rows, err := api.Categories(command.Context())
+		rows, err := api.Categories().List(command.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -43,7 +43,7 @@ func categoryListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List categories",
 		Args:  cobra.NoArgs,
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
-			rows, err := api.Categories(command.Context())
+			rows, err := api.Categories().List(command.Context())
 			if err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ func categoryShowCommand(connection *cli.Connection) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeCategories(connection),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			row, err := api.Category(command.Context(), args[0])
+			row, err := api.Categories().Get(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func categoryCreateCommand(connection *cli.Connection) *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			for _, name := range args {
-				row, err := api.CreateCategory(command.Context(), name)
+				row, err := api.Categories().Create(command.Context(), name)
 				if err != nil {
 					return fmt.Errorf("make the category %q: %w", name, err)
 				}
@@ -108,11 +108,11 @@ func categoryDeleteCommand(connection *cli.Connection) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeCategories(connection),
 		RunE: connection.DeleteEach("the category %q", func(ctx context.Context, api *client.Client, name string) (string, error) {
-			row, err := api.Category(ctx, name)
+			row, err := api.Categories().Get(ctx, name)
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("%s (%s)", row.Name, row.ID), api.DeleteCategory(ctx, row.ID)
+			return fmt.Sprintf("%s (%s)", row.Name, row.ID), api.Categories().Delete(ctx, row.ID)
 		}),
 	}
 }

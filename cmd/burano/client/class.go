@@ -38,7 +38,7 @@ func classListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the classes of packages that the project may use",
 		Args:  cobra.NoArgs,
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
-			classes, err := api.Classes(command.Context(), extends)
+			classes, err := api.Classes().List(command.Context(), extends)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func classSchemaCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Print the JSON schemas of a class: of its objects in a model, and of the arguments of its model builders",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			schemas, err := api.Schemas(command.Context(), options.class(args[0]), args[1:]...)
+			schemas, err := api.Classes().Schemas(command.Context(), options.class(args[0]), args[1:]...)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func classActionsCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the public methods of a class with their arguments",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			actions, err := api.ClassActions(command.Context(), options.class(args[0]))
+			actions, err := api.Classes().Actions(command.Context(), options.class(args[0]))
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func classCallCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := api.CallStatic(command.Context(), options.class(args[0]), args[1], arguments)
+			result, err := api.Classes().CallStatic(command.Context(), options.class(args[0]), args[1], arguments)
 			if err != nil {
 				return err
 			}

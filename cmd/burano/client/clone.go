@@ -89,7 +89,7 @@ func (d dataCopy) backUp(ctx context.Context, api *client.Client, found client.E
 	if err := cli.Follow(ctx, api, task, out); err != nil {
 		return "", err
 	}
-	result, err := api.ActionResult(ctx, found.ID, task)
+	result, err := api.Actions().Result(ctx, found.ID, task)
 	if err == nil {
 		err = json.Unmarshal(result.Result, &id)
 	}

@@ -42,7 +42,7 @@ func delegationShowCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Show the owner, the roles and the end of the delegation",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
-			delegation, err := api.Delegation(command.Context(), found.ID)
+			delegation, err := api.Delegations().Get(command.Context(), found.ID)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func delegationSetCommand(connection *cli.Connection) *cobra.Command {
 				}
 				options.Secret = strings.TrimSpace(string(secret))
 			}
-			delegation, err := api.SetDelegation(command.Context(), found.ID, options)
+			delegation, err := api.Delegations().Set(command.Context(), found.ID, options)
 			if err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func delegationRevokeCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Revoke the delegation: no task can be started with it any more",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
-			if err := api.RevokeDelegation(command.Context(), found.ID); err != nil {
+			if err := api.Delegations().Revoke(command.Context(), found.ID); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "environment %s has no standing delegation now\n", found.Name)

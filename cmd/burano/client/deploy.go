@@ -63,7 +63,7 @@ With --dry-run nothing is made or stored, also of a new environment. ` + exitCod
 				}
 			}
 			show := func(answer client.Preview) error { return writePreview(command.OutOrStdout(), answer) }
-			environment, err := api.DeployShown(command.Context(), described, show, allowDestroy...)
+			environment, err := api.Files().DeployShown(command.Context(), described, show, allowDestroy...)
 			if err != nil {
 				return err
 			}
@@ -83,13 +83,13 @@ With --dry-run nothing is made or stored, also of a new environment. ` + exitCod
 // printPreview prints the preview of a deployment of a file. Its error is that of previewed.
 func printPreview(ctx context.Context, api *client.Client, file client.EnvironmentFile, allowDestroy []string, out io.Writer) error {
 	var answer client.Preview
-	existing, err := api.Environment(ctx, file.Name)
+	existing, err := api.Environments().Get(ctx, file.Name)
 	switch {
 	case client.IsStatus(err, http.StatusNotFound):
 		fmt.Fprintf(out, "environment %s would be made\n", file.Name)
-		answer, err = api.PreviewNew(ctx, file)
+		answer, err = api.Files().PreviewNew(ctx, file)
 	case err == nil:
-		answer, err = api.PreviewFile(ctx, existing.ID, file)
+		answer, err = api.Files().Preview(ctx, existing.ID, file)
 	}
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func deploymentListCommand(connection *cli.Connection) *cobra.Command {
 			}
 			environment := ""
 			if len(args) > 0 {
-				found, err := api.Environment(command.Context(), args[0])
+				found, err := api.Environments().Get(command.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -44,7 +44,7 @@ func deploymentListCommand(connection *cli.Connection) *cobra.Command {
 			if all {
 				limit = 0
 			}
-			rows, err := api.Deployments(command.Context(), environment, limit)
+			rows, err := api.Deployments().List(command.Context(), environment, limit)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func deploymentListCommand(connection *cli.Connection) *cobra.Command {
 // onDeployment is signedIn for commands whose argument names a deployment.
 func onDeployment(c *cli.Connection, work func(command *cobra.Command, api *client.Client, found client.Deployment) error) func(*cobra.Command, []string) error {
 	return c.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-		found, err := api.Deployment(command.Context(), args[0])
+		found, err := api.Deployments().Get(command.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func deploymentShowCommand(connection *cli.Connection) *cobra.Command {
 			if watch {
 				return cli.Follow(command.Context(), api, row.ID, command.OutOrStdout())
 			}
-			reports, err := api.Reports(command.Context(), row.EnvironmentID, row.ID)
+			reports, err := api.Deployments().Reports(command.Context(), row.EnvironmentID, row.ID)
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func deploymentStepsCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Show the steps of a deployment, their durations and their dependencies",
 		Args:  cobra.ExactArgs(1),
 		RunE: onDeployment(connection, func(command *cobra.Command, api *client.Client, row client.Deployment) error {
-			steps, err := api.Steps(command.Context(), row.ID)
+			steps, err := api.Deployments().Steps(command.Context(), row.ID)
 			if err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func deploymentCancelCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Cancel a deployment; its created resources stay",
 		Args:  cobra.ExactArgs(1),
 		RunE: onDeployment(connection, func(command *cobra.Command, api *client.Client, row client.Deployment) error {
-			if err := api.Cancel(command.Context(), row.ID); err != nil {
+			if err := api.Deployments().Cancel(command.Context(), row.ID); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "deployment %s is being ended\n", row.ID)
@@ -165,7 +165,7 @@ func deploymentRetryCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Run the last deployment of an environment again, when it failed or was cancelled",
 		Args:  cobra.ExactArgs(1),
 		RunE: onDeployment(connection, func(command *cobra.Command, api *client.Client, row client.Deployment) error {
-			started, err := api.Retry(command.Context(), row.ID)
+			started, err := api.Deployments().Retry(command.Context(), row.ID)
 			if err != nil {
 				return err
 			}

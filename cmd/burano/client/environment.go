@@ -46,7 +46,7 @@ func environmentListCommand(connection *cli.Connection) *cobra.Command {
 			if deleted {
 				return listDeleted(command.Context(), command.OutOrStdout(), api, query, print)
 			}
-			rows, err := api.Environments(command.Context(), query)
+			rows, err := api.Environments().List(command.Context(), query)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func environmentCreateCommand(connection *cli.Connection) *cobra.Command {
 			} else if subnet != "" {
 				return errors.New("--subnet is one of a network: name that by --network")
 			}
-			row, err := api.CreateEnvironment(command.Context(), options)
+			row, err := api.Environments().Create(command.Context(), options)
 			if err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ func environmentRenameCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Rename an environment",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, args []string) error {
-			if err := api.RenameEnvironment(command.Context(), found.ID, args[0]); err != nil {
+			if err := api.Environments().Rename(command.Context(), found.ID, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s is called %s now\n", found.Name, args[0])
@@ -137,7 +137,7 @@ func environmentObjectsCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the objects of an environment, or of the draft of a session",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
-			rows, err := api.Objects(command.Context(), found.ID, session, class)
+			rows, err := api.Classes().Objects(command.Context(), found.ID, session, class)
 			if err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ func environmentReportsCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Show the reports of an object in all runs, newest first",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, args []string) error {
-			reports, err := api.ObjectReports(command.Context(), found.ID, args[0], limit)
+			reports, err := api.Deployments().ObjectReports(command.Context(), found.ID, args[0], limit)
 			if err != nil {
 				return err
 			}
@@ -192,7 +192,7 @@ separated by /. --patch changes the draft by a JSON patch.`,
 			var err error
 			switch {
 			case patch == "":
-				answer, err = api.Model(command.Context(), found.ID, session, path)
+				answer, err = api.Environments().Model(command.Context(), found.ID, session, path)
 			case session == "":
 				return errors.New("--patch changes a draft: open a session with `burano session create`, and name it by --session")
 			default:
@@ -205,7 +205,7 @@ separated by /. --patch changes the draft by a JSON patch.`,
 					defer file.Close()
 					input = file
 				}
-				answer, err = api.PatchModel(command.Context(), found.ID, session, input)
+				answer, err = api.Environments().PatchModel(command.Context(), found.ID, session, input)
 			}
 			if err != nil {
 				return err

@@ -60,7 +60,7 @@ answer to a question on a terminal. An environment in which a task runs is delet
 				going = append(going, found)
 			}
 			for _, one := range going {
-				if err := d.api.WaitDeleted(ctx, one.ID); err != nil {
+				if err := d.api.Environments().WaitDeleted(ctx, one.ID); err != nil {
 					failed = append(failed, fmt.Errorf("delete environment %s: %w", one.Name, err))
 					continue
 				}
@@ -80,14 +80,14 @@ answer to a question on a terminal. An environment in which a task runs is delet
 
 // begin shows the plan of an environment's deletion, and begins it with the user's consent.
 func (d *deletion) begin(ctx context.Context, name string) (client.Environment, error) {
-	found, err := d.api.Environment(ctx, name)
+	found, err := d.api.Environments().Get(ctx, name)
 	if err != nil {
 		return found, err
 	}
 	if d.abandon {
 		return found, d.delete(ctx, found)
 	}
-	does, err := d.api.Deletion(ctx, found.ID)
+	does, err := d.api.Environments().Deletion(ctx, found.ID)
 	if err != nil {
 		return found, err
 	}
@@ -96,10 +96,10 @@ func (d *deletion) begin(ctx context.Context, name string) (client.Environment, 
 			return found, fmt.Errorf("%w: wait for its end with --wait, or cancel it (burano deployment cancel %s)", does.Busy, does.Busy.DeploymentID)
 		}
 		fmt.Fprintf(d.out, "%s: %v\n", found.Name, does.Busy)
-		if err := d.api.WaitIdle(ctx, found.ID); err != nil {
+		if err := d.api.Environments().WaitIdle(ctx, found.ID); err != nil {
 			return found, err
 		}
-		if does, err = d.api.Deletion(ctx, found.ID); err != nil {
+		if does, err = d.api.Environments().Deletion(ctx, found.ID); err != nil {
 			return found, err
 		}
 	}
@@ -118,7 +118,7 @@ func (d *deletion) begin(ctx context.Context, name string) (client.Environment, 
 }
 
 func (d *deletion) delete(ctx context.Context, environment client.Environment) error {
-	return d.api.DeleteEnvironment(ctx, environment.ID, d.abandon)
+	return d.api.Environments().Delete(ctx, environment.ID, d.abandon)
 }
 
 // ask has the user agree on a terminal.

@@ -75,7 +75,7 @@ func backupListCommand(connection *cli.Connection) *cobra.Command {
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			environmentID := ""
 			if len(args) > 0 {
-				environment, err := api.Environment(command.Context(), args[0])
+				environment, err := api.Environments().Get(command.Context(), args[0])
 				if err != nil {
 					return err
 				}

@@ -34,7 +34,7 @@ The file has *** SANITIZED *** in place of secrets. In the environment of origin
 secret. With --recipient, the public key of burano environment key, the file has the secrets, sealed for that key. It has no data of volumes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
-			file, err := api.Export(command.Context(), found.ID, state, recipient)
+			file, err := api.Files().Export(command.Context(), found.ID, state, recipient)
 			if err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func (p placing) place(ctx context.Context, api *client.Client, file client.Envi
 	if err := hasPackages(ctx, api, file); err != nil {
 		return err
 	}
-	_, err := api.Environment(ctx, file.Name)
+	_, err := api.Environments().Get(ctx, file.Name)
 	isNew := client.IsStatus(err, http.StatusNotFound)
 	if err != nil && !isNew {
 		return err
@@ -176,7 +176,7 @@ func (p placing) place(ctx context.Context, api *client.Client, file client.Envi
 	if p.dryRun {
 		return printPreview(ctx, api, file, p.allowDestroy, out)
 	}
-	id, err := api.Deploy(ctx, file, p.allowDestroy...)
+	id, err := api.Files().Deploy(ctx, file, p.allowDestroy...)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (p placing) place(ctx context.Context, api *client.Client, file client.Envi
 
 // hasPackages returns an error where the catalog lacks packages of a file.
 func hasPackages(ctx context.Context, api *client.Client, file client.EnvironmentFile) error {
-	missing, err := api.Missing(ctx, file)
+	missing, err := api.Files().Missing(ctx, file)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("environment %s: the catalog does not have the packages %s: import them first (burano package import)", file.Name, strings.Join(missing, ", "))
 	}
@@ -257,12 +257,12 @@ func copyOf(ctx context.Context, api *client.Client, environment client.Environm
 	if err != nil {
 		return client.EnvironmentFile{}, err
 	}
-	file, err := api.Export(ctx, environment.ID, state, key.Recipient())
+	file, err := api.Files().Export(ctx, environment.ID, state, key.Recipient())
 	if err == nil {
 		file, err = opened(file, key)
 	}
 	if err == nil {
-		file, err = api.Renewed(ctx, file)
+		file, err = api.Files().Renewed(ctx, file)
 	}
 	return file, err
 }
@@ -301,7 +301,7 @@ seconds. The command first lists the copied claims; without --yes it ends there.
 }
 
 func cloneTo(ctx context.Context, here, there *client.Client, found client.Environment, state int64, how placing, data dataCopy, out io.Writer) error {
-	if _, err := there.Environment(ctx, how.name); !client.IsStatus(err, http.StatusNotFound) {
+	if _, err := there.Environments().Get(ctx, how.name); !client.IsStatus(err, http.StatusNotFound) {
 		return cmp.Or(err, fmt.Errorf("there is an environment %s already: a copy is always new, so give it another name", how.name))
 	}
 	file, err := copyOf(ctx, here, found, state)

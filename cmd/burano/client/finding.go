@@ -31,7 +31,7 @@ func findingListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the findings of an environment, or of all of the project, the worst first",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			environments, err := api.Environments(command.Context(), nil)
+			environments, err := api.Environments().List(command.Context(), nil)
 			if err != nil {
 				return err
 			}
@@ -40,13 +40,13 @@ func findingListCommand(connection *cli.Connection) *cobra.Command {
 				names[one.ID] = one.Name
 			}
 			if len(args) > 0 {
-				found, err := api.Environment(command.Context(), args[0])
+				found, err := api.Environments().Get(command.Context(), args[0])
 				if err != nil {
 					return err
 				}
 				id, names[found.ID] = found.ID, found.Name
 			}
-			rows, err := api.Findings(command.Context(), id, closed)
+			rows, err := api.Environments().Findings(command.Context(), id, closed)
 			if err != nil {
 				return err
 			}

@@ -38,13 +38,13 @@ changes nothing adds no state, and neither does a failed one. With STATE it show
 				if err != nil {
 					return err
 				}
-				state, err := api.State(command.Context(), found.ID, number)
+				state, err := api.States().Get(command.Context(), found.ID, number)
 				if err != nil {
 					return err
 				}
 				return cli.WriteJSON(command.OutOrStdout(), state)
 			}
-			history, err := api.History(command.Context(), found.ID)
+			history, err := api.States().History(command.Context(), found.ID)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func environmentDiffCommand(connection *cli.Connection) *cobra.Command {
 				}
 				numbers[i] = number
 			}
-			difference, err := api.Difference(command.Context(), found.ID, numbers[0], numbers[1])
+			difference, err := api.States().Difference(command.Context(), found.ID, numbers[0], numbers[1])
 			if err != nil {
 				return err
 			}
@@ -161,7 +161,7 @@ Data in volumes stays as it is. Losses need consent by --allow-destroy, as in an
 			if err != nil {
 				return err
 			}
-			preview, notes, err := api.PreviewBack(ctx, found.ID, number, secrets == "then")
+			preview, notes, err := api.States().PreviewBack(ctx, found.ID, number, secrets == "then")
 			if err != nil {
 				return err
 			}
@@ -180,7 +180,7 @@ Data in volumes stays as it is. Losses need consent by --allow-destroy, as in an
 			if err := preview.Err(allowDestroy...); err != nil {
 				return err
 			}
-			if err := api.GoBack(ctx, found.ID, number, secrets == "then", preview.Plan, allowDestroy...); err != nil {
+			if err := api.States().GoBack(ctx, found.ID, number, secrets == "then", preview.Plan, allowDestroy...); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "environment %s (%s) is being deployed\n", found.Name, found.ID)
@@ -204,7 +204,7 @@ func stateToGoBackTo(ctx context.Context, api *client.Client, found client.Envir
 	if len(args) > 0 {
 		return stateNumber(args[0])
 	}
-	history, err := api.History(ctx, found.ID)
+	history, err := api.States().History(ctx, found.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -224,7 +224,7 @@ func environmentDiscardCommand(connection *cli.Connection) *cobra.Command {
 model of its last deployment. Nothing that runs changes. After a deployment that failed midway use burano environment rollback.`,
 		Args: cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, found client.Environment, _ []string) error {
-			edits, drafts, err := api.Discard(command.Context(), found.ID)
+			edits, drafts, err := api.States().Discard(command.Context(), found.ID)
 			var did []string
 			if drafts > 0 {
 				did = append(did, fmt.Sprintf("drafts discarded: %d", drafts))

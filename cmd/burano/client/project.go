@@ -25,11 +25,11 @@ Then every token that may deploy is enough, stacks belong to the service user, a
 		projectRoleCommand(connection, "enable", "Let Burano work in the project with a role of its own",
 			`Enable gives Burano's service user the role member (the server's setting project-role) in the project, with your own token: Keystone decides whether you may.
 By Burano's policy a manager of the project, or an administrator, may. Where Keystone does not let a manager give roles, an administrator gives the role, and
-the manager enables it then. Tasks that are submitted from then on work with that role.`, (*client.Client).EnableProject),
+the manager enables it then. Tasks that are submitted from then on work with that role.`, client.Projects.Enable),
 		projectRoleCommand(connection, "disable", "Let Burano work in the project with trusts of users again",
 			`Disable takes the role from the service user, with your own token. Tasks that were submitted to work with it fail from then on; others make trusts again.`,
-			(*client.Client).DisableProject),
-		projectRoleCommand(connection, "show", "Show whether Burano works in the project with a role of its own, and whether Keystone still finds it", "", (*client.Client).ProjectRole),
+			client.Projects.Disable),
+		projectRoleCommand(connection, "show", "Show whether Burano works in the project with a role of its own, and whether Keystone still finds it", "", client.Projects.Role),
 	)
 	return command
 }
@@ -41,7 +41,7 @@ func projectListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the enabled projects of the cloud (administrators)",
 		Args:  cobra.NoArgs,
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
-			rows, err := api.AllProjects(command.Context())
+			rows, err := api.Projects().List(command.Context())
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ func projectListCommand(connection *cli.Connection) *cobra.Command {
 }
 
 func projectRoleCommand(connection *cli.Connection, use, short, long string,
-	do func(*client.Client, context.Context, string) (client.ProjectRole, error)) *cobra.Command {
+	do func(client.Projects, context.Context, string) (client.ProjectRole, error)) *cobra.Command {
 	var print cli.Output
 	var project string
 	command := &cobra.Command{
@@ -67,7 +67,7 @@ func projectRoleCommand(connection *cli.Connection, use, short, long string,
 		Long:  long,
 		Args:  cobra.NoArgs,
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
-			role, err := do(api, command.Context(), project)
+			role, err := do(api.Projects(), command.Context(), project)
 			if err != nil {
 				return err
 			}

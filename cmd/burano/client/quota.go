@@ -23,9 +23,9 @@ func QuotaCommand(connection *cli.Connection) *cobra.Command {
 		quotaOf(connection, "show [PROJECT]", "Show the quotas of a project and its use of them (default: your own project)", cobra.MaximumNArgs(1),
 			func(ctx context.Context, api *client.Client, project string, _ []string) (client.Quotas, error) {
 				if project == "" {
-					return api.OwnQuotas(ctx)
+					return api.Projects().OwnQuotas(ctx)
 				}
-				return api.Quotas(ctx, project)
+				return api.Projects().Quotas(ctx, project)
 			}),
 		quotaOf(connection, "set PROJECT RESOURCE=LIMIT…", "Give a project limits of its own, such as environments=10 or packages=unlimited (administrators)", cobra.MinimumNArgs(2),
 			func(ctx context.Context, api *client.Client, project string, args []string) (client.Quotas, error) {
@@ -33,11 +33,11 @@ func QuotaCommand(connection *cli.Connection) *cobra.Command {
 				if err != nil {
 					return client.Quotas{}, err
 				}
-				return api.SetQuotas(ctx, project, limits)
+				return api.Projects().SetQuotas(ctx, project, limits)
 			}),
 		quotaOf(connection, "reset PROJECT", "Remove a project's own limits, so that the server's settings hold again (administrators)", cobra.ExactArgs(1),
 			func(ctx context.Context, api *client.Client, project string, _ []string) (client.Quotas, error) {
-				return api.ResetQuotas(ctx, project)
+				return api.Projects().ResetQuotas(ctx, project)
 			}),
 	)
 	return command

@@ -93,7 +93,7 @@ func sessionCreateCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Open a session, which drafts changes of the environment",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
-			row, err := api.Configure(command.Context(), environment.ID)
+			row, err := api.Sessions().Configure(command.Context(), environment.ID)
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func sessionListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the open sessions of an environment: holder, time, and whether the draft is out of date",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, _ []string) error {
-			rows, err := api.Drafts(command.Context(), environment.ID)
+			rows, err := api.Sessions().Drafts(command.Context(), environment.ID)
 			if err != nil {
 				return err
 			}
@@ -141,7 +141,7 @@ func sessionShowCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Show a session",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			row, err := api.Session(command.Context(), environment.ID, args[0])
+			row, err := api.Sessions().Get(command.Context(), environment.ID, args[0])
 			if err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func sessionDeleteCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Discard a draft",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			if err := api.DeleteSession(command.Context(), environment.ID, args[0]); err != nil {
+			if err := api.Sessions().Delete(command.Context(), environment.ID, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s: deleted\n", args[0])
@@ -175,7 +175,7 @@ func sessionDeployCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Deploy a draft",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			if err := api.DeploySession(command.Context(), environment.ID, args[0], allowDestroy...); err != nil {
+			if err := api.Sessions().Deploy(command.Context(), environment.ID, args[0], allowDestroy...); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "environment %s (%s) is being deployed\n", environment.Name, environment.ID)
@@ -213,7 +213,7 @@ func sessionPreviewCommand(connection *cli.Connection) *cobra.Command {
 		Long:  "Preview shows the changes that a deployment of the draft would make, and its faults. The exit code is 1 when it would be refused.",
 		Args:  cobra.ExactArgs(2),
 		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
-			answer, err := api.Preview(command.Context(), environment.ID, args[0])
+			answer, err := api.Sessions().Preview(command.Context(), environment.ID, args[0])
 			if err != nil {
 				return err
 			}

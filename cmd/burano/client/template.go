@@ -24,7 +24,7 @@ func TemplateCommand(connection *cli.Connection) *cobra.Command {
 func onTemplate(connection *cli.Connection, args cobra.PositionalArgs, use, short string,
 	do func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: args, RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-		found, err := api.Template(command.Context(), args[0])
+		found, err := api.Templates().Get(command.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func templateListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the project's templates and public ones",
 		Args:  cobra.NoArgs,
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, _ []string) error {
-			rows, err := api.Templates(command.Context())
+			rows, err := api.Templates().List(command.Context())
 			if err != nil {
 				return err
 			}
@@ -92,11 +92,11 @@ func templateCreateCommand(connection *cli.Connection) *cobra.Command {
 				return err
 			}
 			if file != "" {
-				if options.Applications, err = api.TemplateIDs(command.Context(), args[0], described.Applications); err != nil {
+				if options.Applications, err = api.Files().TemplateIDs(command.Context(), args[0], described.Applications); err != nil {
 					return err
 				}
 			}
-			row, err := api.CreateTemplate(command.Context(), options)
+			row, err := api.Templates().Create(command.Context(), options)
 			if err != nil {
 				return err
 			}
@@ -117,11 +117,11 @@ func templateAddCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			added, err := api.TemplateIDs(ctx, found.ID, described.Applications)
+			added, err := api.Files().TemplateIDs(ctx, found.ID, described.Applications)
 			if err != nil {
 				return err
 			}
-			if err := api.AddToTemplate(ctx, found.ID, added); err != nil {
+			if err := api.Templates().Add(ctx, found.ID, added); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s: %d applications added\n", found.Name, len(added))
@@ -132,7 +132,7 @@ func templateAddCommand(connection *cli.Connection) *cobra.Command {
 func templateRemoveCommand(connection *cli.Connection) *cobra.Command {
 	return onTemplate(connection, cobra.ExactArgs(2), "remove NAME|ID APPLICATION-ID", "Remove an application from a template",
 		func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, args []string) error {
-			if err := api.RemoveFromTemplate(ctx, found.ID, args[0]); err != nil {
+			if err := api.Templates().Remove(ctx, found.ID, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s: %s removed\n", found.Name, args[0])
@@ -143,7 +143,7 @@ func templateRemoveCommand(connection *cli.Connection) *cobra.Command {
 func templateRenameCommand(connection *cli.Connection) *cobra.Command {
 	return onTemplate(connection, cobra.ExactArgs(2), "rename NAME|ID NEW-NAME", "Rename a template",
 		func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, args []string) error {
-			if err := api.RenameTemplate(ctx, found.ID, args[0]); err != nil {
+			if err := api.Templates().Rename(ctx, found.ID, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s is called %s now\n", found.Name, args[0])
@@ -154,7 +154,7 @@ func templateRenameCommand(connection *cli.Connection) *cobra.Command {
 func templateCloneCommand(connection *cli.Connection) *cobra.Command {
 	return onTemplate(connection, cobra.ExactArgs(2), "clone NAME|ID NEW-NAME", "Copy a public template into the project",
 		func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, args []string) error {
-			row, err := api.CloneTemplate(ctx, found.ID, args[0])
+			row, err := api.Templates().Clone(ctx, found.ID, args[0])
 			if err != nil {
 				return err
 			}
@@ -167,7 +167,7 @@ func templateEnvironmentCommand(connection *cli.Connection) *cobra.Command {
 	var region string
 	command := onTemplate(connection, cobra.ExactArgs(2), "create-environment NAME|ID ENVIRONMENT", "Create an environment with the applications of a template",
 		func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, args []string) error {
-			environment, session, err := api.EnvironmentOfTemplate(ctx, found.ID, args[0], region)
+			environment, session, err := api.Templates().Environment(ctx, found.ID, args[0], region)
 			if err != nil {
 				return err
 			}
@@ -182,7 +182,7 @@ func templateEnvironmentCommand(connection *cli.Connection) *cobra.Command {
 func templateDeleteCommand(connection *cli.Connection) *cobra.Command {
 	return onTemplate(connection, cobra.ExactArgs(1), "delete NAME|ID", "Delete a template",
 		func(ctx context.Context, api *client.Client, found client.Template, command *cobra.Command, _ []string) error {
-			if err := api.DeleteTemplate(ctx, found.ID); err != nil {
+			if err := api.Templates().Delete(ctx, found.ID); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s: deleted\n", found.Name)

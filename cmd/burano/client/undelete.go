@@ -16,7 +16,7 @@ import (
 
 // listDeleted prints the deleted environments that can be restored.
 func listDeleted(ctx context.Context, to io.Writer, api *client.Client, query url.Values, print cli.Output) error {
-	rows, err := api.DeletedEnvironments(ctx, query)
+	rows, err := api.Environments().ListDeleted(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -39,11 +39,11 @@ the next deployment (--deploy). Then burano cluster snapshot restore restores th
 abandoned is as it was left.`,
 		Args: cobra.ExactArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			found, err := api.DeletedEnvironment(command.Context(), args[0])
+			found, err := api.Environments().GetDeleted(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			back, err := api.Undelete(command.Context(), found.ID, name)
+			back, err := api.Environments().Undelete(command.Context(), found.ID, name)
 			if err != nil {
 				return err
 			}
@@ -54,9 +54,9 @@ abandoned is as it was left.`,
 				}
 				return nil
 			}
-			draft, err := api.Configure(command.Context(), back.ID)
+			draft, err := api.Sessions().Configure(command.Context(), back.ID)
 			if err == nil {
-				err = api.DeploySession(command.Context(), back.ID, draft.ID)
+				err = api.Sessions().Deploy(command.Context(), back.ID, draft.ID)
 			}
 			if err != nil {
 				return fmt.Errorf("deploy environment %s: %w", back.Name, err)
@@ -81,14 +81,14 @@ func environmentPurgeCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Remove a deleted environment for good, before its time",
 		Args:  cobra.ExactArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
-			found, err := api.DeletedEnvironment(command.Context(), args[0])
+			found, err := api.Environments().GetDeleted(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if !yes {
 				return fmt.Errorf("environment %s (%s), deleted %s, cannot be restored then, with its model, history and secrets: say --yes", found.Name, found.ID, found.Deleted.Format(time.RFC3339))
 			}
-			if err := api.PurgeEnvironment(command.Context(), found.ID); err != nil {
+			if err := api.Environments().Purge(command.Context(), found.ID); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s is removed for good\n", found.Name)

@@ -30,7 +30,7 @@ clouds.yaml. The roles of the signed-in user determine the rights.`,
   burano cluster kubeconfig demo --sign-in keystone -o demo.kubeconfig`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: connection.OnCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
-			config, err := api.Kubeconfig(command.Context(), environment.ID, cluster, options)
+			config, err := api.Clusters().Kubeconfig(command.Context(), environment.ID, cluster, options)
 			if err == nil && options.SignIn == "keystone" {
 				config, err = signingAs(config, connection.URL)
 			}
@@ -97,7 +97,7 @@ clouds.yaml, and prints an ExecCredential for client-go. The certificate names t
 burano:readers that the policy allows to the user's roles, keystone:project:ID, and keystone:role:NAME for each role.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: connection.OnCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
-			made, err := api.Credential(command.Context(), environment.ID, cluster)
+			made, err := api.Clusters().Credential(command.Context(), environment.ID, cluster)
 			if err != nil {
 				return err
 			}
@@ -134,10 +134,10 @@ func sshKeyCommand(connection *cli.Connection) *cobra.Command {
 				_, err = fmt.Fprintf(out, "Burano logs in to %s with the private half of %s\n", node, public)
 				return err
 			case own:
-				_, err := api.GiveSSHKey(ctx, environment.ID, cluster, node, "")
+				_, err := api.Clusters().GiveSSHKey(ctx, environment.ID, cluster, node, "")
 				return err
 			}
-			key, err := api.SSHKey(ctx, environment.ID, cluster)
+			key, err := api.Clusters().SSHKey(ctx, environment.ID, cluster)
 			if err != nil {
 				return err
 			}
@@ -157,5 +157,5 @@ func giveKey(command *cobra.Command, api *client.Client, environment, cluster, n
 	if err != nil {
 		return "", fmt.Errorf("read the private key: %w", err)
 	}
-	return api.GiveSSHKey(command.Context(), environment, cluster, node, string(text))
+	return api.Clusters().GiveSSHKey(command.Context(), environment, cluster, node, string(text))
 }

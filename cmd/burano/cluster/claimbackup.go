@@ -23,7 +23,7 @@ func claimBackupCommand(connection *cli.Connection) *cobra.Command {
 
 // act calls an action of a cluster, shows its reports until it has ended, and returns its result.
 func act(ctx context.Context, api *client.Client, environment client.Environment, action string, arguments map[string]any, out io.Writer) (json.RawMessage, error) {
-	task, err := api.CallAction(ctx, environment.ID, action, arguments)
+	task, err := api.Actions().Call(ctx, environment.ID, action, arguments)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func act(ctx context.Context, api *client.Client, environment client.Environment
 		}
 		return nil, err
 	}
-	result, err := api.ActionResult(ctx, environment.ID, task)
+	result, err := api.Actions().Result(ctx, environment.ID, task)
 	return result.Result, err
 }
 

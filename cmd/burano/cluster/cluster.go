@@ -125,7 +125,7 @@ func clusterShowCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Show a cluster's nodes, routes and problems; the exit code is 0 when it is healthy",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.OnCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
-			status, err := api.Cluster(command.Context(), environment.ID, cluster)
+			status, err := api.Clusters().Get(command.Context(), environment.ID, cluster)
 			if err != nil {
 				return err
 			}

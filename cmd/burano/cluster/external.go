@@ -61,7 +61,7 @@ func nodeRemoveCommand(connection *cli.Connection) *cobra.Command {
 // callNamed calls an action of a cluster by its name.
 func callNamed(command *cobra.Command, api *client.Client, environment, cluster, action string, arguments map[string]any) (task string, err error) {
 	ctx := command.Context()
-	found, err := api.Environment(ctx, environment)
+	found, err := api.Environments().Get(ctx, environment)
 	if err != nil {
 		return "", err
 	}
@@ -69,5 +69,5 @@ func callNamed(command *cobra.Command, api *client.Client, environment, cluster,
 	if err != nil {
 		return "", err
 	}
-	return api.CallAction(ctx, environment, method.ID, arguments)
+	return api.Actions().Call(ctx, environment, method.ID, arguments)
 }

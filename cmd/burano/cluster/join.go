@@ -52,7 +52,7 @@ contains a pin of it.`,
 			if err != nil {
 				return err
 			}
-			made, err := api.CreateJoinToken(ctx, environment.ID, cluster, life)
+			made, err := api.Clusters().CreateJoinToken(ctx, environment.ID, cluster, life)
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func nodeTokenListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the tokens of a cluster with the machines that have used them; ended ones are deleted after a day",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.OnCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
-			list, err := api.JoinTokens(command.Context(), environment.ID, cluster)
+			list, err := api.Clusters().JoinTokens(command.Context(), environment.ID, cluster)
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func nodeTokenDeleteCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := api.DeleteJoinToken(command.Context(), environment.ID, id, args[0]); err != nil {
+			if err := api.Clusters().DeleteJoinToken(command.Context(), environment.ID, id, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s: deleted\n", args[0])

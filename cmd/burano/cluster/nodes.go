@@ -66,7 +66,7 @@ func nodeListCommand(connection *cli.Connection) *cobra.Command {
 		Short: "List the nodes of a cluster with their state, and the labels and taints that are set through Burano",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.OnCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
-			status, err := api.Cluster(command.Context(), environment.ID, cluster)
+			status, err := api.Clusters().Get(command.Context(), environment.ID, cluster)
 			if err != nil {
 				return err
 			}
@@ -153,13 +153,13 @@ func nodeMarkCommand(connection *cli.Connection, command *cobra.Command, kind st
 			return "", err
 		}
 		if len(remove) > 0 {
-			return api.ClearNode(command.Context(), environment, cluster, node, kind, remove)
+			return api.Clusters().ClearNode(command.Context(), environment, cluster, node, kind, remove)
 		}
 		marks, err := read(set)
 		if err != nil {
 			return "", fmt.Errorf("%w, or KEY- to remove it", err)
 		}
-		return api.ChangeNode(command.Context(), environment, cluster, node, kind, map[string]any{kind: marks})
+		return api.Clusters().ChangeNode(command.Context(), environment, cluster, node, kind, map[string]any{kind: marks})
 	})
 	options.addFlags(command)
 	return command
@@ -188,7 +188,7 @@ func nodeDeedCommand(connection *cli.Connection, deed, short string, empties boo
 			if deed == "replace" {
 				fields["loseVolumes"] = lose
 			}
-			return api.ChangeNode(command.Context(), environment, cluster, node, deed, fields)
+			return api.Clusters().ChangeNode(command.Context(), environment, cluster, node, deed, fields)
 		}),
 	}
 	options.addFlags(command)

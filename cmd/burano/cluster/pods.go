@@ -31,7 +31,7 @@ func podsCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := api.Running(command.Context(), environment.ID, cluster, options.namespace)
+			found, err := api.Workloads().Running(command.Context(), environment.ID, cluster, options.namespace)
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func podCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pod, err := api.PodOf(command.Context(), environment.ID, cluster, options.namespace, args[0])
+			pod, err := api.Workloads().Pod(command.Context(), environment.ID, cluster, options.namespace, args[0])
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func recreatePodCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return api.RecreatePod(command.Context(), environment.ID, cluster, options.namespace, args[0])
+			return api.Workloads().RecreatePod(command.Context(), environment.ID, cluster, options.namespace, args[0])
 		}),
 	}
 	options.addFlags(command, "default", "namespace")
@@ -147,13 +147,13 @@ func logsCommand(connection *cli.Connection) *cobra.Command {
 			}
 			ctx, output := command.Context(), command.OutOrStdout()
 			if !follow {
-				text, err := api.PodLog(ctx, environment.ID, cluster, options.namespace, args[0], log)
+				text, err := api.Workloads().PodLog(ctx, environment.ID, cluster, options.namespace, args[0], log)
 				if err == nil {
 					_, err = output.Write(text)
 				}
 				return err
 			}
-			end, err := api.FollowPodLog(ctx, environment.ID, cluster, options.namespace, args[0], log, func(text string) error {
+			end, err := api.Workloads().FollowPodLog(ctx, environment.ID, cluster, options.namespace, args[0], log, func(text string) error {
 				_, err := fmt.Fprintln(output, text)
 				return err
 			}, func(state string) { fmt.Fprintf(command.ErrOrStderr(), "the container does not run: %s\n", state) })

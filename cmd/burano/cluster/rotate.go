@@ -46,7 +46,7 @@ continue a rotation that failed or was cancelled.`,
 			if err != nil {
 				return err
 			}
-			all, err := api.ClassActions(ctx, client.ClassOfType(found.Type))
+			all, err := api.Classes().Actions(ctx, client.ClassOfType(found.Type))
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ continue a rotation that failed or was cancelled.`,
 			if !sure {
 				return errors.New("nothing was done: repeat the command with --yes to rotate")
 			}
-			task, err := api.CallAction(ctx, environment.ID, found.ID, arguments())
+			task, err := api.Actions().Call(ctx, environment.ID, found.ID, arguments())
 			if err != nil {
 				return err
 			}

@@ -29,7 +29,7 @@ func snapshotCreateCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Take a snapshot of a cluster, which Burano stores until it is deleted",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: connection.OnCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
-			taken, err := api.TakeSnapshot(command.Context(), environment.ID, cluster, reason)
+			taken, err := api.Snapshots().Take(command.Context(), environment.ID, cluster, reason)
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ func snapshotListCommand(connection *cli.Connection) *cobra.Command {
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			var environmentID, clusterID string
 			if len(args) > 0 {
-				environment, err := api.Environment(command.Context(), args[0])
+				environment, err := api.Environments().Get(command.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -74,7 +74,7 @@ func snapshotListCommand(connection *cli.Connection) *cobra.Command {
 					}
 				}
 			}
-			list, err := api.Snapshots(command.Context(), environmentID, clusterID)
+			list, err := api.Snapshots().List(command.Context(), environmentID, clusterID)
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func snapshotDownloadCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = api.DownloadSnapshot(command.Context(), args[0], file)
+			err = api.Snapshots().Download(command.Context(), args[0], file)
 			if err := errors.Join(err, file.Close()); err != nil {
 				return errors.Join(err, os.Remove(args[1]))
 			}
@@ -117,7 +117,7 @@ cluster of the project, also of a deleted environment. Missing servers are creat
 		RunE: connection.OnCluster(func(command *cobra.Command, api *client.Client, environment client.Environment, cluster string) error {
 			ctx, out := command.Context(), command.OutOrStdout()
 			if id == "" {
-				list, err := api.Snapshots(ctx, environment.ID, cluster)
+				list, err := api.Snapshots().List(ctx, environment.ID, cluster)
 				if err != nil {
 					return err
 				}
@@ -126,7 +126,7 @@ cluster of the project, also of a deleted environment. Missing servers are creat
 				}
 				id = list[0].ID
 			}
-			from, err := api.Snapshot(ctx, id)
+			from, err := api.Snapshots().Get(ctx, id)
 			if err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ cluster of the project, also of a deleted environment. Missing servers are creat
 			if !sure {
 				return errors.New("nothing was done: repeat the command with --yes to restore")
 			}
-			task, err := api.CallAction(ctx, environment.ID, cluster+"_restore", map[string]any{"snapshot": from.ID})
+			task, err := api.Actions().Call(ctx, environment.ID, cluster+"_restore", map[string]any{"snapshot": from.ID})
 			if err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func snapshotDeleteCommand(connection *cli.Connection) *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: connection.SignedIn(func(command *cobra.Command, api *client.Client, args []string) error {
 			for _, id := range args {
-				if err := api.DeleteSnapshot(command.Context(), id); err != nil {
+				if err := api.Snapshots().Delete(command.Context(), id); err != nil {
 					return err
 				}
 				if _, err := io.WriteString(command.OutOrStdout(), id+" is deleted\n"); err != nil {

@@ -29,7 +29,7 @@ a configuration, and bytes, errors and retries since then. The backends and thei
 			next := time.NewTicker(watchEvery)
 			defer next.Stop()
 			for {
-				found, err := api.Traffic(ctx, environment.ID, cluster)
+				found, err := api.Clusters().Traffic(ctx, environment.ID, cluster)
 				if err != nil {
 					return err
 				}

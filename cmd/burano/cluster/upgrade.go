@@ -36,7 +36,7 @@ master is upgraded to a newer minor version.`,
 				if image == "" {
 					return errors.New("say to which image: --image NAME|ID")
 				}
-				found, err := api.UpgradePlan(ctx, environment.ID, cluster, image)
+				found, err := api.Clusters().UpgradePlan(ctx, environment.ID, cluster, image)
 				if err != nil {
 					return err
 				}
@@ -46,7 +46,7 @@ master is upgraded to a newer minor version.`,
 				return upgradeProblems(found)
 			}
 			if pause {
-				if err := api.PauseUpgrade(ctx, environment.ID, cluster); err != nil {
+				if err := api.Clusters().PauseUpgrade(ctx, environment.ID, cluster); err != nil {
 					return err
 				}
 				fmt.Fprintln(out, "the upgrade pauses before its next node")
@@ -63,7 +63,7 @@ master is upgraded to a newer minor version.`,
 			if err != nil {
 				return err
 			}
-			task, err := api.CallAction(ctx, environment.ID, found.ID, arguments)
+			task, err := api.Actions().Call(ctx, environment.ID, found.ID, arguments)
 			if err != nil {
 				return err
 			}

@@ -47,7 +47,7 @@ func workloadShowCommand(connection *cli.Connection) *cobra.Command {
 		Example: `  burano cluster workload show demo deployment/web`,
 		Args:    cobra.ExactArgs(2),
 		RunE: options.onWorkload(connection, func(command *cobra.Command, api *client.Client, one workload, _ []string) error {
-			found, err := api.WorkloadOf(command.Context(), one.environment, one.cluster, one.namespace, one.kind, one.name)
+			found, err := api.Workloads().Get(command.Context(), one.environment, one.cluster, one.namespace, one.kind, one.name)
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func workloadScaleCommand(connection *cli.Connection) *cobra.Command {
 			if err != nil || pods < 0 {
 				return fmt.Errorf("%q is no number of pods", args[0])
 			}
-			return api.ScaleWorkload(command.Context(), one.environment, one.cluster, one.namespace, one.kind, one.name, pods)
+			return api.Workloads().Scale(command.Context(), one.environment, one.cluster, one.namespace, one.kind, one.name, pods)
 		}),
 	}
 	options.addFlags(command, "default", "namespace")
@@ -88,7 +88,7 @@ func workloadRestartCommand(connection *cli.Connection) *cobra.Command {
 		Short: "Recreate all pods of a workload, by its own rules",
 		Args:  cobra.ExactArgs(2),
 		RunE: options.onWorkload(connection, func(command *cobra.Command, api *client.Client, one workload, _ []string) error {
-			return api.RestartWorkload(command.Context(), one.environment, one.cluster, one.namespace, one.kind, one.name)
+			return api.Workloads().Restart(command.Context(), one.environment, one.cluster, one.namespace, one.kind, one.name)
 		}),
 	}
 	options.addFlags(command, "default", "namespace")

@@ -58,7 +58,7 @@ func openRegistry(ctx context.Context, api *client.Client, environment client.En
 	if err != nil {
 		return nil, err
 	}
-	text, err := api.Kubeconfig(ctx, environment.ID, cluster, client.KubeconfigOptions{})
+	text, err := api.Clusters().Kubeconfig(ctx, environment.ID, cluster, client.KubeconfigOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (r *categoryResource) Create(ctx context.Context, request resource.CreateRe
 	if response.Diagnostics.HasError() {
 		return
 	}
-	made, err := r.api.CreateCategory(ctx, wanted.Name.ValueString())
+	made, err := r.api.Categories().Create(ctx, wanted.Name.ValueString())
 	if err != nil {
 		refused(&response.Diagnostics, "The category "+wanted.Name.ValueString()+" cannot be made", err)
 		return
@@ -59,7 +59,7 @@ func (r *categoryResource) Read(ctx context.Context, request resource.ReadReques
 	if response.Diagnostics.HasError() {
 		return
 	}
-	list, err := r.api.Categories(ctx)
+	list, err := r.api.Categories().List(ctx)
 	if err != nil {
 		refused(&response.Diagnostics, "The categories cannot be listed", err)
 		return
@@ -83,13 +83,13 @@ func (r *categoryResource) Delete(ctx context.Context, request resource.DeleteRe
 	if response.Diagnostics.HasError() {
 		return
 	}
-	if err := r.api.DeleteCategory(ctx, known.ID.ValueString()); err != nil && !gone(err) {
+	if err := r.api.Categories().Delete(ctx, known.ID.ValueString()); err != nil && !gone(err) {
 		refused(&response.Diagnostics, "The category "+known.Name.ValueString()+" cannot be deleted", err)
 	}
 }
 
 func (r *categoryResource) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
-	found, err := r.api.Category(ctx, request.ID)
+	found, err := r.api.Categories().Get(ctx, request.ID)
 	if err != nil {
 		refused(&response.Diagnostics, "There is nothing to import", err)
 		return

@@ -114,7 +114,7 @@ func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.M
 		response.Diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be read", err.Error())
 		return
 	}
-	preview, err := r.api.PreviewFile(ctx, known.ID.ValueString(), file)
+	preview, err := r.api.Files().Preview(ctx, known.ID.ValueString(), file)
 	if err != nil {
 		return // an obstacle may be gone when the plan is applied; apply reports it otherwise
 	}
@@ -165,7 +165,7 @@ func (r *environmentResource) Create(ctx context.Context, request resource.Creat
 		return
 	}
 	name := wanted.Name.ValueString()
-	switch has, err := r.api.Environment(ctx, name); {
+	switch has, err := r.api.Environments().Get(ctx, name); {
 	case err == nil:
 		response.Diagnostics.AddAttributeError(path.Root("name"), "There is an environment "+name+" already",
 			fmt.Sprintf("It was not made by this configuration and stays as it is. Import it (terraform import … %s), or choose another name.", has.ID))
@@ -179,7 +179,7 @@ func (r *environmentResource) Create(ctx context.Context, request resource.Creat
 		response.Diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be read", err.Error())
 		return
 	}
-	id, err := r.api.DeployNew(ctx, file)
+	id, err := r.api.Files().DeployNew(ctx, file)
 	if err != nil {
 		refused(&response.Diagnostics, "The environment "+name+" cannot be deployed", err)
 	}
@@ -208,7 +208,7 @@ func (r *environmentResource) redeploy(ctx context.Context, wanted environmentMo
 	if diagnostics.HasError() {
 		return false
 	}
-	if err := r.api.DeployInto(ctx, wanted.ID.ValueString(), file, allowed...); err != nil {
+	if err := r.api.Files().DeployInto(ctx, wanted.ID.ValueString(), file, allowed...); err != nil {
 		refused(diagnostics, "The environment "+file.Name+" cannot be deployed", err)
 		return false
 	}
@@ -218,12 +218,12 @@ func (r *environmentResource) redeploy(ctx context.Context, wanted environmentMo
 // await waits for the newest deployment and returns the environment's status; a deployment that failed is an error with the reports about the cause.
 func (r *environmentResource) await(ctx context.Context, wanted environmentModel, diagnostics *diag.Diagnostics) types.String {
 	id, name := wanted.ID.ValueString(), wanted.Name.ValueString()
-	newest, err := r.api.NewestDeployment(ctx, id)
+	newest, err := r.api.Deployments().Newest(ctx, id)
 	if err != nil {
 		refused(diagnostics, "The deployment of "+name+" cannot be followed", err)
 		return types.StringValue(statusDeploying)
 	}
-	state, err := r.api.Follow(ctx, newest.ID, func(client.Event) error { return nil })
+	state, err := r.api.Deployments().Follow(ctx, newest.ID, func(client.Event) error { return nil })
 	if err != nil {
 		refused(diagnostics, "The deployment of "+name+" goes on, and cannot be followed", err)
 		return types.StringValue(statusDeploying)
@@ -232,7 +232,7 @@ func (r *environmentResource) await(ctx context.Context, wanted environmentModel
 		return types.StringValue(statusReady)
 	}
 	var said []string
-	reports, err := r.api.Reports(ctx, id, newest.ID)
+	reports, err := r.api.Deployments().Reports(ctx, id, newest.ID)
 	for _, report := range reports {
 		if report.Level == "error" {
 			said = append(said, report.Text)
@@ -252,7 +252,7 @@ func (r *environmentResource) Read(ctx context.Context, request resource.ReadReq
 	if response.Diagnostics.HasError() {
 		return
 	}
-	found, err := r.api.Environment(ctx, known.ID.ValueString())
+	found, err := r.api.Environments().Get(ctx, known.ID.ValueString())
 	if gone(err) {
 		response.State.RemoveResource(ctx)
 		return
@@ -288,7 +288,7 @@ func (r *environmentResource) differs(ctx context.Context, known environmentMode
 	if err != nil {
 		return true
 	}
-	preview, err := r.api.PreviewFile(ctx, known.ID.ValueString(), file)
+	preview, err := r.api.Files().Preview(ctx, known.ID.ValueString(), file)
 	return err == nil && len(preview.Changes) > 0 // during a deployment there is no preview
 }
 
@@ -300,7 +300,7 @@ func (r *environmentResource) Update(ctx context.Context, request resource.Updat
 		return
 	}
 	if !wanted.Name.Equal(known.Name) {
-		if err := r.api.RenameEnvironment(ctx, known.ID.ValueString(), wanted.Name.ValueString()); err != nil {
+		if err := r.api.Environments().Rename(ctx, known.ID.ValueString(), wanted.Name.ValueString()); err != nil {
 			refused(&response.Diagnostics, "The environment "+known.Name.ValueString()+" cannot be renamed", err)
 			return
 		}
@@ -333,9 +333,9 @@ func (r *environmentResource) Delete(ctx context.Context, request resource.Delet
 		return
 	}
 	id := known.ID.ValueString()
-	err := r.api.DeleteEnvironment(ctx, id, false)
+	err := r.api.Environments().Delete(ctx, id, false)
 	if err == nil {
-		err = r.api.WaitDeleted(ctx, id)
+		err = r.api.Environments().WaitDeleted(ctx, id)
 	}
 	if err != nil && !gone(err) {
 		refused(&response.Diagnostics, "The environment "+name+" cannot be deleted", err)
@@ -343,7 +343,7 @@ func (r *environmentResource) Delete(ctx context.Context, request resource.Delet
 }
 
 func (r *environmentResource) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
-	found, err := r.api.Environment(ctx, request.ID)
+	found, err := r.api.Environments().Get(ctx, request.ID)
 	if err != nil {
 		refused(&response.Diagnostics, "There is nothing to import", err)
 		return

@@ -54,7 +54,7 @@ func (s *kubeconfigSource) Read(ctx context.Context, request datasource.ReadRequ
 	if response.Diagnostics.HasError() {
 		return
 	}
-	environment, err := s.api.Environment(ctx, wanted.Environment.ValueString())
+	environment, err := s.api.Environments().Get(ctx, wanted.Environment.ValueString())
 	if err != nil {
 		refused(&response.Diagnostics, "The cluster's environment cannot be found", err)
 		return
@@ -64,7 +64,7 @@ func (s *kubeconfigSource) Read(ctx context.Context, request datasource.ReadRequ
 		refused(&response.Diagnostics, "The cluster cannot be found", err)
 		return
 	}
-	content, err := s.api.Kubeconfig(ctx, environment.ID, cluster, options)
+	content, err := s.api.Clusters().Kubeconfig(ctx, environment.ID, cluster, options)
 	if err != nil {
 		refused(&response.Diagnostics, "There is no kubeconfig of the cluster", err)
 		return

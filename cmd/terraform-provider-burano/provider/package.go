@@ -60,7 +60,7 @@ func (r *packageResource) plan(ctx context.Context, m packageModel) ([]*client.P
 			}
 		}
 	}
-	plans, err := r.api.Plan(ctx, client.NewFinder(""), []client.Document{{Kind: client.KindPackage, Name: file.Path, Package: &file}})
+	plans, err := r.api.Documents().Plan(ctx, client.NewFinder(""), []client.Document{{Kind: client.KindPackage, Name: file.Path, Package: &file}})
 	if err == nil && len(plans) == 0 {
 		err = fmt.Errorf("%s is no package", file.Path)
 	}
@@ -103,7 +103,7 @@ func (r *packageResource) apply(ctx context.Context, wanted packageModel, isNew 
 	}
 	name := plans[len(plans)-1].Name
 	if isNew {
-		if has, err := r.api.Packages(ctx, map[string][]string{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {name}}); err != nil {
+		if has, err := r.api.Packages().List(ctx, map[string][]string{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {name}}); err != nil {
 			return wanted, err
 		} else if len(has) > 0 {
 			return wanted, fmt.Errorf("the project has a package %s already, which was not made by this configuration and stays as it is: import it (terraform import … %s)", name, name)
@@ -114,7 +114,7 @@ func (r *packageResource) apply(ctx context.Context, wanted packageModel, isNew 
 			return wanted, err
 		}
 	}
-	made, err := r.api.Package(ctx, name)
+	made, err := r.api.Packages().Get(ctx, name)
 	wanted.ID, wanted.Name = types.StringValue(made.ID), types.StringValue(name)
 	return wanted, err
 }
@@ -139,7 +139,7 @@ func (r *packageResource) Read(ctx context.Context, request resource.ReadRequest
 	if response.Diagnostics.HasError() {
 		return
 	}
-	own, err := r.api.Packages(ctx, map[string][]string{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {known.Name.ValueString()}})
+	own, err := r.api.Packages().List(ctx, map[string][]string{"owned": {"true"}, "include_disabled": {"true"}, "fqn": {known.Name.ValueString()}})
 	if err != nil {
 		refused(&response.Diagnostics, "The package "+known.Name.ValueString()+" cannot be read", err)
 		return
@@ -172,13 +172,13 @@ func (r *packageResource) Delete(ctx context.Context, request resource.DeleteReq
 	if response.Diagnostics.HasError() {
 		return
 	}
-	if err := r.api.DeletePackage(ctx, known.ID.ValueString()); err != nil && !gone(err) {
+	if err := r.api.Packages().Delete(ctx, known.ID.ValueString()); err != nil && !gone(err) {
 		refused(&response.Diagnostics, "The package "+known.Name.ValueString()+" cannot be deleted", err)
 	}
 }
 
 func (r *packageResource) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
-	found, err := r.api.Package(ctx, request.ID)
+	found, err := r.api.Packages().Get(ctx, request.ID)
 	if err != nil {
 		refused(&response.Diagnostics, "There is nothing to import", err)
 		return

@@ -378,7 +378,7 @@ func TestResourcesOfARealBurano(t *testing.T) {
 	require.Equal(t, "ready", tf.get(t, shop, "status"))
 	deployments := func() int {
 		t.Helper()
-		list, err := api.Deployments(t.Context(), tf.get(t, shop, "id"), 0)
+		list, err := api.Deployments().List(t.Context(), tf.get(t, shop, "id"), 0)
 		require.NoError(t, err)
 		return len(list)
 	}
@@ -407,11 +407,11 @@ func TestResourcesOfARealBurano(t *testing.T) {
 
 	// Another user changes it.
 	config["applications"] = applications("beta", false)
-	_, err := api.Deploy(t.Context(), client.EnvironmentFile{Name: "store", Applications: []map[string]any{{"?": map[string]any{"type": "org.test.App", "id": "app"}, "name": "gamma"}}})
+	_, err := api.Files().Deploy(t.Context(), client.EnvironmentFile{Name: "store", Applications: []map[string]any{{"?": map[string]any{"type": "org.test.App", "id": "app"}, "name": "gamma"}}})
 	require.NoError(t, err)
-	newest, err := api.NewestDeployment(t.Context(), tf.get(t, shop, "id"))
+	newest, err := api.Deployments().Newest(t.Context(), tf.get(t, shop, "id"))
 	require.NoError(t, err)
-	state, err := api.Follow(t.Context(), newest.ID, func(client.Event) error { return nil })
+	state, err := api.Deployments().Follow(t.Context(), newest.ID, func(client.Event) error { return nil })
 	require.NoError(t, err)
 	require.True(t, client.Succeeded(state))
 	shop = tf.read(t, shop)
@@ -468,8 +468,8 @@ func TestResourcesOfARealBurano(t *testing.T) {
 		left, said := tf.importState(t, "burano_environment", name)
 		require.Empty(t, said)
 		require.Contains(t, tf.destroy(t, left), "Nothing was deleted", "what was imported is protected")
-		require.NoError(t, api.DeleteEnvironment(t.Context(), tf.get(t, left, "id"), false))
-		require.NoError(t, api.WaitDeleted(t.Context(), tf.get(t, left, "id")))
+		require.NoError(t, api.Environments().Delete(t.Context(), tf.get(t, left, "id"), false))
+		require.NoError(t, api.Environments().WaitDeleted(t.Context(), tf.get(t, left, "id")))
 	}
 
 	require.Empty(t, tf.destroy(t, app))
