@@ -34,23 +34,34 @@ func (c *clusters) Await(object *muranopl.Object, ports ...uint16) {
 	}
 }
 
+// answersAwaited waits until clusters answer.
+type answersAwaited struct {
+	reports  task.Reports
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func answersAwaitedOf(c *clusters) answersAwaited {
+	return answersAwaited{reports: c.reports, runtime: c.runtime, clusters: c}
+}
+
 // awaitAnswers waits for the clusters that must answer.
-func (c *clusters) awaitAnswers(ctx context.Context) error {
-	c.mutex.Lock()
-	objects := slices.Clone(c.awaitedObjects)
-	c.mutex.Unlock()
+func (c answersAwaited) awaitAnswers(ctx context.Context) error {
+	c.clusters.mutex.Lock()
+	objects := slices.Clone(c.clusters.awaitedObjects)
+	c.clusters.mutex.Unlock()
 	return task.Each(objects, func(object *muranopl.Object) error { return c.answers(ctx, object) })
 }
 
 // answers waits until the cluster answers. A missing answer is a warning: the cluster is there, and may still answer later.
-func (c *clusters) answers(ctx context.Context, object *muranopl.Object) error {
-	live, err := c.Live(object)
+func (c answersAwaited) answers(ctx context.Context, object *muranopl.Object) error {
+	live, err := c.clusters.Live(object)
 	if err != nil || object.Destroyed() {
 		return nil // the task has taken it away
 	}
-	c.mutex.Lock()
-	ports := slices.Sorted(maps.Keys(c.awaited[object.ID()]))
-	c.mutex.Unlock()
+	c.clusters.mutex.Lock()
+	ports := slices.Sorted(maps.Keys(c.clusters.awaited[object.ID()]))
+	c.clusters.mutex.Unlock()
 	return c.runtime.Step(ctx, object, "wait until the cluster answers", func(ctx context.Context) error {
 		var inside, serving map[string]error
 		var both sync.WaitGroup

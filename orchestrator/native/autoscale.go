@@ -73,11 +73,11 @@ func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, 
 
 // decide decides on the sizes of the groups.
 func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scaling.GroupRecord) error {
-	known, err := c.clusters.forScaling(ctx, call.Object)
+	known, err := scalingStateOf(c.clusters).forScaling(ctx, call.Object)
 	if err != nil {
 		return err
 	}
-	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
+	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}
@@ -112,23 +112,34 @@ func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desi
 	})
 }
 
+// scalingState is the stored state that scaling needs.
+type scalingState struct {
+	runtime  clustersRuntime
+	stacks   *heatStacks
+	clusters *clusters
+}
+
+func scalingStateOf(c *clusters) scalingState {
+	return scalingState{runtime: c.runtime, stacks: c.stacks, clusters: c}
+}
+
 // forScaling has the data of a cluster whose number of nodes may be changed by its load.
-func (c *clusters) forScaling(ctx context.Context, cluster *muranopl.Object) (*known.Facts, error) {
-	known, err := c.facts(ctx, cluster)
+func (c scalingState) forScaling(ctx context.Context, cluster *muranopl.Object) (*known.Facts, error) {
+	known, err := c.clusters.facts(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	if known == nil || !known.Network.IsValid() {
 		return nil, fault.New(fault.Invalid, "cluster %s was never up: deploy the environment", cluster.Text("name"))
 	}
-	upgrade, err := c.upgradeOf(ctx, cluster)
+	upgrade, err := upgradePlansOf(c.clusters).upgradeOf(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	if upgrade != nil {
 		return nil, fault.New(fault.Conflict, "an upgrade of cluster %s has begun: its nodes follow their load again when it has ended", cluster.Text("name"))
 	}
-	c.recall(cluster, known)
+	c.clusters.recall(cluster, known)
 	return known, nil
 }
 
@@ -145,7 +156,7 @@ func (c nodeScaling) resizingTo(ctx context.Context, call muranopl.Call, change 
 		order := l.all()
 		for _, name := range change.Remove {
 			active := order[:l.size()]
-			at, err := c.clusters.named(ctx, active, name)
+			at, err := nodeNamesOf(c.clusters).named(ctx, active, name)
 			if err != nil {
 				return resizing{}, fmt.Errorf("find node %s of group %s: %w", name, change.Group, err)
 			}

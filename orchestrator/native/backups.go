@@ -29,7 +29,7 @@ const (
 )
 
 // withClaims gives work the project's volumes, and the API server of a cluster that has, or may have, claims with such.
-func (c *clusters) withClaims(ctx context.Context, object *muranopl.Object, work func(storage *openstack.BlockStorage, api *rest.Config) error) error {
+func (c backupAccess) withClaims(ctx context.Context, object *muranopl.Object, work func(storage *openstack.BlockStorage, api *rest.Config) error) error {
 	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.runtime, Cluster: object.ID()}, kube.Cinder)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (c *clusters) withClaims(ctx context.Context, object *muranopl.Object, work
 	if err != nil {
 		return err
 	}
-	live, _, err := c.former(ctx, object)
+	live, _, err := c.clusters.former(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func claimBackupsOf(c clusterClass) claimBackups {
 // due, and it deletes old ones over the limit.
 func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
 	var ids []any
-	err := c.clusters.withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+	err := backupAccessOf(c.clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		claims, err := storage.ClaimsOf(ctx, api)
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func backupOf(ctx context.Context, storage *openstack.BlockStorage, call muranop
 // restoreClaim is the action that makes a claim, with a new volume, of a backup.
 func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any, error) {
 	var made string
-	err := c.clusters.withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+	err := backupAccessOf(c.clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		from, err := backupOf(ctx, cinder, call)
 		if err != nil {
 			return err

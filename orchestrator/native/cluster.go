@@ -76,10 +76,10 @@ func (c clusterClass) init(ctx context.Context, call muranopl.Call) (any, error)
 
 // deploy applies the model to the cluster's servers and then to the cluster itself, once per task.
 func (c clusterClass) deploy(ctx context.Context, call muranopl.Call) (any, error) {
-	return nil, c.once.Do("cluster "+call.Object.ID(), func() error { return c.bringUp(ctx, call.Interpreter, call.Object) })
+	return nil, c.once.Do("cluster "+call.Object.ID(), func() error { return c.ensure(ctx, call.Interpreter, call.Object) })
 }
 
-func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+func (c clusterClass) ensure(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
 	if err := c.check(ctx, object); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c clusterClass) bringUp(ctx context.Context, interpreter *muranopl.Interpr
 	if err := nodeScalingOf(c).keepGateways(ctx, object); err != nil {
 		return err
 	}
-	if err := c.clusters.fillClaims(ctx, object); err != nil {
+	if err := backupAccessOf(c.clusters).fillClaims(ctx, object); err != nil {
 		return err
 	}
 	c.reportUp(ctx, object)
@@ -138,11 +138,11 @@ func (c clusterClass) join(ctx context.Context, interpreter *muranopl.Interprete
 
 // joinBy is join for who has the nodes be a cluster in another way. save says that there is something to save before they change.
 func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, save bool, deploy func(ctx context.Context, live *nodes.Cluster) error) error {
-	joining, err := c.clusters.newcomers(ctx, object)
+	joining, err := versionSkewOf(c.clusters).newcomers(ctx, object)
 	if err != nil {
 		return err
 	}
-	if err := c.clusters.admit(ctx, object, joining); err != nil {
+	if err := versionSkewOf(c.clusters).admit(ctx, object, joining); err != nil {
 		return err
 	}
 	if err := c.own.push(ctx, interpreter); err != nil { // shrinks the cluster first
@@ -152,11 +152,11 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 	if err != nil {
 		return err
 	}
-	live, err := c.clusters.bring(ctx, object, list)
+	live, err := clusterConnectionsOf(c.clusters).connect(ctx, object, list)
 	if err != nil {
 		return err
 	}
-	if err := c.clusters.keepPodNetwork(ctx, object); err != nil {
+	if err := podNetworksOf(c.clusters).keepPodNetwork(ctx, object); err != nil {
 		return err
 	}
 	former, err := c.clusters.facts(ctx, object)
@@ -168,7 +168,7 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 			return err
 		}
 		if save && changed(former.Nodes, list) {
-			defer c.clusters.saveBefore(ctx, object, live, "its nodes changed")()
+			defer clusterStatesOf(c.clusters).saveBefore(ctx, object, live, "its nodes changed")()
 		}
 		// A node that was only begun with must be removed like any other.
 		if err := c.clusters.keepFacts(ctx, object, list); err != nil {
@@ -201,7 +201,7 @@ func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpret
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
-	given, failed := c.clusters.giveUp(ctx, members, cutOff)
+	given, failed := nodePlacesOf(c.clusters).giveUp(ctx, members, cutOff)
 	if failed == nil && len(given) > 0 {
 		c.reports.Inform(ctx, object, "%s: given up, the former server stays as it is", strings.Join(given, ", "))
 		failed = c.own.push(ctx, interpreter)
@@ -273,14 +273,14 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
 		}
 	}
-	external, err := c.clusters.externalNodes(ctx, object)
+	external, err := machinesOf(c.clusters).externalNodes(ctx, object)
 	return append(list, external...), err
 }
 
 // check finds later failures before anything is made.
 func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error {
 	var problems []error
-	for _, find := range slices.Concat(c.clusters.modelChecks(), c.clusters.worldChecks()) {
+	for _, find := range slices.Concat(modelChecksOf(c.clusters).modelChecks(), modelChecksOf(c.clusters).worldChecks()) {
 		found, err := find(ctx, object)
 		problems = append(problems, found...)
 		if err != nil {
@@ -293,12 +293,23 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 // clusterCheck finds mistakes in a cluster. Its error is that of a check that could not be made.
 type clusterCheck func(context.Context, *muranopl.Object) ([]error, error)
 
+// modelChecks check clusters before anything is changed.
+type modelChecks struct {
+	objects  task.Objects
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func modelChecksOf(c *clusters) modelChecks {
+	return modelChecks{objects: c.objects, runtime: c.runtime, clusters: c}
+}
+
 // modelChecks need the model, and the notes from when the cluster was made.
-func (c *clusters) modelChecks() []clusterCheck { return []clusterCheck{c.unfit} }
+func (c modelChecks) modelChecks() []clusterCheck { return []clusterCheck{c.unfit} }
 
 // worldChecks ask the cloud, and some the nodes that are there.
-func (c *clusters) worldChecks() []clusterCheck {
-	return []clusterCheck{c.checkImages, c.checkConnecting, c.checkVirtual, c.checkStorage, c.checkRegistry, c.checkRuntime}
+func (c modelChecks) worldChecks() []clusterCheck {
+	return []clusterCheck{imageChecksOf(c.clusters).checkImages, podNetworksOf(c.clusters).checkConnecting, virtualAddressesOf(c.clusters).checkVirtual, c.checkStorage, imageChecksOf(c.clusters).checkRegistry, imageChecksOf(c.clusters).checkRuntime}
 }
 
 // lookPatience is how long a rehearsal waits for the cloud and the nodes of one cluster to answer its checks.
@@ -308,7 +319,7 @@ const lookPatience = 15 * time.Second
 func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err error) {
 	for _, object := range c.objects.Clusters() {
 		var problems []error
-		for _, find := range c.modelChecks() {
+		for _, find := range modelChecksOf(c).modelChecks() {
 			found, err := find(ctx, object)
 			if err != nil {
 				return nil, err
@@ -316,7 +327,7 @@ func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err err
 			problems = append(problems, found...)
 		}
 		limited, cancel := context.WithTimeout(ctx, lookPatience)
-		for _, find := range c.worldChecks() {
+		for _, find := range modelChecksOf(c).worldChecks() {
 			found, _ := find(limited, object)
 			problems = append(problems, found...)
 		}
@@ -329,10 +340,10 @@ func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err err
 }
 
 // unfit finds the mistakes of a cluster's model, also against the notes from when it was made.
-func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
+func (c modelChecks) unfit(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
 	seen := map[string]bool{}
 	for _, other := range c.objects.Clusters() {
-		members, err := c.members(ctx, other)
+		members, err := c.clusters.members(ctx, other)
 		if err != nil {
 			return nil, err
 		}
@@ -354,15 +365,15 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 	}
 	wanted := task.Desired(object)
 	problems = append(problems, wanted.Mistakes...)
-	unconnected, err := c.checkPodNetwork(ctx, object)
+	unconnected, err := podNetworksOf(c.clusters).checkPodNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}
 	problems = append(problems, unconnected...)
-	if pods, err := c.PodNetwork(ctx, object); err == nil {
+	if pods, err := c.clusters.PodNetwork(ctx, object); err == nil {
 		_, wrong := wanted.Routers(pods)
 		problems = append(problems, wrong...)
-		problems = append(problems, wanted.CheckMachines(seen, c.server.MachineNetworks, pods.Addressing)...)
+		problems = append(problems, wanted.CheckMachines(seen, c.clusters.server.MachineNetworks, pods.Addressing)...)
 	}
 	return problems, nil
 }
@@ -370,13 +381,13 @@ func (c *clusters) unfit(ctx context.Context, object *muranopl.Object) (problems
 // destroy takes the cluster's security groups out of the stack; its servers go with their own objects, and machines that are none of the cloud's stay. What becomes of its
 // volumes in Cinder is decided when its servers are gone.
 func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, error) {
-	if err := c.clusters.leaveMachines(ctx, call.Object); err != nil {
+	if err := machinesOf(c.clusters).leaveMachines(ctx, call.Object); err != nil {
 		return nil, err
 	}
-	if err := c.clusters.leaveVolumes(ctx, call.Object); err != nil {
+	if err := leftVolumesOf(c.clusters).leaveVolumes(ctx, call.Object); err != nil {
 		return nil, err
 	}
-	if err := c.clusters.release(ctx, call.Object); err != nil || c.objects.Model() == nil {
+	if err := nodePreparationOf(c.clusters).release(ctx, call.Object); err != nil || c.objects.Model() == nil {
 		return nil, err
 	}
 	return nil, nodes.Forget(ctx, known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()})

@@ -24,22 +24,25 @@ import (
 	"github.com/burano/burano/orchestrator/workloads"
 )
 
+// clustersRuntime is the part of a task that clusters use.
+type clustersRuntime interface {
+	EnvironmentID() string
+	TaskID() string
+	Secret(ctx context.Context, name string) ([]byte, bool, error)
+	SetSecret(ctx context.Context, name string, value []byte) error
+	Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+	SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
+	Project(ctx context.Context) (*openstack.Project, error)
+	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+	Planned(object *muranopl.Object, steps map[string][]string)
+	AtEnd(do func(context.Context) error)
+	Fence() uint64
+	Alive() error
+}
+
 // clusters are the Kubernetes clusters of the model during one task.
 type clusters struct {
-	runtime interface {
-		EnvironmentID() string
-		TaskID() string
-		Secret(ctx context.Context, name string) ([]byte, bool, error)
-		SetSecret(ctx context.Context, name string, value []byte) error
-		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
-		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
-		Project(ctx context.Context) (*openstack.Project, error)
-		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
-		Planned(object *muranopl.Object, steps map[string][]string)
-		AtEnd(do func(context.Context) error)
-		Fence() uint64
-		Alive() error
-	}
+	runtime     clustersRuntime
 	objects     task.Objects
 	reports     task.Reports
 	once        *task.Once
@@ -105,45 +108,58 @@ func activeNodes(cluster *muranopl.Object) []activeNode {
 	return active
 }
 
-// bring returns the cluster with the present servers of its nodes.
-func (c *clusters) bring(ctx context.Context, object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
-	return c.bringPatient(ctx, object, list, 0)
+// clusterConnections connect to clusters through their nodes.
+type clusterConnections struct {
+	images   workloads.Images
+	reports  task.Reports
+	runtime  clustersRuntime
+	servers  servers
+	clusters *clusters
+}
+
+func clusterConnectionsOf(c *clusters) clusterConnections {
+	return clusterConnections{images: c.images, reports: c.reports, runtime: c.runtime, servers: c.servers, clusters: c}
+}
+
+// connect returns the cluster with the present servers of its nodes.
+func (c clusterConnections) connect(ctx context.Context, object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
+	return c.connectPatient(ctx, object, list, 0)
 }
 
 // drainPatience is how long the pods of a node have to leave it, without a setting.
-func (c *clusters) drainPatience() time.Duration {
-	return cmp.Or(c.server.DrainPatience, nodes.DefaultDrainPatience)
+func (c clusterConnections) drainPatience() time.Duration {
+	return cmp.Or(c.clusters.server.DrainPatience, nodes.DefaultDrainPatience)
 }
 
-// bringPatient is bring for a cluster whose pods have so long to leave a node; 0 for the server's setting.
-func (c *clusters) bringPatient(ctx context.Context, object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
+// connectPatient is bring for a cluster whose pods have so long to leave a node; 0 for the server's setting.
+func (c clusterConnections) connectPatient(ctx context.Context, object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
 	config, err := c.config(ctx, object, list)
 	if err != nil {
 		return nil, err
 	}
 	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
-	config.NodeNetwork, config.Further = c.nodeNetworks(object)
+	config.NodeNetwork, config.Further = c.clusters.nodeNetworks(object)
 	answering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var live *nodes.Cluster
-	config.Storing = sync.OnceFunc(func() { go c.answer(answering, object, live, list) })
+	config.Storing = sync.OnceFunc(func() { go c.clusters.answer(answering, object, live, list) })
 	if live, err = nodes.NewCluster(config); err != nil {
 		stop()
 		return nil, err
 	}
-	c.mutex.Lock()
-	former := c.known[object.ID()]
-	if c.known == nil {
-		c.known = map[string]*cluster{}
+	c.clusters.mutex.Lock()
+	former := c.clusters.known[object.ID()]
+	if c.clusters.known == nil {
+		c.clusters.known = map[string]*cluster{}
 	}
-	c.known[object.ID()] = &cluster{object: object, live: live, stop: stop}
-	c.mutex.Unlock()
+	c.clusters.known[object.ID()] = &cluster{object: object, live: live, stop: stop}
+	c.clusters.mutex.Unlock()
 	if former != nil {
 		c.end(former)
 	}
 	return live, nil
 }
 
-func (c *clusters) end(known *cluster) {
+func (c clusterConnections) end(known *cluster) {
 	known.stop()
 	if err := known.live.Close(); err != nil {
 		c.reports.Logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
@@ -201,7 +217,7 @@ func (c *clusters) EnsureOpen(ctx context.Context, object *muranopl.Object) erro
 			return err
 		}
 		c.recall(object, known)
-		_, err = c.bring(ctx, object, known.Nodes)
+		_, err = clusterConnectionsOf(c).connect(ctx, object, known.Nodes)
 		return err
 	})
 }
@@ -240,18 +256,18 @@ func (c *clusters) Close() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for _, known := range c.known {
-		c.end(known)
+		clusterConnectionsOf(c).end(known)
 	}
 }
 
-func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
+func (c clusterConnections) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
 	wanted := task.Desired(object) // check has refused one with mistakes
-	pods, err := c.PodNetwork(ctx, object)
+	pods, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
 	}
 	peers, _ := wanted.Routers(pods)
-	registry, err := c.registryOf(ctx, object)
+	registry, err := imageChecksOf(c.clusters).registryOf(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
 	}
@@ -259,7 +275,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Name:           wanted.Name,
 		Nodes:          list,
 		Virtual:        wanted.Virtual,
-		SSHFrom:        c.server.SSHFrom,
+		SSHFrom:        c.clusters.server.SSHFrom,
 		Network:        pods.Kind,
 		Addressing:     pods.Addressing,
 		NodeNetwork6:   pods.Nodes6,
@@ -270,13 +286,13 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		EtcdOnMasters:  wanted.EtcdOnMasters,
 		Vault:          known.Vault{Runtime: c.runtime, Cluster: object.ID()},
 		Image:          c.images.Load,
-		Binary:         c.server.Binary,
-		Patience:       c.server.SSHPatience,
-		StepPatience:   c.server.StepPatience,
-		DrainPatience:  c.server.DrainPatience,
-		Connected:      c.server.Connected,
-		Issued:         c.server.Issued,
-		TokenGrace:     c.server.TokenGrace,
+		Binary:         c.clusters.server.Binary,
+		Patience:       c.clusters.server.SSHPatience,
+		StepPatience:   c.clusters.server.StepPatience,
+		DrainPatience:  c.clusters.server.DrainPatience,
+		Connected:      c.clusters.server.Connected,
+		Issued:         c.clusters.server.Issued,
+		TokenGrace:     c.clusters.server.TokenGrace,
 		DNS:            wanted.DNS,
 		Metrics:        wanted.Metrics,
 		Runtime:        wanted.Runtime,
@@ -284,7 +300,7 @@ func (c *clusters) config(ctx context.Context, object *muranopl.Object, list []n
 		Proxy:          wanted.Proxy,
 		StorageClasses: wanted.StorageClasses,
 		Registry:       registry,
-		LoseVolumes:    c.mayLose(),
+		LoseVolumes:    volumeLossesOf(c.clusters).mayLose(),
 		Fence:          c.runtime.Fence(),
 		Alive:          c.runtime.Alive,
 		Report: func(ctx context.Context, node, text string) {
@@ -370,12 +386,25 @@ func (l *loadedFacts) keep(object *muranopl.Object, facts *known.Facts) {
 // shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
 // servers go.
 func (c *clusters) shrink(ctx context.Context) error {
-	return task.Each(c.objects.Clusters(), func(object *muranopl.Object) error { return c.shrinkOne(ctx, object) })
+	return task.Each(c.objects.Clusters(), func(object *muranopl.Object) error { return clusterShrinkingOf(c).shrinkOne(ctx, object) })
 }
 
-func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error {
+// clusterShrinking takes nodes out of clusters.
+type clusterShrinking struct {
+	once     *task.Once
+	reports  task.Reports
+	runtime  clustersRuntime
+	servers  servers
+	clusters *clusters
+}
+
+func clusterShrinkingOf(c *clusters) clusterShrinking {
+	return clusterShrinking{once: c.once, reports: c.reports, runtime: c.runtime, servers: c.servers, clusters: c}
+}
+
+func (c clusterShrinking) shrinkOne(ctx context.Context, object *muranopl.Object) error {
 	return c.once.Do("shrink "+object.ID(), func() error {
-		known, err := c.facts(ctx, object)
+		known, err := c.clusters.facts(ctx, object)
 		if err != nil || known == nil {
 			return err
 		}
@@ -402,12 +431,12 @@ func (c *clusters) shrinkOne(ctx context.Context, object *muranopl.Object) error
 }
 
 // leavers are the running nodes of a cluster that are not wanted any more; staying are the others.
-func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *known.Facts) (leaving []string, staying []nodes.Node, err error) {
-	list, err := c.members(ctx, object)
+func (c clusterShrinking) leavers(ctx context.Context, object *muranopl.Object, known *known.Facts) (leaving []string, staying []nodes.Node, err error) {
+	list, err := c.clusters.members(ctx, object)
 	if err != nil {
 		return nil, nil, err
 	}
-	names, err := c.names(ctx)
+	names, err := nodeNamesOf(c.clusters).names(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -418,7 +447,7 @@ func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *
 			wanted[names.server(one.instance(), one.known, former).name()] = true
 		}
 	}
-	external, err := c.externalNodes(ctx, object)
+	external, err := machinesOf(c.clusters).externalNodes(ctx, object)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -433,23 +462,23 @@ func (c *clusters) leavers(ctx context.Context, object *muranopl.Object, known *
 }
 
 // remove takes nodes out of a cluster.
-func (c *clusters) remove(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving ...string) error {
-	config, err := c.config(ctx, object, all)
+func (c clusterShrinking) remove(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving ...string) error {
+	config, err := clusterConnectionsOf(c.clusters).config(ctx, object, all)
 	if err != nil {
 		return err
 	}
-	config.NodeNetwork, config.Further = c.nodeNetworks(object)
+	config.NodeNetwork, config.Further = c.clusters.nodeNetworks(object)
 	former, err := nodes.NewCluster(config)
 	if err != nil {
 		return err
 	}
 	defer former.Close()
-	defer c.saveBefore(ctx, object, former, strings.Join(leaving, ", ")+" left")()
+	defer clusterStatesOf(c.clusters).saveBefore(ctx, object, former, strings.Join(leaving, ", ")+" left")()
 	c.reports.Inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
 	if err := former.Remove(ctx, leaving...); err != nil {
 		return err
 	}
-	return c.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
+	return c.clusters.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
 }
 
 // apiURL is that of the API, for users; "" where there is none.
@@ -484,7 +513,7 @@ func apiAddress(list []nodes.Node, virtual nodes.VirtualAddress) netip.Addr {
 }
 
 // masterStays makes sure that of the masters that are to stay one is there when others leave.
-func (c *clusters) masterStays(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving []string, staying []nodes.Node) error {
+func (c clusterShrinking) masterStays(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving []string, staying []nodes.Node) error {
 	var left, gone []string
 	for _, node := range all {
 		if node.Role == nodes.Master && !node.Leaving && slices.Contains(leaving, node.Name) {
@@ -524,14 +553,14 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 	if err != nil {
 		return err
 	}
-	registry, err := c.registryName(ctx, object)
+	registry, err := imageChecksOf(c).registryName(ctx, object)
 	if err != nil {
 		return err
 	}
 	wanted := task.Desired(object)
 	return c.storeFacts(ctx, object, known.Facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
 		Addressing: pods.Addressing, Datastore: pods.Datastore, Encapsulation: pods.Encapsulation,
-		SnapshotContainer: c.snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,
+		SnapshotContainer: clusterStatesOf(c).snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,
 		Registry: registry})
 }
 

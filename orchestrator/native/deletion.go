@@ -29,17 +29,27 @@ func Leaving(config Config) engine.Question {
 			var answer preview.Deletion
 			known, _ := own.first.nodes.(*clusters)
 			for _, cluster := range known.objects.All(task.ClassCluster) {
-				known.leaving(ctx, cluster, &answer)
+				clusterDeletionOf(known).leaving(ctx, cluster, &answer)
 			}
 			return answer, nil
 		}
 	}
 }
 
+// clusterDeletion foresees the loss of data when a cluster is deleted.
+type clusterDeletion struct {
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func clusterDeletionOf(c *clusters) clusterDeletion {
+	return clusterDeletion{runtime: c.runtime, clusters: c}
+}
+
 // leaving adds the claims in a cluster, which go with it, and its volumes in Cinder that stay.
-func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer *preview.Deletion) {
+func (c clusterDeletion) leaving(ctx context.Context, cluster *muranopl.Object, answer *preview.Deletion) {
 	name := cluster.Text("name")
-	in := c.previews().Observe(ctx, cluster)
+	in := c.clusters.previews().Observe(ctx, cluster)
 	if in.Live == nil && in.Why == nil {
 		return // it was never up
 	}
@@ -68,7 +78,7 @@ func (c *clusters) leaving(ctx context.Context, cluster *muranopl.Object, answer
 }
 
 // volumesOf are the volumes that a cluster has in Cinder; none where the cloud has no Cinder.
-func (c *clusters) volumesOf(ctx context.Context, cluster *muranopl.Object) ([]openstack.Volume, error) {
+func (c clusterDeletion) volumesOf(ctx context.Context, cluster *muranopl.Object) ([]openstack.Volume, error) {
 	if !task.Desired(cluster).HasStorage(kube.Cinder) {
 		return nil, nil
 	}

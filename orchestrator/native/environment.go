@@ -36,7 +36,7 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if err := e.clusters.awaitAnswers(ctx); err != nil {
+	if err := answersAwaitedOf(e.clusters).awaitAnswers(ctx); err != nil {
 		return nil, err
 	}
 	return nil, e.own.each(ctx, call.Object, func(s *ownStack) error { return s.tidy(ctx, call.Interpreter, call.Object) })
@@ -47,5 +47,5 @@ func (e environment) destroy(ctx context.Context, call muranopl.Call) (any, erro
 	if err := e.own.each(ctx, call.Object, func(s *ownStack) error { return s.remove(ctx, call.Object) }); err != nil {
 		return nil, err
 	}
-	return nil, e.clusters.afterServers(ctx)
+	return nil, leftVolumesOf(e.clusters).afterServers(ctx)
 }

@@ -89,7 +89,7 @@ func backupOrder(c clusterClass, call muranopl.Call, environment store.Environme
 
 func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluster, err error) {
 	for _, object := range c.objects.All(task.ClassCluster) {
-		one, err := c.clusters.forBackup(ctx, object)
+		one, err := backupAccessOf(c.clusters).forBackup(ctx, object)
 		if err != nil {
 			return nil, err
 		}
@@ -116,16 +116,27 @@ func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, er
 	return nil, server.Backups.EndFormer(ctx, backupOrder(c, call, environment), clusters)
 }
 
+// backupAccess opens clusters for backups.
+type backupAccess struct {
+	reports  task.Reports
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func backupAccessOf(c *clusters) backupAccess {
+	return backupAccess{reports: c.reports, runtime: c.runtime, clusters: c}
+}
+
 // forBackup is a cluster, as it was deployed last, for its backup.
-func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {
-	if err := c.EnsureOpen(ctx, object); err != nil {
+func (c backupAccess) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {
+	if err := c.clusters.EnsureOpen(ctx, object); err != nil {
 		return backup.Cluster{}, err
 	}
-	live, err := c.Live(object)
+	live, err := c.clusters.Live(object)
 	if err != nil {
 		return backup.Cluster{}, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
 	}
-	facts, err := c.facts(ctx, object)
+	facts, err := c.clusters.facts(ctx, object)
 	if err != nil {
 		return backup.Cluster{}, err
 	}
@@ -134,10 +145,10 @@ func (c *clusters) forBackup(ctx context.Context, object *muranopl.Object) (back
 		return backup.Cluster{}, err
 	}
 	client, err := kubernetes.NewForConfig(api)
-	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.server.ContainerOf(facts),
+	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.clusters.server.ContainerOf(facts),
 		Refused: func(why error) { c.reports.Warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) },
 		Snapshot: func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
-			return known.SnapshotOf(ctx, c.server.Snapshots, live, of, live.Snapshot)
+			return known.SnapshotOf(ctx, c.clusters.server.Snapshots, live, of, live.Snapshot)
 		}}, err
 }
 
@@ -159,13 +170,13 @@ func (c environmentBackups) hooks(call muranopl.Call, method string) func(ctx co
 }
 
 // fillClaims makes the claims of a cluster that is made from a backup, with their files. No pod of an application was there yet.
-func (c *clusters) fillClaims(ctx context.Context, object *muranopl.Object) error {
+func (c backupAccess) fillClaims(ctx context.Context, object *muranopl.Object) error {
 	value, _, err := c.runtime.Attribute(ctx, object, backup.AttributeFilledFrom)
 	id, _ := value.(string)
 	if err != nil || id == "" {
 		return err
 	}
-	if c.server.Backups == nil {
+	if c.clusters.server.Backups == nil {
 		return errors.New("this Burano keeps no backups")
 	}
 	one, err := c.forBackup(ctx, object)
@@ -175,7 +186,7 @@ func (c *clusters) fillClaims(ctx context.Context, object *muranopl.Object) erro
 	step := func(ctx context.Context, name string, do func(ctx context.Context) error) error {
 		return c.runtime.Step(ctx, object, name, do)
 	}
-	if err := c.server.Backups.Fill(ctx, id, one, step, func(ctx context.Context, text string) { c.reports.Inform(ctx, object, "%s", text) }); err != nil {
+	if err := c.clusters.server.Backups.Fill(ctx, id, one, step, func(ctx context.Context, text string) { c.reports.Inform(ctx, object, "%s", text) }); err != nil {
 		return err
 	}
 	return c.runtime.SetAttribute(ctx, object, backup.AttributeFilledFrom, nil)

@@ -23,8 +23,18 @@ const (
 	propertyExternal  = "externalNodes" // of a cluster
 )
 
+// machines are nodes that are no servers of the cloud.
+type machines struct {
+	settings nodeSettings
+	clusters *clusters
+}
+
+func machinesOf(c *clusters) machines {
+	return machines{settings: c.settings, clusters: c}
+}
+
 // externalNodes are a cluster's external nodes in the model.
-func (c *clusters) externalNodes(ctx context.Context, cluster *muranopl.Object) (list []nodes.Node, err error) {
+func (c machines) externalNodes(ctx context.Context, cluster *muranopl.Object) (list []nodes.Node, err error) {
 	machines, err := task.Desired(cluster).MachineNodes()
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
@@ -102,7 +112,7 @@ func (c machineActions) addExternalNode(ctx context.Context, call muranopl.Call)
 // removeExternalNode is the action that takes a machine out of the cluster. The machine stays.
 func (c machineActions) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
-	c.clusters.allowLoss(call)
+	volumeLossesOf(c.clusters).allowLoss(call)
 	name, _ := call.Args[known.ArgumentNode].(string)
 	wanted := task.Desired(call.Object)
 	var names []string
@@ -139,12 +149,12 @@ func (c machineActions) withNodes(ctx context.Context, call muranopl.Call, list 
 }
 
 // leaveMachines takes a cluster that is destroyed from the machines of its external nodes.
-func (c *clusters) leaveMachines(ctx context.Context, object *muranopl.Object) error {
-	known, err := c.facts(ctx, object)
+func (c machines) leaveMachines(ctx context.Context, object *muranopl.Object) error {
+	known, err := c.clusters.facts(ctx, object)
 	if err != nil || known == nil || !slices.ContainsFunc(known.Nodes, func(node nodes.Node) bool { return node.Machine != nil }) {
 		return err
 	}
-	config, err := c.config(ctx, object, known.Nodes)
+	config, err := clusterConnectionsOf(c.clusters).config(ctx, object, known.Nodes)
 	if err != nil {
 		return err
 	}
@@ -155,5 +165,5 @@ func (c *clusters) leaveMachines(ctx context.Context, object *muranopl.Object) e
 	defer live.Close()
 	live.LeaveMachines(ctx)
 	known.Nodes = slices.DeleteFunc(known.Nodes, func(node nodes.Node) bool { return node.Machine != nil })
-	return c.storeFacts(ctx, object, *known)
+	return c.clusters.storeFacts(ctx, object, *known)
 }

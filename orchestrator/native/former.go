@@ -14,7 +14,7 @@ import (
 
 // takeOver gives a cluster the volumes and shares of the one that a snapshot is of, where that is gone: the claims in the snapshot are theirs. Those of a
 // cluster that is there stay with it.
-func (c *clusters) takeOver(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
+func (c clusterStates) takeOver(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
 	former, own := volumes.ClusterID(from.EnvironmentID, from.ClusterID), volumes.ClusterID(c.runtime.EnvironmentID(), object.ID())
 	if former == own {
 		return nil
@@ -56,11 +56,11 @@ func (c *clusters) takeOver(ctx context.Context, object *muranopl.Object, from s
 }
 
 // gone reports whether the cluster that a snapshot is of exists no more.
-func (c *clusters) gone(ctx context.Context, from store.Snapshot) (bool, error) {
+func (c clusterStates) gone(ctx context.Context, from store.Snapshot) (bool, error) {
 	if from.EnvironmentID == c.runtime.EnvironmentID() {
 		return !c.objects.Has(from.ClusterID), nil
 	}
-	row, err := c.server.Snapshots.Environment(ctx, from.EnvironmentID)
+	row, err := c.clusters.server.Snapshots.Environment(ctx, from.EnvironmentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return true, nil
 	}

@@ -101,11 +101,11 @@ func (c nodeScaling) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call
 
 // decideGateways reads the gateways' counts and decides on their number.
 func (c nodeScaling) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *scaling.GatewayRecord) error {
-	known, err := c.clusters.forScaling(ctx, call.Object)
+	known, err := scalingStateOf(c.clusters).forScaling(ctx, call.Object)
 	if err != nil {
 		return err
 	}
-	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
+	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (c nodeScaling) addGroup(ctx context.Context, call muranopl.Call) (any, err
 	switch {
 	case err == nil:
 		return nil, nil
-	case c.clusters.begun(ctx, made):
+	case scalingStateOf(c.clusters).begun(ctx, made):
 		return nil, fmt.Errorf("%w (group %s is part of the cluster: deploy the environment to go on, or remove the group)", err, name)
 	}
 	return nil, errors.Join(err, call.Object.SetObjects(propertyGroups, former))
@@ -51,7 +51,7 @@ func (c nodeScaling) addGroup(ctx context.Context, call muranopl.Call) (any, err
 
 // removeGroup is the action that takes a group out of a cluster, once its nodes have left. Called again after a failure it goes on.
 func (c nodeScaling) removeGroup(ctx context.Context, call muranopl.Call) (any, error) {
-	c.clusters.allowLoss(call)
+	volumeLossesOf(c.clusters).allowLoss(call)
 	l, err := ofGroup(call)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (c nodeScaling) removeGroup(ctx context.Context, call muranopl.Call) (any, 
 }
 
 // begun is true if a group has servers, or may have.
-func (c *clusters) begun(ctx context.Context, group *muranopl.Object) bool {
+func (c scalingState) begun(ctx context.Context, group *muranopl.Object) bool {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
 		return true

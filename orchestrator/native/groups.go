@@ -26,13 +26,13 @@ type placements struct {
 	coming   map[string]bool // groups that are made with this change
 }
 
-func (c *clusters) placements(ctx context.Context) (*placements, error) {
+func (c nodePreparation) placements(ctx context.Context) (*placements, error) {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
 	made, err := project.Made(ctx, c.stacks.own().name)
-	return &placements{clusters: c, made: made, coming: map[string]bool{}}, err
+	return &placements{clusters: c.clusters, made: made, coming: map[string]bool{}}, err
 }
 
 // of names the group of a node's server in the stack; "" for none. Groups are a wish: where the project's quota has no room for one, or for one

@@ -14,7 +14,7 @@ import (
 )
 
 // checkImages finds the images that applications of a cluster name and Glance does not have.
-func (c *clusters) checkImages(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+func (c imageChecks) checkImages(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	for _, application := range c.objects.All(task.ClassApplication) {
 		host := application.Object("host")
 		name := application.Text(workloads.PropertyImage)

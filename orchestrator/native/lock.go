@@ -30,7 +30,7 @@ func (c nodeOperations) empty(ctx context.Context, call muranopl.Call, one *name
 	if one.Role == nodes.Minion {
 		limit := seconds(patience)
 		if limit == 0 {
-			limit = c.clusters.drainPatience()
+			limit = clusterConnectionsOf(c.clusters).drainPatience()
 		}
 		otherwise := "if some are left then, nothing is changed"
 		if force {
@@ -70,7 +70,7 @@ func (c nodeOperations) lockNode(ctx context.Context, call muranopl.Call, known 
 	if one.lastTaker() && !force {
 		return fault.New(fault.Conflict, "%s is not locked: %s. Add a node or unlock one first, or say force", one.Name, noTaker)
 	}
-	live, err := c.bringKnown(ctx, one, patience)
+	live, err := c.connectKnown(ctx, one, patience)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c nodeOperations) unlockNode(ctx context.Context, call muranopl.Call, know
 	if _, err := c.set(ctx, one, settings); err != nil {
 		return err
 	}
-	if err := nodeRepairsOf(c.cluster).bringBack(ctx, call, known, one.Node); err != nil {
+	if err := nodeRepairsOf(c.cluster).recoverNode(ctx, call, known, one.Node); err != nil {
 		return err
 	}
 	c.reports.Inform(ctx, one.cluster, "%s is unlocked", one.Name)
@@ -118,7 +118,7 @@ func (c nodeOperations) rebootNode(ctx context.Context, call muranopl.Call, know
 		return err
 	}
 	patience, _ := call.Args[argumentPatience].(int64)
-	live, err := c.bringKnown(ctx, one, patience)
+	live, err := c.connectKnown(ctx, one, patience)
 	if err != nil {
 		return err
 	}

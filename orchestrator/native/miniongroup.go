@@ -288,7 +288,7 @@ func ofGroup(call muranopl.Call) (nodeList, error) {
 
 // setGroupCount is the action that has a group have so many nodes.
 func (c nodeScaling) setGroupCount(ctx context.Context, call muranopl.Call) (any, error) {
-	c.clusters.allowLoss(call)
+	volumeLossesOf(c.clusters).allowLoss(call)
 	l, err := ofGroup(call)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	var members []member
 	byCluster := map[*muranopl.Object][]member{}
 	for _, cluster := range all {
-		if err := c.withdraw(ctx, cluster); err != nil {
+		if err := nodeNamesOf(c).withdraw(ctx, cluster); err != nil {
 			return nil, nil, err
 		}
 		list, err := c.members(ctx, cluster)
@@ -98,22 +98,22 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	if slices.Equal(wanted, c.prepared) && !slices.ContainsFunc(active, absent) && len(unwanted) == 0 {
 		return active, idle, nil
 	}
-	network, err := c.joinNetwork(ctx, interpreter)
+	network, err := nodePreparationOf(c).joinNetwork(ctx, interpreter)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, cluster := range all {
-		if err := c.separate(ctx, cluster, network); err != nil {
+		if err := podNetworksOf(c).separate(ctx, cluster, network); err != nil {
 			return nil, nil, err
 		}
-		if err := c.connected(ctx, cluster, byCluster[cluster], network); err != nil {
+		if err := nodePlacesOf(c).connected(ctx, cluster, byCluster[cluster], network); err != nil {
 			return nil, nil, err
 		}
 		further := task.Desired(cluster).WithMachines(network, furtherOf(byCluster[cluster]))
-		if err := c.oneSubnet(ctx, cluster, network, further); err != nil {
+		if err := podNetworksOf(c).oneSubnet(ctx, cluster, network, further); err != nil {
 			return nil, nil, err
 		}
-		if err := c.recordPlaces(ctx, cluster, byCluster[cluster]); err != nil {
+		if err := nodePlacesOf(c).recordPlaces(ctx, cluster, byCluster[cluster]); err != nil {
 			return nil, nil, err
 		}
 		c.joinFurther(cluster, further)
@@ -125,7 +125,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	}
 	for _, one := range members {
 		if one.absent && !one.leaving {
-			if err := c.keepFloating(ctx, one.instance(), template); err != nil {
+			if err := nodePreparationOf(c).keepFloating(ctx, one.instance(), template); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -140,12 +140,12 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 			}
 		}
 	}
-	places, err := c.placements(ctx)
+	places, err := nodePreparationOf(c).placements(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, cluster := range all {
-		if err := c.prepareOne(ctx, interpreter, cluster, network, places, template); err != nil {
+		if err := nodePreparationOf(c).prepareOne(ctx, interpreter, cluster, network, places, template); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -154,12 +154,24 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	return active, idle, nil
 }
 
-func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix, places *placements, before map[string]any) error {
-	list, err := c.members(ctx, cluster)
+// nodePreparation prepares the servers of nodes.
+type nodePreparation struct {
+	objects  task.Objects
+	runtime  clustersRuntime
+	stacks   *heatStacks
+	clusters *clusters
+}
+
+func nodePreparationOf(c *clusters) nodePreparation {
+	return nodePreparation{objects: c.objects, runtime: c.runtime, stacks: c.stacks, clusters: c}
+}
+
+func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix, places *placements, before map[string]any) error {
+	list, err := c.clusters.members(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	config, err := c.config(ctx, cluster, nodesOf(list))
+	config, err := clusterConnectionsOf(c.clusters).config(ctx, cluster, nodesOf(list))
 	if err != nil {
 		return err
 	}
@@ -167,7 +179,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	if err != nil {
 		return err
 	}
-	virtual, err := c.prepareVirtual(ctx, interpreter, cluster)
+	virtual, err := virtualAddressesOf(c.clusters).prepareVirtual(ctx, interpreter, cluster)
 	if err != nil {
 		return err
 	}
@@ -175,7 +187,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 	groups := map[string]any{}
 	for _, node := range list {
 		if node.leaving || node.waits || node.absent {
-			if err := c.keepVirtual(ctx, node, virtual); err != nil {
+			if err := virtualAddressesOf(c.clusters).keepVirtual(ctx, node, virtual); err != nil {
 				return err
 			}
 			continue // all else that the stack has of it stays as it is
@@ -192,9 +204,9 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		instance, group := node.instance(), cluster.ID()+"-"+string(node.role)
 		stands := any(nil) // in the environment's network
 		if node.place.Subnet != "" && !node.otherwise {
-			stands, _ = c.wishedNetwork(instance)
+			stands, _ = nodePlacesOf(c.clusters).wishedNetwork(instance)
 		}
-		rules := nodeRules(node.role, network, config.Addressing.Pods, wanted.Public, c.server.SSHFrom)
+		rules := nodeRules(node.role, network, config.Addressing.Pods, wanted.Public, c.clusters.server.SSHFrom)
 		if config.Addressing.Six() {
 			rules = append(rules, nodeRules6(node.role, config.NodeNetwork6, config.Addressing.Pods6, wanted.Reaches6())...)
 		}
@@ -219,7 +231,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 		if _, err := interpreter.Invoke(ctx, instance, task.MethodBeginDeploy, nil); err != nil {
 			return err
 		}
-		if err := c.stay(ctx, node, before); err != nil {
+		if err := nodePlacesOf(c.clusters).stay(ctx, node, before); err != nil {
 			return err
 		}
 	}
@@ -233,7 +245,7 @@ func (c *clusters) prepareOne(ctx context.Context, interpreter *muranopl.Interpr
 }
 
 // keepFloating keeps the floating address of a node without a server, as it was in the template before, for the next one.
-func (c *clusters) keepFloating(ctx context.Context, instance *muranopl.Object, before map[string]any) error {
+func (c nodePreparation) keepFloating(ctx context.Context, instance *muranopl.Object, before map[string]any) error {
 	name := instance.ID() + "-floating"
 	kept := map[string]any{}
 	for _, section := range []string{"resources", "outputs"} {
@@ -255,7 +267,7 @@ func (c *clusters) keepFloating(ctx context.Context, instance *muranopl.Object, 
 }
 
 // release takes the security groups of a cluster that is destroyed out of the template.
-func (c *clusters) release(ctx context.Context, cluster *muranopl.Object) error {
+func (c nodePreparation) release(ctx context.Context, cluster *muranopl.Object) error {
 	if c.objects.Model() == nil {
 		return nil // the whole stack goes
 	}
@@ -319,7 +331,7 @@ func nodeRules6(role nodes.Role, network, pods netip.Prefix, public string) []an
 }
 
 // joinNetwork puts the environment's network into the stack, and returns its subnet.
-func (c *clusters) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (netip.Prefix, error) {
+func (c nodePreparation) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (netip.Prefix, error) {
 	network := environmentNetwork(c.objects.Model(), "")
 	if network == nil {
 		return netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")

@@ -8,11 +8,25 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
+// imageChecks check that images have the parts that clusters need.
+type imageChecks struct {
+	images   workloads.Images
+	objects  task.Objects
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func imageChecksOf(c *clusters) imageChecks {
+	return imageChecks{images: c.images, objects: c.objects, runtime: c.runtime, clusters: c}
+}
+
 // eachImageOf is eachImage of all nodes of a cluster.
-func (c *clusters) eachImageOf(ctx context.Context, cluster *muranopl.Object, has func(nodes.Role) bool, look func(image openstack.NodeImage, of member)) error {
-	members, err := c.members(ctx, cluster)
+func (c imageChecks) eachImageOf(ctx context.Context, cluster *muranopl.Object, has func(nodes.Role) bool, look func(image openstack.NodeImage, of member)) error {
+	members, err := c.clusters.members(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -61,7 +75,7 @@ func (n imageNeed) missing(image openstack.NodeImage, called, node string) error
 }
 
 // imagesWithout finds images of a cluster's nodes that do not declare a needed feature.
-func (c *clusters) imagesWithout(ctx context.Context, cluster *muranopl.Object, need imageNeed) (problems []error, err error) {
+func (c imageChecks) imagesWithout(ctx context.Context, cluster *muranopl.Object, need imageNeed) (problems []error, err error) {
 	err = c.eachImageOf(ctx, cluster, need.has, func(image openstack.NodeImage, of member) {
 		if missing := need.missing(image, of.instance().Text("image"), of.server.modelName()); missing != nil {
 			problems = append(problems, missing)

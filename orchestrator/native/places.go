@@ -58,8 +58,21 @@ func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, 
 	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributePlaces, value)
 }
 
+// nodePlaces are the places of nodes: region, zone and networks.
+type nodePlaces struct {
+	objects     task.Objects
+	runtime     clustersRuntime
+	stacks      *heatStacks
+	successions successions
+	clusters    *clusters
+}
+
+func nodePlacesOf(c *clusters) nodePlaces {
+	return nodePlaces{objects: c.objects, runtime: c.runtime, stacks: c.stacks, successions: c.successions, clusters: c}
+}
+
 // wishedNetwork is a node's network in the model, and its value there: nil and "" for the environment's.
-func (c *clusters) wishedNetwork(instance *muranopl.Object) (network *muranopl.Object, asked string) {
+func (c nodePlaces) wishedNetwork(instance *muranopl.Object) (network *muranopl.Object, asked string) {
 	networks := instance.Map("networks")
 	list := []any{networks["primaryNetwork"]}
 	environment := c.objects.Model()
@@ -82,7 +95,7 @@ func (c *clusters) wishedNetwork(instance *muranopl.Object) (network *muranopl.O
 }
 
 // wishedPlace is where the model has a node.
-func (c *clusters) wishedPlace(ctx context.Context, instance *muranopl.Object) (place, error) {
+func (c nodePlaces) wishedPlace(ctx context.Context, instance *muranopl.Object) (place, error) {
 	network, asked := c.wishedNetwork(instance)
 	made := place{Asked: asked}
 	if network == nil {
@@ -114,7 +127,7 @@ func existingSubnet(ctx context.Context, project *openstack.Project, network *mu
 }
 
 // locate adds to a cluster's members the present or future networks of their servers, and whether the model has another one.
-func (c *clusters) locate(ctx context.Context, list []member, names serverNames) error {
+func (c nodePlaces) locate(ctx context.Context, list []member, names serverNames) error {
 	known := make([]map[int64]place, len(list))
 	recorded, made := false, false
 	for i, one := range list {
@@ -158,7 +171,7 @@ func (n serverNames) has(server nodeServer) bool {
 
 // recordPlaces stores the networks of a cluster's servers before anything is made. The property's value of a former version's nodes, also of stopped ones,
 // is stored so that it counts when it changes.
-func (c *clusters) recordPlaces(ctx context.Context, cluster *muranopl.Object, list []member) error {
+func (c nodePlaces) recordPlaces(ctx context.Context, cluster *muranopl.Object, list []member) error {
 	wanted := map[*muranopl.Object]map[int64]place{}
 	first := true
 	for _, one := range list {
@@ -172,7 +185,7 @@ func (c *clusters) recordPlaces(ctx context.Context, cluster *muranopl.Object, l
 		}
 		first = first && len(known) == 0
 	}
-	names, err := c.names(ctx)
+	names, err := nodeNamesOf(c.clusters).names(ctx)
 	if err != nil {
 		return err
 	}
@@ -215,7 +228,7 @@ func furtherOf(list []member) (further []netip.Prefix) {
 
 // connected finds, before anything is made, networks that cannot belong to one cluster: nodes talk to each other by their own addresses, through a router
 // that stands in both networks.
-func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list []member, own netip.Prefix) error {
+func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, list []member, own netip.Prefix) error {
 	type site struct {
 		place   place
 		node    string
@@ -246,7 +259,7 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 	if err != nil {
 		return err
 	}
-	pods, err := c.PodNetwork(ctx, cluster)
+	pods, err := c.clusters.PodNetwork(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -294,7 +307,7 @@ func (c *clusters) connected(ctx context.Context, cluster *muranopl.Object, list
 }
 
 // ownRouters are the routers of the environment's network; of a future network, the one that it is joined to.
-func (c *clusters) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
+func (c nodePlaces) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
 	network := environmentNetwork(c.objects.Model(), "")
 	if network.Class().IsEmbedded(task.ClassExistingNetwork) {
 		found, err := existingSubnet(ctx, project, network)
@@ -325,7 +338,7 @@ func admissions(group string, further []netip.Prefix) map[string]any {
 
 // stay leaves a node's server in its network, whatever network the model has by now, and the floating address of the node in its external network: before
 // is the former template.
-func (c *clusters) stay(ctx context.Context, one member, before map[string]any) error {
+func (c nodePlaces) stay(ctx context.Context, one member, before map[string]any) error {
 	resources, _ := before["resources"].(map[string]any)
 	port := one.server.prefix() + "port"
 	if described, there := resources[port].(map[string]any); there && one.otherwise {
@@ -352,7 +365,7 @@ func (c *clusters) stay(ctx context.Context, one member, before map[string]any) 
 
 // giveUp undoes the exchange of nodes' servers that do not reach their cluster: their former servers, which were not touched, stay. It returns the names
 // of the new servers.
-func (c *clusters) giveUp(ctx context.Context, list []member, cutOff []*nodes.CutOffError) (given []string, err error) {
+func (c nodePlaces) giveUp(ctx context.Context, list []member, cutOff []*nodes.CutOffError) (given []string, err error) {
 	for _, one := range list {
 		isCutOff := slices.ContainsFunc(cutOff, func(e *nodes.CutOffError) bool { return e.Node == one.server.name() })
 		if !isCutOff || one.leaving || !one.known.replacing() || one.known.First || one.known.Moved {

@@ -31,15 +31,26 @@ const (
 	propertySubnet6  = "ipv6SubnetworkName" // of one that is there
 )
 
+// podNetworks are the networks of pods, and the networks that must not overlap them.
+type podNetworks struct {
+	objects  task.Objects
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func podNetworksOf(c *clusters) podNetworks {
+	return podNetworks{objects: c.objects, runtime: c.runtime, clusters: c}
+}
+
 // madeWith is the pod network of an existing cluster; false for a new one.
-func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made desired.PodNetwork, there bool, err error) {
+func (c podNetworks) madeWith(ctx context.Context, object *muranopl.Object) (made desired.PodNetwork, there bool, err error) {
 	kind, there, err := c.runtime.Attribute(ctx, object, attributeNetwork)
 	if err != nil {
 		return made, false, err
 	}
 	made = desired.UsualPodNetwork()
 	if !there { // the first versions did not note it
-		known, err := c.facts(ctx, object)
+		known, err := c.clusters.facts(ctx, object)
 		return made, known != nil, err
 	}
 	if text, _ := kind.(string); text != "" {
@@ -73,11 +84,11 @@ func (c *clusters) madeWith(ctx context.Context, object *muranopl.Object) (made 
 }
 
 // keepPodNetwork stores a new cluster's network, before its nodes are set up.
-func (c *clusters) keepPodNetwork(ctx context.Context, object *muranopl.Object) error {
+func (c podNetworks) keepPodNetwork(ctx context.Context, object *muranopl.Object) error {
 	if task.OnlyGateways(object) {
 		return nil
 	}
-	made, err := c.PodNetwork(ctx, object)
+	made, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -105,14 +116,14 @@ func (c *clusters) PodNetwork(ctx context.Context, object *muranopl.Object) (des
 	if task.OnlyGateways(object) {
 		return desired.PodNetwork{}, nil
 	}
-	made, there, err := c.madeWith(ctx, object)
+	made, there, err := podNetworksOf(c).madeWith(ctx, object)
 	if err != nil {
 		return made, err
 	}
 	if !there {
 		wished, problems := task.Desired(object).PodNetwork(desired.UsualPodNetwork())
 		if wished.Six() {
-			if wished.Nodes6, err = c.network6(ctx); err != nil {
+			if wished.Nodes6, err = podNetworksOf(c).network6(ctx); err != nil {
 				problems = append(problems, err)
 			}
 		}
@@ -125,7 +136,7 @@ func (c *clusters) PodNetwork(ctx context.Context, object *muranopl.Object) (des
 }
 
 // checkPodNetwork finds the obstacles to the model's pod network, in a new or an existing cluster.
-func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
+func (c podNetworks) checkPodNetwork(ctx context.Context, object *muranopl.Object) (problems []error, err error) {
 	if task.OnlyGateways(object) {
 		return nil, nil
 	}
@@ -196,7 +207,7 @@ func (c *clusters) checkPodNetwork(ctx context.Context, object *muranopl.Object)
 }
 
 // network6 is where the environment's network has addresses of IPv6; not valid when it has none.
-func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
+func (c podNetworks) network6(ctx context.Context) (netip.Prefix, error) {
 	environment := environmentNetwork(c.objects.Model(), "")
 	switch {
 	case environment == nil:
@@ -221,7 +232,7 @@ func (c *clusters) network6(ctx context.Context) (netip.Prefix, error) {
 }
 
 // checkSix finds the obstacles to addresses of IPv6, in a new or an existing cluster.
-func (c *clusters) checkSix(ctx context.Context, wanted *desired.Cluster, wished, made desired.PodNetwork, there bool) (problems []error) {
+func (c podNetworks) checkSix(ctx context.Context, wanted *desired.Cluster, wished, made desired.PodNetwork, there bool) (problems []error) {
 	name := wanted.Name
 	refuse := func(format string, arguments ...any) { problems = append(problems, fmt.Errorf(format, arguments...)) }
 	if text := wanted.Public6; text != "" {
@@ -268,7 +279,7 @@ func (c *clusters) checkSix(ctx context.Context, wanted *desired.Cluster, wished
 }
 
 // knownNetwork is the range of the environment's network, as far as it is known before anything is made; not valid where it is not.
-func (c *clusters) knownNetwork(ctx context.Context) (known netip.Prefix) {
+func (c podNetworks) knownNetwork(ctx context.Context) (known netip.Prefix) {
 	environment := environmentNetwork(c.objects.Model(), "")
 	switch {
 	case environment == nil:
@@ -284,7 +295,7 @@ func (c *clusters) knownNetwork(ctx context.Context) (known netip.Prefix) {
 }
 
 // separate makes sure that the pods and Services of a cluster that is about to be made are not where its nodes are.
-func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own netip.Prefix) error {
+func (c podNetworks) separate(ctx context.Context, object *muranopl.Object, own netip.Prefix) error {
 	if task.OnlyGateways(object) {
 		return nil
 	}
@@ -292,7 +303,7 @@ func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own ne
 	if err != nil || there {
 		return err
 	}
-	wished, err := c.PodNetwork(ctx, object)
+	wished, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -300,8 +311,8 @@ func (c *clusters) separate(ctx context.Context, object *muranopl.Object, own ne
 }
 
 // oneSubnet makes sure that the nodes of a cluster without encapsulation stand in one network: no router of the cloud has routes to pods.
-func (c *clusters) oneSubnet(ctx context.Context, object *muranopl.Object, own netip.Prefix, further []netip.Prefix) error {
-	wished, err := c.PodNetwork(ctx, object)
+func (c podNetworks) oneSubnet(ctx context.Context, object *muranopl.Object, own netip.Prefix, further []netip.Prefix) error {
+	wished, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil || wished.Encapsulation != network.Unwrapped || len(further) == 0 {
 		return err
 	}
@@ -323,13 +334,13 @@ func imageNeeds(n desired.PodNetwork) (list []imageNeed) {
 }
 
 // checkConnecting finds images of nodes without a feature that the pod network needs.
-func (c *clusters) checkConnecting(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	wished, err := c.PodNetwork(ctx, cluster)
+func (c podNetworks) checkConnecting(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+	wished, err := c.clusters.PodNetwork(ctx, cluster)
 	if err != nil {
 		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
 	}
 	for _, need := range imageNeeds(wished) {
-		lacking, err := c.imagesWithout(ctx, cluster, need)
+		lacking, err := imageChecksOf(c.clusters).imagesWithout(ctx, cluster, need)
 		if err != nil {
 			return problems, err
 		}

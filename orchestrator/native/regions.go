@@ -243,11 +243,11 @@ func (noNodes) postpone(changes []*openstack.ServerChange, _ []nodeServer) []*op
 	return changes
 }
 
-func (noNodes) heed(context.Context, []*openstack.ServerChange, []nodeServer) ([]*openstack.ServerChange, error) {
+func (noNodes) refuseSkew(context.Context, []*openstack.ServerChange, []nodeServer) ([]*openstack.ServerChange, error) {
 	return nil, nil
 }
 
-func (noNodes) means(context.Context, *preview.Foreseen) {}
+func (noNodes) foreseeReplacements(context.Context, *preview.Foreseen) {}
 
 func (noNodes) refused(context.Context) ([]preview.Note, error) { return nil, nil }
 

@@ -24,7 +24,7 @@ func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, kn
 		return fault.New(fault.Invalid, "cluster %s has no registry of its own: set enableRegistry to true, and deploy", call.Object.Text("name"))
 	}
 	c.clusters.recall(call.Object, known)
-	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
+	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,12 @@ func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, kn
 
 // wantsRegistry is true if a cluster must have a registry of its own. Without a value in the model, an existing one stays; and a new cluster has one where
 // its volumes follow pods to other nodes, and its images have a registry.
-func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) (bool, error) {
+func (c imageChecks) wantsRegistry(ctx context.Context, cluster *muranopl.Object) (bool, error) {
 	wanted := task.Desired(cluster)
 	if enabled := wanted.Registry.Enabled; enabled != nil {
 		return *enabled, nil
 	}
-	known, err := c.facts(ctx, cluster)
+	known, err := c.clusters.facts(ctx, cluster)
 	if err != nil {
 		return false, err
 	}
@@ -57,13 +57,13 @@ func (c *clusters) wantsRegistry(ctx context.Context, cluster *muranopl.Object) 
 }
 
 // imagesWithoutRegistry finds images of the nodes on which a registry may run that have none.
-func (c *clusters) imagesWithoutRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
+func (c imageChecks) imagesWithoutRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
 	return c.imagesWithout(ctx, cluster, imageNeed{func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage) string { return image.Registry },
 		"it has a registry, which enableRegistry", openstack.RegistryProperty})
 }
 
 // registryName is a cluster's own registry in names of images; "" where it has none.
-func (c *clusters) registryName(ctx context.Context, cluster *muranopl.Object) (string, error) {
+func (c imageChecks) registryName(ctx context.Context, cluster *muranopl.Object) (string, error) {
 	wanted, err := c.wantsRegistry(ctx, cluster)
 	if err != nil || !wanted {
 		return "", err
@@ -72,7 +72,7 @@ func (c *clusters) registryName(ctx context.Context, cluster *muranopl.Object) (
 }
 
 // registryOf is the wanted registry of a cluster; nil for none, also where its settings are impossible, which check refuses.
-func (c *clusters) registryOf(ctx context.Context, cluster *muranopl.Object) (*kube.Registry, error) {
+func (c imageChecks) registryOf(ctx context.Context, cluster *muranopl.Object) (*kube.Registry, error) {
 	wanted, err := c.wantsRegistry(ctx, cluster)
 	registry := task.Desired(cluster).Registry
 	if err != nil || !wanted || len(registry.Mistakes) > 0 {
@@ -82,7 +82,7 @@ func (c *clusters) registryOf(ctx context.Context, cluster *muranopl.Object) (*k
 }
 
 // checkRegistry finds the obstacles to a cluster's own registry.
-func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
+func (c imageChecks) checkRegistry(ctx context.Context, cluster *muranopl.Object) ([]error, error) {
 	wanted, err := c.wantsRegistry(ctx, cluster)
 	if err != nil || !wanted {
 		return nil, err
@@ -94,7 +94,7 @@ func (c *clusters) checkRegistry(ctx context.Context, cluster *muranopl.Object) 
 	if err != nil || len(problems) > 0 {
 		return problems, err
 	}
-	live, _, err := c.former(ctx, cluster)
+	live, _, err := c.clusters.former(ctx, cluster)
 	if err != nil || live == nil {
 		return nil, err
 	}

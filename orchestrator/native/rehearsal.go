@@ -63,7 +63,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 		nodes := own.first.nodes
 		refused, _ := nodes.refused(ctx) // what is not found out now is the deployment's to tell
 		foreseen.Refused = append(foreseen.Refused, refused...)
-		nodes.means(ctx, &foreseen)
+		nodes.foreseeReplacements(ctx, &foreseen)
 		if stage.Looks() {
 			foreseen.Means = append(foreseen.Means, own.first.refused.made()...)
 		}
@@ -94,7 +94,7 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 			if err != nil {
 				return nil, err
 			}
-			return known.planUpgrade(ctx, object, found)
+			return upgradePlansOf(known).planUpgrade(ctx, object, found)
 		}
 	}
 }

@@ -43,11 +43,11 @@ func (c nodeRepairs) repairNode(ctx context.Context, call muranopl.Call) (any, e
 	if node.Settings.Locked {
 		return nil, fault.New(fault.Conflict, "%s is locked, and left alone until it is unlocked", name)
 	}
-	return nil, c.bringBack(ctx, call, known, node)
+	return nil, c.recoverNode(ctx, call, known, node)
 }
 
-// bringBack has a node do its work again: its server is started if it is off, or gets another one in its place if it is gone.
-func (c nodeRepairs) bringBack(ctx context.Context, call muranopl.Call, known *known.Facts, node nodes.Node) error {
+// recoverNode has a node do its work again: its server is started if it is off, or gets another one in its place if it is gone.
+func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known *known.Facts, node nodes.Node) error {
 	if node.Machine != nil {
 		return c.rejoin(ctx, call.Object, known)
 	}
@@ -85,7 +85,7 @@ func (c nodeRepairs) bringBack(ctx context.Context, call muranopl.Call, known *k
 // rejoin deploys a cluster as it is, without a check of its servers.
 func (c nodeRepairs) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
 	c.clusters.recall(object, known)
-	live, err := c.clusters.bring(ctx, object, known.Nodes)
+	live, err := clusterConnectionsOf(c.clusters).connect(ctx, object, known.Nodes)
 	if err != nil {
 		return err
 	}

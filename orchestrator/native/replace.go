@@ -47,29 +47,40 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 	return refused
 }
 
-func (c *clusters) means(ctx context.Context, foreseen *preview.Foreseen) {
+func (c *clusters) foreseeReplacements(ctx context.Context, foreseen *preview.Foreseen) {
 	for _, object := range c.objects.Clusters() {
-		due, err := c.due(ctx, object)
+		due, err := clusterReplacementsOf(c).due(ctx, object)
 		if err != nil {
 			continue
 		}
 		if len(due) > 0 {
-			why, _ := c.noRoom(ctx, object, due[0].instance()) // the deployment asks again
+			why, _ := clusterReplacementsOf(c).noRoom(ctx, object, due[0].instance()) // the deployment asks again
 			foreseen.Means = append(foreseen.Means, "cluster "+object.Text("name")+": "+replacements(due, why))
 		}
 		for _, one := range due {
 			text := fmt.Sprintf("node %s of cluster %s is replaced", one.server.name(), object.Text("name"))
 			foreseen.Replaced = append(foreseen.Replaced, preview.Note{ObjectID: one.object.ID(), Text: text})
-			if err := c.checkSuccessor(ctx, one.instance()); fault.KindOf(err) == fault.Invalid {
+			if err := clusterReplacementsOf(c).checkSuccessor(ctx, one.instance()); fault.KindOf(err) == fault.Invalid {
 				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: one.object.ID(), Text: err.Error()})
 			}
 		}
-		c.meansLoss(ctx, object, due, foreseen)
+		volumeLossesOf(c).foreseeLoss(ctx, object, due, foreseen)
 	}
 }
 
+// clusterReplacements finds the servers that must be replaced.
+type clusterReplacements struct {
+	runtime  clustersRuntime
+	servers  servers
+	clusters *clusters
+}
+
+func clusterReplacementsOf(c *clusters) clusterReplacements {
+	return clusterReplacements{runtime: c.runtime, servers: c.servers, clusters: c}
+}
+
 // checkSuccessor looks whether the cloud has what another server of an instance is to be made of.
-func (c *clusters) checkSuccessor(ctx context.Context, instance *muranopl.Object) error {
+func (c clusterReplacements) checkSuccessor(ctx context.Context, instance *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
 		return err
@@ -109,7 +120,7 @@ func nodeReplacementsOf(c clusterClass) nodeReplacements {
 // replaceNode is the action that gives a node another server.
 func (c nodeReplacements) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
-	c.clusters.allowLoss(call)
+	volumeLossesOf(c.clusters).allowLoss(call)
 	named, _ := call.Args[known.ArgumentNode].(string)
 	if _, is := task.Desired(call.Object).MachineCalled(named); is {
 		return nil, byHand(named)
@@ -118,12 +129,12 @@ func (c nodeReplacements) replaceNode(ctx context.Context, call muranopl.Call) (
 	for _, node := range activeNodes(call.Object) {
 		all = append(all, node.object)
 	}
-	at, err := c.clusters.named(ctx, all, named)
+	at, err := nodeNamesOf(c.clusters).named(ctx, all, named)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
 	}
 	node := activeNodes(call.Object)[at]
-	if err := c.clusters.admit(ctx, call.Object, []activeNode{node}); err != nil {
+	if err := versionSkewOf(c.clusters).admit(ctx, call.Object, []activeNode{node}); err != nil {
 		return nil, err
 	}
 	if err := c.order(ctx, call.Object, node, false); err != nil {
@@ -139,16 +150,16 @@ func (c nodeReplacements) order(ctx context.Context, object *muranopl.Object, no
 	if ordered, err := c.clusters.successions.ordered(ctx, instance); err != nil || ordered {
 		return err
 	}
-	name, err := c.clusters.nameOf(ctx, node.object)
+	name, err := nodeNamesOf(c.clusters).nameOf(ctx, node.object)
 	if err != nil {
 		return err
 	}
 	if node.role == nodes.Minion {
-		if err := c.clusters.keepVolumes(ctx, object, name); err != nil {
+		if err := volumeLossesOf(c.clusters).keepVolumes(ctx, object, name); err != nil {
 			return err
 		}
 	}
-	why, err := c.clusters.noRoom(ctx, object, instance)
+	why, err := clusterReplacementsOf(c.clusters).noRoom(ctx, object, instance)
 	if err != nil {
 		return err
 	}
@@ -187,7 +198,7 @@ func (c nodeReplacements) vacate(ctx context.Context, interpreter *muranopl.Inte
 	if known.Gone {
 		return nil
 	}
-	names, err := c.clusters.names(ctx)
+	names, err := nodeNamesOf(c.clusters).names(ctx)
 	if err != nil {
 		return err
 	}
@@ -205,7 +216,7 @@ func (c nodeReplacements) vacate(ctx context.Context, interpreter *muranopl.Inte
 		if err != nil {
 			return err
 		}
-		if err := c.clusters.remove(ctx, object, list, former); err != nil {
+		if err := clusterShrinkingOf(c.clusters).remove(ctx, object, list, former); err != nil {
 			return err
 		}
 	}
@@ -247,11 +258,11 @@ var upgradeOrder = []nodes.Role{nodes.Master, nodes.Minion, nodes.Gateway}
 // replaceNodes gives those nodes other servers whose servers the model wants otherwise, and ends what was begun of that: one node after
 // the other, the master last unless it gets a newer Kubernetes, and each new one before its former one goes.
 func (c nodeReplacements) replaceNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
-	due, err := c.clusters.due(ctx, object)
+	due, err := clusterReplacementsOf(c.clusters).due(ctx, object)
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	why, err := c.clusters.noRoom(ctx, object, due[0].instance())
+	why, err := clusterReplacementsOf(c.clusters).noRoom(ctx, object, due[0].instance())
 	if err != nil {
 		return err
 	}
@@ -294,7 +305,7 @@ func replacements(due []member, why string) string {
 }
 
 // noRoom says why a node's server must go before another one takes its place, "" when it need not.
-func (c *clusters) noRoom(ctx context.Context, object, instance *muranopl.Object) (why string, err error) {
+func (c clusterReplacements) noRoom(ctx context.Context, object, instance *muranopl.Object) (why string, err error) {
 	if task.Desired(object).Surge == 0 {
 		return "because surge is 0", nil
 	}
@@ -310,19 +321,19 @@ func (c *clusters) noRoom(ctx context.Context, object, instance *muranopl.Object
 }
 
 // due lists the nodes that get other servers, in the order in which they do.
-func (c *clusters) due(ctx context.Context, object *muranopl.Object) ([]member, error) {
-	list, err := c.members(ctx, object)
+func (c clusterReplacements) due(ctx context.Context, object *muranopl.Object) ([]member, error) {
+	list, err := c.clusters.members(ctx, object)
 	if err != nil {
 		return nil, err
 	}
 	order := []nodes.Role{nodes.Minion, nodes.Gateway, nodes.Master}
-	if c.raised(object) {
+	if versionSkewOf(c.clusters).raised(object) {
 		order = upgradeOrder
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
+	c.clusters.mutex.Lock()
+	defer c.clusters.mutex.Unlock()
 	list = slices.DeleteFunc(list, func(one member) bool {
-		return one.leaving || !one.replacing && !one.misnamed() && !one.moves && len(c.outdated[one.instance().ID()]) == 0
+		return one.leaving || !one.replacing && !one.misnamed() && !one.moves && len(c.clusters.outdated[one.instance().ID()]) == 0
 	})
 	slices.SortStableFunc(list, func(a, b member) int {
 		if a.replacing != b.replacing { // what was begun is ended first
@@ -372,13 +383,13 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 	if !known.replacing() {
 		return nil // it has left already
 	}
-	names, err := c.clusters.names(ctx)
+	names, err := nodeNamesOf(c.clusters).names(ctx)
 	if err != nil {
 		return err
 	}
 	former := names.server(instance, known, known.Former)
 	if one.role == nodes.Master && !known.Leaves && !known.First {
-		if paused, err := c.clusters.halts(ctx, object); err != nil || paused {
+		if paused, err := upgradePlansOf(c.clusters).halts(ctx, object); err != nil || paused {
 			return err
 		}
 	}
@@ -401,7 +412,7 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 		if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
 			return err
 		}
-		if err := c.clusters.remove(ctx, object, list, former.name()); err != nil {
+		if err := clusterShrinkingOf(c.clusters).remove(ctx, object, list, former.name()); err != nil {
 			return err
 		}
 	}
@@ -415,6 +426,6 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 	if list, err = c.cluster.servers(ctx, interpreter, object); err != nil {
 		return err
 	}
-	_, err = c.clusters.bring(ctx, object, list)
+	_, err = clusterConnectionsOf(c.clusters).connect(ctx, object, list)
 	return err
 }

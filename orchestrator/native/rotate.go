@@ -35,11 +35,11 @@ func (c clusterClass) rotate(all []pki.Part, argument string) func(ctx context.C
 		restart, given := call.Args[argumentRestartPods].(bool)
 		order.KeepPods = given && !restart
 		c.clusters.recall(call.Object, known)
-		live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
+		live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 		if err != nil {
 			return err
 		}
-		defer c.clusters.saveBefore(ctx, call.Object, live, "a rotation")()
+		defer clusterStatesOf(c.clusters).saveBefore(ctx, call.Object, live, "a rotation")()
 		if err := live.Rotate(ctx, order); err != nil {
 			return err
 		}

@@ -13,11 +13,11 @@ import (
 )
 
 // checkRuntime finds out which images cannot run containers as the servers are to that are made from them.
-func (c *clusters) checkRuntime(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+func (c imageChecks) checkRuntime(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	if task.Desired(cluster).Runtime != kube.Docker {
 		return nil, nil
 	}
-	members, err := c.members(ctx, cluster)
+	members, err := c.clusters.members(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (c nodeScaling) grow(ctx context.Context, call muranopl.Call, l nodeList, c
 // scaleDown is the action that removes nodes: the last ones, or the named one.
 func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
-		c.clusters.allowLoss(call)
+		volumeLossesOf(c.clusters).allowLoss(call)
 		l, err := find(call)
 		if err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
 			if count != 1 {
 				return nil, fault.New(fault.Invalid, "count is %d and node is %s: name one node, or say how many go", count, named)
 			}
-			at, err := c.clusters.named(ctx, active, named)
+			at, err := nodeNamesOf(c.clusters).named(ctx, active, named)
 			if err != nil {
 				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: %s", named, l.what, call.Object.Text("name"), err)
 			}
@@ -210,11 +210,11 @@ func (c nodeScaling) redeploy(ctx context.Context, call muranopl.Call, otherGate
 	if !otherGateways {
 		return nil
 	}
-	return c.retell(ctx, call)
+	return c.updateRoutes(ctx, call)
 }
 
-// retell deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
-func (c nodeScaling) retell(ctx context.Context, call muranopl.Call) error {
+// updateRoutes deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
+func (c nodeScaling) updateRoutes(ctx context.Context, call muranopl.Call) error {
 	if task.OnlyGateways(call.Object) {
 		return workloads.UpdateEndpoints(ctx, c.clusters.runtime, c.clusters.objects, call.Object, gatewayAddresses(call.Object))
 	}

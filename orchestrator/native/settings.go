@@ -139,11 +139,11 @@ func (c nodeOperations) namedNode(ctx context.Context, call muranopl.Call, facts
 	for i, node := range active {
 		all[i] = node.object
 	}
-	at, err := c.clusters.named(ctx, all, named)
+	at, err := nodeNamesOf(c.clusters).named(ctx, all, named)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
 	}
-	name, err := c.clusters.nameOf(ctx, all[at])
+	name, err := nodeNamesOf(c.clusters).nameOf(ctx, all[at])
 	if err != nil {
 		return nil, err
 	}
@@ -182,13 +182,13 @@ func (c nodeOperations) set(ctx context.Context, one *namedNode, settings kube.S
 	if err := c.clusters.storeFacts(ctx, one.cluster, *one.known); err != nil {
 		return nil, err
 	}
-	return c.bringKnown(ctx, one, 0)
+	return c.connectKnown(ctx, one, 0)
 }
 
-// bringKnown returns the cluster of the last deployment, whose pods have so many seconds to leave a node; 0 for the server's setting.
-func (c nodeOperations) bringKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
+// connectKnown returns the cluster of the last deployment, whose pods have so many seconds to leave a node; 0 for the server's setting.
+func (c nodeOperations) connectKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
 	c.clusters.recall(one.cluster, one.known)
-	return c.clusters.bringPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
+	return clusterConnectionsOf(c.clusters).connectPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
 
 // apply writes a node's settings to Kubernetes.

@@ -13,7 +13,7 @@ import (
 )
 
 // endShares deletes the shares of a cluster that is destroyed where keepVolumes says so, but for those of classes that keep theirs, and names those that stay.
-func (c *clusters) endShares(ctx context.Context, object *muranopl.Object) error {
+func (c leftVolumes) endShares(ctx context.Context, object *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
 		return err

@@ -109,12 +109,22 @@ func unknownTo(cluster *muranopl.Object, v *version.Version) string {
 	return fmt.Sprintf("this Burano knows Kubernetes %s, and not %s: upgrade Burano first, or use another image", strings.Join(known, " and "), minorText(v))
 }
 
+// versionSkew keeps versions of Kubernetes apart by no more than its rules allow.
+type versionSkew struct {
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func versionSkewOf(c *clusters) versionSkew {
+	return versionSkew{runtime: c.runtime, clusters: c}
+}
+
 // raises finds out, once in a task, whether changed images give nodes of a cluster other versions of Kubernetes: then its masters get theirs first. It
 // returns the broken rules. Images without a declared version are skipped.
-func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images map[string]string) (broken []string, err error) {
-	c.skewing.Lock()
-	defer c.skewing.Unlock()
-	if checked, done := c.skew[cluster.ID()]; done {
+func (c versionSkew) raises(ctx context.Context, cluster *muranopl.Object, images map[string]string) (broken []string, err error) {
+	c.clusters.skewing.Lock()
+	defer c.clusters.skewing.Unlock()
+	if checked, done := c.clusters.skew[cluster.ID()]; done {
 		return checked.broken, nil
 	}
 	project, err := c.runtime.Project(ctx)
@@ -124,12 +134,12 @@ func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images 
 	wanted := imageVersions(ctx, project, slices.Collect(maps.Values(images)))
 	checked := skewCheck{}
 	if len(wanted) > 0 {
-		members, err := c.members(ctx, cluster)
+		members, err := c.clusters.members(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}
 		has := map[string]string{}
-		live, _, err := c.former(ctx, cluster)
+		live, _, err := c.clusters.former(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -158,10 +168,10 @@ func (c *clusters) raises(ctx context.Context, cluster *muranopl.Object, images 
 		}
 		checked.broken = append(checked.broken, skewed(list)...)
 	}
-	if c.skew == nil {
-		c.skew = map[string]skewCheck{}
+	if c.clusters.skew == nil {
+		c.clusters.skew = map[string]skewCheck{}
 	}
-	c.skew[cluster.ID()] = checked
+	c.clusters.skew[cluster.ID()] = checked
 	return checked.broken, nil
 }
 
@@ -181,7 +191,7 @@ func imageVersions(ctx context.Context, project *openstack.Project, images []str
 
 // admit refuses nodes that join a cluster, before they have servers, if their images have a Kubernetes that does not fit the masters'. The images of the
 // masters' servers declare that version.
-func (c *clusters) admit(ctx context.Context, cluster *muranopl.Object, joining []activeNode) error {
+func (c versionSkew) admit(ctx context.Context, cluster *muranopl.Object, joining []activeNode) error {
 	if len(joining) == 0 {
 		return nil
 	}
@@ -189,7 +199,7 @@ func (c *clusters) admit(ctx context.Context, cluster *muranopl.Object, joining 
 	if err != nil {
 		return err
 	}
-	known, err := c.facts(ctx, cluster)
+	known, err := c.clusters.facts(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -220,7 +230,7 @@ func (c *clusters) admit(ctx context.Context, cluster *muranopl.Object, joining 
 		if wanted[images[i]] == nil {
 			continue
 		}
-		name, err := c.nameOf(ctx, node.object)
+		name, err := nodeNamesOf(c.clusters).nameOf(ctx, node.object)
 		if err != nil {
 			return err
 		}
@@ -233,12 +243,12 @@ func (c *clusters) admit(ctx context.Context, cluster *muranopl.Object, joining 
 }
 
 // newcomers are the nodes of a cluster that never had a server.
-func (c *clusters) newcomers(ctx context.Context, cluster *muranopl.Object) (list []activeNode, err error) {
-	known, err := c.facts(ctx, cluster)
+func (c versionSkew) newcomers(ctx context.Context, cluster *muranopl.Object) (list []activeNode, err error) {
+	known, err := c.clusters.facts(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	members, err := c.members(ctx, cluster)
+	members, err := c.clusters.members(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -257,14 +267,14 @@ type skewCheck struct {
 }
 
 // raised is true if the masters of a cluster get a newer Kubernetes, and so go first.
-func (c *clusters) raised(cluster *muranopl.Object) bool {
-	c.skewing.Lock()
-	defer c.skewing.Unlock()
-	return c.skew[cluster.ID()].raised
+func (c versionSkew) raised(cluster *muranopl.Object) bool {
+	c.clusters.skewing.Lock()
+	defer c.clusters.skewing.Unlock()
+	return c.clusters.skew[cluster.ID()].raised
 }
 
-// heed refuses changes of images that break the rules of versions.
-func (c *clusters) heed(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error) {
+// refuseSkew refuses changes of images that break the rules of versions.
+func (c *clusters) refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error) {
 	images := map[*muranopl.Object]map[string]string{} // by cluster and instance
 	of := map[string]*muranopl.Object{}                // clusters, by resource
 	for _, change := range changes {
@@ -283,7 +293,7 @@ func (c *clusters) heed(ctx context.Context, changes []*openstack.ServerChange, 
 		of[change.Resource] = cluster
 	}
 	for cluster, wanted := range images {
-		broken, err := c.raises(ctx, cluster, wanted)
+		broken, err := versionSkewOf(c).raises(ctx, cluster, wanted)
 		if err != nil {
 			return nil, err
 		}

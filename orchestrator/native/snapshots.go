@@ -27,16 +27,28 @@ const (
 	methodRestore    = "restore"
 )
 
+// clusterStates are the snapshots of a cluster's state.
+type clusterStates struct {
+	objects  task.Objects
+	reports  task.Reports
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func clusterStatesOf(c *clusters) clusterStates {
+	return clusterStates{objects: c.objects, reports: c.reports, runtime: c.runtime, clusters: c}
+}
+
 // snapshotContainer has the environment's project share a container with the server, if snapshots are to be in one, and returns its
 // address. Where that fails they are kept in the database, which is reported: no deployment fails for it.
-func (c *clusters) snapshotContainer(ctx context.Context, object *muranopl.Object) string {
-	if c.server.SnapshotContainer == "" || c.server.ShareContainer == nil {
+func (c clusterStates) snapshotContainer(ctx context.Context, object *muranopl.Object) string {
+	if c.clusters.server.SnapshotContainer == "" || c.clusters.server.ShareContainer == nil {
 		return ""
 	}
 	project, err := c.runtime.Project(ctx)
 	address := ""
 	if err == nil {
-		address, err = c.server.ShareContainer(ctx, project, c.server.SnapshotContainer)
+		address, err = c.clusters.server.ShareContainer(ctx, project, c.clusters.server.SnapshotContainer)
 	}
 	if err != nil && ctx.Err() == nil {
 		c.reports.Warn(ctx, object, fmt.Sprintf("The project's object store has no container for snapshots of cluster %s: they are kept in Burano's database until a deployment "+
@@ -45,12 +57,12 @@ func (c *clusters) snapshotContainer(ctx context.Context, object *muranopl.Objec
 	return address
 }
 
-func (c *clusters) subject(ctx context.Context, object *muranopl.Object, facts *known.Facts, kind store.SnapshotKind, reason string) snapshot.Subject {
+func (c clusterStates) subject(ctx context.Context, object *muranopl.Object, facts *known.Facts, kind store.SnapshotKind, reason string) snapshot.Subject {
 	of := snapshot.Subject{EnvironmentID: c.runtime.EnvironmentID(), ClusterID: object.ID(), ClusterName: object.Text("name"), Kind: kind, Reason: reason}
 	if kind == store.BeforeChange {
 		of.Keep = keptChanges
 	}
-	of.Container = c.server.ContainerOf(facts)
+	of.Container = c.clusters.server.ContainerOf(facts)
 	of.Refused = func(why error) { c.reports.Warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) }
 	return of
 }
@@ -61,7 +73,7 @@ func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.
 	if err != nil || facts == nil {
 		return nil, nil, err
 	}
-	config, err := c.config(ctx, object, facts.Nodes)
+	config, err := clusterConnectionsOf(c).config(ctx, object, facts.Nodes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,12 +86,12 @@ func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.
 // can be opened is found out while the change goes on, and waited for by the function that it returns. A change that repairs a cluster
 // must go on without a snapshot, so that what fails is reported. It is read through the connections of the cluster that changes, and only
 // where that one has another master through some of its own.
-func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, changes *nodes.Cluster, change string) (wait func()) {
+func (c clusterStates) saveBefore(ctx context.Context, object *muranopl.Object, changes *nodes.Cluster, change string) (wait func()) {
 	wait = func() {}
-	if c.server.Snapshots == nil || task.OnlyGateways(object) { // what gateways serve is kept with Burano
+	if c.clusters.server.Snapshots == nil || task.OnlyGateways(object) { // what gateways serve is kept with Burano
 		return wait
 	}
-	cluster, facts, err := c.former(ctx, object)
+	cluster, facts, err := c.clusters.former(ctx, object)
 	if cluster == nil && err == nil {
 		return wait
 	}
@@ -93,7 +105,7 @@ func (c *clusters) saveBefore(ctx context.Context, object *muranopl.Object, chan
 			}
 			of := c.subject(ctx, object, facts, store.BeforeChange, "before "+change)
 			of.Stored = func() { close(stored) }
-			_, err = known.SnapshotOf(ctx, c.server.Snapshots, cluster, of, func(ctx context.Context, to io.Writer) error {
+			_, err = known.SnapshotOf(ctx, c.clusters.server.Snapshots, cluster, of, func(ctx context.Context, to io.Writer) error {
 				ctx, cancel := context.WithTimeoutCause(ctx, snapshotReach, fmt.Errorf("it took longer than %s", snapshotReach))
 				defer cancel()
 				return cluster.Snapshot(ctx, to)
@@ -138,7 +150,7 @@ func (c clusterRestores) snapshot(ctx context.Context, call muranopl.Call) (any,
 	}
 	defer cluster.Close()
 	reason, _ := call.Args[known.ArgumentReason].(string)
-	taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, cluster, c.clusters.subject(ctx, call.Object, facts, store.Requested, reason), cluster.Snapshot)
+	taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, cluster, clusterStatesOf(c.clusters).subject(ctx, call.Object, facts, store.Requested, reason), cluster.Snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -150,18 +162,20 @@ func (c clusterRestores) snapshot(ctx context.Context, call muranopl.Call) (any,
 func (c clusterRestores) restore(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	named, _ := call.Args[argumentSnapshot].(string)
-	from, err := c.clusters.find(ctx, call.Object, named)
+	from, err := clusterStatesOf(c.clusters).find(ctx, call.Object, named)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.clusters.fits(ctx, call.Object, from); err != nil {
+	if err := clusterStatesOf(c.clusters).fits(ctx, call.Object, from); err != nil {
 		return nil, err
 	}
 	c.reports.Inform(ctx, call.Object, "%s", Loss(from))
-	if err := c.clusters.takeOver(ctx, call.Object, from); err != nil {
+	if err := clusterStatesOf(c.clusters).takeOver(ctx, call.Object, from); err != nil {
 		return nil, err
 	}
-	if err := c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error { return c.clusters.restoreFrom(ctx, live, from) }); err != nil {
+	if err := c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error {
+		return clusterStatesOf(c.clusters).restoreFrom(ctx, live, from)
+	}); err != nil {
 		return nil, err
 	}
 	if err := c.cluster.settleAttachments(ctx, call.Object); err != nil {
@@ -177,8 +191,8 @@ func Loss(from store.Snapshot) string {
 }
 
 // find returns the snapshot of that id, of any cluster of the project, or the cluster's newest one.
-func (c *clusters) find(ctx context.Context, object *muranopl.Object, id string) (store.Snapshot, error) {
-	archive := c.server.Snapshots
+func (c clusterStates) find(ctx context.Context, object *muranopl.Object, id string) (store.Snapshot, error) {
+	archive := c.clusters.server.Snapshots
 	if archive == nil {
 		return store.Snapshot{}, errors.New("this Burano keeps no snapshots")
 	}
@@ -204,12 +218,12 @@ func (c *clusters) find(ctx context.Context, object *muranopl.Object, id string)
 }
 
 // fits makes sure that what the pods and Services of a snapshot have their addresses from is what the cluster has.
-func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
+func (c clusterStates) fits(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
 	kept, err := nodes.AddressingOf([]byte(from.Secrets))
 	if err != nil {
 		return err
 	}
-	own, err := c.PodNetwork(ctx, object)
+	own, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -241,10 +255,12 @@ func (c *clusters) fits(ctx context.Context, object *muranopl.Object, from store
 		from.ID, object.Text("name"), network.Text(kept.PodRanges()), network.Text(kept.ServiceRanges()), kept.Domain, network.Text(own.PodRanges()), network.Text(own.ServiceRanges()), own.Domain)
 }
 
-func (c *clusters) restoreFrom(ctx context.Context, live *nodes.Cluster, from store.Snapshot) error {
+func (c clusterStates) restoreFrom(ctx context.Context, live *nodes.Cluster, from store.Snapshot) error {
 	return live.Restore(ctx, nodes.Restoration{
 		Run: c.runtime.TaskID() + "-" + from.ID, Snapshot: from.ID, Keys: []byte(from.Secrets),
-		Open: func(ctx context.Context) (io.ReadCloser, error) { return c.server.Snapshots.Open(ctx, from.ID) },
+		Open: func(ctx context.Context) (io.ReadCloser, error) {
+			return c.clusters.server.Snapshots.Open(ctx, from.ID)
+		},
 	})
 }
 
@@ -269,20 +285,20 @@ func (c clusterRestores) recoverQuorum(ctx context.Context, call muranopl.Call) 
 			if err != nil {
 				return err
 			}
-			of := c.clusters.subject(ctx, call.Object, facts, store.Requested, "of the best etcd member that was left, on "+left.Node.Name)
+			of := clusterStatesOf(c.clusters).subject(ctx, call.Object, facts, store.Requested, "of the best etcd member that was left, on "+left.Node.Name)
 			taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, live, of, left.Write)
 			if err != nil {
 				return err
 			}
 			begun = taken.ID
 		}
-		from, err := c.clusters.find(ctx, call.Object, begun)
+		from, err := clusterStatesOf(c.clusters).find(ctx, call.Object, begun)
 		if err != nil {
 			return err
 		}
 		c.reports.Inform(ctx, call.Object, "Its majority is lost: the cluster goes on with what the best etcd member that is left has (snapshot %s). "+
 			"What was written in the last moments before, and had not reached this member, is lost", from.ID)
-		return c.clusters.restoreFrom(ctx, live, from)
+		return clusterStatesOf(c.clusters).restoreFrom(ctx, live, from)
 	})
 }
 

@@ -64,13 +64,13 @@ type ownStack struct {
 type nodeServers interface {
 	// prepare puts those that are to run into the template, takes the others out, and returns the former, and the instances of the latter.
 	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error)
-	// heed refuses changes by which nodes would get versions of Kubernetes that do not work together.
-	heed(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error)
+	// refuseSkew refuses changes by which nodes would get versions of Kubernetes that do not work together.
+	refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error)
 	// postpone leaves servers in the template as they are that are to be changed by replacing one node after another, and returns the other
 	// changes.
 	postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange)
-	// means adds what a deployment does by replacing nodes.
-	means(ctx context.Context, foreseen *preview.Foreseen)
+	// foreseeReplacements adds the nodes that a deployment replaces.
+	foreseeReplacements(ctx context.Context, foreseen *preview.Foreseen)
 	// refused says which clusters of the model cannot be as it says.
 	refused(ctx context.Context) ([]preview.Note, error)
 	// previewClusters adds what is foreseen within clusters.
@@ -198,7 +198,7 @@ func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, 
 	if len(changes) == 0 {
 		return content, list, err
 	}
-	refused, err := s.nodes.heed(ctx, changes, nodes)
+	refused, err := s.nodes.refuseSkew(ctx, changes, nodes)
 	if err != nil {
 		return content, list, err
 	}

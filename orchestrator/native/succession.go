@@ -87,9 +87,21 @@ func (s successions) order(ctx context.Context, instance *muranopl.Object, forme
 	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, FormerName: former, First: first, Task: s.runtime.TaskID(), Edit: edit})
 }
 
+// nodeNames are the names of nodes, of which each server gets one.
+type nodeNames struct {
+	runtime     clustersRuntime
+	stacks      *heatStacks
+	successions successions
+	clusters    *clusters
+}
+
+func nodeNamesOf(c *clusters) nodeNames {
+	return nodeNames{runtime: c.runtime, stacks: c.stacks, successions: c.successions, clusters: c}
+}
+
 // withdraw takes back what former tasks have ordered because of the model, where nothing was made or removed for it yet: what this model wants otherwise is
 // found out anew, and an edit that was undone replaces nothing.
-func (c *clusters) withdraw(ctx context.Context, cluster *muranopl.Object) error {
+func (c nodeNames) withdraw(ctx context.Context, cluster *muranopl.Object) error {
 	for _, node := range activeNodes(cluster) {
 		instance := node.object.Object("instance")
 		known, err := c.successions.of(ctx, instance)
@@ -169,7 +181,7 @@ func (m member) instance() *muranopl.Object { return m.server.instance }
 
 // members lists a cluster's nodes that are there or are to be, the master first and those that leave last.
 func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list []member, err error) {
-	names, err := c.names(ctx)
+	names, err := nodeNamesOf(c).names(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -197,11 +209,11 @@ func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list 
 		}
 	}
 	list = append(list, leaving...)
-	return list, c.locate(ctx, list, names)
+	return list, nodePlacesOf(c).locate(ctx, list, names)
 }
 
 // nameOf is what the server of a cluster's node is called.
-func (c *clusters) nameOf(ctx context.Context, node *muranopl.Object) (string, error) {
+func (c nodeNames) nameOf(ctx context.Context, node *muranopl.Object) (string, error) {
 	instance := node.Object("instance")
 	known, err := c.successions.of(ctx, instance)
 	if err != nil {
@@ -215,11 +227,11 @@ func (c *clusters) nameOf(ctx context.Context, node *muranopl.Object) (string, e
 type serverNames map[string]string
 
 // names are those of the servers that were there when they were first asked for. Until a server is replaced the model's name of it is a wish.
-func (c *clusters) names(ctx context.Context) (serverNames, error) {
-	c.naming.Lock()
-	defer c.naming.Unlock()
-	if c.called != nil {
-		return c.called, nil
+func (c nodeNames) names(ctx context.Context) (serverNames, error) {
+	c.clusters.naming.Lock()
+	defer c.clusters.naming.Unlock()
+	if c.clusters.called != nil {
+		return c.clusters.called, nil
 	}
 	template, err := c.stacks.template(ctx, c.stacks.own())
 	if err != nil {
@@ -245,7 +257,7 @@ func (c *clusters) names(ctx context.Context) (serverNames, error) {
 		}
 		maps.DeleteFunc(found, func(resource, _ string) bool { return !made[resource] })
 	}
-	c.called = found
+	c.clusters.called = found
 	return found, nil
 }
 
@@ -260,7 +272,7 @@ func (n serverNames) server(instance *muranopl.Object, known succession, number 
 }
 
 // named finds the node whose server, or instance, is called so.
-func (c *clusters) named(ctx context.Context, list []*muranopl.Object, name string) (int, error) {
+func (c nodeNames) named(ctx context.Context, list []*muranopl.Object, name string) (int, error) {
 	var names []string
 	for i, node := range list {
 		current, err := c.nameOf(ctx, node)

@@ -43,11 +43,11 @@ func nodeUpgradesOf(c clusterClass) nodeUpgrades {
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
 func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
-	c.clusters.allowLoss(call)
+	volumeLossesOf(c.clusters).allowLoss(call)
 	named, _ := call.Args[argumentImage].(string)
 	force, _ := call.Args[argumentForce].(bool)
 	object := call.Object
-	facts, err := c.clusters.upgradeOf(ctx, object)
+	facts, err := upgradePlansOf(c.clusters).upgradeOf(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +75,12 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 		if facts.Task != c.clusters.runtime.TaskID() { // else this task was taken over, and may be asked to pause
 			facts.State, facts.Task = known.UpgradeRuns, c.clusters.runtime.TaskID()
 		}
-		if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
+		if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
 			return nil, err
 		}
 		return nil, c.goOn(ctx, call, facts)
 	}
-	plan, err := c.clusters.planUpgrade(ctx, object, image)
+	plan, err := upgradePlansOf(c.clusters).planUpgrade(ctx, object, image)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 	if facts.Snapshot, err = c.saveUpgrade(ctx, object, plan); err != nil {
 		return nil, err
 	}
-	if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
+	if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
 		return nil, err
 	}
 	return nil, c.goOn(ctx, call, facts)
@@ -115,7 +115,7 @@ func (c nodeUpgrades) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 		return "", err
 	}
 	defer cluster.Close()
-	of := c.clusters.subject(ctx, object, facts, store.BeforeChange, fmt.Sprintf("before the upgrade from %s to %s", plan.From, plan.Kubernetes))
+	of := clusterStatesOf(c.clusters).subject(ctx, object, facts, store.BeforeChange, fmt.Sprintf("before the upgrade from %s to %s", plan.From, plan.Kubernetes))
 	taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, cluster, of, cluster.Snapshot)
 	if err != nil {
 		return "", fmt.Errorf("no snapshot can be taken, without which no upgrade begins: %w", err)
@@ -131,7 +131,7 @@ func (c nodeUpgrades) goOn(ctx context.Context, call muranopl.Call, facts *known
 		return err
 	}
 	facts.State = known.UpgradePaused
-	return errors.Join(err, c.clusters.keepUpgrade(ctx, call.Object, facts))
+	return errors.Join(err, upgradePlansOf(c.clusters).keepUpgrade(ctx, call.Object, facts))
 }
 
 func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
@@ -165,13 +165,13 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 			over = !there || !one.replacing
 		}
 		if !over {
-			if paused, err := c.clusters.halts(ctx, object); err != nil || paused {
+			if paused, err := upgradePlansOf(c.clusters).halts(ctx, object); err != nil || paused {
 				return err
 			}
 		}
 		if !began {
 			node.State = known.NodeChanges
-			if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
+			if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
 				return err
 			}
 			if err := c.show(ctx, call.Interpreter, object, facts); err != nil {
@@ -188,7 +188,7 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 			}
 		}
 		node.State = ended
-		if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
+		if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
 			return err
 		}
 		c.reports.Inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(facts.Nodes))
@@ -199,7 +199,7 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 	if err := c.hold(ctx, object, false); err != nil {
 		return err
 	}
-	if err := c.clusters.keepUpgrade(ctx, object, nil); err != nil {
+	if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, nil); err != nil {
 		return err
 	}
 	if back {
@@ -207,7 +207,7 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 	} else {
 		c.reports.Inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
 	}
-	return nodeScalingOf(c.cluster).retell(ctx, call)
+	return nodeScalingOf(c.cluster).updateRoutes(ctx, call)
 }
 
 // giveTurns gives turns to nodes that have come since the upgrade began.
@@ -293,5 +293,5 @@ func (c nodeUpgrades) turn(ctx context.Context, interpreter *muranopl.Interprete
 	if err != nil || known.replacing() {
 		return false, err
 	}
-	return true, c.clusters.measured(ctx, object, node.Role, time.Since(started))
+	return true, upgradePlansOf(c.clusters).measured(ctx, object, node.Role, time.Since(started))
 }

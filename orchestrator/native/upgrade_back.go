@@ -14,9 +14,9 @@ import (
 // API server of the former version is gone, or where the minor version is the same.
 func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
-	c.clusters.allowLoss(call)
+	volumeLossesOf(c.clusters).allowLoss(call)
 	object, task := call.Object, c.clusters.runtime.TaskID()
-	facts, err := c.clusters.upgradeOf(ctx, object)
+	facts, err := upgradePlansOf(c.clusters).upgradeOf(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 		facts.State = known.UpgradeBacks
 	}
 	facts.Task = task
-	if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
+	if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
 		return nil, err
 	}
 	if !facts.Turned {
@@ -38,7 +38,7 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 			if facts.Nodes[i].State != known.NodeChanges {
 				continue
 			}
-			turned, err := c.clusters.turnBack(ctx, object, facts.Nodes[i])
+			turned, err := upgradePlansOf(c.clusters).turnBack(ctx, object, facts.Nodes[i])
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +47,7 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 			}
 		}
 		facts.Turned = true
-		if err := c.clusters.keepUpgrade(ctx, object, facts); err != nil {
+		if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +87,7 @@ func (c nodeUpgrades) mayGoBack(ctx context.Context, object *muranopl.Object, fa
 
 // turnBack takes back that a node gets another server, where the former one is still there: the new one leaves in its place, if it has come
 // so far that the cluster knows it.
-func (c *clusters) turnBack(ctx context.Context, object *muranopl.Object, node known.UpgradeNode) (turned bool, err error) {
+func (c upgradePlans) turnBack(ctx context.Context, object *muranopl.Object, node known.UpgradeNode) (turned bool, err error) {
 	instance := c.objects.Find(node.Instance)
 	if instance == nil {
 		return true, nil
@@ -99,12 +99,12 @@ func (c *clusters) turnBack(ctx context.Context, object *muranopl.Object, node k
 	if known.Gone || known.Leaves {
 		return false, nil
 	}
-	names, err := c.names(ctx)
+	names, err := nodeNamesOf(c.clusters).names(ctx)
 	if err != nil {
 		return false, err
 	}
 	current := names.server(instance, known, known.Current)
-	facts, err := c.facts(ctx, object)
+	facts, err := c.clusters.facts(ctx, object)
 	if err != nil {
 		return false, err
 	}

@@ -79,13 +79,26 @@ func (p *UpgradePlan) lines() []string {
 	return []string{fmt.Sprintf("Upgrade from Kubernetes %s to %s (image %s): %s, %s", cmp.Or(p.From, "(not known)"), cmp.Or(p.Kubernetes, "(not known)"), p.ImageName, p.Means, about)}
 }
 
+// upgradePlans are the plans and the stored progress of upgrades.
+type upgradePlans struct {
+	objects     task.Objects
+	reports     task.Reports
+	runtime     clustersRuntime
+	successions successions
+	clusters    *clusters
+}
+
+func upgradePlansOf(c *clusters) upgradePlans {
+	return upgradePlans{objects: c.objects, reports: c.reports, runtime: c.runtime, successions: c.successions, clusters: c}
+}
+
 // planUpgrade finds the steps of an upgrade to an image, and its obstacles.
-func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {
+func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {
 	plan := &UpgradePlan{Image: image.ID, ImageName: image.Name, Kubernetes: image.Kubernetes, Nodes: []PlannedNode{}, Problems: []PlanProblem{}}
 	problem := func(grave bool, format string, args ...any) {
 		plan.Problems = append(plan.Problems, PlanProblem{fmt.Sprintf(format, args...), grave})
 	}
-	live, facts, err := c.former(ctx, object)
+	live, facts, err := c.clusters.former(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +111,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 		return nil, err
 	}
 	has := live.Versions(ctx)
-	list, err := c.members(ctx, object)
+	list, err := c.clusters.members(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +194,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
 		problem(true, "%v", workloads.NoDocker(image.Name, due[i].server.name(), image.ID))
 	}
-	pods, err := c.PodNetwork(ctx, object)
+	pods, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +205,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 			}
 		}
 	}
-	why, err := c.noRoom(ctx, object, due[0].instance())
+	why, err := clusterReplacementsOf(c.clusters).noRoom(ctx, object, due[0].instance())
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +217,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 	if err != nil {
 		return nil, err
 	}
-	if len(volumes) > 0 && !c.mayLose() {
+	if len(volumes) > 0 && !volumeLossesOf(c.clusters).mayLose() {
 		problem(true, "%v", &nodes.VolumesLost{Volumes: volumes})
 	}
 	if why != "" && minions == 1 {
@@ -215,7 +228,7 @@ func (c *clusters) planUpgrade(ctx context.Context, object *muranopl.Object, ima
 }
 
 // measured keeps how long the replacement of a node took.
-func (c *clusters) measured(ctx context.Context, object *muranopl.Object, role nodes.Role, took time.Duration) error {
+func (c upgradePlans) measured(ctx context.Context, object *muranopl.Object, role nodes.Role, took time.Duration) error {
 	all, err := c.replacements(ctx, object)
 	if err != nil {
 		return err
@@ -228,7 +241,7 @@ func (c *clusters) measured(ctx context.Context, object *muranopl.Object, role n
 	return known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Store(ctx, replacementsName, text)
 }
 
-func (c *clusters) replacements(ctx context.Context, object *muranopl.Object) (map[nodes.Role]int, error) {
+func (c upgradePlans) replacements(ctx context.Context, object *muranopl.Object) (map[nodes.Role]int, error) {
 	all := map[nodes.Role]int{}
 	text, found, err := known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Load(ctx, replacementsName)
 	if err == nil && found {

@@ -9,11 +9,11 @@ import (
 )
 
 // upgradeOf is the upgrade of a cluster that has begun and not ended, nil for none.
-func (c *clusters) upgradeOf(ctx context.Context, object *muranopl.Object) (*known.Upgrade, error) {
+func (c upgradePlans) upgradeOf(ctx context.Context, object *muranopl.Object) (*known.Upgrade, error) {
 	return known.LoadUpgrade(ctx, known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Load)
 }
 
-func (c *clusters) keepUpgrade(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
+func (c upgradePlans) keepUpgrade(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
 	text, err := json.Marshal(facts) // null when it has ended
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (c *clusters) keepUpgrade(ctx context.Context, object *muranopl.Object, fac
 }
 
 // halts returns whether an upgrade must pause, and records the pause.
-func (c *clusters) halts(ctx context.Context, object *muranopl.Object) (bool, error) {
+func (c upgradePlans) halts(ctx context.Context, object *muranopl.Object) (bool, error) {
 	facts, err := c.upgradeOf(ctx, object)
 	if err != nil || facts == nil || facts.Task != c.runtime.TaskID() || facts.State == known.UpgradeBacks {
 		return false, err

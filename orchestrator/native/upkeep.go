@@ -31,7 +31,7 @@ func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call,
 // defragment is the action that gives the room back that is free in the files of etcd.
 func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	c.clusters.recall(call.Object, known)
-	live, err := c.clusters.bring(ctx, call.Object, known.Nodes)
+	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}

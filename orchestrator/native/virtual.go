@@ -19,8 +19,20 @@ const (
 	methodSharedIPRef = "getSharedIpRef"
 )
 
+// virtualAddresses are the virtual addresses of gateways.
+type virtualAddresses struct {
+	objects  task.Objects
+	runtime  clustersRuntime
+	stacks   *heatStacks
+	clusters *clusters
+}
+
+func virtualAddressesOf(c *clusters) virtualAddresses {
+	return virtualAddresses{objects: c.objects, runtime: c.runtime, stacks: c.stacks, clusters: c}
+}
+
 // prepareVirtual puts the shared address of a cluster into the template, and returns the further addresses that the ports of its gateways may use.
-func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {
+func (c virtualAddresses) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {
 	shared := cluster.Object(propertyVirtual)
 	if shared == nil {
 		return nil, nil
@@ -34,7 +46,7 @@ func (c *clusters) prepareVirtual(ctx context.Context, interpreter *muranopl.Int
 
 // keepVirtual adapts the port of a node that else stays in the template as it is to the shared address: a gateway that stays may use it, and addresses
 // that the template no longer has are removed.
-func (c *clusters) keepVirtual(ctx context.Context, node member, virtual []any) error {
+func (c virtualAddresses) keepVirtual(ctx context.Context, node member, virtual []any) error {
 	own := c.stacks.own()
 	template, err := c.stacks.template(ctx, own)
 	if err != nil {
@@ -87,7 +99,7 @@ func referredPort(address any) string {
 }
 
 // checkVirtual finds the obstacles to a shared address of a cluster's gateways.
-func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	shared := cluster.Object(propertyVirtual)
 	if shared == nil {
 		return nil, nil
@@ -101,7 +113,7 @@ func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (
 	if network := shared.Object("network"); network != nil && network != environmentNetwork(c.objects.Model(), "") {
 		problems = append(problems, fmt.Errorf("the virtualAddress of cluster %s is in another network than its gateways: leave its network out, for that of the environment", name))
 	}
-	members, err := c.members(ctx, cluster)
+	members, err := c.clusters.members(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +125,7 @@ func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (
 		if one.role != nodes.Gateway || one.leaving {
 			continue
 		}
-		if network, asked := c.wishedNetwork(one.instance()); network != nil || one.place.Subnet != "" {
+		if network, asked := nodePlacesOf(c.clusters).wishedNetwork(one.instance()); network != nil || one.place.Subnet != "" {
 			problems = append(problems, fmt.Errorf("gateway %s of cluster %s stands in a network of its own (%s), and gateways with a virtualAddress all stand in that of the environment",
 				one.server.modelName(), name, asked))
 		}
@@ -140,8 +152,8 @@ func (c *clusters) checkVirtual(ctx context.Context, cluster *muranopl.Object) (
 }
 
 // withoutKeepalived are the gateways of a cluster that run and cannot share an address, where they do not share one already.
-func (c *clusters) withoutKeepalived(ctx context.Context, cluster *muranopl.Object) ([]string, error) {
-	live, known, err := c.former(ctx, cluster)
+func (c virtualAddresses) withoutKeepalived(ctx context.Context, cluster *muranopl.Object) ([]string, error) {
+	live, known, err := c.clusters.former(ctx, cluster)
 	if err != nil || live == nil {
 		return nil, err
 	}

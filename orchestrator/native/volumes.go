@@ -22,13 +22,13 @@ const (
 )
 
 // checkStorage finds out what keeps a cluster from having its storage classes.
-func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
+func (c modelChecks) checkStorage(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	wanted := task.Desired(cluster)
 	classes := wanted.StorageClasses
 	if len(classes) == 0 {
 		return nil, nil
 	}
-	members, err := c.members(ctx, cluster)
+	members, err := c.clusters.members(ctx, cluster)
 	if err != nil {
 		return problems, err
 	}
@@ -73,7 +73,7 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 	if len(problems) > 0 {
 		return problems, nil
 	}
-	live, _, err := c.former(ctx, cluster)
+	live, _, err := c.clusters.former(ctx, cluster)
 	if err != nil {
 		return problems, err
 	}
@@ -90,22 +90,31 @@ func (c *clusters) checkStorage(ctx context.Context, cluster *muranopl.Object) (
 	return problems, err
 }
 
-// allowLoss notes that an action may remove nodes with which volumes are lost.
-func (c *clusters) allowLoss(call muranopl.Call) {
-	lose, _ := call.Args[argumentLose].(bool)
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.lose = c.lose || lose
+// volumeLosses are the volumes that are lost with nodes, and the consent to it.
+type volumeLosses struct {
+	clusters *clusters
 }
 
-func (c *clusters) mayLose() bool {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.lose
+func volumeLossesOf(c *clusters) volumeLosses {
+	return volumeLosses{clusters: c}
+}
+
+// allowLoss notes that an action may remove nodes with which volumes are lost.
+func (c volumeLosses) allowLoss(call muranopl.Call) {
+	lose, _ := call.Args[argumentLose].(bool)
+	c.clusters.mutex.Lock()
+	defer c.clusters.mutex.Unlock()
+	c.clusters.lose = c.clusters.lose || lose
+}
+
+func (c volumeLosses) mayLose() bool {
+	c.clusters.mutex.Lock()
+	defer c.clusters.mutex.Unlock()
+	return c.clusters.lose
 }
 
 // keepVolumes refuses what would take nodes away with which volumes are lost, before anything is made for it.
-func (c *clusters) keepVolumes(ctx context.Context, object *muranopl.Object, names ...string) error {
+func (c volumeLosses) keepVolumes(ctx context.Context, object *muranopl.Object, names ...string) error {
 	volumes, err := c.lost(ctx, object, names...)
 	if err != nil || len(volumes) == 0 || c.mayLose() {
 		return err
@@ -114,11 +123,11 @@ func (c *clusters) keepVolumes(ctx context.Context, object *muranopl.Object, nam
 }
 
 // lost are the volumes that go with nodes of a cluster.
-func (c *clusters) lost(ctx context.Context, object *muranopl.Object, names ...string) ([]kube.Volume, error) {
+func (c volumeLosses) lost(ctx context.Context, object *muranopl.Object, names ...string) ([]kube.Volume, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	live, _, err := c.former(ctx, object)
+	live, _, err := c.clusters.former(ctx, object)
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -126,13 +135,13 @@ func (c *clusters) lost(ctx context.Context, object *muranopl.Object, names ...s
 	return live.VolumesLost(ctx, names...)
 }
 
-// meansLoss adds which volumes stand in the way of a deployment.
-func (c *clusters) meansLoss(ctx context.Context, object *muranopl.Object, due []member, foreseen *preview.Foreseen) {
-	known, err := c.facts(ctx, object)
+// foreseeLoss adds which volumes stand in the way of a deployment.
+func (c volumeLosses) foreseeLoss(ctx context.Context, object *muranopl.Object, due []member, foreseen *preview.Foreseen) {
+	known, err := c.clusters.facts(ctx, object)
 	if err != nil || known == nil {
 		return
 	}
-	leaving, _, err := c.leavers(ctx, object, known)
+	leaving, _, err := clusterShrinkingOf(c.clusters).leavers(ctx, object, known)
 	if err != nil {
 		return
 	}

@@ -17,8 +17,20 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
+// leftVolumes are the volumes and shares that a destroyed cluster leaves in the cloud.
+type leftVolumes struct {
+	objects  task.Objects
+	reports  task.Reports
+	runtime  clustersRuntime
+	clusters *clusters
+}
+
+func leftVolumesOf(c *clusters) leftVolumes {
+	return leftVolumes{objects: c.objects, reports: c.reports, runtime: c.runtime, clusters: c}
+}
+
 // leaveVolumes plans the end of a cluster's volumes in Cinder, and of its shares in Manila, for when its servers are gone.
-func (c *clusters) leaveVolumes(ctx context.Context, object *muranopl.Object) error {
+func (c leftVolumes) leaveVolumes(ctx context.Context, object *muranopl.Object) error {
 	ends := map[kube.Storage]func(context.Context, *muranopl.Object) error{kube.Cinder: c.endVolumes, kube.Manila: c.endShares}
 	for backend := range ends {
 		has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.runtime, Cluster: object.ID()}, backend)
@@ -43,17 +55,17 @@ func (c *clusters) leaveVolumes(ctx context.Context, object *muranopl.Object) er
 		c.runtime.AtEnd(decide)
 		return nil
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.last = append(c.last, decide)
+	c.clusters.mutex.Lock()
+	defer c.clusters.mutex.Unlock()
+	c.clusters.last = append(c.clusters.last, decide)
 	return nil
 }
 
 // afterServers does the work that had to wait until the servers of a deleted environment are gone.
-func (c *clusters) afterServers(ctx context.Context) error {
-	c.mutex.Lock()
-	list := c.last
-	c.mutex.Unlock()
+func (c leftVolumes) afterServers(ctx context.Context) error {
+	c.clusters.mutex.Lock()
+	list := c.clusters.last
+	c.clusters.mutex.Unlock()
 	var failures []error
 	for _, do := range list {
 		failures = append(failures, do(ctx))
@@ -63,7 +75,7 @@ func (c *clusters) afterServers(ctx context.Context) error {
 
 // endVolumes deletes the volumes of a destroyed cluster, with their snapshots, if keepVolumes allows it, except the ones of classes that keep theirs. It
 // names the remaining ones. Cinder deletes no volume that has snapshots, so a remaining snapshot, also a foreign one, keeps its volume.
-func (c *clusters) endVolumes(ctx context.Context, object *muranopl.Object) error {
+func (c leftVolumes) endVolumes(ctx context.Context, object *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
 		return err
