@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/task"
@@ -95,9 +96,6 @@ func upgradePlansOf(c *clusters) upgradePlans {
 // planUpgrade finds the steps of an upgrade to an image, and its obstacles.
 func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {
 	plan := &UpgradePlan{Image: image.ID, ImageName: image.Name, Kubernetes: image.Kubernetes, Nodes: []PlannedNode{}, Problems: []PlanProblem{}}
-	problem := func(grave bool, format string, args ...any) {
-		plan.Problems = append(plan.Problems, PlanProblem{fmt.Sprintf(format, args...), grave})
-	}
 	live, facts, err := c.clusters.former(ctx, object)
 	if err != nil {
 		return nil, err
@@ -127,7 +125,7 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 	minions := 0
 	for _, one := range list {
 		if one.leaving {
-			problem(true, "%s is being replaced: deploy the environment, which ends that, first", one.server.name())
+			plan.problem(true, "%s is being replaced: deploy the environment, which ends that, first", one.server.name())
 			continue
 		}
 		name := one.server.name()
@@ -170,61 +168,87 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 	}
 	external, stay := externalVersions(facts, has)
 	versions = append(versions, external...)
-	if wanted == nil {
-		problem(true, "image %s does not say which Kubernetes it holds, so that the rules for versions cannot be kept: burano image check %s says what to do", image.Name, image.Name)
-	} else {
-		if text := unknownTo(object, wanted); text != "" {
-			problem(true, "%s", text)
-		}
-		for _, text := range skewed(versions) {
-			problem(true, "%s", text)
-		}
-		if plan.From == "" {
-			problem(true, "the master does not say which Kubernetes it has: repair it first")
-		}
-		obstacles, err := live.Obstacles(ctx, int(wanted.Minor()))
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range obstacles {
-			problem(one.Grave, "%s", one.Text)
-		}
-	}
-	takesPods := func(one member) bool { return one.role == nodes.Minion }
-	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
-		problem(true, "%v", workloads.NoDocker(image.Name, due[i].server.name(), image.ID))
+	if err := plan.checkVersions(ctx, object, image, versions, live); err != nil {
+		return nil, err
 	}
 	pods, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	for _, need := range imageNeeds(pods) {
-		if i := slices.IndexFunc(due, func(one member) bool { return need.has(one.role) }); i >= 0 {
-			if missing := need.missing(image, image.Name, due[i].server.name()); missing != nil {
-				problem(true, "%v", missing)
-			}
-		}
-	}
+	plan.checkImage(object, image, pods, due)
 	why, err := clusterReplacementsOf(c.clusters).noRoom(ctx, object, due[0].instance())
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkLosses(ctx, plan, live, due); err != nil {
+		return nil, err
+	}
+	if why != "" && minions == 1 {
+		plan.problem(true, "the only node that takes pods would go before there is another one, %s: add a node first, or make room for one server more and set surge to 1", why)
+	}
+	plan.Means = replacements(due, why) + stay
+	return plan, nil
+}
+
+func (plan *UpgradePlan) problem(grave bool, format string, args ...any) {
+	plan.Problems = append(plan.Problems, PlanProblem{fmt.Sprintf(format, args...), grave})
+}
+
+// checkVersions adds the obstacles in the versions of Kubernetes.
+func (plan *UpgradePlan) checkVersions(ctx context.Context, object *muranopl.Object, image openstack.NodeImage, versions []nodeVersion, live *nodes.Cluster) error {
+	wanted := parseKubernetes(image.Kubernetes)
+	if wanted == nil {
+		plan.problem(true, "image %s does not say which Kubernetes it holds, so that the rules for versions cannot be kept: burano image check %s says what to do", image.Name, image.Name)
+		return nil
+	}
+	if text := unknownTo(object, wanted); text != "" {
+		plan.problem(true, "%s", text)
+	}
+	for _, text := range skewed(versions) {
+		plan.problem(true, "%s", text)
+	}
+	if plan.From == "" {
+		plan.problem(true, "the master does not say which Kubernetes it has: repair it first")
+	}
+	obstacles, err := live.Obstacles(ctx, int(wanted.Minor()))
+	if err != nil {
+		return err
+	}
+	for _, one := range obstacles {
+		plan.problem(one.Grave, "%s", one.Text)
+	}
+	return nil
+}
+
+// checkImage adds the parts that the image lacks for nodes which get it.
+func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.NodeImage, pods desired.PodNetwork, due []member) {
+	takesPods := func(one member) bool { return one.role == nodes.Minion }
+	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
+		plan.problem(true, "%v", workloads.NoDocker(image.Name, due[i].server.name(), image.ID))
+	}
+	for _, need := range imageNeeds(pods) {
+		if i := slices.IndexFunc(due, func(one member) bool { return need.has(one.role) }); i >= 0 {
+			if missing := need.missing(image, image.Name, due[i].server.name()); missing != nil {
+				plan.problem(true, "%v", missing)
+			}
+		}
+	}
+}
+
+// checkLosses adds the volumes that would be lost with nodes, unless the caller allows it.
+func (c upgradePlans) checkLosses(ctx context.Context, plan *UpgradePlan, live *nodes.Cluster, due []member) error {
 	var leaving []string
 	for _, one := range due {
 		leaving = append(leaving, one.server.name())
 	}
 	volumes, err := live.VolumesLost(ctx, leaving...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(volumes) > 0 && !volumeLossesOf(c.clusters).mayLose() {
-		problem(true, "%v", &nodes.VolumesLost{Volumes: volumes})
+		plan.problem(true, "%v", &nodes.VolumesLost{Volumes: volumes})
 	}
-	if why != "" && minions == 1 {
-		problem(true, "the only node that takes pods would go before there is another one, %s: add a node first, or make room for one server more and set surge to 1", why)
-	}
-	plan.Means = replacements(due, why) + stay
-	return plan, nil
+	return nil
 }
 
 // measured keeps how long the replacement of a node took.
