@@ -27,7 +27,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Rows keeps stacks (store.Store).
+// Rows keeps stacks (store.Stacks).
 type Rows interface {
 	AddStack(ctx context.Context, stack *store.Stack) error
 	AddStackOf(ctx context.Context, stack *store.Stack, resources []store.StackResource) error

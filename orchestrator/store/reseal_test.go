@@ -59,7 +59,7 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 	require.NoError(t, s.CreateTemplate(t.Context(), &template))
 	signIn := store.SignIn{ID: store.NewID(), UserID: "u1", Tokens: "", Created: 1, Used: 1, Expires: 100}
 	signIn.Tokens = sealer.Seal(store.SignInOwner(signIn.ID), []byte("tokens"))
-	require.NoError(t, s.AddSignIn(t.Context(), signIn, 0, 1000))
+	require.NoError(t, s.SignIns().AddSignIn(t.Context(), signIn, 0, 1000))
 	snapshot := store.Snapshot{ProjectID: "p1", EnvironmentID: e.ID, ClusterID: "c", Kind: store.Requested, Secrets: "keys of " + name}
 	require.NoError(t, s.BeginSnapshot(t.Context(), &snapshot))
 	for i := range int64(3) {
@@ -110,7 +110,7 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 		sameTemplate, err := s.Template(t.Context(), template.ID)
 		require.NoError(t, err)
 		require.Equal(t, template.Services, sameTemplate.Services)
-		sameSignIn, err := s.SignIn(t.Context(), signIn.ID)
+		sameSignIn, err := s.SignIns().SignIn(t.Context(), signIn.ID)
 		require.NoError(t, err)
 		opens(store.SignInOwner(signIn.ID), sameSignIn.Tokens, "tokens")
 		proof, err := s.KeyProof(t.Context(), "")

@@ -78,12 +78,12 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 func signInsEnd(t *testing.T, s *store.Store) {
 	add := func(id, user string, now store.Time) {
 		t.Helper()
-		require.NoError(t, s.AddSignIn(t.Context(), store.SignIn{ID: id, UserID: user, Tokens: "sealed " + id, Created: now, Used: now, Expires: now + 100}, now-30, 3))
+		require.NoError(t, s.SignIns().AddSignIn(t.Context(), store.SignIn{ID: id, UserID: user, Tokens: "sealed " + id, Created: now, Used: now, Expires: now + 100}, now-30, 3))
 	}
 	there := func(ids ...string) {
 		t.Helper()
 		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-			row, err := s.SignIn(t.Context(), id)
+			row, err := s.SignIns().SignIn(t.Context(), id)
 			if slices.Contains(ids, id) {
 				require.NoError(t, err, id)
 				require.Equal(t, "sealed "+id, row.Tokens)
@@ -95,20 +95,20 @@ func signInsEnd(t *testing.T, s *store.Store) {
 	add("a", "u", 1000)
 	add("b", "u", 1001)
 	add("c", "u", 1002)
-	require.NoError(t, s.UseSignIn(t.Context(), "a", 1003))
+	require.NoError(t, s.SignIns().UseSignIn(t.Context(), "a", 1003))
 	add("d", "v", 1004)
 	add("e", "u", 1004)
 	there("a", "c", "d", "e") // u's longest unused one is gone
-	require.NoError(t, s.RemoveSignIn(t.Context(), "c"))
-	require.NoError(t, s.RemoveSignIn(t.Context(), "c"))
+	require.NoError(t, s.SignIns().RemoveSignIn(t.Context(), "c"))
+	require.NoError(t, s.SignIns().RemoveSignIn(t.Context(), "c"))
 	there("a", "d", "e")
-	require.NoError(t, s.UseSignIn(t.Context(), "e", 1010))
+	require.NoError(t, s.SignIns().UseSignIn(t.Context(), "e", 1010))
 	add("f", "w", 1034)
 	there("e", "f") // the ones unused for 30 are gone
-	require.NoError(t, s.UseSignIn(t.Context(), "e", 1103))
+	require.NoError(t, s.SignIns().UseSignIn(t.Context(), "e", 1103))
 	add("a", "w", 1104)
 	there("a") // and that whose time is over
-	require.NoError(t, s.RemoveSignIn(t.Context(), "a"))
+	require.NoError(t, s.SignIns().RemoveSignIn(t.Context(), "a"))
 }
 
 // TestWhatUsersPutIntoModelsIsNotInTheDatabase writes a password wherever a user or a class can, and looks for it in every column of every

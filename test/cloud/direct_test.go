@@ -57,7 +57,7 @@ func TestStacksAreMadeTheSameWithoutHeat(t *testing.T) {
 
 // countedRows count the updates of stacks.
 type countedRows struct {
-	*store.Store
+	store.Stacks
 	mutex sync.Mutex
 	begun map[string]int
 }
@@ -68,7 +68,7 @@ func (r *countedRows) ChangeStack(ctx context.Context, holder string, stack stor
 		r.begun[stack.ID]++
 		r.mutex.Unlock()
 	}
-	return r.Store.ChangeStack(ctx, holder, stack)
+	return r.Stacks.ChangeStack(ctx, holder, stack)
 }
 
 func (r *countedRows) updates(id string) int {
@@ -85,7 +85,7 @@ func openRows(t *testing.T) *countedRows {
 	require.NoError(t, err)
 	rows, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
 	require.NoError(t, err)
-	return &countedRows{Store: rows, begun: map[string]int{}}
+	return &countedRows{Stacks: rows.Stacks(), begun: map[string]int{}}
 }
 
 // direct is the driver without Heat in the user's project, as another server of Burano has it.

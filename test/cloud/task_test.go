@@ -187,7 +187,7 @@ func aUserWhoIsDeletedIsNoOutage(t *testing.T, c *cloud) {
 func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	service := c.service(t)
 	h := newTasks(t, service, 30*time.Minute)
-	service.Orchestrate(driver.Auto, direct.New(h.rows).In)
+	service.Orchestrate(driver.Auto, direct.New(h.rows.Stacks()).In)
 	as := func(entry string) identity.Caller { return c.as(t, entry).caller(t, service) } // tokens end soon
 	project := as("demo").ProjectID
 	leaver, _, leave := c.member(t, "burano-test-gone-for-good")

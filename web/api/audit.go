@@ -163,7 +163,7 @@ func (m *madeID) id() string {
 	return answer.ID
 }
 
-// AuditRows lists the stored events (store.Store).
+// AuditRows lists the stored events (store.Audit).
 type AuditRows interface {
 	AuditEvents(ctx context.Context, filter store.AuditFilter) ([]store.AuditEvent, error)
 }

@@ -27,8 +27,8 @@ func auditedServer(t *testing.T) (s *server, lines func() []audit.Event) {
 		require.NoError(t, err)
 		c.Address = auth.AddressOf(proxies)
 	})
-	account := audit.New(audit.Config{Lines: lockedWriter{&mutex, &text}, Rows: s.rows, Keep: time.Hour, Observer: "host-1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	s.config.Audit, s.config.AuditRows = account, s.rows
+	account := audit.New(audit.Config{Lines: lockedWriter{&mutex, &text}, Rows: s.rows.Audit(), Keep: time.Hour, Observer: "host-1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	s.config.Audit, s.config.AuditRows = account, s.rows.Audit()
 	s.echo = newEcho(s.config)
 	s.stopAudit = sync.OnceFunc(account.Start())
 	t.Cleanup(s.stopAudit)
@@ -164,7 +164,7 @@ func TestOfWhatStrangersSayLittleIsWrittenDown(t *testing.T) {
 
 	// The others are one event at the end, with their number.
 	s.stopAudit()
-	events, err := s.rows.AuditEvents(t.Context(), store.AuditFilter{Limit: 1000})
+	events, err := s.rows.Audit().AuditEvents(t.Context(), store.AuditFilter{Limit: 1000})
 	require.NoError(t, err)
 	require.Len(t, events, 21)
 	var last audit.Event
@@ -180,25 +180,25 @@ func TestAuditEventsOfOneProjectAreKeptUpToANumber(t *testing.T) {
 		for n := range number {
 			events = append(events, store.AuditEvent{ID: store.NewID(), ProjectID: project, Event: "{}", Created: store.Time(n)})
 		}
-		require.NoError(t, s.rows.AddAuditEvents(t.Context(), events))
+		require.NoError(t, s.rows.Audit().AddAuditEvents(t.Context(), events))
 	}
 	add("", 50)
 	add("busy", 30)
 	add("calm", 10)
 	for {
-		removed, err := s.rows.RemoveFurtherAuditEvents(t.Context(), 20, 7)
+		removed, err := s.rows.Audit().RemoveFurtherAuditEvents(t.Context(), 20, 7)
 		require.NoError(t, err)
 		if removed < 7 {
 			break
 		}
 	}
 	for project, kept := range map[string]int{"busy": 20, "calm": 10} {
-		events, err := s.rows.AuditEvents(t.Context(), store.AuditFilter{ProjectID: project, Limit: 100})
+		events, err := s.rows.Audit().AuditEvents(t.Context(), store.AuditFilter{ProjectID: project, Limit: 100})
 		require.NoError(t, err)
 		require.Len(t, events, kept)
 		require.EqualValues(t, map[string]int{"busy": 29, "calm": 9}[project], events[0].Created, "the newest stay")
 	}
-	events, err := s.rows.AuditEvents(t.Context(), store.AuditFilter{Limit: 100})
+	events, err := s.rows.Audit().AuditEvents(t.Context(), store.AuditFilter{Limit: 100})
 	require.NoError(t, err)
 	require.Len(t, events, 50)
 }

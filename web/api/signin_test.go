@@ -130,7 +130,7 @@ func (k *keystoneTable) left() int {
 func (s *server) newAuthenticator(rows *store.Store, sealer auth.Sealer) *auth.Authenticator {
 	now := func() time.Time { return time.Now().Add(s.ahead) }
 	s.keystone.now, s.rows = now, rows
-	return auth.NewAuthenticator(auth.Config{Cloud: s.keystone, Rows: rows, Sealer: sealer, Now: now, Idle: 20 * time.Minute, Life: 10 * time.Hour,
+	return auth.NewAuthenticator(auth.Config{Cloud: s.keystone, Rows: rows.SignIns(), Sealer: sealer, Now: now, Idle: 20 * time.Minute, Life: 10 * time.Hour,
 		Proxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Providers: []auth.Provider{{ID: "openid", Name: "Company", Path: "/websso/openid"}},
 		Keystone: "https://keystone.example/v3", Logger: s.logger})
 }

@@ -82,7 +82,7 @@ const (
 	reasonForHTTP = "HTTP"
 )
 
-// Rows keep events (store.Store).
+// Rows keep events (store.Audit).
 type Rows interface {
 	AddAuditEvents(ctx context.Context, events []store.AuditEvent) error
 	RemoveAuditEvents(ctx context.Context, before store.Time, atMost int) (int64, error)

@@ -31,7 +31,7 @@ type Cloud interface {
 	Revoke(ctx context.Context, token string) error
 }
 
-// Rows keeps who is signed in (store.Store). All servers over one database share it.
+// Rows keeps who is signed in (store.SignIns). All servers over one database share it.
 type Rows interface {
 	AddSignIn(ctx context.Context, row store.SignIn, unusedSince store.Time, keep int) error
 	SignIn(ctx context.Context, id string) (store.SignIn, error)

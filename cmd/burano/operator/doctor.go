@@ -162,7 +162,7 @@ func scratchStacks(ctx context.Context) (func(driver.Clients) driver.Stacks, fun
 		remove()
 		return nil, nil, err
 	}
-	return direct.New(rows).In, remove, nil
+	return direct.New(rows.Stacks()).In, remove, nil
 }
 
 func credentialsOf(cloud string) (doctor.Credentials, error) {

@@ -33,7 +33,7 @@ func (w *wiring) api(stopping context.Context) api.Config {
 		Applied:          w.rows,
 		Checks:           []api.Check{w.databaseAnswers()},
 		Audit:            w.account,
-		AuditRows:        w.rows,
+		AuditRows:        w.rows.Audit(),
 		Address:          auth.AddressOf(w.proxies),
 		Limits:           w.options.limits,
 		Running:          w.running,

@@ -103,7 +103,7 @@ func (o *Options) openAudit(rows *store.Store, logger *slog.Logger) (account *au
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the name of this server for the audit log: %w", err)
 	}
-	config := audit.Config{Rows: rows, Keep: o.auditKeep, Most: auditRows, Observer: host, Now: time.Now, Logger: logger}
+	config := audit.Config{Rows: rows.Audit(), Keep: o.auditKeep, Most: auditRows, Observer: host, Now: time.Now, Logger: logger}
 	closeLines := func() error { return nil }
 	switch o.auditLog {
 	case "":

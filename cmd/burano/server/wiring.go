@@ -60,7 +60,7 @@ func connect(ctx context.Context, held *held, budgets budgets) (*wiring, error) 
 			return nil, err
 		}
 	}
-	w.authenticator = auth.NewAuthenticator(auth.Config{Cloud: w.cloud, Rows: w.rows, Sealer: w.sealer, Now: time.Now, Idle: w.options.signInIdle, Life: w.options.signInTime,
+	w.authenticator = auth.NewAuthenticator(auth.Config{Cloud: w.cloud, Rows: w.rows.SignIns(), Sealer: w.sealer, Now: time.Now, Idle: w.options.signInIdle, Life: w.options.signInTime,
 		Proxies: w.proxies, Providers: w.providers, Keystone: cmp.Or(w.options.keystone, keystoneV3(w.own.Auth.IdentityEndpoint)), Logger: w.logger})
 	w.meters = scaling.NewMeters(w.tasks, w.natives.Reach)
 	w.service = orchestrator.New(orchestrator.Config{Store: w.rows, Sealer: w.sealer, Trusts: w.cloud, ProjectOf: w.cloud.ProjectOf, TrustRoles: w.options.Roles, Engine: w.tasks, Logger: w.logger,
@@ -100,9 +100,9 @@ func (w *wiring) makeCloud(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.cloud.Orchestrate(openstack.Orchestration(w.options.Stacks), direct.New(w.rows).In)
+	w.cloud.Orchestrate(openstack.Orchestration(w.options.Stacks), direct.New(w.rows.Stacks()).In)
 	if w.options.sole() {
-		return w.rows.ReleaseStacks(ctx)
+		return w.rows.Stacks().ReleaseStacks(ctx)
 	}
 	return nil
 }
