@@ -198,9 +198,11 @@ func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (fo
 	return found, nil
 }
 
-// mounted are the names of the claims that the workloads mount.
+// mounted are the names of the claims that the workloads mount. Workloads that are being deleted, and the pods that end with them, mount none: the consent to
+// their end was given.
 func (w workloads) mounted() map[string]bool {
 	names := map[string]bool{}
+	w = w.staying()
 	mounts := func(spec corev1.PodSpec) {
 		for _, one := range spec.Volumes {
 			if one.PersistentVolumeClaim != nil {
@@ -230,6 +232,16 @@ func (w workloads) mounted() map[string]bool {
 		}
 	}
 	return names
+}
+
+// staying are the workloads that are not being deleted. A pod of its own that is being deleted, as by a drain, is made again and stays.
+func (w workloads) staying() workloads {
+	w.deployments = slices.DeleteFunc(slices.Clone(w.deployments), func(one appsv1.Deployment) bool { return one.DeletionTimestamp != nil })
+	w.sets = slices.DeleteFunc(slices.Clone(w.sets), func(one appsv1.StatefulSet) bool { return one.DeletionTimestamp != nil })
+	w.jobs = slices.DeleteFunc(slices.Clone(w.jobs), func(one batchv1.Job) bool { return one.DeletionTimestamp != nil })
+	w.crons = slices.DeleteFunc(slices.Clone(w.crons), func(one batchv1.CronJob) bool { return one.DeletionTimestamp != nil })
+	w.pods = slices.DeleteFunc(slices.Clone(w.pods), func(one corev1.Pod) bool { return one.DeletionTimestamp != nil && metav1.GetControllerOf(&one) != nil })
+	return w
 }
 
 // claimUse decides how the containers use the pod's claims.

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -244,4 +246,25 @@ func TestNoMountedClaimIsForgotten(t *testing.T) {
 		}
 		require.Len(t, after.claims(wanted), len(podSpec{id: "p1", name: after.name}.claims(wanted)), "no two volumes get one claim")
 	})
+}
+
+func TestWorkloadsThatAreBeingDeletedMountNothing(t *testing.T) {
+	mount := func(claim string) corev1.PodSpec {
+		return corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}}
+	}
+	ending := func(owners ...metav1.OwnerReference) metav1.ObjectMeta {
+		return metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Now()}, OwnerReferences: owners}
+	}
+	isController := true
+	there := workloads{
+		deployments: []appsv1.Deployment{{ObjectMeta: ending(), Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: mount("former")}}},
+			{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: mount("present")}}}},
+		pods: []corev1.Pod{{ObjectMeta: ending(metav1.OwnerReference{Kind: "StatefulSet", Name: "db", Controller: &isController}), Spec: mount("db-data-db-0")},
+			{ObjectMeta: ending(), Spec: mount("alone")}, {Spec: mount("another")}},
+		sets:   []appsv1.StatefulSet{{ObjectMeta: ending(), Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data"}}}}}},
+		claims: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-db-0"}}},
+	}
+	there.sets[0].Name = "db"
+	require.Equal(t, map[string]bool{"present": true, "alone": true, "another": true}, there.mounted(), "a pod of its own is made again")
+	require.Len(t, there.deployments, 2, "the list itself stays as it was")
 }
