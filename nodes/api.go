@@ -97,7 +97,7 @@ func (c *kubernetesAPI) saysReady(ctx context.Context, master Node, trusted []by
 	authorities.AppendCertsFromPEM(trusted)
 	transport := &http.Transport{
 		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialAPI(ctx, master) },
-		TLSClientConfig: &tls.Config{RootCAs: authorities, ServerName: kube.APIServerName(c.config.Name), MinVersion: tls.VersionTLS12},
+		TLSClientConfig: &tls.Config{RootCAs: authorities, ServerName: kube.APIServerAlias, MinVersion: tls.VersionTLS12},
 	}
 	defer transport.CloseIdleConnections()
 	return answers(ctx, &http.Client{Transport: transport}, kube.APIServerURL(c.config.Name)+"/readyz")

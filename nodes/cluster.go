@@ -477,7 +477,7 @@ func (c *kubernetesAPI) kubernetesBy(authorities *pki.Cluster, user, group strin
 	return kube.Bounded(&rest.Config{
 		Host: kube.APIServerURL(c.config.Name),
 		TLSClientConfig: rest.TLSClientConfig{
-			ServerName: kube.APIServerName(c.config.Name),
+			ServerName: kube.APIServerAlias,
 			CAData:     authorities.Kubernetes.Trusted(), CertData: pair.Certificate, KeyData: pair.Key,
 		},
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -43,6 +43,10 @@ var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 // becomes a hyphen.
 func APIServerName(cluster string) string { return "api." + clusterDomain(cluster) }
 
+// APIServerAlias is a name in the API server's certificate that outlives a change of the cluster's name. Each cluster has an authority of its own, so that the name
+// need not tell clusters apart.
+const APIServerAlias = "kubernetes"
+
 // clusterDomain ends the names of a cluster's nodes and services.
 func clusterDomain(cluster string) string {
 	label := strings.Trim(notInName.ReplaceAllString(strings.ToLower(cluster), "-"), "-")

@@ -39,7 +39,7 @@ func (c Cluster) MasterOrders(node Node, etcdUser string) map[string]pki.Order {
 	return map[string]pki.Order{
 		apiServerPair: {Authority: kubernetes, Request: pki.Request{
 			CommonName: "kube-apiserver",
-			DNS:        []string{APIServerName(c.Name), node.Name, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", c.apiService()},
+			DNS:        []string{APIServerName(c.Name), node.Name, "localhost", APIServerAlias, "kubernetes.default", "kubernetes.default.svc", c.apiService()},
 			IP:         append(addresses, netip.MustParseAddr("127.0.0.1"), c.Addressing.API()),
 			Usage:      pki.Server,
 		}},
