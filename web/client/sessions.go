@@ -181,7 +181,7 @@ type Problem struct {
 func (p Preview) Err(allowDestroy ...string) error {
 	var refused []error
 	if len(p.Problems) > 0 {
-		refused = append(refused, fmt.Errorf("it could not be deployed: %d things are wrong with it", len(p.Problems)))
+		refused = append(refused, fmt.Errorf("it could not be deployed: %s", wrongs(len(p.Problems))))
 	}
 	for _, one := range p.Consents {
 		claims := len(one.Claims) > 0 && !slices.ContainsFunc(one.Claims, func(claim string) bool { return !slices.Contains(allowDestroy, claim) })
@@ -190,6 +190,13 @@ func (p Preview) Err(allowDestroy ...string) error {
 		}
 	}
 	return errors.Join(refused...)
+}
+
+func wrongs(count int) string {
+	if count == 1 {
+		return "1 thing is wrong with it"
+	}
+	return fmt.Sprintf("%d things are wrong with it", count)
 }
 
 // Changing reports whether the deployment would change anything.
