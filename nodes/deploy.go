@@ -49,6 +49,7 @@ const (
 	stepRuntime            = "container runtime"
 	stepFormerNode         = "former node"
 	stepSettings           = "labels and taints"
+	stepUncordon           = "uncordon"
 	stepKubelet            = "kubelet"
 	stepNodeReady          = "node ready"
 	stepDNS                = "cluster dns"

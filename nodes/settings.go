@@ -60,7 +60,11 @@ func (c *Cluster) ApplySettings(ctx context.Context, name string, opened bool) e
 	if err != nil {
 		return err
 	}
-	return c.config.Step(ctx, node.Name, stepSettings, func(ctx context.Context) error {
+	step := stepSettings
+	if opened {
+		step = stepUncordon // a deployment of the same task has the other one
+	}
+	return c.config.Step(ctx, node.Name, step, func(ctx context.Context) error {
 		if opened {
 			if err := kube.Open(ctx, config, node.Name); err != nil {
 				return err

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -30,6 +33,12 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 		return "", errActionBusy(environmentID)
 	}
 	object, action := findAction(environment.Model.Objects, actionID)
+	if action == nil {
+		object, action, err = newAction(ctx, s.engine, environment, actionID)
+	}
+	if err != nil {
+		return "", err
+	}
 	if action == nil {
 		return "", fault.New(fault.NotFound, "%w: nothing in environment %s offers %s; the actions of an object are listed in its ?/_actions once it was deployed",
 			ErrNoAction, environmentID, actionID)
@@ -66,6 +75,34 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 	}
 	s.engine.Wake()
 	return task.ID, nil
+}
+
+// newAction is an action that an object's class has since the object was deployed, which the object's header does not list yet; nil for none.
+func newAction(ctx context.Context, runs Engine, environment store.Environment, actionID string) (objectID string, action map[string]any, err error) {
+	at := strings.LastIndexByte(actionID, '_')
+	if at < 0 {
+		return "", nil, nil
+	}
+	objectID, method := actionID[:at], actionID[at+1:]
+	object, _ := objectOf(environment.Model.Objects, objectID).(map[string]any)
+	header, _ := object["?"].(map[string]any)
+	if header["_actions"] == nil { // it was not deployed
+		return "", nil, nil
+	}
+	kind, _ := header["type"].(string)
+	name, pkg, _ := strings.Cut(kind, "@")
+	name, version, _ := strings.Cut(name, "/")
+	if version != "" {
+		version = "=" + version
+	}
+	all, err := runs.Actions(ctx, environment.ProjectID, engine.ClassName{Name: name, Package: pkg, Version: version})
+	if fault.KindOf(err) == fault.NotFound {
+		return "", nil, nil
+	}
+	if err != nil || !slices.ContainsFunc(all, func(one muranopl.Action) bool { return one.Name == method && !one.Static }) {
+		return "", nil, err
+	}
+	return objectID, map[string]any{"name": method}, nil
 }
 
 // unmasked refuses arguments that are the mask of a secret: nothing knows the secret.

@@ -41,11 +41,12 @@ const (
 	Chart          Rule = "chart"            // a Helm chart that is not in the package, so that it is not checked
 	Plan           Rule = "plan"             // an execution plan that cannot run as it is written
 	UnknownCall    Rule = "unknown-function" // a function or method that nothing at hand has
+	Deprecated     Rule = "deprecated"       // a method that a coming release does not have
 )
 
 // Rules are all rules there are.
 func Rules() []Rule {
-	return []Rule{Manifest, Requirement, UI, MissingFile, Images, Chart, ClassFile, UnknownClass, UnknownCall, Metadata, NoExpression, Unreachable, Plan, UnusedResource, UnusedFile}
+	return []Rule{Manifest, Requirement, UI, MissingFile, Images, Chart, ClassFile, UnknownClass, UnknownCall, Deprecated, Metadata, NoExpression, Unreachable, Plan, UnusedResource, UnusedFile}
 }
 
 // Finding is one thing that is wrong.
@@ -77,6 +78,7 @@ func Unreadable(err error) Finding {
 func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf, plans Plans) []Finding {
 	shelf := append(catalog.Shelf{pkg}, others...)
 	c := &checker{ctx: ctx, pkg: pkg, classes: muranopl.NewClasses(shelf), names: namesOf(shelf)}
+	c.deprecated = c.deprecatedOf(shelf)
 	if len(pkg.Requires()) > 0 {
 		c.requirements(others)
 	}
@@ -103,12 +105,14 @@ func Package(ctx context.Context, pkg *catalog.Package, others catalog.Shelf, pl
 }
 
 type checker struct {
-	ctx      context.Context
-	pkg      *catalog.Package
-	classes  *muranopl.Classes
-	names    map[string]bool // all known names of functions and methods
-	partial  bool            // a package that is required is not at hand
-	findings []Finding
+	ctx     context.Context
+	pkg     *catalog.Package
+	classes *muranopl.Classes
+	names   map[string]bool // all known names of functions and methods
+	// deprecated are the replacements of methods that are deprecated in every class at hand that has them, by the methods' names.
+	deprecated map[string]string
+	partial    bool // a package that is required is not at hand
+	findings   []Finding
 }
 
 func (c *checker) find(rule Rule, file string, node *yaml.Node, format string, args ...any) {

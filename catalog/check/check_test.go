@@ -103,6 +103,8 @@ func TestEachRuleFindsWhatItIsForAndSaysWhere(t *testing.T) {
 		{"calls of what nothing has", "Methods:\n  m:\n    Body:\n    - $a: list(1).slect($ + 1)\n    - $.m()\n    - $.find(std:Environment).require().reporter.report($this, leng($a))\n", nil,
 			[]string{"Classes/Thing.yaml:8:19: unknown-function: there is no function slect(), and no class at hand has a method of that name",
 				"Classes/Thing.yaml:10:64: unknown-function: there is no function leng(), and no class at hand has a method of that name"}},
+		{"calls of deprecated methods", "Methods:\n  m:\n    Body:\n    - $.find(Thing).lockNode(node => a)\n    - $.find(Thing).setNode(node => a, locked => true)\n    - $.rotateKeys()\n  rotateKeys: {}\n", nil,
+			[]string{"Classes/Thing.yaml:8:21: deprecated: lockNode() is deprecated, and a coming release does not have it: use setNode with locked true"}},
 		{"files that nothing uses", "Methods:\n  m:\n    Body: $.m('run.sh')\n", map[string]string{
 			"Resources/scripts/run.sh": "", "Resources/old.sh": "", "Classes/Old.yaml": "Name: Old"},
 			[]string{"Classes/Old.yaml:1:1: unused-classfile: the manifest names no class of this file", "Resources/old.sh:1:1: unused-resource: no other file of the package names this one"}},
@@ -164,7 +166,7 @@ var everything = fstest.MapFS{
 var complete = fstest.MapFS{
 	"manifest.yaml": {Data: []byte("Format: '1.4'\nType: Library\nFullName: org.example.P\nName: P\nClasses:\n  org.example.Thing: Thing.yaml\n")},
 	"Classes/Thing.yaml": {Data: []byte("Namespaces: {=: org.example, std: io.murano, sys: io.murano.system}\nName: Thing\nMethods:\n  m:\n    Body:\n" +
-		"    - $plan: new(sys:Resources).yaml('Set.template').bind(dict(a => 1))\n    - $b: $plan.get(Body).strp()\n")},
+		"    - $plan: new(sys:Resources).yaml('Set.template').bind(dict(a => 1))\n    - $b: $plan.get(Body).strp()\n    - $b.rotateKeys()\n")},
 	"Resources/Set.template": {Data: []byte("FormatVersion: 2.0.0\nParameters: {a: $a, b: $b, c: '$c-{d}'}\nBody: return 1\n")},
 }
 
@@ -259,6 +261,7 @@ func TestEachRuleFindsSomethingAndIsDocumented(t *testing.T) {
 		check.UnusedResource: "Resources/a.sh:1:1 (warning)",
 		check.UnusedFile:     "Classes/Other.yaml:1:1 (warning)",
 		check.Plan:           "Classes/Thing.yaml:6:14 (warning)",
+		check.Deprecated:     "Classes/Thing.yaml:8:10 (warning)",
 		check.UnknownCall:    "Classes/Thing.yaml:7:27 (warning)",
 	}, found)
 

@@ -5,6 +5,20 @@ import (
 	"slices"
 )
 
+// metaDeprecated marks methods that a coming release does not have.
+const metaDeprecated = "io.murano.metadata.Deprecated"
+
+// Deprecated is the replacement of a method that a coming release does not have; "" for another one.
+func (m *Method) Deprecated() string {
+	for _, meta := range m.Meta {
+		if meta.Class == metaDeprecated {
+			text, _ := meta.Properties["text"].(string)
+			return text
+		}
+	}
+	return ""
+}
+
 // Action is a public method, as callers of the API see it.
 type Action struct {
 	Name        string
@@ -13,6 +27,7 @@ type Action struct {
 	Description string
 	Help        string
 	Confirm     string // a warning for the caller before it runs; "" for none
+	Deprecated  string // its replacement, where a coming release does not have it; "" for none
 	// Arguments is the JSON schema of its arguments, in the dialect of Schemas. Its formIndex has the order of writing where no metadata gives another
 	// one, and required names arguments that have no default and may not be null.
 	Arguments map[string]any
@@ -31,9 +46,15 @@ func (c *Class) Actions(ctx context.Context) []Action {
 		}
 		one.Description, _ = shown["description"].(string)
 		one.Help, _ = shown["helpText"].(string)
-		if i := slices.IndexFunc(metas, func(meta schemaMeta) bool { return meta.Class == "io.murano.metadata.Confirm" }); i >= 0 {
-			one.Confirm, _ = metas[i].Properties["text"].(string)
+		text := func(class string) string {
+			i := slices.IndexFunc(metas, func(meta schemaMeta) bool { return meta.Class == class })
+			if i < 0 {
+				return ""
+			}
+			text, _ := metas[i].Properties["text"].(string)
+			return text
 		}
+		one.Confirm, one.Deprecated = text("io.murano.metadata.Confirm"), text(metaDeprecated)
 		actions = append(actions, one)
 	}
 	return actions

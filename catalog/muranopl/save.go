@@ -263,6 +263,8 @@ func action(m *Method) map[string]any {
 			described["description"] = text
 		case "io.murano.metadata.HelpText":
 			described["helpText"] = text
+		case metaDeprecated:
+			described["deprecated"] = text
 		}
 	}
 	return described

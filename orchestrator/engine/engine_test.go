@@ -545,6 +545,25 @@ func TestTheTestPackagesAndTheirBodiesMatch(t *testing.T) {
 	require.NoError(t, muranopl.CheckNatives(t.Context(), classes, list, enginetest.NewWorld().Natives(nil)))
 }
 
+func TestAnActionThatAClassHasSinceAnObjectWasDeployedCanBeCalled(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("one")
+	former := application("a1", "alpha", nil)
+	former["?"].(map[string]any)["_actions"] = map[string]any{"a1_boom": map[string]any{"name": "boom", "enabled": true}}
+	// A deployment that fails before it loads anything leaves the headers as they were given.
+	h.deploy(id, former, map[string]any{"?": map[string]any{"id": "a2", "type": "org.golden.Nope"}})
+	h.ended(id)
+	for _, name := range []string{"a1_deploy", "a1_mend", "a1_nothing", "a2_shout", "a1"} {
+		_, err := h.service.CallAction(t.Context(), demo, id, name, nil)
+		require.ErrorIs(t, err, orchestrator.ErrNoAction, name)
+	}
+	session, err := h.service.Configure(t.Context(), demo, id)
+	require.NoError(t, err)
+	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{former}, false))
+	_, err = h.service.CallAction(t.Context(), demo, id, "a1_shout", nil)
+	require.NoError(t, err)
+}
+
 func TestAnActionIsPublicAndEnabledWhateverAModelSays(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")

@@ -201,7 +201,7 @@ func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, f
 		}
 	}
 
-	result, failed := act(ctx, interpreter, root, task.Action)
+	result, failed := act(ctx, interpreter, root, task.Action, task.Repair)
 	if err := interpreter.Finish(ctx, root); err != nil && failed == nil {
 		failed = failedWith("", err)
 	}
@@ -297,8 +297,8 @@ func savable(root *muranopl.Object, given map[string]any) error {
 	return fmt.Errorf("%w: methods have set properties to more than is kept. The model stays as it was before; what was made stays, too. Keep large texts once, and refer to them", err)
 }
 
-// act invokes the action's method, which must be public, on its object.
-func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, action store.Action) (any, *failure) {
+// act invokes the action's method on its object. It must be public, or native in a repair, which the keeper starts.
+func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, action store.Action, repair bool) (any, *failure) {
 	var object *muranopl.Object
 	root.Walk(func(o *muranopl.Object) bool {
 		if o.ID() == action.ObjectID {
@@ -316,7 +316,11 @@ func act(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.
 	if method == nil {
 		return nil, failedWith("", fmt.Errorf("class %s has no method %s", object.Class().Name, action.Method))
 	}
-	result, err := interpreter.InvokeAction(ctx, object, action.Method, action.Args)
+	invoke := interpreter.InvokeAction
+	if repair && method.Native {
+		invoke = interpreter.Invoke
+	}
+	result, err := invoke(ctx, object, action.Method, action.Args)
 	if err != nil {
 		return nil, failedWith(fullName(method), err)
 	}

@@ -36,7 +36,7 @@ func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, 
 	defer c.clusters.Close()
 	list := task.Desired(call.Object).Groups
 	if !slices.ContainsFunc(list, desired.Group.Elastic) {
-		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with setGroupLimits", call.Object.Text("name"))
+		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with scale", call.Object.Text("name"))
 	}
 	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()}
 	record, err := scaling.LoadGroupRecord(ctx, keep.Load)
@@ -165,40 +165,6 @@ func (c nodeScaling) resizingTo(ctx context.Context, call muranopl.Call, change 
 		return resizing{l, order, change.Count}, nil
 	}
 	return resizing{}, fmt.Errorf("group %s has gone from cluster %s", change.Group, call.Object.Text("name"))
-}
-
-// setGroupLimits is the action that sets the limits of a group that follows its load. When it fails, the model does not change.
-func (c nodeScaling) setGroupLimits(ctx context.Context, call muranopl.Call) (any, error) {
-	l, err := ofGroup(call)
-	if err != nil {
-		return nil, err
-	}
-	undo, err := c.setLimits(ctx, l.of, call, map[string]string{propertyMinimum: propertyMinimum, propertyMaximum: propertyMaximum, propertyAfter: propertyAfter})
-	if err != nil {
-		return nil, err
-	}
-	group := desired.ReadGroup(l.of)
-	if err := group.CheckLimits(); err != nil {
-		undo()
-		return nil, fault.New(fault.Invalid, "%s", err)
-	}
-	count := group.Count
-	if group.Elastic() {
-		count = group.Between(count)
-	}
-	if count > group.Maximum {
-		undo()
-		return nil, fault.New(fault.Invalid, "group %s has %d nodes, more than the maximum of %d: have it have fewer first, or give it a minimum too", group.Name, count, group.Maximum)
-	}
-	if err := c.clusters.groups.fill(ctx, call.Interpreter, l.of, count); err != nil {
-		undo()
-		return nil, err
-	}
-	if err := c.resize(ctx, call, resizing{l, l.all(), count}); err != nil {
-		undo()
-		return nil, err
-	}
-	return nil, nil
 }
 
 // setLimits sets the properties of an object from a call's arguments, by the names of the arguments; a minimum of -1 is none. When it fails, it has

@@ -11,7 +11,6 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
-	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
@@ -34,11 +33,10 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"scaleNodesUp": nodeScalingOf(c).scaleUp(ofCluster(minions)), "scaleNodesDown": nodeScalingOf(c).scaleDown(ofCluster(minions)),
 		"scaleGatewaysUp": nodeScalingOf(c).scaleUp(ofCluster(gateways)), "scaleGatewaysDown": nodeScalingOf(c).scaleDown(ofCluster(gateways)),
 		"addExternalNode": machineActionsOf(c).addExternalNode, "removeExternalNode": machineActionsOf(c).removeExternalNode,
-		".init": c.init, "setMasterCount": nodeScalingOf(c).setMasterCount,
+		".init": c.init, "scale": nodeScalingOf(c).scale,
 		"addGroup": nodeScalingOf(c).addGroup, "removeGroup": nodeScalingOf(c).removeGroup,
-		"scaleGroupUp": nodeScalingOf(c).scaleUp(ofGroup), "scaleGroupDown": nodeScalingOf(c).scaleDown(ofGroup), "setGroupCount": nodeScalingOf(c).setGroupCount,
-		known.ScaleByLoad: nodeScalingOf(c).scaleByLoad, "setGroupLimits": nodeScalingOf(c).setGroupLimits,
-		known.ScaleGatewaysByLoad: nodeScalingOf(c).scaleGatewaysByLoad, "setGatewayLimits": nodeScalingOf(c).setGatewayLimits,
+		"scaleGroupUp": nodeScalingOf(c).scaleUp(ofGroup), "scaleGroupDown": nodeScalingOf(c).scaleDown(ofGroup),
+		known.ScaleByLoad: nodeScalingOf(c).scaleByLoad, known.ScaleGatewaysByLoad: nodeScalingOf(c).scaleGatewaysByLoad,
 		known.RepairNode:   nodeRepairsOf(c).repairNode,
 		"replaceNode":      nodeReplacementsOf(c).replaceNode,
 		methodUpgrade:      nodeUpgradesOf(c).upgrade,
@@ -46,11 +44,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"snapshot":         clusterRestoresOf(c).snapshot,
 		known.BackUpClaims: claimBackupsOf(c).backUpClaims, "listClaimBackups": claimBackupsOf(c).listClaimBackups, "restoreClaim": claimBackupsOf(c).restoreClaim, "listUnusedVolumes": unusedVolumesOf(c).listUnusedVolumes, "deleteUnusedVolumes": unusedVolumesOf(c).deleteUnusedVolumes, "deleteClaimBackup": claimBackupsOf(c).deleteClaimBackup,
 		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
-		methodRotateCertificates: c.asItStands(c.rotate(pki.AuthorityParts(), argumentAuthorities)), methodRotateKeys: c.asItStands(c.rotate(pki.KeyParts(), argumentKeys)),
-		methodRotateRegistry: c.asItStands(c.rotateRegistry),
-		"labelNode":          c.asItStands(nodeOperationsOf(c).labelNode), "taintNode": c.asItStands(nodeOperationsOf(c).taintNode),
-		"cordonNode": c.asItStands(nodeOperationsOf(c).cordonNode), "uncordonNode": c.asItStands(nodeOperationsOf(c).uncordonNode),
-		"lockNode": c.asItStands(nodeOperationsOf(c).lockNode), "unlockNode": c.asItStands(nodeOperationsOf(c).unlockNode), "rebootNode": c.asItStands(nodeOperationsOf(c).rebootNode),
+		"rotate": c.asItStands(c.rotate), "setNode": c.asItStands(nodeOperationsOf(c).setNode), "rebootNode": c.asItStands(nodeOperationsOf(c).rebootNode),
 		methodRestore: clusterRestoresOf(c).restore, "recoverQuorum": clusterRestoresOf(c).recoverQuorum,
 		known.BackUp: environmentBackupsOf(c).backUp, known.EndBackup: func(ctx context.Context, call muranopl.Call) (any, error) { return endBackup(ctx, c, call) },
 	}

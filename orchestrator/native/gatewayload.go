@@ -71,7 +71,7 @@ func (c nodeScaling) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call
 	defer c.clusters.Close()
 	limits := task.Desired(call.Object).GatewayLimits
 	if limits == nil {
-		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with setGatewayLimits", call.Object.Text("name"))
+		return nil, fault.New(fault.Invalid, "cluster %s has no minimum of gateways: give it one with scale", call.Object.Text("name"))
 	}
 	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()}
 	record, err := scaling.LoadGatewayRecord(ctx, keep.Load)
@@ -117,27 +117,4 @@ func (c nodeScaling) decideGateways(ctx context.Context, call muranopl.Call, lim
 		}
 		return nil
 	})
-}
-
-// setGatewayLimits is the action that sets the limits by which the number of gateways follows connections. When it fails, the model does not change.
-func (c nodeScaling) setGatewayLimits(ctx context.Context, call muranopl.Call) (any, error) {
-	undo, err := c.setLimits(ctx, call.Object, call, map[string]string{propertyMinimum: propertyFewest, "sessions": propertySessions, propertyAfter: propertyGatewayAfter})
-	if err != nil {
-		return nil, err
-	}
-	wanted := task.Desired(call.Object)
-	if err := wanted.CheckGatewayLimits(); err != nil {
-		undo()
-		return nil, fault.New(fault.Invalid, "%s", err)
-	}
-	l := nodeList{gateways, call.Object}
-	count := l.size()
-	if limits := wanted.GatewayLimits; limits != nil {
-		count = limits.Between(count)
-	}
-	if err := c.resize(ctx, call, resizing{l, l.all(), count}); err != nil {
-		undo()
-		return nil, err
-	}
-	return nil, nil
 }

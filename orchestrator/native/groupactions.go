@@ -18,6 +18,9 @@ import (
 func (c nodeScaling) addGroup(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	name, _ := call.Args["name"].(string)
+	if slices.Contains([]string{wordMasters, wordMinions, wordGateways}, name) {
+		return nil, fault.New(fault.Invalid, "a group cannot be called %s, which scale takes for nodes of no group: choose another name", name)
+	}
 	former := call.Object.Objects(propertyGroups)
 	if slices.ContainsFunc(former, func(group *muranopl.Object) bool { return group.Text("name") == name }) {
 		return nil, fault.New(fault.Invalid, "cluster %s has a group %s: choose another name; where adding it has failed, deploy the environment to go on with it", call.Object.Text("name"), name)

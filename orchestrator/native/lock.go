@@ -59,51 +59,6 @@ func (n *namedNode) lastTaker() bool {
 
 const noTaker = "no other node of the cluster takes pods, so that those that run on it end and have nowhere to go"
 
-// lockNode is the action that takes a node out of service: no pods run or come there, and it is not repaired until it is unlocked.
-func (c nodeOperations) lockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	one, err := c.minion(ctx, call, known)
-	if err != nil {
-		return err
-	}
-	force, _ := call.Args[argumentForce].(bool)
-	patience, _ := call.Args[argumentPatience].(int64)
-	if one.lastTaker() && !force {
-		return fault.New(fault.Conflict, "%s is not locked: %s. Add a node or unlock one first, or say force", one.Name, noTaker)
-	}
-	live, err := c.connectKnown(ctx, one, patience)
-	if err != nil {
-		return err
-	}
-	if err := c.empty(ctx, call, one, live); err != nil {
-		return err
-	}
-	settings := one.Settings
-	settings.Locked = true
-	if err := c.apply(ctx, one, settings, false); err != nil {
-		return err
-	}
-	c.reports.Inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
-	return nil
-}
-
-// unlockNode is the action that takes a locked node into service again, also one that is off or gone.
-func (c nodeOperations) unlockNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	one, err := c.minion(ctx, call, known)
-	if err != nil {
-		return err
-	}
-	settings := one.Settings
-	settings.Locked = false
-	if _, err := c.set(ctx, one, settings); err != nil {
-		return err
-	}
-	if err := nodeRepairsOf(c.cluster).recoverNode(ctx, call, known, one.Node); err != nil {
-		return err
-	}
-	c.reports.Inform(ctx, one.cluster, "%s is unlocked", one.Name)
-	return nil
-}
-
 // reboot is one that has begun.
 type reboot struct {
 	Task    string `json:"task"`

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
@@ -152,21 +153,24 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, fac
 	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)
 }
 
-// setMasterCount is the action that sets the number of masters. When it fails, the model does not change, so that the same action continues where it was,
+// scaleMasters sets the number of masters. When it fails, the model does not change, so that the same action continues where it was,
 // and a deployment of the environment brings the former masters back.
-func (c nodeScaling) setMasterCount(ctx context.Context, call muranopl.Call) (any, error) {
+func (c nodeScaling) scaleMasters(ctx context.Context, call muranopl.Call) error {
 	defer c.clusters.Close()
 	count, _ := call.Args[argumentCount].(int64)
+	if !slices.Contains([]int64{1, 3, 5}, count) {
+		return fault.New(fault.Invalid, "a cluster has 1, 3 or 5 masters: give one of these as count")
+	}
 	was := call.Object.Int(masters.count)
 	known, err := c.clusters.masters.known(ctx, call.Object)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := call.Object.Set(masters.count, count); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.clusters.masters.make(ctx, call.Interpreter, call.Object, known, max(int(count), len(call.Object.Objects(masters.list))+1)); err != nil {
-		return nil, err
+		return err
 	}
 	err = c.redeploy(ctx, call, false)
 	if err != nil {
@@ -174,5 +178,5 @@ func (c nodeScaling) setMasterCount(ctx context.Context, call muranopl.Call) (an
 			c.reports.Logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)
 		}
 	}
-	return nil, err
+	return err
 }

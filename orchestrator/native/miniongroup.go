@@ -286,20 +286,6 @@ func ofGroup(call muranopl.Call) (nodeList, error) {
 	return nodeList{}, fault.New(fault.Invalid, "%s is no group of cluster %s: %s", named, call.Object.Text("name"), there)
 }
 
-// setGroupCount is the action that has a group have so many nodes.
-func (c nodeScaling) setGroupCount(ctx context.Context, call muranopl.Call) (any, error) {
-	volumeLossesOf(c.clusters).allowLoss(call)
-	l, err := ofGroup(call)
-	if err != nil {
-		return nil, err
-	}
-	count, _ := call.Args[argumentCount].(int64)
-	if count > int64(l.size()) {
-		return nil, c.grow(ctx, call, l, count)
-	}
-	return nil, c.reduce(ctx, call, l, l.all(), count)
-}
-
 // taintsOf are the taints of a list of their fields.
 func taintsOf(list []any) (taints []kube.Taint) {
 	for _, entry := range list {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
@@ -14,15 +13,8 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-const (
-	methodRotateRegistry = "rotateRegistryPasswords"
-)
-
-// rotateRegistry is the action that gives the cluster's registry other passwords.
+// rotateRegistry gives the cluster's registry other passwords.
 func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	if known.Registry == "" {
-		return fault.New(fault.Invalid, "cluster %s has no registry of its own: set enableRegistry to true, and deploy", call.Object.Text("name"))
-	}
 	c.clusters.recall(call.Object, known)
 	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {

@@ -2,48 +2,70 @@ package native
 
 import (
 	"context"
+	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
-	methodRotateCertificates = "rotateCertificates"
-	methodRotateKeys         = "rotateKeys"
-	argumentAuthorities      = "authorities"
-	argumentKeys             = "keys"
-	argumentRestartPods      = "restartPods"
+	argumentWhat        = "what"
+	argumentRestartPods = "restartPods"
 )
 
-// rotate is the action that exchanges authorities or keys of the cluster: the ones that the argument names, or all of them.
-func (c clusterClass) rotate(all []pki.Part, argument string) func(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	return func(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-		order := nodes.Rotation{Run: c.clusters.runtime.TaskID(), Parts: all}
-		if named, _ := call.Args[argument].([]any); len(named) > 0 {
-			order.Parts = nil
-			for _, part := range all {
-				for _, name := range named {
-					if name == string(part) {
-						order.Parts = append(order.Parts, part)
-						break
-					}
-				}
-			}
+// The words of rotate that are no parts of a cluster's trust.
+const (
+	wordCertificates = "certificates"
+	wordKeys         = "keys"
+	wordRegistry     = "registry"
+)
+
+// rotated are the parts of a cluster's trust that words of rotate name, in the order of a rotation, and whether the registry's passwords are among them.
+func rotated(words []string) (parts []pki.Part, registry bool) {
+	for _, part := range slices.Concat(pki.AuthorityParts(), pki.KeyParts()) {
+		all := wordCertificates
+		if slices.Contains(pki.KeyParts(), part) {
+			all = wordKeys
 		}
-		restart, given := call.Args[argumentRestartPods].(bool)
-		order.KeepPods = given && !restart
-		c.clusters.recall(call.Object, known)
-		live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
-		if err != nil {
+		if slices.Contains(words, all) || slices.Contains(words, string(part)) {
+			parts = append(parts, part)
+		}
+	}
+	return parts, slices.Contains(words, wordRegistry)
+}
+
+// rotate is the action that exchanges authorities, keys and passwords of the cluster.
+func (c clusterClass) rotate(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+	parts, registry := rotated(texts(call.Args[argumentWhat]))
+	if registry && known.Registry == "" {
+		return fault.New(fault.Invalid, "cluster %s has no registry of its own: set enableRegistry to true, and deploy", call.Object.Text("name"))
+	}
+	if len(parts) > 0 {
+		if err := c.rotateTrust(ctx, call, known, parts); err != nil {
 			return err
 		}
-		defer clusterStatesOf(c.clusters).saveBefore(ctx, call.Object, live, "a rotation")()
-		if err := live.Rotate(ctx, order); err != nil {
-			return err
-		}
-		c.reports.Inform(ctx, call.Object, "Rotated in cluster %s: nothing accepts the former ones any more", call.Object.Text("name"))
+	}
+	if !registry {
 		return nil
 	}
+	return c.rotateRegistry(ctx, call, known)
+}
+
+func (c clusterClass) rotateTrust(ctx context.Context, call muranopl.Call, known *known.Facts, parts []pki.Part) error {
+	restart, given := call.Args[argumentRestartPods].(bool)
+	order := nodes.Rotation{Run: c.clusters.runtime.TaskID(), Parts: parts, KeepPods: given && !restart}
+	c.clusters.recall(call.Object, known)
+	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
+	if err != nil {
+		return err
+	}
+	defer clusterStatesOf(c.clusters).saveBefore(ctx, call.Object, live, "a rotation")()
+	if err := live.Rotate(ctx, order); err != nil {
+		return err
+	}
+	c.reports.Inform(ctx, call.Object, "Rotated in cluster %s: nothing accepts the former ones any more", call.Object.Text("name"))
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/workloads"
@@ -16,7 +17,15 @@ import (
 
 // Arguments of the scaling actions.
 const (
-	argumentCount = "count"
+	argumentCount    = "count"
+	argumentSessions = "sessions"
+)
+
+// The words of scale for nodes of no group of minions; addGroup refuses them as names.
+const (
+	wordMasters  = "masters"
+	wordMinions  = "minions"
+	wordGateways = "gateways"
 )
 
 // pool is a kind of list of nodes whose first ones are there.
@@ -94,6 +103,113 @@ func nodeScalingOf(c clusterClass) nodeScaling {
 	return nodeScaling{clusters: c.clusters, objects: c.objects, reports: c.reports}
 }
 
+// scale is the action that sets the number of nodes of a group, or its limits. When it fails, the model does not change, so that the same action goes on.
+func (c nodeScaling) scale(ctx context.Context, call muranopl.Call) (any, error) {
+	volumeLossesOf(c.clusters).allowLoss(call)
+	named, _ := call.Args[argumentGroup].(string)
+	l, err := ofGroup(call)
+	switch {
+	case err == nil: // a group that a former version has called masters, too
+		err = notOf(call, named, argumentSessions)
+		if err == nil {
+			err = c.scaleGroup(ctx, call, l)
+		}
+	case named == wordMasters:
+		err = notOf(call, named, propertyMinimum, propertyMaximum, propertyAfter, argumentSessions)
+		if err == nil {
+			err = c.scaleMasters(ctx, call)
+		}
+	case named == wordMinions:
+		err = notOf(call, named, propertyMinimum, propertyMaximum, propertyAfter, argumentSessions)
+		if count, given := call.Args[argumentCount].(int64); err == nil && given {
+			l := nodeList{minions, call.Object}
+			err = c.resizeTo(ctx, call, l, l.all(), c.within(ctx, call, l, count))
+		}
+	case named == wordGateways:
+		err = notOf(call, named, propertyMaximum)
+		if err == nil {
+			err = c.scaleGateways(ctx, call)
+		}
+	}
+	return nil, err
+}
+
+// notOf refuses arguments that the nodes of a group do not have.
+func notOf(call muranopl.Call, group string, arguments ...string) error {
+	for _, one := range arguments {
+		if call.Args[one] != nil {
+			return fault.New(fault.Invalid, "%s is no setting of %s: leave it out", one, group)
+		}
+	}
+	return nil
+}
+
+// limited reports whether a call sets limits.
+func limited(call muranopl.Call) bool {
+	return slices.ContainsFunc([]string{propertyMinimum, propertyMaximum, propertyAfter, argumentSessions}, func(one string) bool { return call.Args[one] != nil })
+}
+
+// scaleGroup scales a group of minions.
+func (c nodeScaling) scaleGroup(ctx context.Context, call muranopl.Call, l nodeList) error {
+	undo, err := c.setLimits(ctx, l.of, call, map[string]string{propertyMinimum: propertyMinimum, propertyMaximum: propertyMaximum, propertyAfter: propertyAfter})
+	if err != nil {
+		return err
+	}
+	group := desired.ReadGroup(l.of)
+	if err := group.CheckLimits(); err != nil {
+		undo()
+		return fault.New(fault.Invalid, "%s", err)
+	}
+	l.fewest = group.Fewest()
+	count := group.Count
+	if asked, given := call.Args[argumentCount].(int64); given {
+		count = c.within(ctx, call, l, asked)
+	}
+	if group.Elastic() {
+		count = group.Between(count)
+	}
+	if count > group.Maximum {
+		undo()
+		return fault.New(fault.Invalid, "group %s has %d nodes, more than the maximum of %d: have it have fewer first, or give it a minimum too", group.Name, count, group.Maximum)
+	}
+	return c.resizeLimited(ctx, call, l, count, undo)
+}
+
+// scaleGateways scales the gateways.
+func (c nodeScaling) scaleGateways(ctx context.Context, call muranopl.Call) error {
+	undo, err := c.setLimits(ctx, call.Object, call, map[string]string{propertyMinimum: propertyFewest, argumentSessions: propertySessions, propertyAfter: propertyGatewayAfter})
+	if err != nil {
+		return err
+	}
+	wanted := task.Desired(call.Object)
+	if err := wanted.CheckGatewayLimits(); err != nil {
+		undo()
+		return fault.New(fault.Invalid, "%s", err)
+	}
+	l := nodeList{gateways, call.Object}
+	count := l.size()
+	if asked, given := call.Args[argumentCount].(int64); given {
+		count = c.within(ctx, call, l, asked)
+	}
+	if limits := wanted.GatewayLimits; limits != nil {
+		count = limits.Between(count)
+	}
+	return c.resizeLimited(ctx, call, l, count, undo)
+}
+
+// resizeLimited resizes a list whose limits were set; undo restores these on a failure.
+func (c nodeScaling) resizeLimited(ctx context.Context, call muranopl.Call, l nodeList, count int, undo func()) error {
+	resize := c.resizeTo
+	if limited(call) {
+		resize = c.fillAndResize
+	}
+	err := resize(ctx, call, l, l.all(), count)
+	if err != nil {
+		undo()
+	}
+	return err
+}
+
 // scaleUp is the action that adds nodes, as many as there may be.
 func (c nodeScaling) scaleUp(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
@@ -102,27 +218,8 @@ func (c nodeScaling) scaleUp(find listed) muranopl.NativeMethod {
 			return nil, err
 		}
 		count, _ := call.Args[argumentCount].(int64)
-		return nil, c.grow(ctx, call, l, int64(l.size())+count)
+		return nil, c.resizeTo(ctx, call, l, l.all(), c.within(ctx, call, l, int64(l.size())+count))
 	}
-}
-
-// grow has so many nodes run, or as many as there may be.
-func (c nodeScaling) grow(ctx context.Context, call muranopl.Call, l nodeList, count int64) error {
-	now := l.size()
-	most, said := l.limit()
-	target := int(min(count, int64(most)))
-	if int64(target) < count {
-		c.reports.Warn(ctx, call.Object, l.most, fmt.Sprintf("%s and %d are there, so that %d can be added: allow more for a larger cluster", said, now, max(target-now, 0)))
-	}
-	if target <= now {
-		return nil
-	}
-	if l.list == grouped.list {
-		if err := c.clusters.groups.fill(ctx, call.Interpreter, l.of, target); err != nil {
-			return err
-		}
-	}
-	return c.resize(ctx, call, resizing{l, l.all(), target})
 }
 
 // scaleDown is the action that removes nodes: the last ones, or the named one.
@@ -147,21 +244,45 @@ func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
 			// From now on it is the last one of all, so that the counts, which take from the front, leave it out.
 			list = append(slices.Delete(slices.Clone(list), at, at+1), list[at])
 		}
-		return nil, c.reduce(ctx, call, l, list, int64(len(active))-count)
+		return nil, c.resizeTo(ctx, call, l, list, c.within(ctx, call, l, int64(len(active))-count))
 	}
 }
 
-// reduce has the first nodes of a list run, so many, or as few as there may be.
-func (c nodeScaling) reduce(ctx context.Context, call muranopl.Call, l nodeList, list []*muranopl.Object, count int64) error {
+// within is the number of nodes that a list gets when a caller asks for count. It warns at the limits of the list.
+func (c nodeScaling) within(ctx context.Context, call muranopl.Call, l nodeList, count int64) int {
 	now := l.size()
+	if count > int64(now) {
+		most, said := l.limit()
+		target := int(min(count, int64(most)))
+		if int64(target) < count {
+			c.reports.Warn(ctx, call.Object, l.most, fmt.Sprintf("%s and %d are there, so that %d can be added: allow more for a larger cluster", said, now, max(target-now, 0)))
+		}
+		return max(target, now)
+	}
 	target := int(max(count, int64(l.fewest)))
 	if int64(target) > count {
-		c.reports.Warn(ctx, call.Object, l.least, fmt.Sprintf("%d are there, so that %d can be removed", now, now-target))
+		c.reports.Warn(ctx, call.Object, l.least, fmt.Sprintf("%d are there, so that %d can be removed", now, max(now-target, 0)))
 	}
-	if target >= now {
+	return min(target, now)
+}
+
+// resizeTo resizes a list to its first nodes in this order, unless it has that number of nodes.
+func (c nodeScaling) resizeTo(ctx context.Context, call muranopl.Call, l nodeList, order []*muranopl.Object, count int) error {
+	if count == l.size() {
 		return nil
 	}
-	return c.resize(ctx, call, resizing{l, list, target})
+	return c.fillAndResize(ctx, call, l, order, count)
+}
+
+// fillAndResize is resizeTo where a deployment may be needed for the same number of nodes, as with other limits.
+func (c nodeScaling) fillAndResize(ctx context.Context, call muranopl.Call, l nodeList, order []*muranopl.Object, count int) error {
+	if l.list == grouped.list && count > len(order) {
+		if err := c.clusters.groups.fill(ctx, call.Interpreter, l.of, count); err != nil {
+			return err
+		}
+		order = l.all()
+	}
+	return c.resize(ctx, call, resizing{l, order, count})
 }
 
 // resizing is the wanted state of a list of nodes: its nodes, of which so many run.

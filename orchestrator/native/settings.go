@@ -24,11 +24,14 @@ const (
 
 // Arguments of the actions on one node.
 const (
-	argumentLabels   = "labels"
-	argumentTaints   = "taints"
-	argumentRemove   = "remove"
-	argumentForce    = "force"
-	argumentPatience = "patience"
+	argumentLabels       = "labels"
+	argumentRemoveLabels = "removeLabels"
+	argumentTaints       = "taints"
+	argumentRemoveTaints = "removeTaints"
+	argumentCordoned     = "cordoned"
+	argumentLocked       = "locked"
+	argumentForce        = "force"
+	argumentPatience     = "patience"
 )
 
 // nodeSettings keeps them.
@@ -191,15 +194,6 @@ func (c nodeOperations) connectKnown(ctx context.Context, one *namedNode, patien
 	return clusterConnectionsOf(c.clusters).connectPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
 
-// apply writes a node's settings to Kubernetes.
-func (c nodeOperations) apply(ctx context.Context, one *namedNode, settings kube.Settings, opened bool) error {
-	live, err := c.set(ctx, one, settings)
-	if err != nil {
-		return err
-	}
-	return live.ApplySettings(ctx, one.Name, opened)
-}
-
 // groupKeeps finds labels and taints that a node cannot lose, because its group has them and not it alone.
 func groupKeeps(one *namedNode, remove []string) error {
 	group := one.instance.FindEmbedded(task.ClassMinionGroup)
@@ -219,78 +213,134 @@ func groupKeeps(one *namedNode, remove []string) error {
 	return nil
 }
 
-// labelNode is the action that sets labels of a node, and removes some.
-func (c nodeOperations) labelNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	one, err := c.minion(ctx, call, known)
-	if err != nil {
-		return err
-	}
-	labels := map[string]string{}
+// nodeChange holds the arguments of setNode.
+type nodeChange struct {
+	labels                     map[string]string
+	taints                     []kube.Taint
+	removeLabels, removeTaints []string
+	cordoned, locked           *bool
+	patience                   int64
+	force                      bool
+}
+
+func changeOf(call muranopl.Call) nodeChange {
+	change := nodeChange{labels: map[string]string{}, removeLabels: texts(call.Args[argumentRemoveLabels]), removeTaints: texts(call.Args[argumentRemoveTaints])}
 	given, _ := call.Args[argumentLabels].(map[string]any)
 	for key, value := range given {
-		labels[key], _ = value.(string)
+		change.labels[key], _ = value.(string)
 	}
-	remove := texts(call.Args[argumentRemove])
-	if err := groupKeeps(one, remove); err != nil {
-		return err
+	taints, _ := call.Args[argumentTaints].([]any)
+	change.taints = taintsOf(taints)
+	if cordoned, given := call.Args[argumentCordoned].(bool); given {
+		change.cordoned = &cordoned
 	}
-	if err := c.apply(ctx, one, one.Settings.With(labels, remove, nil, nil), false); err != nil {
-		return err
+	if locked, given := call.Args[argumentLocked].(bool); given {
+		change.locked = &locked
 	}
-	c.reports.Inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, len(labels), len(remove))
-	return nil
+	change.patience, _ = call.Args[argumentPatience].(int64)
+	change.force, _ = call.Args[argumentForce].(bool)
+	return change
 }
 
-// taintNode is the action that sets taints of a node, and removes some.
-func (c nodeOperations) taintNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	one, err := c.minion(ctx, call, known)
-	if err != nil {
-		return err
-	}
-	given, _ := call.Args[argumentTaints].([]any)
-	taints := taintsOf(given)
-	remove := texts(call.Args[argumentRemove])
-	if err := groupKeeps(one, remove); err != nil {
-		return err
-	}
-	if err := c.apply(ctx, one, one.Settings.With(nil, nil, taints, remove), false); err != nil {
-		return err
-	}
-	c.reports.Inform(ctx, one.cluster, "%s: taints set: %d, removed: %d", one.Name, len(taints), len(remove))
-	return nil
-}
+// opens reports whether the node takes pods again, also where somebody else has cordoned it.
+func (n nodeChange) opens() bool { return n.cordoned != nil && !*n.cordoned }
 
-// cordonNode is the action that has a node take no new pods.
-func (c nodeOperations) cordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	one, err := c.minion(ctx, call, known)
-	if err != nil {
+// check refuses a change that a node's present state, or its group, does not admit.
+func (n nodeChange) check(one *namedNode) error {
+	if err := groupKeeps(one, n.removeLabels); err != nil {
 		return err
 	}
-	settings := one.Settings
-	settings.Cordoned = true
-	if err := c.apply(ctx, one, settings, false); err != nil {
+	if err := groupKeeps(one, n.removeTaints); err != nil {
 		return err
 	}
-	c.reports.Inform(ctx, one.cluster, "%s takes no new pods", one.Name)
-	return nil
-}
-
-// uncordonNode is the action that makes a node take pods again, whoever has cordoned it.
-func (c nodeOperations) uncordonNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	one, err := c.minion(ctx, call, known)
-	if err != nil {
-		return err
+	locked := one.Settings.Locked
+	if n.locked != nil {
+		locked = *n.locked
 	}
-	if one.Settings.Locked {
+	if n.opens() && locked {
 		return fault.New(fault.Conflict, "%s is locked: unlock it, and it takes pods again", one.Name)
 	}
-	settings := one.Settings
-	settings.Cordoned = false
-	if err := c.apply(ctx, one, settings, true); err != nil {
+	if n.locked != nil && *n.locked && one.lastTaker() && !n.force {
+		return fault.New(fault.Conflict, "%s is not locked: %s. Add a node or unlock one first, or say force", one.Name, noTaker)
+	}
+	return nil
+}
+
+// settings are a node's settings with the change.
+func (n nodeChange) settings(one *namedNode) kube.Settings {
+	settings := one.Settings.With(n.labels, n.removeLabels, n.taints, n.removeTaints)
+	settings.Cordoned, settings.Locked = one.Settings.Cordoned, one.Settings.Locked
+	if n.cordoned != nil {
+		settings.Cordoned = *n.cordoned
+	}
+	if n.locked != nil {
+		settings.Locked = *n.locked
+	}
+	return settings
+}
+
+// setNode is the action that changes a minion: its labels and taints, and whether it takes pods or is out of service.
+func (c nodeOperations) setNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+	one, err := c.minion(ctx, call, known)
+	if err != nil {
 		return err
 	}
-	c.reports.Inform(ctx, one.cluster, "%s takes pods", one.Name)
+	change := changeOf(call)
+	if err := change.check(one); err != nil {
+		return err
+	}
+	settings := change.settings(one)
+	if err := settings.Check(); err != nil {
+		return fault.New(fault.Invalid, "%w", err)
+	}
+	unlocks := change.locked != nil && !*change.locked
+	if change.locked != nil && *change.locked {
+		live, err := c.connectKnown(ctx, one, change.patience)
+		if err != nil {
+			return err
+		}
+		if err := c.empty(ctx, call, one, live); err != nil {
+			return err
+		}
+	}
+	live, err := c.set(ctx, one, settings)
+	if err != nil {
+		return err
+	}
+	if unlocks { // it may be off, or gone
+		if err := nodeRepairsOf(c.cluster).recoverNode(ctx, call, known, one.Node); err != nil {
+			return err
+		}
+	}
+	if !unlocks || change.opens() { // else the node has them again with recoverNode
+		if err := live.ApplySettings(ctx, one.Name, change.opens()); err != nil {
+			return err
+		}
+	}
+	c.reportNode(ctx, one, change)
 	return nil
+}
+
+func (c nodeOperations) reportNode(ctx context.Context, one *namedNode, change nodeChange) {
+	if count, removed := len(change.labels), len(change.removeLabels); count+removed > 0 {
+		c.reports.Inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, count, removed)
+	}
+	if count, removed := len(change.taints), len(change.removeTaints); count+removed > 0 {
+		c.reports.Inform(ctx, one.cluster, "%s: taints set: %d, removed: %d", one.Name, count, removed)
+	}
+	switch {
+	case change.opens():
+		c.reports.Inform(ctx, one.cluster, "%s takes pods", one.Name)
+	case change.cordoned != nil:
+		c.reports.Inform(ctx, one.cluster, "%s takes no new pods", one.Name)
+	}
+	switch {
+	case change.locked == nil:
+	case *change.locked:
+		c.reports.Inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
+	default:
+		c.reports.Inform(ctx, one.cluster, "%s is unlocked", one.Name)
+	}
 }
 
 // texts are the texts of a list.

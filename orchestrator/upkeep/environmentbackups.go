@@ -35,7 +35,7 @@ func (b environmentBackupsDuty) Look(ctx context.Context, environment *keeper.En
 	if slices.ContainsFunc(left, isLeft) && len(environment.Clusters) > 0 {
 		result.Findings = append(result.Findings, keeper.Finding{Kind: "backup-unfinished", Severity: keeper.Warning,
 			Text:  fmt.Sprintf("A backup of environment %s was not finished: its applications may wait for the end of it, and nodes may have copies of claims", environment.Name),
-			Mends: "Burano ends it by itself (action endBackup of the cluster), and so does the next backup",
+			Mends: "Burano ends it by itself, and so does the next backup",
 			Repair: &keeper.Repair{ObjectID: environment.Clusters[0].ID, Method: known.EndBackup, Routine: true, AfterFailure: true,
 				Text: "A backup that was not finished is ended"}})
 	}

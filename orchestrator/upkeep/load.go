@@ -184,7 +184,7 @@ func (l *loads) findings(ctx context.Context, environment *keeper.Environment, c
 			text += fmt.Sprintf("; %s (%s)", one.Pod, one.Why)
 		}
 		findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: "pods-without-room", Severity: keeper.Warning, Text: text,
-			Mends: "Give a group a higher maximum or larger nodes (setGroupLimits, its flavor), or have the pods request less"})
+			Mends: "Give a group a higher maximum or larger nodes (burano cluster scale, its flavor), or have the pods request less"})
 	}
 	return findings
 }

@@ -82,7 +82,7 @@ func TestAGroupFollowsItsLoad(t *testing.T) {
 
 	if os.Getenv("BURANO_SOAK") != "" {
 		s.cluster.kubectl(t, "", "annotate", "node", "workers-1", "cluster-autoscaler.kubernetes.io/scale-down-disabled-")
-		l.run(t, l.as("burano-demo"), "burano", "action", "call", "groups", "scaling-cluster", "setGroupLimits", "--arg", "group=workers", "--arg", "minimum=0", "--follow")
+		l.run(t, l.as("burano-demo"), "burano", "action", "call", "groups", "scaling-cluster", "scale", "--arg", "group=workers", "--arg", "minimum=0", "--follow")
 		began = time.Now()
 		becomes()
 		s.cluster.kubectl(t, "", "scale", "deployment", "busy", "--replicas=1")

@@ -113,10 +113,10 @@ func inKubernetes(t *testing.T, lines string, unwrapped bool) {
 	s.cluster.kubectl(t, "", "wait", "--for=condition=Ready", "node/murano-gateway-1", "--timeout=120s")
 	bothReplicasAnswer(t, l, where)
 
-	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 3})
+	s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 3})
 	s.further = []string{"murano-kube-1-m2", "murano-kube-1-m3"}
 	s.holds(t, minions, gateways)
-	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 1})
+	s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 1})
 	further := s.further
 	s.further = nil
 	s.holds(t, minions, gateways)

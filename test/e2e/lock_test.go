@@ -81,7 +81,7 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		s.emptied(t, "murano-kube-3")
 		require.Equal(t, "true NoExecute", of("murano-kube-3", ".spec.unschedulable} {.spec.taints[?(@.key=='burano.io/locked')].effect"))
 		bothReplicasAnswer(t, l, endpoint)
-		result, _ := s.call(t, "scaling-cluster", "lockNode", map[string]any{"node": "murano-kube-2-r2"})
+		result, _ := s.call(t, "scaling-cluster", "setNode", map[string]any{"node": "murano-kube-2-r2", "locked": true})
 		require.Contains(t, fmt.Sprint(result["result"]), "no other node of the cluster takes pods")
 
 		began := time.Now()

@@ -80,16 +80,16 @@ func TestThreeMastersComeBack(t *testing.T) {
 	holds()
 	kept()
 
-	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 5})
+	s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 5})
 	s.further, s.voting = []string{"murano-kube-1-m2", "murano-kube-1-m3", "murano-kube-1-m4", "murano-kube-1-m5"}, 5
 	holds()
 	lose(s.master)
-	result, _ := s.call(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 1})
+	result, _ := s.call(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 1})
 	require.Equal(t, true, result["isException"], "the others stay while the first one is gone")
 	require.Contains(t, result["result"].(map[string]any)["message"], "Nova does not know "+s.master+" any more, which is to stay")
-	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 5})
+	s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 5})
 	holds()
-	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 1})
+	s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 1})
 	s.further, s.voting = nil, 0 // from three masters on, etcd runs on masters alone
 	holds()
 	kept()

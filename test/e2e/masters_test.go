@@ -45,7 +45,7 @@ func TestAnyMasterCanBeLost(t *testing.T) {
 	before, master := pods(), s.startedAt(t, "murano-kube-1", "kube-apiserver")
 
 	api := watchAPI(t, "https://"+net.JoinHostPort(s.floating(t, "murano-kube-1")["murano-kube-1"], "6443")+"/version")
-	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 3})
+	s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 3})
 	api.end()
 	t.Logf("the API of the first master was away for %s at most, until %s", api.longest, api.until.Format("15:04:05.000"))
 	s.further = further
@@ -116,7 +116,7 @@ func TestAnyMasterCanBeLost(t *testing.T) {
 	s.holds(t, minions, gateways)
 
 	s.voting = 0
-	s.act(t, "scaling-cluster", "setMasterCount", map[string]any{"count": 1})
+	s.act(t, "scaling-cluster", "scale", map[string]any{"group": "masters", "count": 1})
 	s.further = nil
 	s.cluster = l.clusterOf(t, demo, environment)
 	s.holds(t, minions, gateways)

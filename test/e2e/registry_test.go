@@ -295,7 +295,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 				_, _ = c.tryKubectl("", "delete", "pod", pod, "--now")
 			}
 		}()
-		s.act(t, "scaling-cluster", "rotateRegistryPasswords", map[string]any{})
+		s.act(t, "scaling-cluster", "rotate", map[string]any{"what": []string{"registry"}})
 		close(stop)
 		require.NoError(t, <-ended)
 		require.Equal(t, restarts, place())
@@ -306,7 +306,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		require.Equal(t, "200", asked(node()))
 		require.Contains(t, burano("image", "list", "groups"), pushed)
 		burano("image", "push", archive, "--to", "groups")
-		s.act(t, "scaling-cluster", "rotateRegistryPasswords", map[string]any{})
+		s.act(t, "scaling-cluster", "rotate", map[string]any{"what": []string{"registry"}})
 		require.Equal(t, "200", asked(node()))
 		pulled("after the passwords were rotated twice")
 	})
@@ -326,7 +326,7 @@ func TestAClusterHasARegistryOfItsOwn(t *testing.T) {
 		require.Contains(t, preview, place()+": kube-system/burano-registry")
 	})
 	t.Run("another authority is no reason to stop", func(t *testing.T) {
-		burano("action", "call", "groups", "scaling-cluster", "rotateCertificates", "--arg", `authorities=["kubernetes"]`, "--follow")
+		burano("action", "call", "groups", "scaling-cluster", "rotate", "--arg", `what=["kubernetes"]`, "--follow")
 		burano("cluster", "kubeconfig", "groups", "--output", c.kubeconfig)
 		pulled("after the rotation")
 		require.Contains(t, burano("image", "list", "groups"), pushed)

@@ -85,7 +85,8 @@ type actionJSON struct {
 	Title       string         `json:"title"`
 	Description string         `json:"description"`
 	Help        string         `json:"help"`
-	Confirm     *string        `json:"confirm"` // null: the action needs no confirmation
+	Confirm     *string        `json:"confirm"`    // null: the action needs no confirmation
+	Deprecated  *string        `json:"deprecated"` // its replacement; null: it stays
 	Arguments   map[string]any `json:"arguments"`
 }
 
@@ -101,6 +102,9 @@ func (h classHandlers) actions(c echo.Context) error {
 		list[i] = actionJSON{Name: one.Name, Static: one.Static, Title: one.Title, Description: one.Description, Help: one.Help, Arguments: one.Arguments}
 		if one.Confirm != "" {
 			list[i].Confirm = &one.Confirm
+		}
+		if one.Deprecated != "" {
+			list[i].Deprecated = &one.Deprecated
 		}
 	}
 	return c.JSON(http.StatusOK, struct {

@@ -12,8 +12,21 @@ import (
 	"github.com/burano/burano/orchestrator/access"
 )
 
-// nodeDeeds are the actions of clusters about one node, by the last part of their path.
-var nodeDeeds = map[string]string{"cordon": "cordonNode", "uncordon": "uncordonNode", "lock": "lockNode", "unlock": "unlockNode", "reboot": "rebootNode", "replace": "replaceNode"}
+// setNode is the action of clusters that changes a node.
+const setNode = "setNode"
+
+// nodeDeed is an action of clusters about one node, with the arguments that its path gives.
+type nodeDeed struct {
+	method string
+	given  map[string]any
+}
+
+// nodeDeeds are by the last part of their path.
+var nodeDeeds = map[string]nodeDeed{
+	"cordon": {setNode, map[string]any{"cordoned": true}}, "uncordon": {setNode, map[string]any{"cordoned": false}},
+	"lock": {setNode, map[string]any{"locked": true}}, "unlock": {setNode, map[string]any{"locked": false}},
+	"reboot": {method: "rebootNode"}, "replace": {method: "replaceNode"},
+}
 
 // nodeHandlers show the nodes of clusters, their labels and taints, and change them by the clusters' actions.
 type nodeHandlers struct {
@@ -27,13 +40,13 @@ func (h nodeHandlers) register(v1 *echo.Group) {
 	body := readBody(h.limits.Values)
 	v1.GET(node, h.show)
 	v1.GET(node+"/labels", h.labels)
-	v1.POST(node+"/labels", h.call("labelNode", label), body)
-	v1.DELETE(node+"/labels", h.call("labelNode", removal))
+	v1.POST(node+"/labels", h.call(setNode, label), body)
+	v1.DELETE(node+"/labels", h.call(setNode, removal("removeLabels")))
 	v1.GET(node+"/taints", h.taints)
-	v1.POST(node+"/taints", h.call("taintNode", taint), body)
-	v1.DELETE(node+"/taints", h.call("taintNode", removal))
-	for deed, method := range nodeDeeds {
-		v1.POST(node+"/"+deed, h.call(method, arguments), body)
+	v1.POST(node+"/taints", h.call(setNode, taint), body)
+	v1.DELETE(node+"/taints", h.call(setNode, removal("removeTaints")))
+	for path, deed := range nodeDeeds {
+		v1.POST(node+"/"+path, h.call(deed.method, deed.arguments), body)
 	}
 }
 
@@ -114,21 +127,23 @@ func taint(c echo.Context) (map[string]any, error) {
 }
 
 // removal removes the labels, or taints, whose keys the query names (?key=K&key=L).
-func removal(c echo.Context) (map[string]any, error) {
-	keys := []any{}
-	for _, key := range c.QueryParams()["key"] {
-		keys = append(keys, key)
+func removal(argument string) func(c echo.Context) (map[string]any, error) {
+	return func(c echo.Context) (map[string]any, error) {
+		keys := []any{}
+		for _, key := range c.QueryParams()["key"] {
+			keys = append(keys, key)
+		}
+		if len(keys) == 0 {
+			return nil, fault.New(fault.Invalid, "Say which: ?key=KEY, once for each")
+		}
+		return map[string]any{argument: keys}, nil
 	}
-	if len(keys) == 0 {
-		return nil, fault.New(fault.Invalid, "Say which: ?key=KEY, once for each")
-	}
-	return map[string]any{"remove": keys}, nil
 }
 
-// arguments are the body's arguments, which may be omitted.
-func arguments(c echo.Context) (map[string]any, error) {
+// arguments are the body's arguments, which may be omitted, and those of the path.
+func (d nodeDeed) arguments(c echo.Context) (map[string]any, error) {
 	if c.Request().ContentLength == 0 {
-		return map[string]any{}, nil
+		return d.with(map[string]any{})
 	}
 	fields, err := object(c)
 	if err != nil {
@@ -136,6 +151,16 @@ func arguments(c echo.Context) (map[string]any, error) {
 	}
 	if _, ok := fields["node"]; ok {
 		return nil, fault.New(fault.Invalid, "The path says which node: leave node out")
+	}
+	return d.with(fields)
+}
+
+func (d nodeDeed) with(fields map[string]any) (map[string]any, error) {
+	for name, value := range d.given {
+		if _, ok := fields[name]; ok {
+			return nil, fault.New(fault.Invalid, "The path says it: leave %s out", name)
+		}
+		fields[name] = value
 	}
 	return fields, nil
 }

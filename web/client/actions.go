@@ -20,6 +20,7 @@ type Action struct {
 	Action      string `json:"action" yaml:"action"`
 	Title       string `json:"title" yaml:"title"`
 	Description string `json:"description" yaml:"description"`
+	Deprecated  string `json:"deprecated" yaml:"deprecated"` // its replacement, where a coming release does not have it
 	Enabled     bool   `json:"enabled" yaml:"enabled"`
 }
 
@@ -44,6 +45,7 @@ func (e Environment) Actions() []Action {
 				one.Action, _ = described["name"].(string)
 				one.Title, _ = described["title"].(string)
 				one.Description, _ = described["description"].(string)
+				one.Deprecated, _ = described["deprecated"].(string)
 				if enabled, ok := described["enabled"].(bool); ok {
 					one.Enabled = enabled
 				}
@@ -156,8 +158,9 @@ type ClassAction struct {
 	Title       string         `json:"title" yaml:"title"`
 	Description string         `json:"description" yaml:"description"`
 	Help        string         `json:"help" yaml:"help"`
-	Confirm     string         `json:"confirm" yaml:"confirm"`     // a warning for the caller before it runs
-	Arguments   map[string]any `json:"arguments" yaml:"arguments"` // JSON schema
+	Confirm     string         `json:"confirm" yaml:"confirm"`       // a warning for the caller before it runs
+	Deprecated  string         `json:"deprecated" yaml:"deprecated"` // its replacement, where a coming release does not have it
+	Arguments   map[string]any `json:"arguments" yaml:"arguments"`   // JSON schema
 }
 
 // ClassOfPackage is a class with its parents and its package.

@@ -35,13 +35,21 @@ func actionListCommand(connection *cli.Connection) *cobra.Command {
 			return print.Print(command.OutOrStdout(), rows, func(table *tabwriter.Writer) {
 				fmt.Fprintln(table, "OBJECT\tID\tACTION\tTITLE\tENABLED\tDESCRIPTION")
 				for _, one := range rows {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\n", one.Name, one.Object, one.Action, one.Title, one.Enabled, one.Description)
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\n", one.Name, one.Object, one.Action, one.Title, one.Enabled, cmp.Or(deprecation(one.Deprecated), one.Description))
 				}
 			})
 		}),
 	}
 	print.AddFlag(command)
 	return command
+}
+
+// deprecation is the mark of a deprecated action; "" for another one.
+func deprecation(instead string) string {
+	if instead == "" {
+		return ""
+	}
+	return "deprecated: " + instead
 }
 
 func actionShowCommand(connection *cli.Connection) *cobra.Command {
@@ -73,6 +81,9 @@ func actionShowCommand(connection *cli.Connection) *cobra.Command {
 // actionTable shows an action, and its arguments in the order in which they are written.
 func actionTable(table *tabwriter.Writer, action client.ClassAction) {
 	cli.Properties([2]any{"Action", action.Name}, [2]any{"Title", action.Title}, [2]any{"Description", action.Description})(table)
+	if action.Deprecated != "" {
+		fmt.Fprintf(table, "Deprecated\t%s\n", action.Deprecated)
+	}
 	if action.Confirm != "" {
 		fmt.Fprintf(table, "Attention\t%s\n", action.Confirm)
 	}
@@ -168,6 +179,9 @@ a list, "quoted text"), else as text.`,
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s of %s runs (task %s)\n", action.Action, action.Name, task)
+			if action.Deprecated != "" {
+				fmt.Fprintf(command.ErrOrStderr(), "%s is deprecated: %s\n", action.Action, action.Deprecated)
+			}
 			if !watch {
 				return nil
 			}

@@ -18,7 +18,7 @@ import (
 // Command is burano cluster.
 func Command(connection *cli.Connection) *cobra.Command {
 	command := &cobra.Command{Use: "cluster", Short: "Kubernetes clusters that Burano deployed"}
-	command.AddCommand(groupCommand(connection), snapshotCommand(connection), claimBackupCommand(connection), volumesCommand(connection), upgradeCommand(connection), rotateCommand(connection), clusterShowCommand(connection), trafficCommand(connection), kubeconfigCommand(connection), clusterTokenCommand(connection), sshKeyCommand(connection), podsCommand(connection), podCommand(connection),
+	command.AddCommand(groupCommand(connection), scaleCommand(connection), snapshotCommand(connection), claimBackupCommand(connection), volumesCommand(connection), upgradeCommand(connection), rotateCommand(connection), clusterShowCommand(connection), trafficCommand(connection), kubeconfigCommand(connection), clusterTokenCommand(connection), sshKeyCommand(connection), podsCommand(connection), podCommand(connection),
 		logsCommand(connection), recreatePodCommand(connection), workloadCommand(connection))
 	return command
 }

@@ -138,10 +138,11 @@ scenario('a cluster and an application on it are made, used, made larger and del
   const clear = async (what) => assert.deepEqual(await barriers(page), [], `axe on ${what}`);
   await clear('the cluster');
   const node = nodes.getByRole('row').filter({ hasText: 'murano-kube-2' });
-  for (const [deed, then] of [[/^Cordon/, 'Takes no new pods'], [/^Uncordon/, 'Ready']]) {
+  for (const [cordoned, then] of [['true', 'Takes no new pods'], ['false', 'Ready']]) {
     await node.getByRole('button', { name: /^Actions/ }).click();
     if (then === 'Ready') await clear("the menu of a node's actions");
-    await page.getByRole('menuitem', { name: deed }).click();
+    await page.getByRole('menuitem', { name: /^Change a node/ }).click();
+    await dialog.getByLabel('cordoned').selectOption(cordoned);
     await dialog.locator('button[type="submit"]').click();
     await dialog.getByText('The action is done').first().waitFor({ timeout: 3 * minutes });
     await dialog.getByRole('button', { name: 'Close' }).last().click();
@@ -155,7 +156,7 @@ scenario('a cluster and an application on it are made, used, made larger and del
   const taken = page.getByRole('grid', { name: 'Snapshots' }).getByRole('row').filter({ hasText: 'by hand' });
   await taken.waitFor();
   await page.getByRole('grid', { name: 'Certificates' }).getByRole('row').filter({ hasText: 'days left' }).first().waitFor();
-  await page.getByRole('button', { name: 'Rotate the keys' }).waitFor();
+  await page.getByRole('button', { name: 'Rotate certificates, keys or passwords' }).waitFor();
   await clear('snapshots and certificates');
   await taken.getByRole('button', { name: /^Actions/ }).click();
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: 'Download' }).click()]);

@@ -67,7 +67,7 @@ const snapshot = (id, part) => ({
 const component = {
   '?': {
     id: 'c1', type: 'com.mirantis.docker.kubernetes.KubernetesCluster', name: 'kube',
-    _actions: Object.fromEntries(['restore', 'renewCertificates', 'rotateCertificates', 'rotateKeys'].map((name) => [`c1_${name}`, { name, enabled: true, title: name }])),
+    _actions: Object.fromEntries(['restore', 'renewCertificates', 'rotate'].map((name) => [`c1_${name}`, { name, enabled: true, title: name }])),
   },
   name: 'kube', snapshotEvery: 6,
 };

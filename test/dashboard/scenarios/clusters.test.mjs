@@ -182,9 +182,10 @@ scenario('certificates are listed by when they end, and rotated once it is said 
   await rows.filter({ hasText: 'Authority of the cluster' }).waitFor();
   assert.deepEqual(await barriers(page), [], 'axe on certificates');
   const dialog = page.getByRole('dialog');
-  await page.getByRole('button', { name: 'rotateCertificates' }).click();
-  await dialog.getByText(/starts again three times, and is away for some seconds each time/).waitFor();
+  await page.getByRole('button', { name: 'rotate', exact: true }).click();
+  await dialog.getByLabel('what').fill('certificates');
+  await dialog.getByText(/starts again up to three times, and is away for some seconds each time/).waitFor();
   await dialog.getByRole('button', { name: 'Run' }).click();
   await dialog.getByText('Nothing runs here').waitFor();
-  assert.ok(asked.some((call) => call.startsWith('POST /c1_rotateCertificates ')), asked.join('\n'));
+  assert.ok(asked.some((call) => call.startsWith('POST /c1_rotate ')), asked.join('\n'));
 });

@@ -185,7 +185,7 @@ export async function allSheets(request, pages) {
     'cluster-running': cluster('?tab=running'),
     'cluster-protection': cluster('?tab=protection'),
     'cluster-snapshot': cluster('?tab=protection', 'Take a snapshot'),
-    'cluster-rotate': cluster('?tab=protection', 'rotateCertificates'),
+    'cluster-rotate': cluster('?tab=protection', 'rotate'),
     'cluster-restore': cluster('?tab=protection', (page) => page.getByRole('row').filter({ hasText: 'By schedule' }).getByRole('button', { name: /^Actions/ }), (page) => page.getByRole('menuitem', { name: 'Restore' })),
     pod: cluster('/pods/default/web-6f7c9d-abcde'),
     workload: cluster('/workloads/default/Deployment/web'),

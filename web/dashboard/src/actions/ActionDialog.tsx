@@ -52,6 +52,7 @@ export function ActionDialog({ environment, object, action, given = {}, onClose 
         ) : (
           <Form id={id} onSubmit={submit} noValidate>
             {call.error && <Failure error={call.error} />}
+            {action.deprecated && <Alert variant="info" isInline isPlain title={words.deprecated(action.deprecated)} />}
             {warning && <Alert variant="warning" isInline isPlain title={warning} />}
             {described?.help && <Content component="p">{described.help}</Content>}
             {asked.isPending && <Skeleton height="4rem" screenreaderText={text.shell.loading} />}

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { isBusy, nameOf, type EnvironmentDetails, type ObjectModel } from '../environments/environments';
 import { useText } from '../text';
 import { ActionDialog } from './ActionDialog';
-import { actionsOf, type Action } from './actions';
+import { actionsNamed, actionsOf, type Action } from './actions';
 
 interface Props {
   environment: EnvironmentDetails;
@@ -21,8 +21,7 @@ export function ActionMenu({ environment, object, labelled = false, about }: Pro
   const text = useText();
   const [open, setOpen] = useState(false);
   const [chosen, setChosen] = useState<Action | null>(null);
-  const all = actionsOf(object);
-  const actions = about ? about.methods.flatMap((method) => all.filter((action) => action.method === method)) : all;
+  const actions = about ? actionsNamed(object, about.methods) : actionsOf(object);
   if (actions.length === 0) return null;
   const busy = isBusy(environment);
   return (
@@ -49,7 +48,7 @@ export function ActionMenu({ environment, object, labelled = false, about }: Pro
           {actions.map((action) => (
             <DropdownItem
               key={action.id}
-              description={busy ? text.actions.busy : action.description || undefined}
+              description={busy ? text.actions.busy : action.deprecated ? text.actions.deprecated(action.deprecated) : action.description || undefined}
               isDisabled={busy}
               onClick={() => setChosen(action)}
             >

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { actionsOf, mayDestroy, partsOf, shownOf } from './actions';
+import { actionsNamed, actionsOf, mayDestroy, partsOf, shownOf } from './actions';
 
 describe('actions', () => {
   const object = {
@@ -12,15 +12,21 @@ describe('actions', () => {
         a_add: { name: 'add', title: 'Add', enabled: true, description: 'One more' },
         a_off: { name: 'off', title: 'Off', enabled: false },
         a_plain: {},
+        a_old: { name: 'old', title: 'Aged', deprecated: 'use zoom' },
       },
     },
   };
   it('are the enabled ones, by their titles', () => {
-    expect(actionsOf(object).map((action) => action.title)).toEqual(['Add', 'plain', 'Zoom']);
+    expect(actionsOf(object).map((action) => action.title)).toEqual(['Add', 'plain', 'Zoom', 'Aged']);
     expect(actionsOf({})).toEqual([]);
   });
+  it('are offered by their methods, without deprecated ones', () => {
+    expect(actionsNamed(object, ['zoom', 'old', 'add', 'off']).map((action) => action.method)).toEqual(['zoom', 'add']);
+    const former = { '?': { id: 'b', type: 'io.example.App', _actions: { b_old: { name: 'old' } } } };
+    expect(actionsNamed(former, ['zoom', 'old']).map((action) => action.method)).toEqual(['old']);
+  });
   it('are asked about more plainly when their name takes something away', () => {
-    const named = (method: string) => mayDestroy({ id: '', method, title: '', description: '' });
+    const named = (method: string) => mayDestroy({ id: '', method, title: '', description: '', deprecated: '' });
     expect([named('scaleNodesDown'), named('removeUser'), named('scaleNodesUp'), named('download')]).toEqual([true, true, false, false]);
   });
 });

@@ -11,17 +11,25 @@ export interface Action {
   method: string;
   title: string;
   description: string;
+  /** Its replacement, where a coming release does not have it; else empty. */
+  deprecated: string;
 }
 
-/** The actions of an object that are enabled, by their titles. */
+/** The actions of an object that are enabled, by their titles; deprecated ones come last. */
 export function actionsOf(object: ObjectModel): Action[] {
   return Object.entries(headerOf(object)._actions ?? {})
     .filter(([, action]) => action.enabled !== false)
     .map(([id, action]) => {
       const method = action.name ?? id.slice(id.indexOf('_') + 1);
-      return { id, method, title: action.title || method, description: action.description ?? '' };
+      return { id, method, title: action.title || method, description: action.description ?? '', deprecated: action.deprecated ?? '' };
     })
-    .sort((a, b) => a.title.localeCompare(b.title));
+    .sort((a, b) => Number(a.deprecated !== '') - Number(b.deprecated !== '') || a.title.localeCompare(b.title));
+}
+
+/** The actions with these methods, in this order. A former name is offered only by an object that a former release has deployed. */
+export function actionsNamed(object: ObjectModel, methods: readonly string[]): Action[] {
+  const all = actionsOf(object).filter((action) => !action.deprecated);
+  return methods.flatMap((method) => all.filter((action) => action.method === method));
 }
 
 /**

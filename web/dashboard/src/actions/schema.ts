@@ -57,7 +57,8 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
   const whole = type === 'integer';
   const minimum = property.minimum === undefined ? null : property.minimum + (property.exclusiveMinimum && whole ? 1 : 0);
   const maximum = property.maximum === undefined ? null : property.maximum - (property.exclusiveMaximum && whole ? 1 : 0);
-  const kind = kindOf(name, type, property);
+  const maybe = type === 'boolean' && types.includes('null');
+  const kind = maybe ? 'choice' : kindOf(name, type, property);
   return {
     name,
     title: property.title || name,
@@ -65,7 +66,7 @@ function fieldOf(name: string, property: Property, required: boolean): Field {
     kind,
     required: required && kind !== 'boolean',
     nullable: types.includes('null') || types.includes('any'),
-    choices: (property.enum ?? []).filter((value) => value !== null).map((value) => ({ text: String(value), value })),
+    choices: (maybe ? [true, false] : (property.enum ?? [])).filter((value) => value !== null).map((value) => ({ text: String(value), value })),
     objectClass: property.muranoType ?? property.items?.muranoType ?? '',
     initial: textOf(property.default, kind),
     pattern: property.pattern ?? '',

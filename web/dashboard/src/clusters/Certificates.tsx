@@ -3,7 +3,7 @@ import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
 import { useState } from 'react';
 
 import { ActionDialog } from '../actions/ActionDialog';
-import { actionsOf, type Action } from '../actions/actions';
+import { actionsNamed, type Action } from '../actions/actions';
 import { showTime } from '../api/time';
 import type { ObjectModel } from '../environments/environments';
 import { useSession } from '../session/session';
@@ -12,7 +12,7 @@ import { daysLeft, shortened, urgency, type Certificate } from './certificates';
 import type { Cluster } from './clusters';
 
 /** The actions on certificates and keys that a cluster may offer, as they are listed here. */
-const methods = ['renewCertificates', 'rotateCertificates', 'rotateKeys'] as const;
+const methods = ['renewCertificates', 'rotate', 'rotateCertificates', 'rotateKeys'] as const;
 
 interface Props {
   environment: string;
@@ -31,7 +31,7 @@ export function Certificates({ environment, cluster, object, busy }: Props) {
   const mayAct = useSession().rules?.includes('execute_action') ?? false;
   const list = cluster.certificates ?? [];
   const shown = all ? list : shortened(list);
-  const offered = mayAct && object ? methods.flatMap((method) => actionsOf(object).filter((action) => action.method === method)) : [];
+  const offered = mayAct && object ? actionsNamed(object, methods) : [];
   return (
     <Card>
       <CardTitle component="h2">{words.title}</CardTitle>

@@ -55,7 +55,7 @@ export function Groups({ cluster, object, environment }: Props) {
               </Td>
               <Td isActionCell>
                 {object && environment && (
-                  <ActionMenu environment={environment} object={object} about={{ name, methods: ['setGroupLimits', 'setGroupCount', 'removeGroup'], given: { group: name } }} />
+                  <ActionMenu environment={environment} object={object} about={{ name, methods: ['scale', 'setGroupLimits', 'setGroupCount', 'removeGroup'], given: { group: name } }} />
                 )}
               </Td>
             </Tr>

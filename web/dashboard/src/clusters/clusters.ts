@@ -73,7 +73,7 @@ export function deedsOf(node: Node): string[] {
   const anywhere = node.external ? ['rebootNode', 'removeExternalNode'] : ['rebootNode', 'replaceNode'];
   if (node.role !== 'minion') return anywhere;
   const state = { '': ['cordonNode', 'lockNode'], cordoned: ['uncordonNode', 'lockNode'], locked: ['unlockNode'] }[node.state ?? ''];
-  return ['labelNode', 'taintNode', ...state, ...anywhere];
+  return ['setNode', 'labelNode', 'taintNode', ...state, ...anywhere]; // former names are of clusters that a former release has deployed
 }
 
 /** A taint as kubectl shows it. */

@@ -12,7 +12,7 @@ export interface Header {
   name?: string | null;
   status?: EnvironmentState;
   metadata?: unknown;
-  _actions?: Record<string, { name?: string; title?: string; description?: string; helpText?: string; enabled?: boolean }>;
+  _actions?: Record<string, { name?: string; title?: string; description?: string; helpText?: string; deprecated?: string; enabled?: boolean }>;
 }
 
 export const headerOf = (object: ObjectModel): Header => (object['?'] ?? {}) as Header;

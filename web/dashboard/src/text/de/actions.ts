@@ -7,6 +7,7 @@ export const actions: Texts['actions'] = {
   runTitle: (action, object) => `${action}: ${object}`,
   none: 'Sie bietet keine Aktionen',
   busy: 'Die Umgebung wird gerade geändert. Wenn das beendet ist, können Aktionen laufen.',
+  deprecated: (instead) => `Veraltet: ${instead}`,
   destroys: 'Das kann etwas beenden oder entfernen, was in Gebrauch ist.',
   noArguments: 'Sie braucht keine weiteren Angaben.',
   noSchema: 'Das Paket sagt nicht, welche Argumente diese Aktion hat. Geben Sie die an, die seine Dokumentation nennt, oder keine.',

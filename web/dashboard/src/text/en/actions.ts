@@ -5,6 +5,7 @@ export const actions = {
   runTitle: (action: string, object: string) => `${action}: ${object}`,
   none: 'It offers no actions',
   busy: 'The environment is being changed. Actions can run when that has ended.',
+  deprecated: (instead: string) => `Deprecated: ${instead}`,
   destroys: 'This may end or remove something that is in use.',
   noArguments: 'It asks for nothing more.',
   noSchema: 'The package does not say which arguments this action takes. Give those that its documentation names, or none.',
