@@ -233,7 +233,7 @@ func TestThePreviewChecksTheKeyPairsOfTheServersOwner(t *testing.T) {
 	require.NoError(t, err)
 	s.write(map[string]string{"keyed.yaml": "name: keyed\napplications:\n  - {'?': {type: com.mirantis.docker.DockerStandaloneHost}, name: host, instance: {'?': {type: io.murano.resources.LinuxMuranoInstance}, " +
 		"name: plain, flavor: m1.tiny, image: tiny, keyname: of-demo}}\n"})
-	out, ok := s.run(s.as("demo", "demo"), s.program, "deploy", "keyed.yaml", "--dry-run")
+	out, _ := s.run(s.as("demo", "demo"), s.program, "deploy", "keyed.yaml", "--dry-run")
 	require.NotContains(t, out, "key pair")
 	offered := func() int {
 		var found map[string][]any
@@ -246,7 +246,7 @@ func TestThePreviewChecksTheKeyPairsOfTheServersOwner(t *testing.T) {
 		ID string `json:"project_id"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.burano(t, "project", "show", "--output", "json")), &project))
-	out, ok = s.run(s.as("admin", "admin"), s.program, "project", "enable", "--project", project.ID)
+	out, ok := s.run(s.as("admin", "admin"), s.program, "project", "enable", "--project", project.ID)
 	require.True(t, ok, out)
 	for _, flag := range []string{"--dry-run", "--follow"} {
 		out, ok = s.run(s.as("demo", "demo"), s.program, "deploy", "keyed.yaml", flag)
