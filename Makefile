@@ -171,7 +171,7 @@ soak: check image ## Kill the server at every step of deployment, scale-up and s
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestApplicationsThatFail|TestGatewaysOfTheirOwn|TestPublicImages' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAMachineBesideTheCloudIsANodeWhere|TestCalico|TestPodsAreRoutedByBGP' ./test/e2e
 	BURANO_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestAGuestbookRuns|TestARegistryThatIsThereByDefault|TestMinionsReachRegistries' ./test/e2e
-	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestAFreshClusterIsUp|TestAnyHistoryOfEdits' ./test/e2e
+	BURANO_SOAK=1 go test -count=1 -timeout 120m -v -run 'TestAFreshClusterIsUp|TestAnyHistoryOfEdits|TestOrdinaryEdits' ./test/e2e
 	go test -count=1 -timeout 20m -v -run TestEveryFault ./test/clients
 	BURANO_FAULTS=1 go test -count=1 -timeout 120m -v -run TestChangesSurviveFaultsOfTheCloudAtEveryCall ./test/e2e
 	BURANO_KILLS=2000 go test -count=1 -timeout 120m -v ./test/durability
