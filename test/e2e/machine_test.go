@@ -74,7 +74,7 @@ func volatile(path string) bool {
 }
 
 // ofASlot finds the slot in the name of a namespace, an interface, a control group, a rule or a mount of a local cloud.
-var ofASlot = regexp.MustCompile(`(?:^|[/"\s])b([0-9])-|/e2e-([0-9])/`)
+var ofASlot = regexp.MustCompile(`(?:^|[/"\s-])b([0-9])-|/e2e-([0-9])/`)
 
 // ofAnotherSlot reports whether a name belongs to the local cloud of another slot, which tests of another checkout may have.
 func ofAnotherSlot(name string) bool {
