@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -28,6 +30,7 @@ type history struct {
 	named     int    // how many names were given
 	broken    string // a line of the cluster that is refused
 	clusterAt int    // the place of the cluster among the applications
+	past      map[int64]history
 }
 
 type historyApp struct {
@@ -37,8 +40,8 @@ type historyApp struct {
 
 type historyVolume struct{ path, marker string }
 
-// TestAnyHistoryOfEditsKeepsItsMarkers makes random edits, refused edits, actions and restarts of the server, and after each of them looks for the marker in
-// every volume. BURANO_HISTORY is the seed, which a failure prints; BURANO_EDITS is how many.
+// TestAnyHistoryOfEditsKeepsItsMarkers makes random edits, refused edits, actions, rollbacks, restores and restarts of the server, and after each of them looks
+// for the marker in every volume. BURANO_HISTORY is the seed, which a failure prints; BURANO_EDITS is how many.
 func TestAnyHistoryOfEditsKeepsItsMarkers(t *testing.T) {
 	soakOnly(t, "the table of ordinary edits has one of each; a random history takes minutes")
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("BURANO_HISTORY"), fmt.Sprint(time.Now().UnixNano())), 10, 64)
@@ -47,7 +50,7 @@ func TestAnyHistoryOfEditsKeepsItsMarkers(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("BURANO_HISTORY=%d", seed)
 	l := start(t)
-	h := &history{lab: l, demo: l.user(t, "burano-demo"), random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "history.yaml"), minions: []int{2, 3}}
+	h := &history{lab: l, demo: l.user(t, "burano-demo"), random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "history.yaml"), minions: []int{2, 3}, past: map[int64]history{}}
 	found := inventory(t, h.demo)
 	l.deleteIfFailed(t, "history")
 	h.add()
@@ -56,19 +59,22 @@ func TestAnyHistoryOfEditsKeepsItsMarkers(t *testing.T) {
 	h.cluster = l.clusterOf(t, h.demo, environmentNamed(t, h.demo, "history"))
 	servers := h.cluster.servers
 	h.mark(t)
+	h.remember(t)
 	kinds := []struct {
 		name string
 		run  func(*testing.T)
 	}{
 		{"another order", h.reorder}, {"another name of a pod", h.rename}, {"another path", h.remount}, {"a new application", h.grow}, {"a new volume", h.enlarge},
 		{"a volume that goes without consent", h.forget}, {"an edit that is refused", h.breaks}, {"nothing", h.deploy}, {"the server dies", h.die},
-		{"pods made anew", h.recreate},
+		{"pods made anew", h.recreate}, {"a volume that goes with consent", h.lose}, {"back to a former state", h.back},
+		{"a restored snapshot", h.restore},
 	}
 	for i := range count {
 		kind := kinds[h.random.IntN(len(kinds))]
 		if !t.Run(fmt.Sprintf("%d %s", i+1, kind.name), func(t *testing.T) {
 			kind.run(t)
 			h.keeps(t)
+			h.remember(t)
 			require.Equal(t, servers, l.clusterOf(t, h.demo, environmentNamed(t, h.demo, "history")).servers, "no server was replaced")
 		}) {
 			return
@@ -122,9 +128,9 @@ func (h *history) text() string {
 	return "name: history\napplications:\n" + strings.Join(list, "")
 }
 
-func (h *history) try(t *testing.T) (string, error) {
+func (h *history) try(t *testing.T, flags ...string) (string, error) {
 	require.NoError(t, os.WriteFile(h.file, []byte(h.text()), 0o600))
-	return h.lab.try(h.lab.as("burano-demo"), "burano", "deploy", h.file, "--follow")
+	return h.lab.try(h.lab.as("burano-demo"), "burano", append([]string{"deploy", h.file, "--follow"}, flags...)...)
 }
 
 func (h *history) deploy(t *testing.T) {
@@ -176,6 +182,7 @@ func (h *history) keeps(t *testing.T) {
 			})
 		}
 	}
+	require.Len(t, strings.Fields(h.cluster.kubectl(t, "", "get", "deployments", "-o", "name")), len(h.apps), "no former Deployment runs")
 }
 
 func (h *history) reorder(t *testing.T) {
@@ -243,7 +250,97 @@ func (h *history) die(t *testing.T) {
 	h.lab.run(t, h.lab.as("burano-demo"), "burano", "deployment", "show", "history", "--follow")
 }
 
-func (h *history) recreate(t *testing.T) {
+func (h *history) recreate(t *testing.T) { h.act(t, "recreatePod") }
+
+func (h *history) act(t *testing.T, action string) {
 	s := &scaling{lab: h.lab, user: h.demo, cluster: h.cluster, environment: environmentNamed(t, h.demo, "history")["id"].(string)}
-	s.act(t, h.app().name, "recreatePod", map[string]any{})
+	s.act(t, h.app().name, action, map[string]any{})
+}
+
+// lose removes a volume from the file with consent. Its claim stays in the cluster, and a former state still has it.
+func (h *history) lose(t *testing.T) {
+	app := h.app()
+	if len(app.volumes) < 2 {
+		h.forget(t)
+		h.deploy(t)
+		return
+	}
+	at := h.random.IntN(len(app.volumes))
+	app.volumes = slices.Delete(slices.Clone(app.volumes), at, at+1)
+	output, err := h.try(t, "--allow-destroy", app.id)
+	require.NoError(t, err, output)
+}
+
+// applications are copies of the applications and their volumes.
+func (h *history) applications() []*historyApp {
+	var list []*historyApp
+	for _, app := range h.apps {
+		again := &historyApp{id: app.id, name: app.name}
+		for _, one := range app.volumes {
+			again.volumes = append(again.volumes, &historyVolume{path: one.path, marker: one.marker})
+		}
+		list = append(list, again)
+	}
+	return list
+}
+
+// remember records the file of the environment's present state, by the state's number.
+func (h *history) remember(t *testing.T) {
+	t.Helper()
+	var states struct{ Present int64 }
+	require.NoError(t, json.Unmarshal([]byte(h.lab.run(t, h.lab.as("burano-demo"), "burano", "environment", "history", "history", "-o", "json")), &states))
+	require.NotZero(t, states.Present, "the environment is in a state")
+	if _, isKnown := h.past[states.Present]; !isKnown {
+		h.past[states.Present] = history{apps: h.applications(), minions: slices.Clone(h.minions), clusterAt: h.clusterAt}
+	}
+}
+
+// losers are the applications with a volume that a former state does not have.
+func (h *history) losers(former history) (ids []string) {
+	has := map[string]bool{}
+	for _, app := range former.apps {
+		for _, one := range app.volumes {
+			has[one.marker] = true
+		}
+	}
+	for _, app := range h.apps {
+		if slices.ContainsFunc(app.volumes, func(one *historyVolume) bool { return !has[one.marker] }) {
+			ids = append(ids, app.id)
+		}
+	}
+	return ids
+}
+
+// back deploys a former state. Volumes that the state does not have stay without their application, which wants consent, and those that it has are back.
+func (h *history) back(t *testing.T) {
+	numbers := slices.Sorted(maps.Keys(h.past))
+	number := numbers[h.random.IntN(len(numbers))]
+	former := h.past[number]
+	command := []string{"environment", "rollback", "history", fmt.Sprint(number), "--follow"}
+	losers := h.losers(former)
+	t.Logf("back to state %d, without volumes of %v", number, losers)
+	if len(losers) > 0 {
+		output, err := h.lab.try(h.lab.as("burano-demo"), "burano", command...)
+		require.Error(t, err, output)
+		require.Contains(t, output, "--allow-destroy")
+		h.keeps(t)
+		command = append(command, "--allow-destroy", strings.Join(losers, ","))
+	}
+	h.lab.run(t, h.lab.as("burano-demo"), "burano", command...)
+	h.apps, h.minions, h.clusterAt = former.apps, slices.Clone(former.minions), former.clusterAt
+	h.apps = h.applications() // the state stays as it was
+}
+
+// restore takes a snapshot of the cluster, makes some edits, and restores the snapshot: the next deployment finds Kubernetes as it was before the edits.
+func (h *history) restore(t *testing.T) {
+	h.lab.run(t, h.lab.as("burano-demo"), "burano", "cluster", "snapshot", "create", "history")
+	var list []struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(h.lab.run(t, h.lab.as("burano-demo"), "burano", "cluster", "snapshot", "list", "history", "-o", "json")), &list))
+	edits := []func(*testing.T){h.rename, h.remount, h.reorder, h.recreate, h.lose}
+	for range 1 + h.random.IntN(2) {
+		edits[h.random.IntN(len(edits))](t)
+	}
+	h.lab.run(t, h.lab.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "history", "--snapshot", list[0].ID, "--yes", "--follow")
+	h.cluster = h.lab.clusterOf(t, h.demo, environmentNamed(t, h.demo, "history"))
+	h.deploy(t)
 }
