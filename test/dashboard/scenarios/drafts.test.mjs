@@ -101,6 +101,25 @@ scenario('a draft shows what it changes in Kubernetes: secrets are hidden, and w
   assert.equal(await page.locator('main img[src=x]').count(), 0);
 });
 
+scenario('a removal that opens a draft keeps its dialog until it is done, and tells why it was refused', {}, async (page) => {
+  const { environment: id } = await deployed(page.context().request);
+  await page.goto(`environments/${id}`);
+  await page.getByRole('button', { name: 'Remove acts from the draft' }).click();
+  const dialog = page.getByRole('dialog');
+  // The request goes to the server later than the draft is shown, and first as one that is no patch.
+  let refuse = true;
+  await page.route(`**/v1/environments/${id}/model/`, async (route) => {
+    await page.getByText('Your draft has changes').waitFor();
+    await route.continue(refuse ? { postData: '{}' } : {});
+  });
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await dialog.getByText('That did not work').waitFor();
+  refuse = false;
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await sees(page, 'Your draft has changes that are not deployed');
+});
+
 scenario('a component is edited in the draft: what was not changed stays as it was, and a secret is kept unseen', {}, async (page) => {
   const { request } = page.context();
   const { environment: id, component } = await deployed(request);

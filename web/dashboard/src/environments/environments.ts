@@ -36,6 +36,9 @@ export const environmentQuery = (environment: string, session?: string) =>
           params: { path: { environment }, header: session ? { 'X-Configuration-Session': session } : {} },
         }),
       ),
+    // When a draft opens or ends, its page keeps what it shows until the answer is there: a dialog of a row would vanish with its request.
+    placeholderData: (former: EnvironmentDetails | undefined, query?: { queryKey: readonly string[] }) =>
+      query?.queryKey[1] === environment ? former : undefined,
     refetchInterval: (query) => (isBusy(query.state.data) ? whileBusy : false),
   });
 
