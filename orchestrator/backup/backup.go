@@ -30,7 +30,7 @@ const uploads = 3
 // AttributeFilledFrom is the name of the attribute of a cluster whose claims are to have the files of a backup before pods use them: the backup's id, and none when they have.
 const AttributeFilledFrom = "filled from backup"
 
-// Rows keep what a backup is (store.Backups).
+// Rows are the records of backups (store.Backups).
 type Rows interface {
 	Begin(ctx context.Context, backup *store.Backup) error
 	Keep(ctx context.Context, backup store.Backup) error
@@ -47,7 +47,7 @@ type Rows interface {
 	WaitedFor(ctx context.Context, attribute string) (map[string]string, error)
 }
 
-// Archive keeps what a backup has of clusters (snapshot.Archive).
+// Archive keeps the snapshots of clusters in a backup (snapshot.Archive).
 type Archive interface {
 	Take(ctx context.Context, of snapshot.Subject, write func(ctx context.Context, to io.Writer) error) (store.Snapshot, error)
 	Open(ctx context.Context, id string) (io.ReadCloser, error)
@@ -76,7 +76,7 @@ type Cluster struct {
 
 // Order is a backup that is to be made.
 type Order struct {
-	// Environment is what it is of, with its model as it was deployed.
+	// Environment is the environment in the backup, with its deployed model.
 	Environment store.Environment
 	// Task makes it. Run again by another server, it begins anew.
 	Task   string
@@ -84,9 +84,9 @@ type Order struct {
 	Reason string
 	// Incomplete allows claims that cannot be backed up, and applications for which Before fails.
 	Incomplete bool
-	// Contents are what code has kept with the objects.
+	// Contents are the attributes that code has kept with the objects.
 	Contents store.BackupContents
-	// Before has applications write what they have in memory, and After ends what Before began. Each returns the failures.
+	// Before lets applications write their memory to disk, and After ends the work that Before began. Each returns the failures.
 	Before, After func(ctx context.Context) []string
 	Report        func(ctx context.Context, text string)
 	Step          claimdata.Step
@@ -94,7 +94,8 @@ type Order struct {
 	Kept int
 }
 
-// Contents are what code has kept with the objects of an environment: prefix begins the names of its attributes, and secret reads what is sealed.
+// Contents are the attributes that code has kept with the objects of an environment: prefix begins the names of its attributes, and secret reads
+// sealed values.
 func (b Backups) Contents(ctx context.Context, environmentID, prefix string, secret func(ctx context.Context, name string) ([]byte, bool, error)) (contents store.BackupContents, err error) {
 	attributes, names, err := b.Kept(ctx, environmentID, prefix)
 	if err != nil {
@@ -113,7 +114,7 @@ func (b Backups) Contents(ctx context.Context, environmentID, prefix string, sec
 	return contents, nil
 }
 
-// Make makes a backup, and returns it when all was read back. What a former run of the task, or a former task, has left is removed first.
+// Make makes a backup, and returns it after it was read back whole. It first removes the remains of a former run of the task, or of a former task.
 func (b Backups) Make(ctx context.Context, order Order, clusters []Cluster) (made store.Backup, err error) {
 	former, err := b.List(ctx, store.BackupFilter{TaskID: order.Task})
 	if err != nil {
@@ -275,7 +276,7 @@ func (b Backups) cluster(ctx context.Context, order Order, id string, of Cluster
 	return kept, held, err
 }
 
-// copy copies the files of claims at one moment, after their applications have written what they have in memory.
+// copy copies the files of claims at one moment, after their applications have written their memory to disk.
 func (b Backups) copy(ctx context.Context, order Order, of Cluster, claims []claimdata.Claim) (copies *claimdata.Copies, warnings []string, err error) {
 	step := order.stepOf(of)
 	var volumes []claimdata.Volume

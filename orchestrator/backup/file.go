@@ -227,7 +227,7 @@ func (p *pieceWriter) flush() error {
 	return err
 }
 
-// Check reads a file to its end, and returns what it has when all of it is as it was written.
+// Check reads a file to its end, and returns its contents if all of them are unchanged.
 func Check(from io.Reader) (File, error) {
 	file, err := openFile(from, func([]byte) error { return nil })
 	if err != nil {

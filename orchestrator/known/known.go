@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/backup"
 )
 
-// Reach is what reaching and saving clusters needs to know of the server.
+// Reach has the parts of the server by which clusters are reached and saved.
 type Reach struct {
 	// Connected is called for each SSH connection to a node, with 1 when it begins and with -1 when it ends. May be nil.
 	Connected func(change int)

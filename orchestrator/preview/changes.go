@@ -23,7 +23,7 @@ type Change struct {
 	Values     []Value  // of the same properties
 }
 
-// Value is a property of a changed object. Objects stand as their ids. Secrets are masked, so that two that differ may look alike.
+// Value is a property of a changed object. Objects appear as their ids. Secrets are masked, so two different ones can look alike.
 type Value struct {
 	Name          string
 	Before, After any
@@ -68,8 +68,8 @@ func Changes(before, after map[string]any, computed map[string][]string) []Chang
 	return list
 }
 
-// losses are what a deployment deletes in the cloud: the servers and volumes of objects that it removes or leaves without, and the stacks
-// of removed applications that are made of Heat templates.
+// losses are the objects that a deployment deletes in the cloud: servers and volumes of objects that it removes or leaves without, and stacks of
+// removed applications that are made of Heat templates.
 func losses(before map[string]any, found []Change, kept []openstack.Kept) []Loss {
 	had := Objects(before)
 	removed := map[string]bool{}
@@ -106,7 +106,7 @@ func losses(before map[string]any, found []Change, kept []openstack.Kept) []Loss
 	return list
 }
 
-// ownerOf is the object that a resource of the environment's stack belongs to; empty when it is nobody's.
+// ownerOf is the object that a resource of the environment's stack belongs to; empty for none.
 func ownerOf(objects map[string]Object, resource string) (owner Object) {
 	for id, object := range objects {
 		if openstack.IsOf(resource, id) && len(id) > len(owner.ID) {
@@ -116,7 +116,7 @@ func ownerOf(objects map[string]Object, resource string) (owner Object) {
 	return owner
 }
 
-// Object is an object of a model without the objects in it: they stand as their ids.
+// Object is an object of a model. The objects in it appear as their ids.
 type Object struct {
 	Change
 	FullType string         // with version and package, where the header has them
@@ -124,7 +124,7 @@ type Object struct {
 	Fields   map[string]any // its properties
 }
 
-// Objects are those of a model by their ids.
+// Objects are the objects of a model by id.
 func Objects(model map[string]any) map[string]Object {
 	found := map[string]Object{}
 	place(found, "", model)

@@ -59,7 +59,7 @@ type KubernetesChange struct {
 	More             int               // of its fields, besides
 }
 
-// KubernetesField is a part of an object of Kubernetes that would be other than it is; nil stands for one that is not there. Secrets are masked.
+// KubernetesField is a changed part of an object of Kubernetes; nil means that the part is absent. Secrets are masked.
 type KubernetesField struct {
 	Path          string // such as spec.template.spec.containers[web].image
 	Before, After any
@@ -70,7 +70,7 @@ type Foreseen struct {
 	Kept  []openstack.Kept // the servers and volumes of the environment's stack
 	Means []string         // as in Plan
 	Notes []string         // as in Plan
-	// Refused are objects that cannot be as the model says, for which it would do nothing.
+	// Refused are objects that the model describes wrongly. A deployment would do nothing for them.
 	Refused []Note
 	// Servers are changes for which it would rebuild, resize or replace servers that are there, and is refused.
 	Servers []*openstack.ServerChange
@@ -78,8 +78,8 @@ type Foreseen struct {
 	Replaced   []Note
 	Consents   []Consent // without Name
 	Kubernetes []KubernetesChange
-	// Model is the model with what its classes add to it when it is loaded, and Computed are the properties in it that code gives, by the
-	// objects' ids; nil where nothing was deployed before.
+	// Model is the model with the parts that its classes add when it is loaded, and Computed are the properties in it that code gives, by the
+	// objects' ids; nil if nothing was deployed before.
 	Model    map[string]any
 	Computed map[string][]string
 }
@@ -118,8 +118,8 @@ func Of(before, after map[string]any, foreseen Foreseen) Plan {
 	return plan
 }
 
-// Refusal is a fault with all for which the deployment is refused: its problems, losses that are not allowed by the ids and names of what may go, and what it
-// does that was not shown by the plan with a token, "" for none.
+// Refusal is a fault with all reasons why the deployment is refused: its problems, losses without a consent (by id or name), and deeds that the plan
+// with the given token did not show ("" for none).
 func (p Plan) Refusal(allowed []string, token string) error {
 	var all []error
 	for _, one := range p.Problems {
@@ -149,7 +149,7 @@ func (p Plan) Unconfirmed(allowed []string, token string) error {
 	return errors.Join(all...)
 }
 
-// Missing are the consents of a plan that are not given by the ids and names of what may go.
+// Missing are the consents of a plan that the given ids and names do not contain.
 func (p Plan) Missing(allowed []string) (missing []Consent) {
 	may := func(name string) bool { return name != "" && slices.Contains(allowed, name) }
 	for _, one := range p.Consents {

@@ -12,7 +12,7 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// cinderRecords are those of a cluster about volumes of Cinder.
+// cinderRecords are the records of a cluster about volumes of Cinder.
 type cinderRecords struct{ api *rest.Config }
 
 func (r cinderRecords) Records(ctx context.Context) (kube.Attachments, error) {
@@ -31,7 +31,7 @@ func (r cinderRecords) End(ctx context.Context, volume kube.Volume, node string)
 	return kube.EndAttachment(ctx, r.api, kube.Cinder, volume, node)
 }
 
-// AttachmentsOf are those of a cluster that is reached, whose nodes are these.
+// AttachmentsOf are the attachments of a reachable cluster with these nodes.
 func AttachmentsOf(ctx context.Context, environment, id, name string, list []nodes.Node, live *nodes.Cluster, project *openstack.Project) (attachments.Cluster, error) {
 	storage, err := project.BlockStorage()
 	if err != nil {

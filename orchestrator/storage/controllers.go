@@ -16,7 +16,7 @@ const (
 	StoragePause = 10 * time.Second
 )
 
-// AnswerOn answers what a cluster asks for its volumes on a connection to its controllers, until that or ctx ends.
+// AnswerOn answers a cluster's requests for its volumes on a connection to its controllers, until the connection or ctx ends.
 func AnswerOn(ctx context.Context, line net.Conn, cluster volumes.Cluster) error {
 	server := grpc.NewServer(append(volumes.Bounds(cluster.Logger), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: StoragePause / 2, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: StoragePause, Timeout: StoragePause}))...)
@@ -57,7 +57,7 @@ func (o *oneConnection) Close() error {
 
 func (o *oneConnection) Addr() net.Addr { return o.at }
 
-// endingConn tells when it is closed.
+// endingConn reports when it is closed.
 type endingConn struct {
 	net.Conn
 	end func()

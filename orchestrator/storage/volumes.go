@@ -17,7 +17,8 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// WithoutKnownShares leaves out the shares that a cluster knows, those of classes that keep theirs, and those that are so young that they may be about to become known.
+// WithoutKnownShares leaves out the shares that a cluster knows, the shares of classes with the policy Retain, and very young shares, which can
+// become known soon.
 func WithoutKnownShares(ctx context.Context, config *rest.Config, all []openstack.Share) ([]openstack.Share, error) {
 	known, err := kube.Volumes(ctx, config, kube.Manila)
 	if err != nil {
@@ -49,7 +50,8 @@ func TaggedVolumes(ctx context.Context, storage *openstack.BlockStorage, tag map
 	return found, err
 }
 
-// WithoutKnown leaves out the volumes and snapshots that a cluster knows, those of classes that keep theirs, and those that are so young that they may be about to become known.
+// WithoutKnown leaves out the volumes and snapshots that a cluster knows, those of classes with the policy Retain, and very young ones, which can
+// become known soon.
 func (found Left) WithoutKnown(ctx context.Context, config *rest.Config) (Left, error) {
 	known, err := kube.Volumes(ctx, config, kube.Cinder)
 	if err != nil {

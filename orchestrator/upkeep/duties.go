@@ -18,7 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/scaling"
 )
 
-// Names of duties: they stand in rows and metrics.
+// Names of duties, as rows and metrics have them.
 const (
 	dutyHealth  = "health"
 	dutyServers = "servers"
@@ -98,13 +98,13 @@ func clusterStatus(ctx context.Context, config Config, environment *keeper.Envir
 }
 
 const (
-	// minionTurns is in how many looks each minion is asked over SSH, where its kubelet says each time that it is well.
+	// minionTurns is the number of looks in which each minion is asked once over SSH although its kubelet reports each time that it is well.
 	minionTurns = 5
 	// turnsKept is how long it is remembered whose turn it was, in intervals: the environment is gone, or another server looks at it.
 	turnsKept = 10
 )
 
-// spare tells which minions need not be asked over SSH by this look: all but those whose turn it is, unless something stands that was found.
+// spare returns the minions that this look need not ask over SSH: all but the minions whose turn it is, if there is no open finding.
 func (h *health) spare(environment *keeper.Environment) func(node string) bool {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -125,13 +125,13 @@ func (h *health) spare(environment *keeper.Environment) func(node string) bool {
 	}
 }
 
-// locked tells whether a node is locked.
+// locked is true if a node is locked.
 func locked(list []nodes.NodeStatus, name string) bool {
 	return slices.ContainsFunc(list, func(node nodes.NodeStatus) bool { return node.Name == name && node.Settings.Locked })
 }
 
-// repairOf is what mends the node that a finding is about, and what is said of it; nil where it is not allowed, or where so many nodes are bad that the fault may be
-// elsewhere. Gateways alone are few, and independent of each other: of them one may always be bad.
+// repairOf is the repair of the node of a finding, and its description; nil if no repair is allowed, or if so many nodes are bad that the fault may
+// be elsewhere. Gateways alone are few, and independent of each other: one of them may always be bad.
 func repairOf(environment *keeper.Environment, cluster *desired.Cluster, all, bad int, alone bool, finding keeper.Finding) (*keeper.Repair, string) {
 	switch {
 	case !cluster.AutoRepair:

@@ -11,7 +11,7 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// environmentBackupsDuty has environments be backed up as often as their schedules say. It needs no cloud.
+// environmentBackupsDuty backs environments up as often as their schedules demand. It needs no cloud.
 type environmentBackupsDuty struct {
 	Config
 	now func() time.Time

@@ -22,7 +22,7 @@ type health struct {
 	turns map[string]turn // by environment
 }
 
-// turn says whose turn it is in an environment to be asked over SSH.
+// turn counts the looks at an environment, to choose the nodes that are asked over SSH.
 type turn struct {
 	number int
 	looked time.Time

@@ -23,7 +23,7 @@ import (
 // kept is the duty that checks the servers of environments in Nova for changes that were not made by Burano.
 type kept struct {
 	Config
-	// mark tells the Kubernetes of a cluster which nodes' servers are off, and returns which nodes are marked as out of service.
+	// mark marks the nodes whose servers are off in the Kubernetes of a cluster, and returns the nodes that are marked as out of service.
 	mark func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster, off []string) (marked []string, err error)
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// unknownShares are the shares in Manila that were made for a cluster, and that no PersistentVolume of it is; but for those of classes that keep theirs.
+// unknownShares are the shares in Manila that were made for a cluster and belong to no PersistentVolume of it, without shares of classes with the
+// policy Retain.
 func (s *storageDuty) unknownShares(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) ([]openstack.Share, error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {

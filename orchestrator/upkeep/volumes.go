@@ -23,15 +23,16 @@ import (
 
 const (
 	dutyStorage = "storage"
-	// storageIdle is how often it is looked where no cluster has volumes of the cloud: the end of every task has it looked, too. storagePause is how often it is made sure that
-	// the controllers of a cluster have somebody who answers them.
+	// storageIdle is the pause between looks while no cluster has volumes of the cloud: the end of every task has it looked, too. storagePause is
+	// the pause between looks at whether the controllers of a cluster have an answering connection.
 	storageIdle = time.Hour
 	// leftEvery is how often it is looked for volumes in Cinder that a cluster does not know, and leftAge how old these are at least: a younger one may be about to become known.
 	leftEvery = time.Hour
 )
 
-// storageDuty answers what clusters with volumes of Cinder or shares of Manila ask for them, over a connection to a master that is kept between looks. The controllers there take one server at a
-// time, so that of several servers the others only see to it that somebody answers. Where no cluster has such volumes it asks nobody anything.
+// storageDuty answers the requests of clusters for volumes of Cinder or shares of Manila, over a connection to a master that is kept between looks.
+// The controllers there accept one server at a time, so the other servers only make sure that one answers. Clusters without such volumes are not
+// asked.
 type storageDuty struct {
 	Config
 	line func(live *nodes.Cluster, ctx context.Context) (net.Conn, error)
@@ -80,7 +81,8 @@ func (s *storageDuty) Look(ctx context.Context, environment *keeper.Environment)
 	return result, nil
 }
 
-// leftovers are findings about volumes and snapshots in Cinder, and shares in Manila, that a cluster does not know. Where that cannot be found out, which others say, they are as they were.
+// leftovers are findings about volumes and snapshots in Cinder, and shares in Manila, that a cluster does not know. If they cannot be found out,
+// which other findings report, they stay unchanged.
 func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (findings []keeper.Finding) {
 	key := environment.ID + "/" + cluster.ID
 	s.mutex.Lock()
@@ -124,8 +126,8 @@ func (s *storageDuty) leftovers(ctx context.Context, environment *keeper.Environ
 	return findings
 }
 
-// unknown are the volumes in Cinder that were made for a cluster, and that no PersistentVolume of it is, and the snapshots that no VolumeSnapshotContent is; but for those of classes
-// that keep theirs.
+// unknown are the volumes in Cinder that were made for a cluster and belong to no PersistentVolume of it, and the snapshots without a
+// VolumeSnapshotContent, both without those of classes with the policy Retain.
 func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (found storage.Left, err error) {
 	project, err := environment.Project(ctx, "")
 	if err != nil {
@@ -147,7 +149,7 @@ func (s *storageDuty) unknown(ctx context.Context, environment *keeper.Environme
 	return found, err
 }
 
-// answer sees to it that the controllers of a cluster have somebody who answers them.
+// answer makes sure that the controllers of a cluster have an answering connection.
 func (s *storageDuty) answer(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) error {
 	key := environment.ID + "/" + cluster.ID
 	s.mutex.Lock()
@@ -200,8 +202,8 @@ func (s *storageDuty) strange(ctx context.Context, environment *keeper.Environme
 	return found, err
 }
 
-// clusterOf is a cluster as those know it who answer for its volumes. What is known of its nodes is read each time, and so is the delegation: it may be given, or revoked, at
-// any time.
+// clusterOf is a cluster for the controllers of its volumes. Its nodes and its delegation are read each time, since a delegation can be given, or
+// revoked, at any time.
 func (s *storageDuty) clusterOf(environment *keeper.Environment, cluster *desired.Cluster) volumes.Cluster {
 	return volumes.Cluster{ID: volumes.ClusterID(environment.ID, cluster.ID), Name: cluster.Name, Logger: s.Logger,
 		Cloud: func(ctx context.Context) (volumes.Cloud, error) {

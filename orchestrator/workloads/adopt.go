@@ -71,7 +71,7 @@ func (p podSpec) FormerID(ctx context.Context, client kubernetes.Interface, fact
 	return "", nil
 }
 
-// adopt gives the pod's id to the objects that carry a former one, and returns their names. What they select stays as it is until they are applied.
+// adopt gives the pod's id to the objects that carry a former id, and returns their names. Their selectors stay until the objects are applied.
 func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former string) (adopted []string, err error) {
 	of := p
 	of.id = former
@@ -162,7 +162,7 @@ func (p podSpec) adoptWorkloads(ctx context.Context, client kubernetes.Interface
 	}
 }
 
-// unchangeable names the workloads that select their pods by another id than the wanted ones: Kubernetes lets nobody change a selector.
+// unchangeable names the workloads that select their pods by another id than the desired workloads: a selector in Kubernetes is immutable.
 func (w workloads) unchangeable(wanted []runtime.Object) (refs []kube.Ref) {
 	differ := func(a, b *metav1.LabelSelector) bool {
 		return a != nil && b != nil && a.MatchLabels[LabelPod] != b.MatchLabels[LabelPod]
@@ -207,7 +207,7 @@ func withLabel(spec batchv1.JobSpec, now, other string) (changed batchv1.JobSpec
 	return changed, json.Unmarshal(bytes.ReplaceAll(text, label(now), label(other)), &changed)
 }
 
-// adoptFormer has the pod take over what a workload of its name has under a former id.
+// adoptFormer lets the pod take over the objects of a workload that has its name and a former id.
 func (p Pods) adoptFormer(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {

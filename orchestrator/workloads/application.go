@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// attributeContainer keeps what an application handed to its host last: the container's name, and a digest of all that it was.
+// attributeContainer keeps the container that an application handed to its host last: its name, and a digest of all its fields.
 const attributeContainer = "container"
 
 const propertyEndpoints = "applicationEndpoints"
@@ -33,8 +33,8 @@ func (a Applications) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{task.MethodDeploy: a.deploy, task.MethodDestroy: a.destroy, "getConnectionTo": a.connection, "runInContainer": a.runInContainer}
 }
 
-// deploy deploys the application's host and has it run the container. Pods and standalone hosts find in the model all applications that
-// they are to run; what was not ready for that then comes now.
+// deploy deploys the application's host, which runs the container. Pods and standalone hosts find all their applications in the model; a container
+// that was not ready then comes now.
 func (a Applications) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	host := call.Object.Object("host")
 	if host == nil || !host.Class().IsEmbedded(task.ClassContainerHost) {
@@ -113,8 +113,8 @@ func (a Applications) kept(ctx context.Context, object *muranopl.Object) (map[st
 	return kept, err
 }
 
-// digest tells containers apart that a host would run differently. That of a container without options stays what it was before there were
-// any: another one would have its hooks called again.
+// digest differs for containers that a host would run differently. The digest of a container without options never changes: a new one would call its
+// hooks again.
 func (c container) digest() string {
 	type volume struct{ hostPath string }
 	former := struct {
@@ -193,7 +193,7 @@ func (a Applications) connection(ctx context.Context, call muranopl.Call) (any, 
 	return nil, nil
 }
 
-// share tells whether containers of two hosts reach each other by endpoints of the scope "internal".
+// share is true if containers of two hosts reach each other by endpoints of the scope "internal".
 func share(ctx context.Context, interpreter *muranopl.Interpreter, one, other *muranopl.Object) (bool, error) {
 	a, err := interpreter.Invoke(ctx, one, "getInternalScopeId", nil)
 	if err != nil {

@@ -268,8 +268,8 @@ func (use claimUse) lost(p podSpec, allowed func(name string) bool) error {
 	return fault.New(fault.Invalid, "%s. Undo this part of the change, or allow it with --allow-destroy %s: the claims stay in the cluster, with their data", text, p.name)
 }
 
-// superseded names the objects that Burano made for the pod and that are not among the wanted ones: what a former name, number of replicas or kind of workload
-// has left. Claims, objects that have an owner, and objects that others made with the same labels, as kubectl expose does, are not among them.
+// superseded names the objects that Burano made for the pod and that it no longer wants, for example after a change of the pod's name, its replicas
+// or its kind of workload. It leaves out claims, objects with an owner, and objects that others made with the same labels, as kubectl expose does.
 func (w workloads) superseded(wanted []runtime.Object) (workloads, services []kube.Ref) {
 	is := map[kube.Ref]bool{}
 	for _, object := range wanted {
@@ -322,7 +322,7 @@ func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kube
 	return nil
 }
 
-// deleteFormer deletes what a pod has no use for any more, with what it owns. Kubernetes would leave the pods of a Job by itself.
+// deleteFormer deletes unused objects of a pod, with the objects that they own. Kubernetes would leave the pods of a Job.
 func (p podSpec) deleteFormer(ctx context.Context, client kubernetes.Interface, former []kube.Ref, propagation metav1.DeletionPropagation) error {
 	remove := metav1.DeleteOptions{PropagationPolicy: &propagation}
 	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{

@@ -75,8 +75,8 @@ func className(claim *corev1.PersistentVolumeClaim) string {
 	return *claim.Spec.StorageClassName
 }
 
-// checkStorage is checkClaims in a cluster that is up, and compares the claims with those that are there. coming are the storage classes that a deployment gives the
-// cluster before its pods, by name; nil where it has them.
+// checkStorage is checkClaims in a cluster that is up, and compares the claims with the present claims. coming are the storage classes that a
+// deployment gives the cluster before its pods, by name; nil if it has them.
 func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, containers []container, there workloads, coming map[string]bool) (claimStorage, error) {
 	kept := claimStorage{sizes: map[string]resource.Quantity{}}
 	claims := p.claims(containers)
@@ -118,7 +118,7 @@ type presentClaim struct {
 	set   bool // of a stateful set, whose templates nobody can change
 }
 
-// presentClaims are those that the pod's claims are compared with, by their names.
+// presentClaims are the claims in the cluster with which the pod's claims are compared, by name.
 func presentClaims(p podSpec, there workloads) map[string]presentClaim {
 	found := map[string]presentClaim{}
 	if p.options.kind == kindStatefulSet {

@@ -60,8 +60,8 @@ type previewStage interface {
 	Former() map[string]any
 }
 
-// All adds what is foreseen within clusters, through one connection to each: what becomes of the claims of pods, and where someone looks, what
-// the workloads of pods and Helm releases change. Of a cluster that was never up only its model is known.
+// All adds the changes within clusters, through one connection to each: the fate of the claims of pods, and, if a client looks, the changes of pods
+// and Helm releases. Of a cluster that was never up only its model is known.
 func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, stage previewStage, foreseen *preview.Foreseen) {
 	former := removedPods(stage.Former(), c.Objects)
 	for _, cluster := range c.Objects.All(task.ClassCluster) {
@@ -206,7 +206,7 @@ func (use claimUse) foresee(p podSpec, foreseen *preview.Foreseen) {
 	foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: p.id, Text: text, Claims: storage.NamesOf(use.unused)})
 }
 
-// leftClaims adds the claims that stay in the cluster, with their data, when pods leave the model. names are those of the pods by their ids.
+// leftClaims adds the claims that stay in the cluster, with their data, when pods leave the model. names are the names of the pods by id.
 func (in *Observed) leftClaims(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		found, err := in.Client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: id}.String() + ",!" + labelWithPod})
@@ -251,7 +251,7 @@ func removedPods(former any, present task.Objects) map[string]string {
 	return removed
 }
 
-// leavingPods adds the objects in Kubernetes that go when pods leave the model. names are those of the pods by their ids.
+// leavingPods adds the objects in Kubernetes that go when pods leave the model. names are the names of the pods by id.
 func (in *Observed) leavingPods(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		p := podSpec{id: id, name: names[id]}
@@ -297,8 +297,8 @@ func sameNames(pods []*muranopl.Object) (refused []preview.Note) {
 	return refused
 }
 
-// foreseeWorkloads adds what a deployment would change of the objects of a pod in Kubernetes: also what others have changed of them, with kubectl for example. Secrets
-// that nothing refers to any more go some time after it, and are left out.
+// foreseeWorkloads adds the changes that a deployment would make to the objects of a pod in Kubernetes. It sees changes that others have made, with
+// kubectl for example. Unused Secrets go some time later, and are left out.
 func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers []container, there workloads, foreseen *preview.Foreseen) error {
 	made, err := podSecrets{p, in.Client}.foresee(ctx, containers)
 	if err != nil {
@@ -325,7 +325,7 @@ func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers 
 // mostFields is how many fields of an object a preview names.
 const mostFields = 20
 
-// foreseeObject is what a deployment would change of an object of the pod in Kubernetes; nil where nothing.
+// foreseeObject is the change that a deployment would make to an object of the pod in Kubernetes; nil for none.
 func (in *Observed) foreseeObject(ctx context.Context, p podSpec, object runtime.Object) (*preview.KubernetesChange, error) {
 	meta, err := apimeta.Accessor(object)
 	if err != nil {

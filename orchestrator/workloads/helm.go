@@ -113,7 +113,7 @@ func (h Releases) adopt(ctx context.Context, live *nodes.Cluster, object *murano
 	return nil
 }
 
-// originOf says where the package's chart was fetched from; "" where it came with the package.
+// originOf is the address from which the package's chart was fetched; "" if the package contains it.
 func originOf(object *muranopl.Object) string {
 	if of, ok := object.Class().Package.(interface{ ChartOrigin() (from, digest string) }); ok {
 		if from, digest := of.ChartOrigin(); from != "" {
@@ -150,7 +150,7 @@ func (h Releases) rollback(ctx context.Context, call muranopl.Call) (any, error)
 	})
 }
 
-// status is the action that says how the release is.
+// status is the action that shows the state of the release.
 func (h Releases) status(ctx context.Context, call muranopl.Call) (any, error) {
 	defer h.Pods.Clusters.Close()
 	live, err := h.cluster(ctx, call)
@@ -264,7 +264,8 @@ const (
 	annotationRelease = "meta.helm.sh/release-name"
 )
 
-// concealSecrets makes known what the release's Secrets hold: a chart may have made it up. What cannot be found out now is left out.
+// concealSecrets registers the contents of the release's Secrets as secrets of the task, since a chart can generate them. An unreadable Secret is
+// left out.
 func (h Releases) concealSecrets(ctx context.Context, live *nodes.Cluster, release nodes.HelmRequest) {
 	api, err := live.Kubernetes(ctx)
 	if err != nil {
@@ -288,7 +289,7 @@ func (h Releases) concealSecrets(ctx context.Context, live *nodes.Cluster, relea
 	}
 }
 
-// obstacles are what keeps pods from being ready. What cannot be found out is left out.
+// obstacles are the reasons why pods are not ready. An unreadable pod is left out.
 func (h Releases) obstacles(ctx context.Context, live *nodes.Cluster, pods []nodes.HelmPod) (found []obstacle) {
 	api, err := live.Kubernetes(ctx)
 	if err != nil {
@@ -313,7 +314,7 @@ func (h Releases) obstacles(ctx context.Context, live *nodes.Cluster, pods []nod
 	return found
 }
 
-// releaseValues are the values of a release, as JSON has them, with those that are written in YAML.
+// releaseValues are the values of a release, as JSON has them, merged with the values that are written in YAML.
 func releaseValues(object *muranopl.Object) (map[string]any, error) {
 	values, err := written(object.Map("values"), object.Map("texts"))
 	if err != nil {
@@ -388,5 +389,5 @@ func named(value any) any {
 	return value
 }
 
-// lineOf is where YAML is wrong. The rest of such an error may tell what stands there.
+// lineOf is the place of a fault in YAML. The rest of such an error can contain a secret value.
 var lineOf = regexp.MustCompile(`line [0-9]+|$`)

@@ -13,11 +13,11 @@ import (
 	"github.com/burano/burano/orchestrator/secret"
 )
 
-// unknownKind is what Helm says of an object whose kind the cluster does not have: another release of the same deployment may bring it.
+// unknownKind is Helm's error for an object whose kind is missing in the cluster: another release of the same deployment can define it.
 const unknownKind = "no matches for kind"
 
-// previewReleases adds to what is foreseen what a deployment would change in Kubernetes through Helm releases of a cluster, and the releases that it could not
-// bring up.
+// previewReleases adds the changes that a deployment would make in Kubernetes through the Helm releases of a cluster, and the releases that it could
+// not install.
 func (c Previews) previewReleases(ctx context.Context, in *Observed, releases []*muranopl.Object, foreseen *preview.Foreseen) {
 	for _, object := range releases {
 		request, err := requestOf(ctx, "diff", object)
@@ -78,7 +78,7 @@ func kubernetesChanges(object *muranopl.Object, request nodes.HelmRequest, answe
 	return list
 }
 
-// shown is a value at a path of an object without what is secret in it.
+// shown is a value at a path of an object, without its secrets.
 func shown(known *secret.Known, path string, value any) any {
 	name := ""
 	if sensitive.Path(path) {

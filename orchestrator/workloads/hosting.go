@@ -11,8 +11,8 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// Hosting is the shared state of hosts that bring up the containers of all their applications at once: how often each was brought up in this task, and
-// with which containers the last time.
+// Hosting is the shared state of hosts that run the containers of all their applications at once: how often each was deployed in this task, and with
+// which containers the last time.
 type Hosting struct {
 	Runtime interface {
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
@@ -62,8 +62,8 @@ func (h *Hosting) ran(host *muranopl.Object, all []hosted) {
 	h.runs[host.ID()] = run
 }
 
-// include brings a host up with a container of that name. If the last run did not include it, there is another: at the latest the second one began after
-// the application could describe its container. bringUp gets the number of former runs.
+// include deploys a host with a container of that name. If the last run did not include it, there is another: at the latest the second one began
+// after the application could describe its container. bringUp gets the number of former runs.
 func (h *Hosting) include(host *muranopl.Object, name string, bringUp func(before int) error) error {
 	for range 3 {
 		run := h.of(host)

@@ -103,8 +103,8 @@ func (p Pods) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 	return nil, live.HaveImages(ctx, call.Object.ID(), nil)
 }
 
-// bringUp brings the pod to what the model says, once per task, and once more for applications that could not say what their container is
-// before their own deploy had begun: before is how often it was.
+// bringUp applies the model to the pod once per task, and again for applications that could describe their container only after their own deploy had
+// begun. before is the number of former runs.
 func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object, before int) error {
 	return p.Once.Do(fmt.Sprintf("pod %s %d", pod.ID(), before), func() error {
 		api, err := p.Kubernetes(ctx, interpreter, pod)
@@ -151,7 +151,7 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 			if err != nil {
 				return err
 			}
-			// Only now: until what is wanted runs, the former serves.
+			// Only now: the former objects serve until the desired objects run.
 			if err := spec.clear(ctx, api, containers); err != nil {
 				return err
 			}
@@ -161,8 +161,8 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 	})
 }
 
-// Kubernetes returns the way to the API of the pod's cluster. A deployment brings that up first. An action takes it as it stands: what it does to a
-// pod waits for no node that it does not concern.
+// Kubernetes returns a client for the API of the pod's cluster. A deployment deploys that cluster first. An action takes the cluster in its present
+// state: an action on a pod does not wait for other nodes.
 func (p Pods) Kubernetes(ctx context.Context, interpreter *muranopl.Interpreter, pod *muranopl.Object) (*rest.Config, error) {
 	object := pod.Object("kubernetesCluster")
 	if !p.Runtime.Deploys() {
@@ -198,8 +198,7 @@ func PodSpecOf(pod *muranopl.Object) (podSpec, error) {
 	return spec, nil
 }
 
-// waitPod waits until every replica runs. What kept them from it is in the error when they do not within rolloutLimit, and in the log what their
-// containers wrote last.
+// waitPod waits until every replica runs. After rolloutLimit the error has the reasons, and the log has the last lines of the containers.
 func (p Pods) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec) error {
 	waiting, err := newRollout(api, spec)
 	if err != nil {
@@ -219,7 +218,7 @@ func (p Pods) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.Confi
 	return err
 }
 
-// reportRuns reports when a cron job ran last, and what became of that.
+// reportRuns reports the last run of a cron job and its result.
 func (p Pods) reportRuns(ctx context.Context, pod *muranopl.Object, waiting *rollout) error {
 	spec := waiting.spec
 	jobs, err := waiting.client.BatchV1().Jobs(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: spec.id}.String()})
@@ -254,8 +253,8 @@ func (p Pods) reportRuns(ctx context.Context, pod *muranopl.Object, waiting *rol
 	return nil
 }
 
-// noteEndpoints writes to each application where it can be reached, and reports what is public. answers tells whether somebody must answer there
-// when the task ends.
+// noteEndpoints writes to each application its addresses, and reports the public ones. answers is true if an endpoint must accept connections when
+// the task ends.
 func (p Pods) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *rest.Config, spec podSpec, all []hosted, answers bool) error {
 	cluster := pod.Object("kubernetesCluster")
 	pods, err := p.Clusters.PodNetwork(ctx, cluster)

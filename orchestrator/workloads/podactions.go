@@ -32,7 +32,7 @@ const (
 	PropertyImage = "image"
 )
 
-// choose returns the application whose container has this name; "" stands for the only one.
+// choose returns the application whose container has this name; "" means the only one.
 func choose(pod *muranopl.Object, all []hosted, name string) (hosted, error) {
 	var names []string
 	for _, one := range all {
@@ -348,7 +348,7 @@ func (p Pods) logs(ctx context.Context, call muranopl.Call) (any, error) {
 	return result, nil
 }
 
-// choosePods returns the pods whose logs are wanted, the newest first: the one of this name, "" stands for all.
+// choosePods returns the pods whose logs are wanted, newest first: the pod of this name, or all for "".
 func choosePods(pods []corev1.Pod, name string) ([]corev1.Pod, error) {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	names := map[string]bool{}

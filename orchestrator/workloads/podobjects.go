@@ -26,12 +26,12 @@ import (
 	"github.com/burano/burano/orchestrator/preview"
 )
 
-// strategyManager owns the change of a Deployment's strategy, which server-side apply cannot make by itself: the former strategy's details,
-// which nobody owns, would stay and be refused.
+// strategyManager owns the change of a Deployment's strategy, which server-side apply cannot make by itself: fields of the former strategy, which
+// have no owner, would stay and be refused.
 const strategyManager = "burano-strategy"
 
-// apply makes the pod's objects be what is wanted. What is refused is refused before anything that runs is touched.
-// paused says that the pods keep their former form until somebody has their rollout resumed.
+// apply makes the pod's objects match the model. A change that Kubernetes refuses is refused before any running object is touched. paused is true if
+// the pods keep their former form until their rollout is resumed.
 func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []container, allowed func(name string) bool) (paused bool, err error) {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
@@ -90,8 +90,8 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	return paused, nil
 }
 
-// staysAbrupt tells whether pods run that do not linger at their end, and that nothing else would change: it is no reason to make them anew. They
-// linger from their next change on.
+// staysAbrupt is true if pods without a preStop delay run and nothing else would change. The missing delay alone does not replace them: their next
+// change adds it.
 func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers []container) (bool, error) {
 	if !p.lingers(containers) {
 		return false, nil
@@ -112,7 +112,7 @@ func (p podSpec) shares(containers []container, there workloads) bool {
 	return slices.ContainsFunc(p.claims(containers), func(claim *corev1.PersistentVolumeClaim) bool { return mounted[claim.Name] })
 }
 
-// clear takes away what another name, number of replicas or kind of workload has left, and Secrets that nothing refers to any more.
+// clear deletes objects that a change of name, replicas or kind of workload has left, and Secrets without a reference.
 func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []container) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
@@ -130,8 +130,7 @@ func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []conta
 	return podSecrets{p, client}.clear(ctx, containers)
 }
 
-// prepare gives a Deployment that is there another strategy where that is wanted, for which no pod changes. It tells whether its rollout is
-// paused.
+// prepare changes the strategy of a present Deployment, which changes no pod. It returns whether the rollout is paused.
 func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wanted *appsv1.Deployment) (paused bool, err error) {
 	now, err := client.AppsV1().Deployments(known.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -159,8 +158,8 @@ func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wante
 	return now.Spec.Paused, nil
 }
 
-// applyPod applies a pod that nothing keeps. Kubernetes lets nobody change what runs in one, so it is made anew when that is another one, once
-// Kubernetes has said that it would take it.
+// applyPod applies a pod without a controller. The contents of a pod are immutable in Kubernetes, so a different pod replaces it, after a dry run of
+// Kubernetes has accepted it.
 func (p podSpec) applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface, pod *corev1.Pod) error {
 	err := kube.Apply(ctx, api, kube.Manager, pod)
 	if !apierrors.IsInvalid(err) {
@@ -177,8 +176,8 @@ func (p podSpec) applyPod(ctx context.Context, api *rest.Config, client kubernet
 	return kube.Apply(ctx, api, kube.Manager, pod)
 }
 
-// applyJob applies a Job, which runs once. Kubernetes lets nobody change one that is there: another one, or one that has failed, is made
-// anew. One that has done its work, or still does it, is left alone.
+// applyJob applies a Job, which runs once. A Job is immutable in Kubernetes: a different Job, or a failed one, is made anew. A Job that is done or
+// still runs is left alone.
 func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, job *batchv1.Job) error {
 	now, err := client.BatchV1().Jobs(known.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -209,7 +208,7 @@ func removeJob(ctx context.Context, api *rest.Config, client kubernetes.Interfac
 	return deleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: known.Namespace, Name: name})
 }
 
-// endOf tells how a Job has ended, with Kubernetes' words; "" for one that has not.
+// endOf is the end of a Job in Kubernetes' words; "" if it has not ended.
 func endOf(job *batchv1.Job) (batchv1.JobConditionType, string) {
 	for _, condition := range job.Status.Conditions {
 		if (condition.Type == batchv1.JobFailed || condition.Type == batchv1.JobComplete) && condition.Status == corev1.ConditionTrue {
@@ -262,7 +261,7 @@ func (s podSecrets) find(ctx context.Context, one *container) (data map[string][
 	return data, nil
 }
 
-// foresee names the Secrets of containers as ensure does, and makes none: of those that are to be made it returns the changes. Kubernetes completes their names.
+// foresee names the Secrets of containers as ensure does, and makes none: it returns changes for the missing ones. Kubernetes completes their names.
 func (s podSecrets) foresee(ctx context.Context, containers []container) (made []preview.KubernetesChange, err error) {
 	look := func(one *container) {
 		if err != nil || len(one.options.secrets) == 0 {

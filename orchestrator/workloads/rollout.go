@@ -34,7 +34,7 @@ const (
 	rolloutLook = 2 * time.Second
 	// imagePatience is how long a registry may not give an image.
 	imagePatience = 45 * time.Second
-	// othersPatience is how long a part may be missing that others may be about to bring: a dependency of a crashing container, an object that its
+	// othersPatience is how long a part may be missing that others can still provide: a dependency of a crashing container, an object that its
 	// configuration names, room in a quota.
 	othersPatience = 2 * time.Minute
 	// crashes is how often at least a container has been started again before its rollout counts as failed.
@@ -53,8 +53,8 @@ const (
 const (
 	// annotationRevision numbers the forms of a Deployment.
 	annotationRevision = "deployment.kubernetes.io/revision"
-	// labelRan is on forms of a Deployment that came up: a rollback leaves others out. It is no annotation, since kubectl rollout undo copies those to the
-	// Deployment, from where each new form would have it.
+	// labelRan is on forms of a Deployment that were ready once: a rollback leaves others out. It is no annotation, since kubectl rollout undo
+	// copies annotations to the Deployment, and each new form would have it.
 	labelRan = "burano.io/ran"
 	// annotationTried is on a ReplicaSet that was to be tried again: of which version it was.
 	annotationTried = "burano.io/tried-again"

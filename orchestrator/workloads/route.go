@@ -32,8 +32,8 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// Routes is io.burano.Route. Gateways of their own are told of it (ownRoute). In a cluster it is a Service without a selector, with an EndpointSlice that names the servers, and an Ingress
-// where there is a host: the publisher makes of them what it makes of those of pods.
+// Routes is io.burano.Route. Gateways of their own get the route from Burano (ownRoute). In a cluster it is a Service without a selector, an
+// EndpointSlice with the servers, and an Ingress if there is a host: the publisher serves them as it serves Services of pods.
 type Routes struct {
 	Runtime interface {
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
@@ -51,21 +51,21 @@ const (
 	// gatewayClass is the loadBalancerClass of Services for the gateways, and ingressClass that of Ingresses.
 	gatewayClass = "burano.io/gateway"
 	ingressClass = "burano"
-	// conditionPublished is the condition of a Service of type LoadBalancer in which the publisher says whether gateways serve it.
+	// conditionPublished is the condition of a Service of type LoadBalancer by which the publisher reports whether gateways serve it.
 	conditionPublished = "burano.io/Published"
 )
 
-// publishLimit is how long gateways may take until they serve what is new. They need a second, and a publisher that takes over half a minute.
+// publishLimit is how long gateways may take until they serve a change. They need a second; a publisher that takes over needs half a minute.
 const publishLimit = 40 * time.Second
 
-// refusalLimit is how long a reason why they do not serve it may stand: it may be of what was before.
+// refusalLimit is how long the publisher's refusal may last before it counts: it can refer to the former objects.
 const refusalLimit = 4 * time.Second
 
 func (r Routes) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{"publisher": r.publisher, "backends": r.backends, "letIn": r.letIn, "publish": r.publish, "withdraw": r.withdraw}
 }
 
-// publisher returns whose gateways publish the route: a cluster's, or those that are nothing else.
+// publisher returns the object whose gateways publish the route: a cluster, or gateways of their own.
 func (r Routes) publisher(_ context.Context, call muranopl.Call) (any, error) {
 	cluster, gateways := call.Object.Object("kubernetesCluster"), call.Object.Object("gateways")
 	switch {
@@ -79,7 +79,7 @@ func (r Routes) publisher(_ context.Context, call muranopl.Call) (any, error) {
 	return nil, fault.New(fault.Invalid, "%s names no gateways: name a kubernetesCluster, or gateways of their own (%s)", call.Object, task.ClassGateways)
 }
 
-// backends returns the servers of the route's application, and those that it names itself, each once.
+// backends returns the servers of the route's application, and the servers that the route names, each once.
 func (r Routes) backends(_ context.Context, call muranopl.Call) (any, error) {
 	var backends []any
 	for _, server := range routeServers(call.Object) {
@@ -99,7 +99,7 @@ func (r Routes) backends(_ context.Context, call muranopl.Call) (any, error) {
 	return backends, nil
 }
 
-// routeServers are the servers of a route's application, and those that it names itself.
+// routeServers are the servers of a route's application, and the servers that the route names.
 func routeServers(route *muranopl.Object) []*muranopl.Object {
 	servers := route.Objects("servers")
 	if application := route.Object("application"); application != nil {
@@ -113,8 +113,8 @@ func routeServers(route *muranopl.Object) []*muranopl.Object {
 	return servers
 }
 
-// letIn has the template let gateways reach the servers' ports, by rules in the security groups that these were given, and takes out those rules that no route
-// of the model needs. Neutron takes no rule twice: routes that need the same have one together, called by the route that was there first.
+// letIn opens the servers' ports to gateways by rules in the security groups of the gateways, and removes rules that no route of the model needs.
+// Neutron takes no rule twice: routes with the same needs share a rule, named after the first of these routes.
 func (r Routes) letIn(ctx context.Context, call muranopl.Call) (any, error) {
 	manager, _ := call.Args["manager"].(*muranopl.Object)
 	type need struct {
@@ -174,7 +174,7 @@ func (r Routes) letIn(ctx context.Context, call muranopl.Call) (any, error) {
 
 const typeRule = "OS::Neutron::SecurityGroupRule"
 
-// publish makes the route's objects be what is wanted, and waits until the gateways serve.
+// publish applies the route's objects and waits until the gateways serve it.
 func (r Routes) publish(ctx context.Context, call muranopl.Call) (any, error) {
 	if err := r.withdrawElsewhere(ctx, call); err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (r Routes) withdraw(ctx context.Context, call muranopl.Call) (any, error) {
 	return nil, r.Runtime.Step(ctx, call.Object, "take the servers from the gateways", func(ctx context.Context) error { return gone.clear(ctx, api, "") })
 }
 
-// serverRoute is what the class is made of in a cluster.
+// serverRoute is the model of the class in a cluster.
 type serverRoute struct {
 	id, name    string
 	port, outer int32 // of the servers, and of the gateways where there is no host
@@ -253,7 +253,7 @@ func routeOf(call muranopl.Call) (serverRoute, error) {
 	return route, err
 }
 
-// serverAddresses are those of the servers that a call is about, in order.
+// serverAddresses are the addresses of the servers that a call refers to, in order.
 func serverAddresses(call muranopl.Call, of *muranopl.Object) (addresses []string, err error) {
 	servers, _ := call.Args["servers"].([]any)
 	for _, one := range servers {
@@ -269,14 +269,14 @@ func serverAddresses(call muranopl.Call, of *muranopl.Object) (addresses []strin
 	return addresses, nil
 }
 
-// labels are those of its objects.
+// labels are the labels of the route's objects.
 func (s serverRoute) labels() map[string]string { return map[string]string{kube.LabelObject: s.id} }
 
 func (s serverRoute) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: s.name, Namespace: known.Namespace, Labels: s.labels()}
 }
 
-// objects are what the cluster has of it. A Service of type LoadBalancer gets a status from the publisher, which says what is in the way.
+// objects are the route's objects in the cluster. The publisher writes the reason of a refusal into the status of a Service of type LoadBalancer.
 func (s serverRoute) objects() []runtime.Object {
 	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: s.meta()}
 	service.Annotations = map[string]string{annotationPublish: strconv.FormatBool(s.host == "")}
@@ -310,8 +310,8 @@ func (s serverRoute) objects() []runtime.Object {
 	return append(objects, ingress)
 }
 
-// apply makes the objects of the route. One of its name that somebody else made is left alone, and said; one of a former environment, with the id of no object
-// that is known, is taken over.
+// apply applies the objects of the route. An object of its name that others made is left alone and reported; one of a former environment, with the id
+// of an unknown object, is taken over.
 func (s serverRoute) apply(ctx context.Context, api *rest.Config, facts func(id string) bool) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
@@ -331,7 +331,7 @@ func (s serverRoute) apply(ctx context.Context, api *rest.Config, facts func(id 
 		return err
 	}
 	if ports := service.Spec.Ports; len(ports) > 0 && ports[0].Port != s.outer {
-		// What its status says is of the former port.
+		// Its status refers to the former port.
 		_, err := client.CoreV1().Services(known.Namespace).Patch(ctx, s.name, types.MergePatchType, []byte(`{"status":{"conditions":null,"loadBalancer":null}}`), metav1.PatchOptions{}, "status")
 		if err != nil {
 			return fmt.Errorf("forget the status of Service %s: %w", s.name, err)
@@ -356,7 +356,7 @@ func (s serverRoute) checkSecret(ctx context.Context, client kubernetes.Interfac
 	return nil
 }
 
-// clear takes away the objects that a former name, or a former host, has left: all but those of this name.
+// clear deletes the objects that a change of name or host has left: all but the objects of this name.
 func (s serverRoute) clear(ctx context.Context, api *rest.Config, but string) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
@@ -391,7 +391,7 @@ func (s serverRoute) clear(ctx context.Context, api *rest.Config, but string) er
 	return nil
 }
 
-// wait waits until the gateways serve the route. What keeps them from it is in the error.
+// wait waits until the gateways serve the route. The error has the reason why they do not.
 func (s serverRoute) wait(ctx context.Context, api *rest.Config) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {

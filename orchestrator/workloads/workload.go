@@ -35,11 +35,11 @@ const (
 	annotationInternalPorts = "burano.io/internal-ports"
 	// annotationPublish of "false" keeps a Service from gateways.
 	annotationPublish = "burano.io/publish"
-	// annotationDigest tells which Job this is: Kubernetes lets nobody change one.
+	// annotationDigest identifies the contents of a Job, which are immutable in Kubernetes.
 	annotationDigest = "burano.io/digest"
 )
 
-// container is what an application wants to run, as com.mirantis.docker.DockerContainer describes it.
+// container is the container that an application wants to run, as com.mirantis.docker.DockerContainer describes it.
 type container struct {
 	application string // id of the object
 	name        string
@@ -80,7 +80,7 @@ func openedPorts(ports []port) (opened []corev1.ContainerPort) {
 	return opened
 }
 
-// isPublic tells whether gateways publish the port.
+// isPublic is true if gateways publish the port.
 func (p port) isPublic() bool { return p.scope == "public" || p.scope == "cloud" }
 
 // volume is a folder of the node, one that lives as long as the pod, or one of the cluster's storage.
@@ -89,7 +89,7 @@ type volume struct {
 	options  volumeOptions
 }
 
-// podSpec is what a KubernetesPod object says of itself.
+// podSpec is the parsed KubernetesPod object.
 type podSpec struct {
 	id       string
 	name     string
@@ -99,7 +99,7 @@ type podSpec struct {
 	abrupt   bool // its pods do not linger, since those that run do not
 	// adopted are the names of claims that are there, by the names that new ones would have.
 	adopted map[string]string
-	// sizes are those that claims keep which are there.
+	// sizes are the sizes that present claims keep.
 	sizes map[string]resource.Quantity
 }
 
@@ -111,10 +111,10 @@ const (
 	graceSeconds = 30
 )
 
-// invalidName matches what may not stand in a name of Kubernetes.
+// invalidName matches the characters that a name in Kubernetes cannot contain.
 var invalidName = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// kubeName makes a name that Kubernetes takes (a label of RFC 1123, at most 63 characters) out of what a person wrote.
+// kubeName makes a name for Kubernetes (a label of RFC 1123, at most 63 characters) from a person's text.
 func kubeName(text string) string {
 	name := invalidName.ReplaceAllString(strings.ToLower(text), "-")
 	if len(name) > 63 {
@@ -123,8 +123,8 @@ func kubeName(text string) string {
 	return strings.Trim(name, "-")
 }
 
-// objects returns what runs a pod with these containers: its claims, what keeps it, a disruption budget where two or more replicas are to be
-// kept, and for each application with ports a Service.
+// objects returns the objects that run a pod with these containers: its claims, its controller, a disruption budget for two or more replicas, and a
+// Service for each application with ports.
 func (p podSpec) objects(containers []container) []runtime.Object {
 	containers = slices.Clone(containers) // the caller knows which application each is of by its place
 	slices.SortFunc(containers, func(a, b container) int { return strings.Compare(a.application, b.application) })
@@ -157,8 +157,8 @@ func (p podSpec) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{LabelPod: p.id}}
 }
 
-// keeper returns what keeps the pods: a Deployment (a plain Pod when replicas is 0, as Murano had it), a StatefulSet with the Service that
-// its pods get their names by, a Job or a CronJob.
+// keeper returns the controller of the pods: a Deployment (a plain Pod when replicas is 0, as Murano had it), a StatefulSet with the Service that its
+// pods get their names by, a Job or a CronJob.
 func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec, containers []container) []runtime.Object {
 	switch p.options.kind {
 	case kindStatefulSet:
@@ -209,12 +209,12 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	return []runtime.Object{deployment}
 }
 
-// exclusive tells whether only one of the pods can have their volumes: a new one then begins once the former has ended.
+// exclusive is true if only one of the pods can have their volumes: a new one then begins after the former has ended.
 func (p podSpec) exclusive(containers []container) bool {
 	return p.options.kind == kindDeployment && len(p.claims(containers)) > 0
 }
 
-// job is what a Job runs: as many pods as there are replicas, one at least, all at once.
+// job is the spec of a Job: it runs as many pods as there are replicas, at least one, all at once.
 func (p podSpec) job(template corev1.PodTemplateSpec) batchv1.JobSpec {
 	pods := max(1, p.replicas)
 	template.Spec.RestartPolicy = corev1.RestartPolicyNever // a pod that failed stays, with its log
@@ -225,7 +225,7 @@ func (p podSpec) job(template corev1.PodTemplateSpec) batchv1.JobSpec {
 	return spec
 }
 
-// digestOfJob tells Jobs apart: Kubernetes lets nobody change one that is there.
+// digestOfJob differs for different Jobs: a Job is immutable in Kubernetes.
 func digestOfJob(spec batchv1.JobSpec) string {
 	sum := sha256.Sum256([]byte(digestOf(spec)))
 	return hex.EncodeToString(sum[:16])
@@ -327,8 +327,8 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 	return template
 }
 
-// lingers tells whether pods are to go on for a moment when others take their place: those that others reach, but not where each ends before the next
-// begins, which would only come later, nor where nobody is to wait for their end.
+// lingers is true if pods go on for a moment while others replace them. Pods need this if others reach them, but not if each ends before the next
+// begins, and not if nothing waits for their end.
 func (p podSpec) lingers(containers []container) bool {
 	replaced := p.options.kind == kindStatefulSet ||
 		p.options.kind == kindDeployment && p.replicas > 0 && p.options.strategy.Type != appsv1.RecreateDeploymentStrategyType && !p.exclusive(containers)
@@ -338,8 +338,7 @@ func (p podSpec) lingers(containers []container) bool {
 	return slices.ContainsFunc(containers, func(one container) bool { return p.service(one) != nil })
 }
 
-// linger has all containers of a pod go on for a moment when it is to end, also those that only others of the pod reach. What they have to end by
-// themselves stays as long as it is.
+// linger adds a preStop delay to all containers of a pod, also to containers that only others of the pod reach. Their own time for the end stays.
 func linger(spec *corev1.PodSpec) {
 	for i := range spec.Containers {
 		spec.Containers[i].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: lingerSeconds}}}
@@ -365,7 +364,7 @@ func (p podSpec) source(one container, path string) (source corev1.VolumeSource,
 	return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: mounted.options.size}}, ""
 }
 
-// build makes a container of Kubernetes of what has to do with no other.
+// build makes the container of Kubernetes without its relations to others.
 func (c container) build() corev1.Container {
 	built := corev1.Container{Name: kubeName(c.name), Image: c.image, Command: c.options.entryPoint, Args: c.commands, Resources: c.options.resources,
 		LivenessProbe: c.options.liveness, ReadinessProbe: c.options.readiness, StartupProbe: c.options.startup, ImagePullPolicy: corev1.PullIfNotPresent}
@@ -390,8 +389,8 @@ func (c container) build() corev1.Container {
 	return built
 }
 
-// readiness makes a container count as ready once the first of its published TCP ports takes connections: no gateway sends anybody to
-// one that has only been started, and no drain takes a replica away for the sake of such a one. nil for a container without such a port.
+// readiness is a probe by which a container counts as ready once the first of its published TCP ports accepts connections. Gateways then send no
+// request to a container that has only been started, and a drain removes no replica for such a container. nil for a container without such a port.
 func readiness(ports []port) *corev1.Probe {
 	for _, port := range ports {
 		if port.isPublic() && port.protocol == string(corev1.ProtocolTCP) {
