@@ -15,8 +15,8 @@ import (
 	"github.com/burano/burano/orchestrator/workloads"
 )
 
-// adoptPods has the pods of a restored cluster take over what their former environment has left there, and come up with it. What is in the way of a pod is
-// reported, and the next deployment tries again. It names workloads that belong to no object of the model.
+// adoptPods lets the pods of a restored cluster take over the objects of their former environment there. A pod that cannot is reported, and the next
+// deployment tries again. It names workloads that belong to no object of the model.
 func (c clusterRestores) adoptPods(ctx context.Context, call muranopl.Call) error {
 	api, err := c.clusters.Kubernetes(ctx, call.Object)
 	if err != nil {

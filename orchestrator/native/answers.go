@@ -96,7 +96,8 @@ func (c *clusters) GatewayAddresses(cluster *muranopl.Object) []string {
 	return gatewayAddresses(cluster)
 }
 
-// gatewayAddresses are those at which users reach a cluster's gateways: the address that all share, or else of each its floating one, if it has one.
+// gatewayAddresses are the addresses at which users reach a cluster's gateways: their shared address, or else the floating address of each, if it has
+// one.
 func gatewayAddresses(cluster *muranopl.Object) (gateways []string) {
 	if virtual := task.Desired(cluster).Virtual; virtual.Address.IsValid() {
 		return []string{virtual.Reach().String()}

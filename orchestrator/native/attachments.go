@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// settlePatience is how long a restore waits for the attachments of volumes to be as Kubernetes records them. What is left then is the keeper's.
+	// settlePatience is how long a restore waits until the attachments of volumes match the records of Kubernetes. The keeper mends the rest.
 	settlePatience = 2 * time.Minute
 )
 

@@ -50,7 +50,7 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 	}
 }
 
-// gatewayMethods are those of io.burano.Gateways, which are a cluster without anything else.
+// gatewayMethods are the methods of io.burano.Gateways, which are a cluster of gateways only.
 func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
@@ -178,7 +178,7 @@ func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpre
 	return c.clusters.keepFacts(ctx, object, list)
 }
 
-// reach makes sure that nodes which are to join are not cut off in a network of their own. Those whose former servers are there are given up.
+// reach refuses nodes that are to join from a network of their own without a route to the others. Nodes whose former servers are there are given up.
 func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, live *nodes.Cluster, former *known.Facts, list []nodes.Node) error {
 	var joining []string
 	for _, node := range list {
@@ -309,7 +309,7 @@ func (c modelChecks) worldChecks() []clusterCheck {
 // lookPatience is how long a rehearsal waits for the cloud and the nodes of one cluster to answer its checks.
 const lookPatience = 15 * time.Second
 
-// refused is part of nodeServers. What the cloud or a node does not answer now is the deployment's to tell.
+// refused is part of nodeServers. The deployment reports a cloud or a node that does not answer now.
 func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err error) {
 	for _, object := range c.objects.Clusters() {
 		var problems []error
@@ -372,8 +372,8 @@ func (c modelChecks) unfit(ctx context.Context, object *muranopl.Object) (proble
 	return problems, nil
 }
 
-// destroy takes the cluster's security groups out of the stack; its servers go with their own objects, and machines that are none of the cloud's stay. What becomes of its
-// volumes in Cinder is decided when its servers are gone.
+// destroy takes the cluster's security groups out of the stack; its servers go with their own objects, and machines outside the cloud stay. Its
+// volumes in Cinder are kept or deleted when its servers are gone.
 func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 	if err := machinesOf(c.clusters).leaveMachines(ctx, call.Object); err != nil {
 		return nil, err

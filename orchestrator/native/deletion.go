@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// Leaving is the question what becomes of the claims and volumes of an environment's clusters when it is deleted. Its answer is a preview.Deletion.
+// Leaving computes which claims and volumes of an environment's clusters go when it is deleted. Its answer is a preview.Deletion.
 func Leaving(config Config) engine.Question {
 	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
 		config := config

@@ -78,7 +78,7 @@ func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any
 	return made.ID, nil
 }
 
-// backupOrder has what each work on a backup of the environment needs.
+// backupOrder has the parts that each work on a backup of the environment needs.
 func backupOrder(c clusterClass, call muranopl.Call, environment store.Environment) backup.Order {
 	return backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Before: environmentBackupsOf(c).hooks(call, methodBeforeBackup), After: environmentBackupsOf(c).hooks(call, methodAfterBackup),
 		Report: func(ctx context.Context, text string) { c.reports.Inform(ctx, call.Object, "%s", text) },

@@ -12,8 +12,8 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// takeOver gives a cluster the volumes and shares of the one that a snapshot is of, where that is gone: the claims in the snapshot are theirs. Those of a
-// cluster that is there stay with it.
+// takeOver gives a cluster the volumes and shares of the cluster in its snapshot, if that cluster is gone: the claims in the snapshot name them. The
+// volumes of a present cluster stay with it.
 func (c clusterStates) takeOver(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
 	former, own := volumes.ClusterID(from.EnvironmentID, from.ClusterID), volumes.ClusterID(c.runtime.EnvironmentID(), object.ID())
 	if former == own {

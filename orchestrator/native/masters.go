@@ -153,8 +153,8 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, fac
 	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)
 }
 
-// scaleMasters sets the number of masters. When it fails, the model does not change, so that the same action continues where it was,
-// and a deployment of the environment brings the former masters back.
+// scaleMasters sets the number of masters. When it fails, the model does not change, so the same action goes on where it stopped, and a deployment of
+// the environment restores the former masters.
 func (c nodeScaling) scaleMasters(ctx context.Context, call muranopl.Call) error {
 	defer c.clusters.Close()
 	count, _ := call.Args[argumentCount].(int64)

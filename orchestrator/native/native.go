@@ -1,5 +1,4 @@
-// Package native holds the Go bodies of the embedded packages' classes: those that reach into the cloud, into servers and into
-// Kubernetes.
+// Package native holds the Go bodies of the embedded packages' classes that use the cloud, servers and Kubernetes.
 package native
 
 import (
@@ -45,11 +44,11 @@ type Config struct {
 	Networks netip.Prefix
 	// ExternalNetwork is the name or id of the external network of environments that name none; "" for the first of the cloud.
 	ExternalNetwork string
-	// DNSServers are those of networks that are made and name none.
+	// DNSServers are the name servers of new networks that name none.
 	DNSServers []string
 	// SSHFrom are the ranges from which servers of clusters let SSH in; nil for everywhere.
 	SSHFrom []string
-	// Region is the name of the region in which environments stand that name none.
+	// Region is the name of the region of environments that name none.
 	Region string
 	// ServerPatience is how long a change of servers may take until all of them run.
 	ServerPatience time.Duration
@@ -136,7 +135,7 @@ type host struct {
 	regions regions
 }
 
-// Home is the region in which environments stand that name none.
+// Home is the region of environments that name none.
 func (h host) Home() string { return cmp.Or(h.regions.burano, core.DefaultRegion) }
 
 // StackIn is the name of the environment's stack in a region, which is an object of it.

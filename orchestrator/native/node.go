@@ -16,12 +16,12 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// propertyNode is what io.murano.resources.LinuxMuranoInstance wants to know of the node that it is to become.
+// propertyNode is the node that an instance becomes, as io.murano.resources.LinuxMuranoInstance reads it.
 const propertyNode = "node"
 
-// prepare puts the servers of the clusters' active nodes into the template of the environment's stack, by their instances' own beginDeploy,
-// and takes those of the other nodes out. It returns the servers of the ones, the former ones of nodes that are replaced among them, and the
-// instances of the others.
+// prepare puts the servers of the clusters' active nodes into the template of the environment's stack, by their instances' own beginDeploy, and
+// removes those of the other nodes. It returns the servers of the active nodes, with the former servers of nodes that are replaced, and the instances
+// of the others.
 func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error) {
 	all := c.objects.Clusters()
 	if len(all) == 0 {
@@ -280,9 +280,8 @@ func (c nodePreparation) release(ctx context.Context, cluster *muranopl.Object) 
 	return c.stacks.keep(ctx, own)
 }
 
-// nodeRules says what a node lets in: everything from the cluster's own networks (no pods where there are none), SSH from these ranges (nil for everywhere), and what its role
-// offers to the public network. On
-// gateways the daemon closes again what is not published.
+// nodeRules are the rules of a node's security group. They admit the cluster's own networks (no pods without pod networks), SSH from these ranges
+// (nil for everywhere), and the public ports of its role. On gateways the daemon closes unpublished ports again.
 func nodeRules(role nodes.Role, network, pods netip.Prefix, public string, sshFrom []string) []any {
 	rule := func(from, protocol string, first, last int64) any {
 		made := map[string]any{"direction": "ingress", "ethertype": "IPv4", "remote_ip_prefix": from}
@@ -314,7 +313,7 @@ func nodeRules(role nodes.Role, network, pods netip.Prefix, public string, sshFr
 	return rules
 }
 
-// nodeRules6 are those of IPv6: what the cluster's own networks send, and on gateways what users do. SSH and the API are reached by IPv4.
+// nodeRules6 are the rules for IPv6: they admit the cluster's own networks, and on gateways the users. SSH and the API are reached by IPv4.
 func nodeRules6(role nodes.Role, network, pods netip.Prefix, public string) []any {
 	rule := func(from string) map[string]any {
 		return map[string]any{"direction": "ingress", "ethertype": "IPv6", "remote_ip_prefix": from}

@@ -17,9 +17,9 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// A node stands in one network: the first network in its instance's property networks, as for any server, by default the environment's. The network of its
-// server is stored with the instance, and another network in the model is a reason to give the node another server. Former versions ignored the property:
-// for their nodes its value counts once it changes.
+// A node is in one network: the first network in its instance's property networks, as for any server, by default the environment's. The network of
+// its server is stored with the instance, and another network in the model is a reason to give the node another server. Former versions ignored the
+// property: for their nodes its value counts once it changes.
 
 // attributePlaces is an attribute of a node's instance, beside attributeServers: places by the numbers of its servers.
 const attributePlaces = "places"
@@ -226,8 +226,8 @@ func furtherOf(list []member) (further []netip.Prefix) {
 	return further
 }
 
-// connected finds, before anything is made, networks that cannot belong to one cluster: nodes talk to each other by their own addresses, through a router
-// that stands in both networks.
+// connected refuses, before anything is made, networks that cannot belong to one cluster: nodes reach each other by their own addresses, through a
+// router that is connected to both networks.
 func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, list []member, own netip.Prefix) error {
 	type site struct {
 		place   place

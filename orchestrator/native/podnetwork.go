@@ -310,7 +310,7 @@ func (c podNetworks) separate(ctx context.Context, object *muranopl.Object, own 
 	return errors.Join(wished.Overlaps(object.Text("name"), own)...)
 }
 
-// oneSubnet makes sure that the nodes of a cluster without encapsulation stand in one network: no router of the cloud has routes to pods.
+// oneSubnet refuses a cluster without encapsulation whose nodes are in several networks: no router of the cloud has routes to pods.
 func (c podNetworks) oneSubnet(ctx context.Context, object *muranopl.Object, own netip.Prefix, further []netip.Prefix) error {
 	wished, err := c.clusters.PodNetwork(ctx, object)
 	if err != nil || wished.Encapsulation != network.Unwrapped || len(further) == 0 {

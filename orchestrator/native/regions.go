@@ -28,8 +28,8 @@ const (
 	classRegion        = "io.murano.CloudRegion"
 )
 
-// regions says where in the cloud objects stand. The environment's own region is that of its model; elsewhere in this package it is called
-// "", and objects that name no other are in it.
+// regions knows the region of each object. The environment's own region is the one in its model; elsewhere in this package it is called "", and
+// objects that name no other are in it.
 type regions struct {
 	runtime interface {
 		Model() *muranopl.Object
@@ -87,7 +87,7 @@ func (r regions) stackName(region string) string {
 	return engine.StackName(r.runtime.EnvironmentID(), region)
 }
 
-// check says what is wrong with where the model has things stand, before anything is made.
+// check refuses a model whose objects are in unknown or forbidden regions, before anything is made.
 func (r regions) check(ctx context.Context, environment *muranopl.Object, made string) error {
 	own := r.own(environment)
 	if made != "" && made != own {
@@ -118,7 +118,7 @@ func (r regions) check(ctx context.Context, environment *muranopl.Object, made s
 	return errors.Join(problems...)
 }
 
-// ownStacks are the stacks that an environment has, one in each region where something of it stands.
+// ownStacks are the stacks of an environment, one in each region with an object of it.
 type ownStacks struct {
 	first   *ownStack
 	regions regions
@@ -208,7 +208,7 @@ func (o *ownStacks) note(ctx context.Context, environment *muranopl.Object, regi
 	return set(ctx, environment, attributeStacks, made)
 }
 
-// noted tells whether there is, or may be, a stack in a region.
+// noted is true if there is, or may be, a stack in a region.
 func (o *ownStacks) noted(ctx context.Context, environment *muranopl.Object, region string) (bool, error) {
 	if region == "" {
 		made, _, err := o.first.runtime.Attribute(ctx, environment, attributeStack)
@@ -232,7 +232,7 @@ func (o *ownStacks) region(ctx context.Context, environment *muranopl.Object) (s
 	return cmp.Or(named, o.regions.burano, core.DefaultRegion), err
 }
 
-// noNodes stands for the clusters of a region where none can be.
+// noNodes replaces the clusters of a region that can have none.
 type noNodes struct{}
 
 func (noNodes) prepare(context.Context, *muranopl.Interpreter) ([]nodeServer, []*muranopl.Object, error) {

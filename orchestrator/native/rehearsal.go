@@ -17,7 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// Stage is what a rehearsal may look at.
+// Stage has the parts of the server that a rehearsal may use.
 type Stage interface {
 	EnvironmentID() string
 	Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
@@ -29,9 +29,9 @@ type Stage interface {
 	Former() map[string]any
 }
 
-// Rehearsal gives bodies that change nothing, and a function that finds out with them what the deployment of a model would do: an error with
-// openstack.ServerChanges has the servers that it would rebuild, resize or replace. It has each server that is there, or is certain to come, and each stack of a
-// Heat template, say what it wants, as the deployment does. What else goes wrong with that is the deployment's to tell.
+// Rehearsal gives bodies that change nothing, and a function that computes with them the effect of a deployment of a model: an error with
+// openstack.ServerChanges has the servers that it would rebuild, resize or replace. Each server that is present, or is certain to come, and each
+// stack of a Heat template describes its resources, as in the deployment. Other faults are left to the deployment.
 func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) {
 	config.Logger = slog.New(slog.DiscardHandler) // code that is rehearsed writes no log
 	r := &rehearsal{Stage: stage, attributes: map[string]any{}, secrets: map[string][]byte{}}
@@ -72,7 +72,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 	}
 }
 
-// PlanUpgrade is the question what the upgrade of a cluster to an image, named by id or name, would do (UpgradePlan).
+// PlanUpgrade computes the effect of an upgrade of a cluster to an image, named by id or name (UpgradePlan).
 func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
 		config := config
@@ -99,10 +99,10 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 	}
 }
 
-// propertyHeatStack is what the classes of Heat templates have, and no others (catalog/hot_class.go).
+// propertyHeatStack is a property of the classes of Heat templates, and of no others (catalog/hot_class.go).
 const propertyHeatStack = "generatedHeatStackName"
 
-// rehearse has the servers of the stack say what they are to be made of, and compares that with what they were made of and with what the cloud has.
+// rehearse lets the servers of the stack describe their resources, and compares these with their present resources and with the cloud.
 func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter, looks bool) (foreseen preview.Foreseen, err error) {
 	made, err := s.all.noted(ctx, s.runtime.Model(), s.region)
 	if err != nil || !made && (!looks || s.region != "") {
@@ -192,7 +192,8 @@ func (s *ownStack) foreseeRoom(ctx context.Context, project *openstack.Project, 
 	}
 }
 
-// isCertain tells whether a deployment makes the server of an instance: its owners are classes that come with Burano. Those of others may decide otherwise.
+// isCertain is true if a deployment surely makes the server of an instance: its owners are classes that come with Burano. Classes of others can
+// decide otherwise.
 func isCertain(instance *muranopl.Object) bool {
 	for owner := instance.Owner(); owner != nil; owner = owner.Owner() {
 		if !owner.Class().Package.Embedded() {
@@ -217,7 +218,7 @@ func (s *ownStack) forget(ctx context.Context, kept []openstack.Kept, before map
 	return nil
 }
 
-// drifted adds what has become of servers since the last deployment. What Nova does not tell now is the deployment's to tell.
+// drifted adds the changes of servers since the last deployment. If Nova does not answer now, the deployment reports it.
 func (s *ownStack) drifted(ctx context.Context, project *openstack.Project, list []nodeServer, foreseen *preview.Foreseen) {
 	stack, _, err := project.FindStack(ctx, s.stack().name)
 	if err != nil {
@@ -285,7 +286,7 @@ func (r *refusals) made() (means []string) {
 	return means
 }
 
-// note keeps what err says of servers, and returns an error that says something else.
+// note keeps the changes of servers in err, and returns any other error.
 func (r *refusals) note(err error) error {
 	changes := openstack.ServerChanges(err)
 	if len(changes) == 0 {
@@ -303,7 +304,7 @@ func (r *refusals) err() error {
 	return openstack.Refused(r.changes)
 }
 
-// rehearsal is a task that is not one: it reads what its stage has, and keeps what is written to itself.
+// rehearsal is a task that changes nothing: it reads from its stage, and keeps all writes to itself.
 type rehearsal struct {
 	Stage
 	model      *muranopl.Object

@@ -79,7 +79,7 @@ func clusterReplacementsOf(c *clusters) clusterReplacements {
 	return clusterReplacements{runtime: c.runtime, servers: c.servers, clusters: c}
 }
 
-// checkSuccessor looks whether the cloud has what another server of an instance is to be made of.
+// checkSuccessor refuses another server of an instance if its flavor, image, zone or networks are missing in the cloud.
 func (c clusterReplacements) checkSuccessor(ctx context.Context, instance *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func newServer(instance *muranopl.Object) openstack.NewServer {
 	return openstack.NewServer{Name: "server " + instance.Text("name"), Flavor: instance.Text("flavor"), Image: instance.Text("image"), Key: instance.Text("keyname"), Zone: instance.Text("availabilityZone")}
 }
 
-// restore makes a resource of a stack's template again what it is.
+// restore gives a resource of a stack's template its former definition.
 func (h *heatStacks) restore(s *heatStack, resource string, definition map[string]any) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -192,8 +192,8 @@ func (c nodeReplacements) order(ctx context.Context, object *muranopl.Object, no
 	return c.clusters.successions.order(ctx, instance, name, true, edit)
 }
 
-// vacate takes a node out of the cluster before its successor is there; of a master, what it runs stops, and the rest goes with its
-// successor, without which a cluster cannot be deployed.
+// vacate takes a node out of the cluster before its successor is there. On a master the services stop, and its membership goes with its successor,
+// since a cluster cannot be deployed without one.
 func (c nodeReplacements) vacate(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one member, known succession) error {
 	if known.Gone {
 		return nil
@@ -255,8 +255,8 @@ func (c nodeReplacements) makeRoom(ctx context.Context, interpreter *muranopl.In
 // upgradeOrder is the order in which nodes get a newer Kubernetes.
 var upgradeOrder = []nodes.Role{nodes.Master, nodes.Minion, nodes.Gateway}
 
-// replaceNodes gives those nodes other servers whose servers the model wants otherwise, and ends what was begun of that: one node after
-// the other, the master last unless it gets a newer Kubernetes, and each new one before its former one goes.
+// replaceNodes gives new servers to the nodes whose servers differ from the model, and ends begun replacements: one node after the other, the master
+// last unless it gets a newer Kubernetes, and each new server before its former one goes.
 func (c nodeReplacements) replaceNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
 	due, err := clusterReplacementsOf(c.clusters).due(ctx, object)
 	if err != nil || len(due) == 0 {
@@ -275,7 +275,7 @@ func (c nodeReplacements) replaceNodes(ctx context.Context, interpreter *muranop
 	return nil
 }
 
-// replacements says what it means that these nodes are replaced; why, that there is no room for one server more, "" when there is.
+// replacements describes the effect of the replacement of these nodes; why is the reason that there is no room for one more server, "" if there is.
 func replacements(due []member, why string) string {
 	names := make([]string, len(due))
 	for i, one := range due {
@@ -304,7 +304,7 @@ func replacements(due []member, why string) string {
 	return text
 }
 
-// noRoom says why a node's server must go before another one takes its place, "" when it need not.
+// noRoom is the reason why a node's server must go before another takes its place, "" for none.
 func (c clusterReplacements) noRoom(ctx context.Context, object, instance *muranopl.Object) (why string, err error) {
 	if task.Desired(object).Surge == 0 {
 		return "because surge is 0", nil

@@ -299,8 +299,8 @@ func (r resizing) set() error {
 	return r.of.Set(r.nodeList.count, int64(r.count))
 }
 
-// resize deploys the cluster with other nodes of these lists. When that fails, the model does not change, so that the same action continues where it was,
-// and a deployment of the environment brings the former nodes back.
+// resize deploys the cluster with other nodes in these lists. When that fails, the model does not change, so the same action goes on where it
+// stopped, and a deployment of the environment restores the former nodes.
 func (c nodeScaling) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
 	defer c.clusters.Close()
 	var former []resizing

@@ -23,9 +23,8 @@ type servers struct {
 	settings nodeSettings
 }
 
-// mend starts servers that were stopped, and returns those that are gone, by their ids in the stack, with what to say of them: new ones
-// are to take their places. One in ERROR is left to people, because its disk may hold what nothing else does. found is what Nova says of each
-// server, by its id there.
+// mend starts servers that were stopped, and returns the lost servers by their ids in the stack, each with its reason: new servers replace them. A
+// server in ERROR is left to people, because its disk may have the only copy of data. found are the states of servers in Nova, by their ids there.
 func (s servers) mend(ctx context.Context, project *openstack.Project, stack openstack.Stack, list []nodeServer) (found map[string]openstack.ServerState, gone map[string]string, err error) {
 	states, err := s.states(ctx, project, stack, list)
 	if err != nil {
@@ -56,7 +55,7 @@ func (s servers) mend(ctx context.Context, project *openstack.Project, stack ope
 	return found, gone, errors.Join(problems...)
 }
 
-// statusError is what Nova says of a server that it could not bring up, or has lost.
+// statusError is Nova's report of a server that it could not start, or has lost.
 const statusError = "ERROR"
 
 func goneServer(name, id string) string {
@@ -69,7 +68,7 @@ func inError(name string, state openstack.ServerState) error {
 	return fmt.Errorf("server %s is %s: mend it, or delete it in Nova and deploy again for a new one in its place", name, state)
 }
 
-// states are what Nova says of servers. One of which the stack tells no address counts as active: what needs its addresses complains.
+// states are the states of servers in Nova. A server without an address in the stack counts as active: whatever needs its addresses complains.
 func (s servers) states(ctx context.Context, project *openstack.Project, stack openstack.Stack, list []nodeServer) ([]openstack.ServerState, error) {
 	states := make([]openstack.ServerState, len(list))
 	errs := make([]error, len(list))
@@ -90,9 +89,9 @@ func (s servers) states(ctx context.Context, project *openstack.Project, stack o
 	return states, errors.Join(errs...)
 }
 
-// revive starts those nodes of a cluster that are off, and returns the names of those that Nova does not know any more: these can only
-// leave the cluster before new ones take their place. The cluster cannot become smaller while it waits for either. A master that is gone
-// is left to the report of what needs it.
+// revive starts the nodes of a cluster that are off, and returns the names of the nodes that Nova no longer knows: these can only leave the cluster
+// before new ones take their place. The cluster cannot become smaller while it waits for either. A lost master is left to the report of the work that
+// needs it.
 func (s servers) revive(ctx context.Context, cluster *muranopl.Object, list []nodes.Node) (gone []string, err error) {
 	project, err := s.runtime.Project(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func (s servers) start(ctx context.Context, project *openstack.Project, object *
 	return nil
 }
 
-// state is what Nova knows of a node's server: nothing when it cannot be asked.
+// state is Nova's record of a node's server: nothing if Nova does not answer.
 func (s servers) state(ctx context.Context, list []nodes.Node, name string) nodes.ServerState {
 	id := serverOf(list, name)
 	project, err := s.runtime.Project(ctx)
@@ -143,7 +142,7 @@ func (s servers) state(ctx context.Context, list []nodes.Node, name string) node
 // consoleLines is how much of a console a report carries.
 const consoleLines = 10
 
-// console returns the last lines of a node's console, or nothing when the cloud does not tell them.
+// console returns the last lines of a node's console, or nothing if the cloud does not give them.
 func (s servers) console(ctx context.Context, list []nodes.Node, name string) string {
 	project, err := s.runtime.Project(ctx)
 	if err != nil || serverOf(list, name) == "" {

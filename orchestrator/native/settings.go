@@ -242,7 +242,7 @@ func changeOf(call muranopl.Call) nodeChange {
 	return change
 }
 
-// opens reports whether the node takes pods again, also where somebody else has cordoned it.
+// opens reports whether the node takes pods again, also after others have cordoned it.
 func (n nodeChange) opens() bool { return n.cordoned != nil && !*n.cordoned }
 
 // check refuses a change that a node's present state, or its group, does not admit.

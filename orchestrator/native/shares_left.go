@@ -12,7 +12,8 @@ import (
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
-// endShares deletes the shares of a cluster that is destroyed where keepVolumes says so, but for those of classes that keep theirs, and names those that stay.
+// endShares deletes the shares of a destroyed cluster where keepVolumes allows it, except the shares of classes with the policy Retain, and names the
+// shares that stay.
 func (c leftVolumes) endShares(ctx context.Context, object *muranopl.Object) error {
 	project, err := c.runtime.Project(ctx)
 	if err != nil {

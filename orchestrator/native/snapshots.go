@@ -82,10 +82,9 @@ func (c *clusters) former(ctx context.Context, object *muranopl.Object) (*nodes.
 	return former, facts, err
 }
 
-// saveBefore takes a snapshot of a cluster before its members or servers change. What was written is stored when it returns; that it
-// can be opened is found out while the change goes on, and waited for by the function that it returns. A change that repairs a cluster
-// must go on without a snapshot, so that what fails is reported. It is read through the connections of the cluster that changes, and only
-// where that one has another master through some of its own.
+// saveBefore takes a snapshot of a cluster before its members or servers change. The snapshot is stored when it returns; the returned function waits
+// until the snapshot was opened and checked, which goes on beside the change. A change that repairs a cluster must go on without a snapshot, and the
+// failure is reported. The snapshot is read through the connections of the changing cluster, unless that has another master.
 func (c clusterStates) saveBefore(ctx context.Context, object *muranopl.Object, changes *nodes.Cluster, change string) (wait func()) {
 	wait = func() {}
 	if c.clusters.server.Snapshots == nil || task.OnlyGateways(object) { // what gateways serve is kept with Burano
@@ -122,7 +121,7 @@ func (c clusterStates) saveBefore(ctx context.Context, object *muranopl.Object, 
 	return func() { <-done }
 }
 
-// changed says whether the nodes of a cluster, or their servers, are others than they were.
+// changed is true if the nodes of a cluster, or their servers, differ from the former ones.
 func changed(former, now []nodes.Node) bool {
 	return !slices.EqualFunc(former, now, func(a, b nodes.Node) bool { return a.Name == b.Name && a.Server == b.Server && a.Leaving == b.Leaving })
 }
@@ -158,7 +157,7 @@ func (c clusterRestores) snapshot(ctx context.Context, call muranopl.Call) (any,
 	return taken.ID, nil
 }
 
-// restore is the action that brings a cluster back as it was when a snapshot was taken, with new servers where servers are gone.
+// restore is the action that restores a cluster to the state of a snapshot, with new servers for lost ones.
 func (c clusterRestores) restore(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	named, _ := call.Args[argumentSnapshot].(string)
@@ -184,7 +183,7 @@ func (c clusterRestores) restore(ctx context.Context, call muranopl.Call) (any, 
 	return nil, c.adoptPods(ctx, call)
 }
 
-// Loss says what a restore takes away.
+// Loss computes the data that a restore removes.
 func Loss(from store.Snapshot) string {
 	return fmt.Sprintf("Cluster %s is restored as it was on %s (snapshot %s). What Kubernetes was told since is lost: objects that were made, changed or deleted. "+
 		"Pods start anew; what is on the disks of servers that are gone stays lost", from.ClusterName, from.Created.Time().Format(time.RFC1123), from.ID)
@@ -217,7 +216,7 @@ func (c clusterStates) find(ctx context.Context, object *muranopl.Object, id str
 	return found, err
 }
 
-// fits makes sure that what the pods and Services of a snapshot have their addresses from is what the cluster has.
+// fits refuses a snapshot whose pods and Services have addresses outside the networks of the cluster.
 func (c clusterStates) fits(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
 	kept, err := nodes.AddressingOf([]byte(from.Secrets))
 	if err != nil {
@@ -264,7 +263,7 @@ func (c clusterStates) restoreFrom(ctx context.Context, live *nodes.Cluster, fro
 	})
 }
 
-// recoverQuorum is the action that brings back a cluster whose etcd has lost its majority, from the best member that is left.
+// recoverQuorum is the action that recovers a cluster whose etcd has lost its majority, from the best remaining member.
 func (c clusterRestores) recoverQuorum(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.clusters.Close()
 	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error {

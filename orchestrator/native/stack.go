@@ -20,12 +20,11 @@ import (
 
 const (
 	attributeStack = engine.AttributeStack
-	// attributeMaker is who makes it; those of former versions say nothing, and are Heat's.
+	// attributeMaker is the maker of a stack; a stack without it is from a former version and Heat's.
 	attributeMaker = "stackMaker"
 )
 
-// ownStack is the Heat stack that the environment has in a region, during one task. It holds what classes want of it, with the servers of
-// clusters.
+// ownStack is the Heat stack of the environment in a region, during one task. It has the resources of classes, and the servers of clusters.
 type ownStack struct {
 	runtime interface {
 		Model() *muranopl.Object
@@ -42,13 +41,13 @@ type ownStack struct {
 	servers  servers
 	nodes    nodeServers
 	patience time.Duration
-	// rehearsal says that nothing is changed: a push only finds out what Heat would destroy, which is then refused.
+	// rehearsal is true if nothing may change: a push only computes the resources that Heat would destroy, which is then refused.
 	rehearsal bool
 	refused   *refusals
 	all       *ownStacks
 	region    string // "" for the environment's own
 
-	// deploying is set once the environment's deploy has begun, after the destruction of what is not in the model any more.
+	// deploying is set once the environment's deploy has begun, after the destruction of objects that left the model.
 	deploying *atomic.Bool
 	atEnd     sync.Once
 
@@ -56,13 +55,13 @@ type ownStack struct {
 	applied *openstack.Content
 	state   openstack.Stack
 	zones   []string // of the cloud; nil before it was asked
-	// found is what Nova said of the servers that were looked at, by their ids there.
+	// found are the states of servers in Nova that were asked for, by their ids there.
 	found map[string]openstack.ServerState
 }
 
 // nodeServers are the servers of clusters.
 type nodeServers interface {
-	// prepare puts those that are to run into the template, takes the others out, and returns the former, and the instances of the latter.
+	// prepare puts the desired servers into the template, takes the others out, and returns the former, and the instances of the latter.
 	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error)
 	// refuseSkew refuses changes by which nodes would get versions of Kubernetes that do not work together.
 	refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error)
@@ -71,9 +70,9 @@ type nodeServers interface {
 	postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange)
 	// foreseeReplacements adds the nodes that a deployment replaces.
 	foreseeReplacements(ctx context.Context, foreseen *preview.Foreseen)
-	// refused says which clusters of the model cannot be as it says.
+	// refused returns the clusters of the model that cannot be deployed, with reasons.
 	refused(ctx context.Context) ([]preview.Note, error)
-	// previewClusters adds what is foreseen within clusters.
+	// previewClusters adds the changes within clusters.
 	previewClusters(ctx context.Context, interpreter *muranopl.Interpreter, stage Stage, foreseen *preview.Foreseen)
 	// shrink takes nodes whose servers go out of their clusters.
 	shrink(ctx context.Context) error
@@ -84,7 +83,7 @@ func (s *ownStack) project(ctx context.Context) (*openstack.Project, error) {
 	return s.all.regions.Project(ctx, s.region)
 }
 
-// stack is what the task's code knows of it.
+// stack is the task's view of the environment's stack.
 func (s *ownStack) stack() *heatStack { return s.stacks.ownIn(s.region) }
 
 // where names the region to people, when it is not the environment's own.
@@ -93,16 +92,16 @@ func (s *ownStack) where() string { return known.InRegion("", s.region) }
 // step names a step of the stack.
 func (s *ownStack) step(name string) string { return known.InRegion(name, s.region) }
 
-// begin says that the environment's deploy begins.
+// begin notes that the environment's deploy begins.
 func (s *ownStack) begin() { s.deploying.Store(true) }
 
-// busy tells whether a push is for later: when the environment is deleted its stack is, too, and what is destroyed before a deployment
-// goes with that deployment's updates.
+// busy is true if a push comes later: a deleted environment deletes its stack whole, and resources that are destroyed before a deployment go with the
+// updates of that deployment.
 func (s *ownStack) busy() bool {
 	return s.runtime.Model() == nil || s.runtime.Deploys() && !s.deploying.Load()
 }
 
-// push brings the stack to what the model wants, with all servers of the change in one update.
+// push makes the stack match the model, with all servers of the change in one update.
 func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) error {
 	project, err := s.project(ctx)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 		if err != nil {
 			return err
 		}
-		// Noted first: what may be there is looked for when it is to be deleted.
+		// Noted first: a deletion looks for stacks that may be there.
 		if err := s.runtime.SetAttribute(ctx, root, known.InRegion(attributeMaker, s.region), string(maker)); err != nil {
 			return err
 		}
@@ -211,7 +210,7 @@ func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, 
 	return s.content(ctx, nodes)
 }
 
-// content is what the stack is to be made of, which is kept before it is asked for, and all servers in it but the former ones of nodes that
+// content is the desired content of the stack, which is kept before the stack is asked for, and all its servers but the former servers of nodes that
 // are replaced.
 func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.Content, []nodeServer, error) {
 	own := s.stack()
@@ -255,7 +254,7 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 	return content, list, nil
 }
 
-// mend starts servers that are off, and replaces those that are gone.
+// mend starts servers that are off, and replaces lost ones.
 func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, list []nodeServer) error {
 	found, gone, err := s.servers.mend(ctx, project, s.state, list)
 	s.found = found
@@ -277,7 +276,7 @@ func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content
 	return nil
 }
 
-// addresses is what the stack says of a server after a push, with what Nova said of it then.
+// addresses are the addresses of a server in the stack after a push, with its state in Nova then.
 func (s *ownStack) addresses(server nodeServer) (openstack.Addresses, openstack.ServerState, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -311,8 +310,8 @@ func (s *ownStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
 	}
 }
 
-// tidy takes out of the stack what nobody wants any more; one in which nothing stands but the environment's network and the security
-// groups of servers is deleted. These are still wanted, and made again with the next server.
+// tidy removes unused resources from the stack; a stack that has only the environment's network and the security groups of servers is deleted. Both
+// are made again with the next server.
 func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
 	if s.region == "" && len(s.objects.Clusters()) > 0 {
 		return s.push(ctx, interpreter)
@@ -361,7 +360,7 @@ func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) err
 	})
 }
 
-// forgetAddresses takes from an object what it says of a server that is gone.
+// forgetAddresses removes the addresses of a lost server from its object.
 func forgetAddresses(instance *muranopl.Object) error {
 	if instance.Text("openstackId") == "" {
 		return nil

@@ -22,28 +22,28 @@ const (
 	classNodeServer  = "io.murano.resources.LinuxMuranoInstance"
 )
 
-// succession says which servers a node has. It is durable before anything is made or removed for it.
+// succession is the record of the servers of a node. It is durable before anything is made or removed for it.
 type succession struct {
 	Current int64 `json:"current"` // the node's server, or the one that it is to be
 	// Former is the one whose place it takes, as long as that is there; 0 for none.
 	Former int64 `json:"former,omitempty"`
-	// FormerName is what that one is called: the model may call its successor otherwise. "" in what a former version has written.
+	// FormerName is the name of the former server: the model can name its successor otherwise. "" in a record of a former version.
 	FormerName string `json:"formerName,omitempty"`
-	// Moved says that the floating address is at the current one already.
+	// Moved is true if the current server has the floating address already.
 	Moved bool `json:"moved,omitempty"`
-	// First says that the former one goes before the current one is made, because there is no room for both; and Gone, that it is, or is
+	// First is true if the former server goes before the current one is made, because there is no room for both; Gone is true if it is gone, or is
 	// about to be.
 	First bool `json:"first,omitempty"`
 	Gone  bool `json:"gone,omitempty"`
-	// Leaves says that the former one, whose place the current one has taken, has begun to leave.
+	// Leaves is true if the former server, whose place the current one has taken, has begun to leave.
 	Leaves bool `json:"leaves,omitempty"`
 	// Task ordered the current one: when it is taken over, it orders no other.
 	Task string `json:"task,omitempty"`
-	// Edit says that it was ordered because the model wants the server otherwise, and not because someone wants another server.
+	// Edit is true if the model ordered it by another description of the server, and not a person who wants another server.
 	Edit bool `json:"edit,omitempty"`
 }
 
-// replacing tells whether two servers are there.
+// replacing is true if there are two servers.
 func (s succession) replacing() bool { return s.Former != 0 }
 
 // successions keeps them with the instances of nodes.
@@ -72,7 +72,7 @@ func (s successions) keep(ctx context.Context, instance *muranopl.Object, known 
 	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributeServers, value)
 }
 
-// ordered tells whether a node gets another server already, or has got one from this task.
+// ordered is true if a node will get another server, or has got one in this task.
 func (s successions) ordered(ctx context.Context, instance *muranopl.Object) (bool, error) {
 	known, err := s.of(ctx, instance)
 	return known.replacing() || known.Task == s.runtime.TaskID(), err
@@ -99,8 +99,8 @@ func nodeNamesOf(c *clusters) nodeNames {
 	return nodeNames{runtime: c.runtime, stacks: c.stacks, successions: c.successions, clusters: c}
 }
 
-// withdraw takes back what former tasks have ordered because of the model, where nothing was made or removed for it yet: what this model wants otherwise is
-// found out anew, and an edit that was undone replaces nothing.
+// withdraw cancels orders of former tasks that came from the model and for which nothing was made or removed yet: this task compares the model anew,
+// so an edit that was undone replaces nothing.
 func (c nodeNames) withdraw(ctx context.Context, cluster *muranopl.Object) error {
 	for _, node := range activeNodes(cluster) {
 		instance := node.object.Object("instance")
@@ -125,14 +125,14 @@ func (c nodeNames) withdraw(ctx context.Context, cluster *muranopl.Object) error
 	return nil
 }
 
-// nodeServer is a server of an instance. Those that are no nodes have one.
+// nodeServer is a server of an instance. An instance that is no node has one.
 type nodeServer struct {
 	instance *muranopl.Object
 	number   int64
 	called   string // "" for what the model says
 }
 
-// id begins the names of what the stack has of the server, as io.murano.resources.LinuxMuranoInstance.resourceId says.
+// id begins the names of the server's resources in the stack, as io.murano.resources.LinuxMuranoInstance.resourceId says.
 func (s nodeServer) id() string {
 	if s.number == 1 {
 		return s.instance.ID()
@@ -140,13 +140,13 @@ func (s nodeServer) id() string {
 	return fmt.Sprintf("%s_%d", s.instance.ID(), s.number)
 }
 
-// prefix is what those names begin with.
+// prefix begins the names of the server's resources.
 func (s nodeServer) prefix() string { return s.id() + "-" }
 
-// name is what the server is called. One that is there keeps its name.
+// name is the server's name. A present server keeps its name.
 func (s nodeServer) name() string { return cmp.Or(s.called, s.modelName()) }
 
-// modelName is what the model would have the server called, as io.murano.resources.LinuxMuranoInstance.serverName says.
+// modelName is the server's name in the model, as io.murano.resources.LinuxMuranoInstance.serverName computes it.
 func (s nodeServer) modelName() string {
 	if s.number == 1 {
 		return s.instance.Text("name")
@@ -161,25 +161,25 @@ type member struct {
 	server  nodeServer
 	known   succession
 	leaving bool
-	// holds says that the floating address of the object is the server's, and replacing that the object has two servers.
+	// holds is true if the floating address of the object is the server's, and replacing if the object has two servers.
 	holds, replacing bool
-	// waits says that another server takes its place only when it is gone: until then the stack has it as it is.
+	// waits is true if another server takes its place only when it is gone: until then it stays unchanged in the stack.
 	waits bool
-	// place is where the server stands, or is to; otherwise says that the model has another network by now, and moves that it is another one
-	// and not only another name of it.
+	// place is the server's present or desired place; otherwise is true if the model has another network by now, and moves if that network differs
+	// by more than its name.
 	place            place
 	otherwise, moves bool
 	wished           string // where to, as the model says it
-	// absent says that the stack is not to have the server: it is gone, or is made when the former one is.
+	// absent is true if the stack has no such server: it is lost, or is made when the former one is gone.
 	absent bool
 }
 
-// misnamed tells whether the model calls the server otherwise than it is called.
+// misnamed is true if the model has another name for the server.
 func (m member) misnamed() bool { return m.server.name() != m.server.modelName() }
 
 func (m member) instance() *muranopl.Object { return m.server.instance }
 
-// members lists a cluster's nodes that are there or are to be, the master first and those that leave last.
+// members lists the present and desired nodes of a cluster, the master first and the nodes that leave last.
 func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list []member, err error) {
 	names, err := nodeNamesOf(c).names(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list 
 	return list, nodePlacesOf(c).locate(ctx, list, names)
 }
 
-// nameOf is what the server of a cluster's node is called.
+// nameOf is the name of the server of a cluster's node.
 func (c nodeNames) nameOf(ctx context.Context, node *muranopl.Object) (string, error) {
 	instance := node.Object("instance")
 	known, err := c.successions.of(ctx, instance)
@@ -223,10 +223,10 @@ func (c nodeNames) nameOf(ctx context.Context, node *muranopl.Object) (string, e
 	return names.server(instance, known, known.Current).name(), err
 }
 
-// serverNames are what servers of the stack are called that are there, by the names of their resources.
+// serverNames are the names of present servers of the stack, by the names of their resources.
 type serverNames map[string]string
 
-// names are those of the servers that were there when they were first asked for. Until a server is replaced the model's name of it is a wish.
+// names are the names of the servers that were there at the first request. Until a server is replaced the model's name of it is a wish.
 func (c nodeNames) names(ctx context.Context) (serverNames, error) {
 	c.clusters.naming.Lock()
 	defer c.clusters.naming.Unlock()

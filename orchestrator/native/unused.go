@@ -47,7 +47,7 @@ func unusedVolumesOf(c clusterClass) unusedVolumes {
 	return unusedVolumes{clusters: c.clusters, reports: c.reports}
 }
 
-// unusedOf lists what nothing in a cluster uses. Younger things than leftAge may be about to be used.
+// unusedOf lists the unused claims and volumes of a cluster. Objects younger than leftAge may be about to be used.
 func (c unusedVolumes) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
 	claims, err := kube.UnusedClaims(ctx, api, known.Namespace)
 	if err != nil {
@@ -121,7 +121,7 @@ func unusedInCinder(cinder *openstack.BlockStorage, found storage.Left) (list []
 	return list
 }
 
-// withUnused gives work what nothing in a cluster uses.
+// withUnused calls work with the unused claims and volumes of a cluster.
 func (c unusedVolumes) withUnused(ctx context.Context, object *muranopl.Object, work func(list []unusedVolume) error) error {
 	live, _, err := c.clusters.former(ctx, object)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c unusedVolumes) listUnusedVolumes(ctx context.Context, call muranopl.Call
 	return shown, err
 }
 
-// deleteUnusedVolumes is the action that deletes those that are named. Something that is used is never deleted.
+// deleteUnusedVolumes is the action that deletes the named volumes. A used volume is never deleted.
 func (c unusedVolumes) deleteUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
 	named, _ := call.Args[argumentVolumes].([]any)
 	return nil, c.withUnused(ctx, call.Object, func(list []unusedVolume) error {

@@ -21,7 +21,7 @@ const (
 	argumentLose = "loseVolumes" // of what removes or replaces nodes
 )
 
-// checkStorage finds out what keeps a cluster from having its storage classes.
+// checkStorage finds the reasons why a cluster cannot have its storage classes.
 func (c modelChecks) checkStorage(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
 	wanted := task.Desired(cluster)
 	classes := wanted.StorageClasses
@@ -113,7 +113,7 @@ func (c volumeLosses) mayLose() bool {
 	return c.clusters.lose
 }
 
-// keepVolumes refuses what would take nodes away with which volumes are lost, before anything is made for it.
+// keepVolumes refuses changes that remove nodes whose volumes would be lost, before anything is made for them.
 func (c volumeLosses) keepVolumes(ctx context.Context, object *muranopl.Object, names ...string) error {
 	volumes, err := c.lost(ctx, object, names...)
 	if err != nil || len(volumes) == 0 || c.mayLose() {
@@ -135,7 +135,7 @@ func (c volumeLosses) lost(ctx context.Context, object *muranopl.Object, names .
 	return live.VolumesLost(ctx, names...)
 }
 
-// foreseeLoss adds which volumes stand in the way of a deployment.
+// foreseeLoss adds the volumes for which a deployment is refused.
 func (c volumeLosses) foreseeLoss(ctx context.Context, object *muranopl.Object, due []member, foreseen *preview.Foreseen) {
 	known, err := c.clusters.facts(ctx, object)
 	if err != nil || known == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// withoutAnyZone removes the zone that stands for any from the servers of a template where the cloud has no zone of that name.
+// withoutAnyZone removes the zone that means any zone from the servers of a template if the cloud has no zone of that name.
 func (s *ownStack) withoutAnyZone(ctx context.Context, template map[string]any) (map[string]any, error) {
 	resources, _ := template["resources"].(map[string]any)
 	var placed []string
