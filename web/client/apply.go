@@ -17,11 +17,11 @@ import (
 	"github.com/burano/burano/catalog"
 )
 
-// Planned is what applying a document would do.
+// Planned is the effect of applying a document.
 type Planned struct {
 	Kind string
 	Name string
-	// Change is added, changed, or "" for what is as the document says.
+	// Change is added, changed, or "" where nothing differs from the document.
 	Change string
 	// Values are what would be other than it is: of packages also the files, by digests of their contents. Things that are added have none.
 	Values []Value
@@ -38,7 +38,7 @@ const (
 	changed = "changed"
 )
 
-// Apply does what was planned.
+// Apply carries out the plans.
 func (p *Planned) Apply(ctx context.Context) error {
 	if p.Change == "" {
 		return nil
@@ -55,7 +55,7 @@ type Documents struct{ client *Client }
 // Documents returns the calls that apply documents.
 func (c *Client) Documents() Documents { return Documents{c} }
 
-// Plan compares documents with what is there. Nothing is done, but drafts of environments are made and dropped. The plans come in the order
+// Plan compares documents with the project. Nothing is done, but drafts of environments are made and dropped. The plans come in the order
 // in which they can be applied: quotas, packages with those that they require and the catalog does not have, templates, environments.
 // allowDestroy is as for Sessions.Deploy.
 func (c Documents) Plan(ctx context.Context, finder Finder, documents []Document, allowDestroy ...string) ([]*Planned, error) {
@@ -372,7 +372,7 @@ func (c Documents) templateDiffers(ctx context.Context, id string, applications 
 	return answer.Changed, c.client.Call(ctx, http.MethodPost, "/burano/v1/templates/"+id+"/preview", body, &answer)
 }
 
-// planEnvironment compares an environment's document with what is deployed. Where packages are about to change it is looked at again when
+// planEnvironment compares an environment's document with its deployed model. Where packages are about to change it is looked at again when
 // they have, and what is wrong with it until then does not count.
 func (c Documents) planEnvironment(ctx context.Context, document Document, newPackages bool, allowDestroy []string) (*Planned, error) {
 	wanted := *document.Environment

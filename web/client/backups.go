@@ -13,7 +13,7 @@ import (
 	"github.com/burano/burano/internal/door"
 )
 
-// Backup is what an environment was at one moment.
+// Backup is a copy of an environment at one moment.
 type Backup struct {
 	ID              string            `json:"id" yaml:"id"`
 	EnvironmentID   string            `json:"environment_id" yaml:"environment_id"`
@@ -33,7 +33,7 @@ type Backup struct {
 type BackupCluster struct {
 	ObjectID string        `json:"object_id" yaml:"object_id"`
 	Name     string        `json:"name" yaml:"name"`
-	Snapshot string        `json:"snapshot" yaml:"snapshot"` // of what Kubernetes knew
+	Snapshot string        `json:"snapshot" yaml:"snapshot"` // of the state of Kubernetes
 	Claims   []BackupClaim `json:"claims" yaml:"claims"`
 }
 

@@ -98,7 +98,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body io.Reader, 
 	return answer, nil
 }
 
-// untimed is for requests that take as long as what they send or read.
+// untimed is for requests whose time depends on the size of their content.
 func untimed(c *Client) *http.Client { return &http.Client{Transport: c.http.Transport} }
 
 // open sends a request and returns the body of its answer, which the caller closes. A status of 400 or more is a Refusal.

@@ -109,7 +109,7 @@ type Files struct{ client *Client }
 // Files returns the calls about environments as files.
 func (c *Client) Files() Files { return Files{c} }
 
-// Deploy brings an environment to what the file says: it makes the environment when the project has none of that name, replaces its
+// Deploy makes an environment match the file: it makes the environment when the project has none of that name, replaces its
 // applications, and begins to deploy them. An unchanged file changes nothing that runs. allowDestroy is as for Sessions.Deploy. It returns the
 // environment's id.
 func (c Files) Deploy(ctx context.Context, file EnvironmentFile, allowDestroy ...string) (id string, err error) {
@@ -129,7 +129,7 @@ func (c Files) DeployNew(ctx context.Context, file EnvironmentFile) (id string, 
 	return c.inNew(ctx, file, func(ctx context.Context, id string) error { return c.DeployInto(ctx, id, file) })
 }
 
-// inNew makes an environment and begins to deploy something in it; what it returns and leaves is as for DeployNew.
+// inNew makes an environment and begins to deploy something in it; its results are those of DeployNew.
 func (c Files) inNew(ctx context.Context, file EnvironmentFile, deploy func(ctx context.Context, id string) error) (id string, err error) {
 	made, err := c.client.Environments().Create(ctx, file.options())
 	if err != nil {
@@ -286,7 +286,7 @@ func (c Files) Preview(ctx context.Context, environment string, file Environment
 	return answer, errors.Join(err, c.client.Sessions().dropDraft(ctx, environment, session))
 }
 
-// PreviewNew says what Deploy would do with an environment that is not there. Nothing is stored.
+// PreviewNew is the preview of Deploy for a new environment. Nothing is stored.
 func (c Files) PreviewNew(ctx context.Context, file EnvironmentFile) (Preview, error) {
 	applications, err := c.stableIDs(ctx, "new "+file.Name, file.Applications, nil)
 	if err != nil {
@@ -312,12 +312,12 @@ func (c Files) StableIDs(ctx context.Context, environment string, applications [
 	return c.stableIDs(ctx, environment, applications, present)
 }
 
-// TemplateIDs is StableIDs for a template, or for what is added to one: nothing runs of it, so nothing is matched.
+// TemplateIDs is StableIDs for a template, or for an addition to one: nothing of it runs, so nothing is matched.
 func (c Files) TemplateIDs(ctx context.Context, template string, applications []map[string]any) ([]any, error) {
 	return c.stableIDs(ctx, "template "+template, applications, nil)
 }
 
-// presentApplications are those that an environment was deployed with last: what was refused since is not there.
+// presentApplications are the applications of an environment's last deployment, without edits that were refused since.
 func (c Files) presentApplications(ctx context.Context, environment string) ([]any, error) {
 	answer, err := c.client.Send(ctx, http.MethodGet, "/v1/environments/"+environment+"/model/services?deployed=true", nil)
 	if IsStatus(err, http.StatusNotFound) { // a model without applications
@@ -391,7 +391,7 @@ type references struct {
 	schemas map[string]any // by class, as far as they are known
 }
 
-// anywhere is in the place of the schema of what is not known.
+// anywhere replaces the schema of an unknown class.
 type anywhere struct{}
 
 // made is the id that a name gives to a new object.
@@ -438,7 +438,7 @@ func (r *references) identifyAll(file, present *modelObject) {
 	}
 }
 
-// classOf is the class of an object, as its header has it; "" for what is none.
+// classOf is the class of an object, as its header has it; "" for any other value.
 func classOf(value map[string]any) string {
 	header, _ := value["?"].(map[string]any)
 	class, _ := header["type"].(string)

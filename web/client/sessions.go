@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// cleanupTime is for taking back what was begun, after an interrupt too.
+// cleanupTime is the time to undo begun work, after an interrupt too.
 const cleanupTime = 10 * time.Second
 
 // Session is a draft of an environment.
@@ -30,7 +30,7 @@ type Sessions struct{ client *Client }
 // Sessions returns the calls about sessions.
 func (c *Client) Sessions() Sessions { return Sessions{c} }
 
-// Configure opens a session, which begins with what is deployed in the environment.
+// Configure opens a session, which begins with the deployed model of the environment.
 func (c Sessions) Configure(ctx context.Context, environment string) (Session, error) {
 	var opened Session
 	return opened, c.client.Call(ctx, http.MethodPost, "/v1/environments/"+environment+"/configure", nil, &opened)
@@ -93,7 +93,7 @@ func (c Sessions) deployShown(ctx context.Context, environment, id, plan string,
 }
 
 // SetApplications replaces the applications of a session's draft by object models. With validate the server checks them against their
-// classes at once, and refuses what could not be deployed.
+// classes at once, and refuses applications that could not be deployed.
 func (c Sessions) SetApplications(ctx context.Context, environment, session string, applications []any, validate bool) error {
 	query := ""
 	if validate {
@@ -102,13 +102,13 @@ func (c Sessions) SetApplications(ctx context.Context, environment, session stri
 	return c.client.Call(ctx, http.MethodPut, "/v1/environments/"+environment+"/services"+query, applications, nil, ofSession(session)...)
 }
 
-// Preview says what the deployment of a draft would do.
+// Preview is the preview of a draft's deployment.
 type Preview struct {
 	Changes []Change `json:"changes"`
-	Means   []string `json:"means"` // what it would do besides, and what that costs, in sentences
+	Means   []string `json:"means"` // further effects and their costs, in sentences
 	Notes   []string `json:"notes"` // values that stay although the model has others
 	Losses  []Loss   `json:"losses"`
-	// Kubernetes is what it would add, change and remove in clusters through Helm releases.
+	// Kubernetes are the objects that it would add, change and remove in clusters.
 	Kubernetes []KubernetesChange `json:"kubernetes"`
 	Problems   []Problem          `json:"problems"` // with any, the deployment would fail at once
 	// Consents are losses for which the deployment is refused unless it names their objects (allowDestroy of Sessions.Deploy).
@@ -136,7 +136,7 @@ type Change struct {
 	Values     []Value  `json:"values"` // of the same properties
 }
 
-// Value is a property with what it was and what it would be. Objects stand as their ids; secrets are masked.
+// Value is a property with its present and its new value. Objects appear as their ids; secrets are masked.
 type Value struct {
 	Name   string `json:"name"`
 	Before any    `json:"before"`
@@ -163,7 +163,7 @@ type KubernetesChange struct {
 	More      int     `json:"more"`   // of its fields, besides
 }
 
-// Field is a part of an object of Kubernetes with what it is and what it would be, null where it is not there. Secrets are masked.
+// Field is a part of an object of Kubernetes with its present and its new value, null where it is absent. Secrets are masked.
 type Field struct {
 	Path   string `json:"path"`
 	Before any    `json:"before"`
@@ -204,7 +204,7 @@ func (p Preview) Changing() bool {
 	return len(p.Changes)+len(p.Means)+len(p.Losses)+len(p.Kubernetes) > 0
 }
 
-// Preview says what the deployment of a session's draft would do. Nothing is done.
+// Preview returns the preview of the deployment of a session's draft. Nothing is done.
 func (c Sessions) Preview(ctx context.Context, environment, session string) (Preview, error) {
 	var answer Preview
 	return answer, c.client.Call(ctx, http.MethodGet, "/burano/v1/environments/"+environment+"/sessions/"+session+"/preview", nil, &answer)
