@@ -82,7 +82,7 @@ func (p *planned) again(t *testing.T, folder string, rehearsed bool, servers ...
 	require.NoError(t, err)
 	p.agent = newAgentClass(p, task.Reports{Runtime: p, Logger: slog.New(slog.DiscardHandler)}, p, rehearsed)
 	p.agent.folder = folder
-	runtime := &cloudless{rehearsal{attributes: map[string]any{}, secrets: map[string][]byte{}}}
+	runtime := &cloudless{task.NewRehearsal(nil)}
 	natives := Methods(runtime, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}})
 	natives[packageCore][task.ClassAgent] = p.agent.methods()
 	p.interpreter = muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(append(packages, web))), natives)
@@ -98,7 +98,7 @@ func (p *planned) again(t *testing.T, folder string, rehearsed bool, servers ...
 }
 
 // cloudless is a runtime without a cloud.
-type cloudless struct{ rehearsal }
+type cloudless struct{ *task.Rehearsal }
 
 func (*cloudless) EnvironmentID() string { return "environment" }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/workloads"
 )
@@ -84,11 +83,6 @@ func (c answersAwaited) answers(ctx context.Context, object *muranopl.Object) er
 // previews foresee the effects of a deployment within the clusters.
 func (c *clusters) previews() workloads.Previews {
 	return workloads.Previews{Runtime: c.runtime, Objects: c.objects, Reports: c.reports, Connect: c.former}
-}
-
-// previewClusters adds the effects of a deployment within the clusters.
-func (c *clusters) previewClusters(ctx context.Context, interpreter *muranopl.Interpreter, stage Stage, foreseen *preview.Foreseen) {
-	c.previews().All(ctx, interpreter, stage, foreseen)
 }
 
 // GatewayAddresses are the addresses at which users reach a cluster's gateways.

@@ -139,7 +139,7 @@ func (c scalingState) forScaling(ctx context.Context, cluster *muranopl.Object) 
 	if upgrade != nil {
 		return nil, fault.New(fault.Conflict, "an upgrade of cluster %s has begun: its nodes follow their load again when it has ended", cluster.Text("name"))
 	}
-	c.clusters.recall(cluster, known)
+	c.clusters.useFacts(cluster, known)
 	return known, nil
 }
 

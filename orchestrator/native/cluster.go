@@ -43,8 +43,8 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		methodBack:         nodeUpgradesOf(c).upgradeBack,
 		"snapshot":         clusterRestoresOf(c).snapshot,
 		known.BackUpClaims: claimBackupsOf(c).backUpClaims, "listClaimBackups": claimBackupsOf(c).listClaimBackups, "restoreClaim": claimBackupsOf(c).restoreClaim, "listUnusedVolumes": unusedVolumesOf(c).listUnusedVolumes, "deleteUnusedVolumes": unusedVolumesOf(c).deleteUnusedVolumes, "deleteClaimBackup": claimBackupsOf(c).deleteClaimBackup,
-		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
-		"rotate": c.asItStands(c.rotate), "setNode": c.asItStands(nodeOperationsOf(c).setNode), "rebootNode": c.asItStands(nodeOperationsOf(c).rebootNode),
+		known.RenewCertificates: c.asDeployed(c.renewCertificates), known.DefragmentEtcd: c.asDeployed(c.defragment),
+		"rotate": c.asDeployed(c.rotate), "setNode": c.asDeployed(nodeOperationsOf(c).setNode), "rebootNode": c.asDeployed(nodeOperationsOf(c).rebootNode),
 		methodRestore: clusterRestoresOf(c).restore, "recoverQuorum": clusterRestoresOf(c).recoverQuorum,
 		known.BackUp: environmentBackupsOf(c).backUp, known.EndBackup: func(ctx context.Context, call muranopl.Call) (any, error) { return endBackup(ctx, c, call) },
 	}
@@ -56,7 +56,7 @@ func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
 		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
 		"scaleGatewaysUp": nodeScalingOf(c).scaleUp(ofCluster(gateways)), "scaleGatewaysDown": nodeScalingOf(c).scaleDown(ofCluster(gateways)),
 		known.RepairNode: nodeRepairsOf(c).repairNode, "replaceNode": nodeReplacementsOf(c).replaceNode,
-		known.RenewCertificates: c.asItStands(c.renewCertificates), known.DefragmentEtcd: c.asItStands(c.defragment),
+		known.RenewCertificates: c.asDeployed(c.renewCertificates), known.DefragmentEtcd: c.asDeployed(c.defragment),
 	}
 }
 
@@ -80,7 +80,7 @@ func (c clusterClass) ensure(ctx context.Context, interpreter *muranopl.Interpre
 	if err := nodeReplacementsOf(c).makeRoom(ctx, interpreter, object); err != nil {
 		return err
 	}
-	if err := c.join(ctx, interpreter, object); err != nil {
+	if err := c.ensureNodes(ctx, interpreter, object); err != nil {
 		return err
 	}
 	if err := nodeReplacementsOf(c).replaceNodes(ctx, interpreter, object); err != nil {
@@ -125,13 +125,13 @@ func (c clusterClass) reportOptions(ctx context.Context, object *muranopl.Object
 	}
 }
 
-// join makes the servers that the cluster's nodes are to have, and takes them into the cluster.
-func (c clusterClass) join(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
-	return c.joinBy(ctx, interpreter, object, true, func(ctx context.Context, live *nodes.Cluster) error { return live.Deploy(ctx) })
+// ensureNodes makes the servers of the cluster's nodes, and deploys the cluster on them.
+func (c clusterClass) ensureNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	return c.deployNodes(ctx, interpreter, object, true, func(ctx context.Context, live *nodes.Cluster) error { return live.Deploy(ctx) })
 }
 
-// joinBy is join for who has the nodes be a cluster in another way. save says that there is something to save before they change.
-func (c clusterClass) joinBy(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, save bool, deploy func(ctx context.Context, live *nodes.Cluster) error) error {
+// deployNodes is ensureNodes with another way to deploy the cluster on its nodes. With save it saves the state of etcd before the nodes change.
+func (c clusterClass) deployNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, save bool, deploy func(ctx context.Context, live *nodes.Cluster) error) error {
 	joining, err := versionSkewOf(c.clusters).newcomers(ctx, object)
 	if err != nil {
 		return err

@@ -216,26 +216,27 @@ func (c *clusters) EnsureOpen(ctx context.Context, object *muranopl.Object) erro
 		if err != nil || known == nil || !known.Network.IsValid() {
 			return err
 		}
-		c.recall(object, known)
+		c.useFacts(object, known)
 		_, err = clusterConnectionsOf(c).connect(ctx, object, known.Nodes)
 		return err
 	})
 }
 
-// join sets the range of the nodes' addresses.
-func (c *clusters) join(network netip.Prefix) {
+// setNetwork sets the range of the nodes' addresses.
+func (c *clusters) setNetwork(network netip.Prefix) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.network = network
 }
 
-// recall sets the range of the nodes' addresses in a cluster's last deployment.
-func (c *clusters) recall(object *muranopl.Object, known *known.Facts) {
-	c.join(known.Network)
-	c.joinFurther(object, known.Further)
+// useFacts sets the ranges of the nodes' addresses as a cluster's last deployment had them.
+func (c *clusters) useFacts(object *muranopl.Object, known *known.Facts) {
+	c.setNetwork(known.Network)
+	c.setFurther(object, known.Further)
 }
 
-func (c *clusters) joinFurther(object *muranopl.Object, further []netip.Prefix) {
+// setFurther sets the further networks of a cluster's nodes.
+func (c *clusters) setFurther(object *muranopl.Object, further []netip.Prefix) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.further == nil {

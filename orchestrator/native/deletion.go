@@ -22,14 +22,13 @@ func Leaving(config Config) engine.Question {
 	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
 		config := config
 		config.Logger = slog.New(slog.DiscardHandler)
-		r := &rehearsal{Stage: stage, attributes: map[string]any{}, secrets: map[string][]byte{}}
-		natives, own := assemble(r, config, true)
-		return natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
-			r.model = root
+		r := task.NewRehearsal(stage)
+		bodies := assemble(r, config, true)
+		return bodies.natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
+			r.SetModel(root)
 			var answer preview.Deletion
-			known, _ := own.first.nodes.(*clusters)
-			for _, cluster := range known.objects.All(task.ClassCluster) {
-				clusterDeletionOf(known).leaving(ctx, cluster, &answer)
+			for _, cluster := range bodies.clusters.objects.All(task.ClassCluster) {
+				clusterDeletionOf(bodies.clusters).leaving(ctx, cluster, &answer)
 			}
 			return answer, nil
 		}

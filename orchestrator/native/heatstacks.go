@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/core"
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
@@ -16,14 +18,24 @@ import (
 // heatStacks are the stacks that a task works with, by their regions and names.
 type heatStacks struct {
 	runtime interface {
+		Model() *muranopl.Object
+		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
 	}
 	regions regions
-	// adopts returns whether the environment was taken over from Murano; nil where none is.
-	adopts func(ctx context.Context) (bool, error)
-	mutex  sync.Mutex
-	named  map[[2]string]*heatStack
+	mutex   sync.Mutex
+	named   map[[2]string]*heatStack
+}
+
+// adopted reports whether the environment was taken over from Murano.
+func (h *heatStacks) adopted(ctx context.Context) (bool, error) {
+	root := h.runtime.Model()
+	if root == nil {
+		return false, nil
+	}
+	_, adopted, err := h.runtime.Attribute(ctx, root, engine.AttributeAdopted)
+	return adopted, err
 }
 
 // heatStack is a stack as the code of this task knows it.
@@ -105,11 +117,7 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 // adopt begins with the content that Murano gave the environment's stack, if there is one: classes do not deploy deployed parts again, so that parts that
 // they do not ask for have to stay.
 func (h *heatStacks) adopt(ctx context.Context, s *heatStack) error {
-	if h.adopts == nil {
-		return nil
-	}
-	is, err := h.adopts(ctx)
-	if err != nil || !is {
+	if is, err := h.adopted(ctx); err != nil || !is {
 		return err
 	}
 	project, err := h.regions.Project(ctx, s.region)
@@ -189,4 +197,16 @@ func (h *heatStacks) replace(ctx context.Context, s *heatStack, prefix string, t
 		return false, err
 	}
 	return s.replace(core.Replacement{Prefixes: []string{prefix}, With: template}), nil
+}
+
+// restore gives a resource of a stack's template its former definition.
+func (h *heatStacks) restore(s *heatStack, resource string, definition map[string]any) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	made := maps.Clone(s.content.Template)
+	resources, _ := made["resources"].(map[string]any)
+	resources = maps.Clone(resources)
+	resources[resource] = whole(core.MergeTemplates(map[string]any{}, definition))
+	made["resources"] = resources
+	s.content.Template = made
 }

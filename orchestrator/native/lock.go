@@ -179,7 +179,7 @@ func (c nodeOperations) reboot(ctx context.Context, one *namedNode, live *nodes.
 	case state.Status == openstack.Gone:
 		return fault.New(fault.Conflict, "the server of %s is gone from Nova: deploy the environment for a new one in its place", one.Name)
 	case state.Down():
-		err = c.clusters.servers.start(ctx, project, one.cluster, one.Name, one.Server)
+		err = startServer(ctx, c.reports, project, one.cluster, one.Name, one.Server)
 	default:
 		err = project.RebootServer(ctx, one.Server, !begun.Reached)
 	}

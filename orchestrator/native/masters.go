@@ -76,7 +76,7 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 			}
 		}
 		if node == nil {
-			instance := map[string]any{"?": map[string]any{"type": classNodeServer, "id": derivedID(cluster.ID(), "master", strconv.Itoa(number), "instance")}}
+			instance := map[string]any{"?": map[string]any{"type": task.ClassNodeServer, "id": derivedID(cluster.ID(), "master", strconv.Itoa(number), "instance")}}
 			for name, value := range values {
 				instance[name] = value
 			}

@@ -140,7 +140,7 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 		}
 		node := groupNode(group, memberID(group.ID(), one.Number))
 		if node == nil {
-			instance := map[string]any{"?": map[string]any{"type": classNodeServer, "id": instanceID(group.ID(), one.Number)}}
+			instance := map[string]any{"?": map[string]any{"type": task.ClassNodeServer, "id": instanceID(group.ID(), one.Number)}}
 			for name, value := range values {
 				instance[name] = value
 			}

@@ -19,7 +19,7 @@ func TestANodeHasWhatItsGroupSaysAndWhatIsSetOfItself(t *testing.T) {
 		"?": map[string]any{"type": task.ClassMinionGroup, "id": "group"}, "name": "workers", "labels": map[string]any{"disk": "fast", "room": "a"},
 		"taints": []any{map[string]any{"key": "batch", "value": "yes", "effect": "NoSchedule"}},
 		"nodes": []any{map[string]any{"?": map[string]any{"type": classMinionNode, "id": "node"},
-			"instance": map[string]any{"?": map[string]any{"type": classNodeServer, "id": "instance"}, "name": "workers-1", "flavor": "m1.medium"}}},
+			"instance": map[string]any{"?": map[string]any{"type": task.ClassNodeServer, "id": "instance"}, "name": "workers-1", "flavor": "m1.medium"}}},
 	})
 	require.Empty(t, problems)
 	instance := group.Objects("nodes")[0].Object("instance")

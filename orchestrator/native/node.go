@@ -16,12 +16,7 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// propertyNode is the node that an instance becomes, as io.murano.resources.LinuxMuranoInstance reads it.
-const propertyNode = "node"
-
-// prepare puts the servers of the clusters' active nodes into the template of the environment's stack, by their instances' own beginDeploy, and
-// removes those of the other nodes. It returns the servers of the active nodes, with the former servers of nodes that are replaced, and the instances
-// of the others.
+// prepare is part of nodeServers. Instances put their own servers into the template, by beginDeploy; active has the former servers of nodes that are replaced, too.
 func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error) {
 	all := c.objects.Clusters()
 	if len(all) == 0 {
@@ -29,129 +24,47 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	}
 	c.preparing.Lock()
 	defer c.preparing.Unlock()
-	var wanted, unwanted []string // the latter are prefixes
-	var members []member
-	byCluster := map[*muranopl.Object][]member{}
-	for _, cluster := range all {
-		if err := nodeNamesOf(c).withdraw(ctx, cluster); err != nil {
-			return nil, nil, err
-		}
-		list, err := c.members(ctx, cluster)
-		if err != nil {
-			return nil, nil, err
-		}
-		members, byCluster[cluster] = append(members, list...), list
-		for _, one := range list {
-			if !one.absent {
-				active = append(active, one.server)
-			}
-			wanted = append(wanted, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
-		}
-		wanted = append(wanted, fmt.Sprint(task.Desired(cluster).WithMachines(netip.Prefix{}, nil)))
-		if shared := cluster.Object(propertyVirtual); shared != nil {
-			wanted = append(wanted, shared.ID())
-		}
-		for _, list := range nodeLists(cluster) {
-			for _, node := range list.idle() {
-				idle = append(idle, node.Object("instance"))
-			}
-		}
-	}
-	own := c.stacks.own()
-	template, err := c.stacks.template(ctx, own)
+	preparation := nodePreparationOf(c)
+	servers, err := preparation.desired(ctx, all)
 	if err != nil {
 		return nil, nil, err
 	}
-	resources, _ := template["resources"].(map[string]any)
-	there := func(server nodeServer) bool { return resources[openstack.ServerResource(server.id())] != nil }
-	absent := func(server nodeServer) bool { return !there(server) }
-	for _, instance := range idle {
-		if err := c.settings.forget(ctx, instance); err != nil {
-			return nil, nil, err
-		}
-		known, err := c.successions.of(ctx, instance)
-		if err != nil {
-			return nil, nil, err
-		}
-		if known.replacing() {
-			if err := c.successions.keep(ctx, instance, succession{Current: known.Current, Task: known.Task}); err != nil {
-				return nil, nil, err
-			}
-		}
-		for number := range known.Current {
-			unwanted = append(unwanted, nodeServer{instance: instance, number: number + 1}.prefix())
-		}
+	former, err := c.stacks.template(ctx, c.stacks.own())
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, one := range members {
-		for number := int64(1); number <= one.server.number+1; number++ { // one more than there is to be was given up
-			former := nodeServer{instance: one.instance(), number: number}
-			stays := slices.ContainsFunc(active, func(server nodeServer) bool { return server.id() == former.id() })
-			if there(former) && !stays {
-				unwanted = append(unwanted, former.prefix()) // with a floating address, which the current one then puts back
-			}
-		}
+	obsolete, err := preparation.obsolete(ctx, servers, former)
+	if err != nil {
+		return nil, nil, err
 	}
-	begins := func(prefix string) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Keys(resources)), func(name string) bool { return strings.HasPrefix(name, prefix) })
+	if slices.Equal(servers.digest, c.prepared) && servers.allIn(former) && len(obsolete) == 0 {
+		return servers.active, servers.idle, nil
 	}
-	unwanted = slices.DeleteFunc(unwanted, func(prefix string) bool { return !begins(prefix) })
-	if slices.Equal(wanted, c.prepared) && !slices.ContainsFunc(active, absent) && len(unwanted) == 0 {
-		return active, idle, nil
+	network, err := preparation.joinNetwork(ctx, interpreter)
+	if err != nil {
+		return nil, nil, err
 	}
-	network, err := nodePreparationOf(c).joinNetwork(ctx, interpreter)
+	if err := preparation.resolveNetworks(ctx, servers, network); err != nil {
+		return nil, nil, err
+	}
+	if err := preparation.removeObsolete(ctx, servers, obsolete, former); err != nil {
+		return nil, nil, err
+	}
+	if err := preparation.recordNodes(ctx, all); err != nil {
+		return nil, nil, err
+	}
+	places, err := preparation.placements(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, cluster := range all {
-		if err := podNetworksOf(c).separate(ctx, cluster, network); err != nil {
-			return nil, nil, err
-		}
-		if err := nodePlacesOf(c).connected(ctx, cluster, byCluster[cluster], network); err != nil {
-			return nil, nil, err
-		}
-		further := task.Desired(cluster).WithMachines(network, furtherOf(byCluster[cluster]))
-		if err := podNetworksOf(c).oneSubnet(ctx, cluster, network, further); err != nil {
-			return nil, nil, err
-		}
-		if err := nodePlacesOf(c).recordPlaces(ctx, cluster, byCluster[cluster]); err != nil {
-			return nil, nil, err
-		}
-		c.joinFurther(cluster, further)
-	}
-	for _, prefix := range unwanted {
-		if _, err := c.stacks.replace(ctx, own, prefix, nil); err != nil {
+		if err := preparation.prepareOne(ctx, interpreter, cluster, network, places, former); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, one := range members {
-		if one.absent && !one.leaving {
-			if err := nodePreparationOf(c).keepFloating(ctx, one.instance(), template); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	for _, cluster := range all {
-		if err := c.masters.keep(ctx, cluster, false); err != nil {
-			return nil, nil, err
-		}
-		for _, group := range cluster.Objects(propertyGroups) {
-			if err := c.groups.keep(ctx, group); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	places, err := nodePreparationOf(c).placements(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, cluster := range all {
-		if err := nodePreparationOf(c).prepareOne(ctx, interpreter, cluster, network, places, template); err != nil {
-			return nil, nil, err
-		}
-	}
-	c.prepared = wanted
-	c.join(network)
-	return active, idle, nil
+	c.prepared = servers.digest
+	c.setNetwork(network)
+	return servers.active, servers.idle, nil
 }
 
 // nodePreparation prepares the servers of nodes.
@@ -164,6 +77,154 @@ type nodePreparation struct {
 
 func nodePreparationOf(c *clusters) nodePreparation {
 	return nodePreparation{objects: c.objects, runtime: c.runtime, stacks: c.stacks, clusters: c}
+}
+
+// desiredServers are the servers of all clusters' nodes.
+type desiredServers struct {
+	clusters []*muranopl.Object
+	members  map[*muranopl.Object][]member // by cluster
+	active   []nodeServer
+	idle     []*muranopl.Object // instances
+	digest   []string           // of everything that the template of the stack depends on
+}
+
+// allIn reports whether a template has all active servers.
+func (d desiredServers) allIn(template map[string]any) bool {
+	return !slices.ContainsFunc(d.active, func(server nodeServer) bool { return !server.in(template) })
+}
+
+// in reports whether a template has the server.
+func (s nodeServer) in(template map[string]any) bool {
+	resources, _ := template["resources"].(map[string]any)
+	return resources[openstack.ServerResource(s.id())] != nil
+}
+
+// desired lists the servers that the clusters are to have.
+func (c nodePreparation) desired(ctx context.Context, all []*muranopl.Object) (servers desiredServers, err error) {
+	servers = desiredServers{clusters: all, members: map[*muranopl.Object][]member{}}
+	for _, cluster := range all {
+		if err := nodeNamesOf(c.clusters).withdraw(ctx, cluster); err != nil {
+			return servers, err
+		}
+		list, err := c.clusters.members(ctx, cluster)
+		if err != nil {
+			return servers, err
+		}
+		servers.members[cluster] = list
+		for _, one := range list {
+			if !one.absent {
+				servers.active = append(servers.active, one.server)
+			}
+			servers.digest = append(servers.digest, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
+		}
+		servers.digest = append(servers.digest, fmt.Sprint(task.Desired(cluster).WithMachines(netip.Prefix{}, nil)))
+		if shared := cluster.Object(propertyVirtual); shared != nil {
+			servers.digest = append(servers.digest, shared.ID())
+		}
+		for _, list := range nodeLists(cluster) {
+			for _, node := range list.idle() {
+				servers.idle = append(servers.idle, node.Object("instance"))
+			}
+		}
+	}
+	return servers, nil
+}
+
+// obsolete lists the prefixes of a template's resources that nodes need no more: those of idle instances, whose records it removes, and those of former servers.
+func (c nodePreparation) obsolete(ctx context.Context, servers desiredServers, template map[string]any) (prefixes []string, err error) {
+	for _, instance := range servers.idle {
+		if err := c.clusters.settings.forget(ctx, instance); err != nil {
+			return nil, err
+		}
+		known, err := c.clusters.successions.of(ctx, instance)
+		if err != nil {
+			return nil, err
+		}
+		if known.replacing() {
+			if err := c.clusters.successions.keep(ctx, instance, succession{Current: known.Current, Task: known.Task}); err != nil {
+				return nil, err
+			}
+		}
+		for number := range known.Current {
+			prefixes = append(prefixes, nodeServer{instance: instance, number: number + 1}.prefix())
+		}
+	}
+	for _, cluster := range servers.clusters {
+		for _, one := range servers.members[cluster] {
+			for number := int64(1); number <= one.server.number+1; number++ { // a given up successor has the next number
+				former := nodeServer{instance: one.instance(), number: number}
+				stays := slices.ContainsFunc(servers.active, func(server nodeServer) bool { return server.id() == former.id() })
+				if former.in(template) && !stays {
+					prefixes = append(prefixes, former.prefix()) // with a floating address, which the current server puts back
+				}
+			}
+		}
+	}
+	resources, _ := template["resources"].(map[string]any)
+	return slices.DeleteFunc(prefixes, func(prefix string) bool {
+		for name := range resources {
+			if strings.HasPrefix(name, prefix) {
+				return false
+			}
+		}
+		return true
+	}), nil
+}
+
+// resolveNetworks finds the networks of the clusters' nodes beside the environment's, and refuses those that their pods cannot use.
+func (c nodePreparation) resolveNetworks(ctx context.Context, servers desiredServers, network netip.Prefix) error {
+	for _, cluster := range servers.clusters {
+		members := servers.members[cluster]
+		if err := podNetworksOf(c.clusters).separate(ctx, cluster, network); err != nil {
+			return err
+		}
+		if err := nodePlacesOf(c.clusters).connected(ctx, cluster, members, network); err != nil {
+			return err
+		}
+		further := task.Desired(cluster).WithMachines(network, furtherOf(members))
+		if err := podNetworksOf(c.clusters).oneSubnet(ctx, cluster, network, further); err != nil {
+			return err
+		}
+		if err := nodePlacesOf(c.clusters).recordPlaces(ctx, cluster, members); err != nil {
+			return err
+		}
+		c.clusters.setFurther(cluster, further)
+	}
+	return nil
+}
+
+// removeObsolete removes obsolete resources from the template. Floating addresses of nodes that wait for their next server stay.
+func (c nodePreparation) removeObsolete(ctx context.Context, servers desiredServers, prefixes []string, former map[string]any) error {
+	for _, prefix := range prefixes {
+		if _, err := c.stacks.replace(ctx, c.stacks.own(), prefix, nil); err != nil {
+			return err
+		}
+	}
+	for _, cluster := range servers.clusters {
+		for _, one := range servers.members[cluster] {
+			if one.absent && !one.leaving {
+				if err := c.keepFloating(ctx, one.instance(), former); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// recordNodes stores the masters and the nodes of groups before their servers are made.
+func (c nodePreparation) recordNodes(ctx context.Context, all []*muranopl.Object) error {
+	for _, cluster := range all {
+		if err := c.clusters.masters.keep(ctx, cluster, false); err != nil {
+			return err
+		}
+		for _, group := range cluster.Objects(propertyGroups) {
+			if err := c.clusters.groups.keep(ctx, group); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix, places *placements, before map[string]any) error {
@@ -223,7 +284,7 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 		} else if in != "" {
 			placed = in
 		}
-		err = instance.Set(propertyNode, map[string]any{"serverName": node.server.name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
+		err = instance.Set(task.PropertyNode, map[string]any{"serverName": node.server.name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
 			"allowedAddresses": allowed, "holdsFloatingIp": node.holds, "network": stands})
 		if err != nil {
 			return err
@@ -275,9 +336,8 @@ func (c nodePreparation) release(ctx context.Context, cluster *muranopl.Object) 
 	if changed, err := c.stacks.replace(ctx, own, cluster.ID()+"-", nil); err != nil || !changed {
 		return err
 	}
-	own.mutex.Lock()
-	defer own.mutex.Unlock()
-	return c.stacks.keep(ctx, own)
+	_, err := c.stacks.keptTemplate(ctx, own)
+	return err
 }
 
 // nodeRules are the rules of a node's security group. They admit the cluster's own networks (no pods without pod networks), SSH from these ranges

@@ -36,7 +36,7 @@ type place struct {
 
 // places are read and stored as successions are.
 func (s successions) places(ctx context.Context, instance *muranopl.Object) (facts map[int64]place, err error) {
-	value, found, err := s.runtime.CodeAttribute(ctx, instance, classNodeServer, attributePlaces)
+	value, found, err := s.runtime.CodeAttribute(ctx, instance, task.ClassNodeServer, attributePlaces)
 	if err != nil || !found || value == nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, 
 		}
 		value[strconv.FormatInt(number, 10)] = kept
 	}
-	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributePlaces, value)
+	return s.runtime.SetCodeAttribute(ctx, instance, task.ClassNodeServer, attributePlaces, value)
 }
 
 // nodePlaces are the places of nodes: region, zone and networks.

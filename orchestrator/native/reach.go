@@ -170,7 +170,7 @@ func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.O
 		return err
 	}
 	switch {
-	case instance.Class().IsEmbedded(classNodeServer) && len(instance.Map(propertyNode)) > 0:
+	case instance.Class().IsEmbedded(task.ClassNodeServer) && len(instance.Map(task.PropertyNode)) > 0:
 		return &NoAccess{name, "it is a node of a Kubernetes cluster, which its cluster sets up", "Run what you need as a container in the cluster"}
 	case !there || !access.Foreign(data):
 		return &NoAccess{name, "it was made without Burano's SSH key, by a former version or from outside, and what runs is not replaced",
@@ -290,8 +290,8 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 		return given(kept), nil
 	}
 	former := kept == other // made before servers had the key
-	if there && !former && !access.Marked(kept) && a.stacks.adopts != nil {
-		if former, err = a.stacks.adopts(ctx); err != nil { // Murano has made it
+	if there && !former && !access.Marked(kept) {
+		if former, err = a.stacks.adopted(ctx); err != nil { // Murano has made it
 			return nil, err
 		}
 	}

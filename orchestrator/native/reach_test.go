@@ -30,6 +30,8 @@ type sealed struct {
 
 func (s sealed) EnvironmentID() string { return "environment" }
 
+func (s sealed) Model() *muranopl.Object { return nil }
+
 func (s sealed) Secret(_ context.Context, name string) ([]byte, bool, error) {
 	value, found := s.secrets[name]
 	return value, found, nil
@@ -61,9 +63,9 @@ func prepared(t *testing.T, classes map[string]string) (map[string]*muranopl.Obj
 }
 
 func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
-	all := instances(t, map[string]string{"windows": classWindows, "former": "io.murano.resources.LinuxInstance", "scripted": classNodeServer,
-		"foreign": "io.murano.resources.LinuxInstance", "node": classNodeServer})
-	require.NoError(t, all["node"].Set(propertyNode, map[string]any{"userData": "#cloud-config\n"}))
+	all := instances(t, map[string]string{"windows": classWindows, "former": "io.murano.resources.LinuxInstance", "scripted": task.ClassNodeServer,
+		"foreign": "io.murano.resources.LinuxInstance", "node": task.ClassNodeServer})
+	require.NoError(t, all["node"].Set(task.PropertyNode, map[string]any{"userData": "#cloud-config\n"}))
 	resources := map[string]any{}
 	for id, data := range map[string]string{"windows": "", "former": "", "scripted": "#!/bin/sh\n", "foreign": "#ps1\ndir", "node": "#cloud-config\n"} {
 		resources[id+"-server"] = map[string]any{"properties": map[string]any{"user_data": data}}
@@ -101,7 +103,7 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 	resources := map[string]any{}
 	marked := "#cloud-config\n# Burano reaches this server over SSH. SHA-256 of the other user data: 0\n"
 	for id, floating := range map[string]string{"to": "192.0.2.9", "floats": "192.0.2.1", "fixed": "", "windows": "192.0.2.2", "former": "192.0.2.3", "early": ""} {
-		class, data := classNodeServer, marked
+		class, data := task.ClassNodeServer, marked
 		switch id {
 		case "windows":
 			class = classWindows

@@ -15,7 +15,6 @@ import (
 	"github.com/burano/burano/internal/panics"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
-	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -36,7 +35,7 @@ type regions struct {
 		EnvironmentID() string
 		Project(ctx context.Context) (*openstack.Project, error)
 	}
-	burano string // that Burano was started for
+	home string // of environments whose model names none; "" for core.DefaultRegion
 }
 
 // own is the name of the own region of an object's environment.
@@ -48,7 +47,7 @@ func (r regions) own(object *muranopl.Object) string {
 	if environment != nil {
 		named = environment.Text(propertyRegion)
 	}
-	return cmp.Or(named, r.burano, core.DefaultRegion)
+	return cmp.Or(named, r.home, core.DefaultRegion)
 }
 
 // short is a region that an object names, "" for the environment's own.
@@ -120,8 +119,11 @@ func (r regions) check(ctx context.Context, environment *muranopl.Object, made s
 
 // ownStacks are the stacks of an environment, one in each region with an object of it.
 type ownStacks struct {
-	first   *ownStack
-	regions regions
+	first    *ownStack
+	regions  regions
+	stacks   *heatStacks
+	runtime  task.Runtime
+	settings stackSettings
 
 	mutex  sync.Mutex
 	others map[string]*ownStack
@@ -140,7 +142,7 @@ func (o *ownStacks) in(region string) *ownStack {
 	}
 	if o.others[region] == nil {
 		first := o.first
-		o.others[region] = &ownStack{runtime: first.runtime, objects: first.objects, reports: first.reports, stacks: first.stacks, servers: first.servers,
+		o.others[region] = &ownStack{runtime: first.runtime, objects: first.objects, reports: first.reports, stacks: first.stacks,
 			nodes: noNodes{}, patience: first.patience, rehearsal: first.rehearsal, refused: first.refused, deploying: first.deploying, all: o, region: region}
 	}
 	return o.others[region]
@@ -229,7 +231,7 @@ func (o *ownStacks) region(ctx context.Context, environment *muranopl.Object) (s
 	}
 	kept, _, err := o.first.runtime.Attribute(ctx, environment, attributeRegion)
 	named, _ := kept.(string)
-	return cmp.Or(named, o.regions.burano, core.DefaultRegion), err
+	return cmp.Or(named, o.regions.home, core.DefaultRegion), err
 }
 
 // noNodes replaces the clusters of a region that can have none.
@@ -239,18 +241,10 @@ func (noNodes) prepare(context.Context, *muranopl.Interpreter) ([]nodeServer, []
 	return nil, nil, nil
 }
 
-func (noNodes) postpone(changes []*openstack.ServerChange, _ []nodeServer) []*openstack.ServerChange {
-	return changes
+func (noNodes) postpone(_ context.Context, changes []*openstack.ServerChange, _ []nodeServer) ([]*openstack.ServerChange, error) {
+	return changes, nil
 }
-
-func (noNodes) refuseSkew(context.Context, []*openstack.ServerChange, []nodeServer) ([]*openstack.ServerChange, error) {
-	return nil, nil
-}
-
-func (noNodes) foreseeReplacements(context.Context, *preview.Foreseen) {}
-
-func (noNodes) refused(context.Context) ([]preview.Note, error) { return nil, nil }
-
-func (noNodes) previewClusters(context.Context, *muranopl.Interpreter, Stage, *preview.Foreseen) {}
 
 func (noNodes) shrink(context.Context) error { return nil }
+
+func (noNodes) locked(context.Context, *muranopl.Object) (bool, error) { return false, nil }

@@ -15,7 +15,7 @@ import (
 
 // rotateRegistry gives the cluster's registry other passwords.
 func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	c.clusters.recall(call.Object, known)
+	c.clusters.useFacts(call.Object, known)
 	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 		case state.Status == "ERROR":
 			return fmt.Errorf("server %s is %s: mend it, or delete it in Nova for a new one in its place", node.Name, state)
 		case state.Down():
-			return c.clusters.servers.start(limited, project, call.Object, node.Name, node.Server)
+			return startServer(limited, c.cluster.reports, project, call.Object, node.Name, node.Server)
 		}
 		return nil
 	})
@@ -84,7 +84,7 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 
 // rejoin deploys a cluster as it is, without a check of its servers.
 func (c nodeRepairs) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
-	c.clusters.recall(object, known)
+	c.clusters.useFacts(object, known)
 	live, err := clusterConnectionsOf(c.clusters).connect(ctx, object, known.Nodes)
 	if err != nil {
 		return err

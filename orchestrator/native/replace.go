@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/burano/burano/catalog/core"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
@@ -22,9 +21,11 @@ import (
 // replaceable are the properties, as Heat calls them, for which a node gets another server in place of the one that has them otherwise.
 var replaceable = []string{"flavor", "image", "key_name", "availability_zone"}
 
-// postpone notes which nodes have servers that the model wants otherwise, and leaves these servers in the template as they are. It returns
-// the changes that are not made by replacing a node.
-func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange) {
+// postpone is part of nodeServers. It notes which nodes have servers that differ from the model.
+func (c *clusters) postpone(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error) {
+	if refused, err = c.refuseSkew(ctx, changes, active); err != nil || len(refused) > 0 {
+		return refused, err
+	}
 	byResource := map[string][]*openstack.ServerChange{}
 	for _, change := range changes {
 		byResource[change.Resource] = append(byResource[change.Resource], change)
@@ -44,7 +45,13 @@ func (c *clusters) postpone(changes []*openstack.ServerChange, active []nodeServ
 		}
 		c.outdated[active[i].instance.ID()] = byResource[resource]
 	}
-	return refused
+	return refused, nil
+}
+
+// locked is part of nodeServers.
+func (c *clusters) locked(ctx context.Context, instance *muranopl.Object) (bool, error) {
+	settings, err := c.settings.of(ctx, instance)
+	return settings.Locked, err
 }
 
 func (c *clusters) foreseeReplacements(ctx context.Context, foreseen *preview.Foreseen) {
@@ -55,7 +62,7 @@ func (c *clusters) foreseeReplacements(ctx context.Context, foreseen *preview.Fo
 		}
 		if len(due) > 0 {
 			why, _ := clusterReplacementsOf(c).noRoom(ctx, object, due[0].instance()) // the deployment asks again
-			foreseen.Means = append(foreseen.Means, "cluster "+object.Text("name")+": "+replacements(due, why))
+			foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": "+replacements(due, why))
 		}
 		for _, one := range due {
 			text := fmt.Sprintf("node %s of cluster %s is replaced", one.server.name(), object.Text("name"))
@@ -86,23 +93,6 @@ func (c clusterReplacements) checkSuccessor(ctx context.Context, instance *muran
 		return err
 	}
 	return project.CheckServers(ctx, false, newServer(instance))
-}
-
-// newServer lists the parts of an instance's server.
-func newServer(instance *muranopl.Object) openstack.NewServer {
-	return openstack.NewServer{Name: "server " + instance.Text("name"), Flavor: instance.Text("flavor"), Image: instance.Text("image"), Key: instance.Text("keyname"), Zone: instance.Text("availabilityZone")}
-}
-
-// restore gives a resource of a stack's template its former definition.
-func (h *heatStacks) restore(s *heatStack, resource string, definition map[string]any) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	made := maps.Clone(s.content.Template)
-	resources, _ := made["resources"].(map[string]any)
-	resources = maps.Clone(resources)
-	resources[resource] = whole(core.MergeTemplates(map[string]any{}, definition))
-	made["resources"] = resources
-	s.content.Template = made
 }
 
 // nodeReplacements replace the servers of nodes.
@@ -376,7 +366,7 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 		}
 	}
 	if !one.replacing || one.waits {
-		if err := c.cluster.join(ctx, interpreter, object); err != nil {
+		if err := c.cluster.ensureNodes(ctx, interpreter, object); err != nil {
 			return err
 		}
 	}

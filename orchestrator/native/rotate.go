@@ -57,7 +57,7 @@ func (c clusterClass) rotate(ctx context.Context, call muranopl.Call, known *kno
 func (c clusterClass) rotateTrust(ctx context.Context, call muranopl.Call, known *known.Facts, parts []pki.Part) error {
 	restart, given := call.Args[argumentRestartPods].(bool)
 	order := nodes.Rotation{Run: c.clusters.runtime.TaskID(), Parts: parts, KeepPods: given && !restart}
-	c.clusters.recall(call.Object, known)
+	c.clusters.useFacts(call.Object, known)
 	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err

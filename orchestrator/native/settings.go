@@ -190,7 +190,7 @@ func (c nodeOperations) set(ctx context.Context, one *namedNode, settings kube.S
 
 // connectKnown returns the cluster of the last deployment, whose pods have so many seconds to leave a node; 0 for the server's setting.
 func (c nodeOperations) connectKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
-	c.clusters.recall(one.cluster, one.known)
+	c.clusters.useFacts(one.cluster, one.known)
 	return clusterConnectionsOf(c.clusters).connectPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
 

@@ -306,7 +306,7 @@ func (c clusterRestores) comeBack(ctx context.Context, call muranopl.Call, begin
 	if err := c.cluster.check(ctx, call.Object); err != nil {
 		return err
 	}
-	if err := c.cluster.joinBy(ctx, call.Interpreter, call.Object, false, begin); err != nil {
+	if err := c.cluster.deployNodes(ctx, call.Interpreter, call.Object, false, begin); err != nil {
 		return err
 	}
 	c.reports.Inform(ctx, call.Object, "Kubernetes cluster %s is up and running", call.Object.Text("name"))

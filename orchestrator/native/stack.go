@@ -14,7 +14,6 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
-	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -38,7 +37,6 @@ type ownStack struct {
 	objects  task.Objects
 	reports  task.Reports
 	stacks   *heatStacks
-	servers  servers
 	nodes    nodeServers
 	patience time.Duration
 	// rehearsal is true if nothing may change: a push only computes the resources that Heat would destroy, which is then refused.
@@ -61,21 +59,15 @@ type ownStack struct {
 
 // nodeServers are the servers of clusters.
 type nodeServers interface {
-	// prepare puts the desired servers into the template, takes the others out, and returns the former, and the instances of the latter.
+	// prepare puts the servers of active nodes into the template, and removes the others. It returns the former, and the instances of the latter.
 	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error)
-	// refuseSkew refuses changes by which nodes would get versions of Kubernetes that do not work together.
-	refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error)
-	// postpone leaves servers in the template as they are that are to be changed by replacing one node after another, and returns the other
-	// changes.
-	postpone(changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange)
-	// foreseeReplacements adds the nodes that a deployment replaces.
-	foreseeReplacements(ctx context.Context, foreseen *preview.Foreseen)
-	// refused returns the clusters of the model that cannot be deployed, with reasons.
-	refused(ctx context.Context) ([]preview.Note, error)
-	// previewClusters adds the changes within clusters.
-	previewClusters(ctx context.Context, interpreter *muranopl.Interpreter, stage Stage, foreseen *preview.Foreseen)
+	// postpone leaves servers in the template as they are that are replaced one node after another. It returns the refused changes: all others, and those by
+	// which nodes would get versions of Kubernetes that do not work together.
+	postpone(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error)
 	// shrink takes nodes whose servers go out of their clusters.
 	shrink(ctx context.Context) error
+	// locked reports whether users have taken the node of an instance out of service.
+	locked(ctx context.Context, instance *muranopl.Object) (bool, error)
 }
 
 // project is the environment's project in the stack's region.
@@ -197,14 +189,11 @@ func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, 
 	if len(changes) == 0 {
 		return content, list, err
 	}
-	refused, err := s.nodes.refuseSkew(ctx, changes, nodes)
+	refused, err := s.nodes.postpone(ctx, changes, nodes)
 	if err != nil {
 		return content, list, err
 	}
 	if len(refused) > 0 {
-		return content, list, openstack.Refused(refused)
-	}
-	if refused := s.nodes.postpone(changes, nodes); len(refused) > 0 {
 		return content, list, openstack.Refused(refused)
 	}
 	return s.content(ctx, nodes)
@@ -256,7 +245,7 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 
 // mend starts servers that are off, and replaces lost ones.
 func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, list []nodeServer) error {
-	found, gone, err := s.servers.mend(ctx, project, s.state, list)
+	found, gone, err := s.mendServers(ctx, project, s.state, list)
 	s.found = found
 	if err != nil || len(gone) == 0 {
 		return err

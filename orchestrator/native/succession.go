@@ -11,16 +11,14 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/task"
 )
 
 // A node is replaced by giving its instance another server: the object stays, its servers are numbered from 1. While a node is replaced
 // two of them are there.
 
-// The name under which io.murano.resources.LinuxMuranoInstance keeps which servers it has, and that class.
-const (
-	attributeServers = "servers"
-	classNodeServer  = "io.murano.resources.LinuxMuranoInstance"
-)
+// attributeServers is the attribute of io.murano.resources.LinuxMuranoInstance with its succession.
+const attributeServers = "servers"
 
 // succession is the record of the servers of a node. It is durable before anything is made or removed for it.
 type succession struct {
@@ -57,7 +55,7 @@ type successions struct {
 
 func (s successions) of(ctx context.Context, instance *muranopl.Object) (succession, error) {
 	facts := succession{Current: 1}
-	value, found, err := s.runtime.CodeAttribute(ctx, instance, classNodeServer, attributeServers)
+	value, found, err := s.runtime.CodeAttribute(ctx, instance, task.ClassNodeServer, attributeServers)
 	if err != nil || !found || value == nil {
 		return facts, err
 	}
@@ -69,7 +67,7 @@ func (s successions) of(ctx context.Context, instance *muranopl.Object) (success
 
 func (s successions) keep(ctx context.Context, instance *muranopl.Object, known succession) error {
 	value := map[string]any{"current": known.Current, "former": known.Former, "formerName": known.FormerName, "moved": known.Moved, "first": known.First, "gone": known.Gone, "leaves": known.Leaves, "task": known.Task, "edit": known.Edit}
-	return s.runtime.SetCodeAttribute(ctx, instance, classNodeServer, attributeServers, value)
+	return s.runtime.SetCodeAttribute(ctx, instance, task.ClassNodeServer, attributeServers, value)
 }
 
 // ordered is true if a node will get another server, or has got one in this task.

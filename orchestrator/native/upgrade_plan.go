@@ -29,8 +29,8 @@ type UpgradePlan struct {
 	Nodes      []PlannedNode `json:"nodes"`      // that would get other servers, in that order
 	Seconds    int           `json:"seconds"`    // about how long it would take
 	Measured   bool          `json:"measured"`   // whether that is measured from former nodes, and not assumed
-	// Means is the cost, in a sentence.
-	Means    string        `json:"means"`
+	// Cost is a sentence.
+	Cost     string        `json:"means"`
 	Problems []PlanProblem `json:"problems"`
 
 	turns []known.UpgradeNode
@@ -77,7 +77,7 @@ func (p *UpgradePlan) lines() []string {
 	if !p.Measured {
 		about += ", by guess"
 	}
-	return []string{fmt.Sprintf("Upgrade from Kubernetes %s to %s (image %s): %s, %s", cmp.Or(p.From, "(not known)"), cmp.Or(p.Kubernetes, "(not known)"), p.ImageName, p.Means, about)}
+	return []string{fmt.Sprintf("Upgrade from Kubernetes %s to %s (image %s): %s, %s", cmp.Or(p.From, "(not known)"), cmp.Or(p.Kubernetes, "(not known)"), p.ImageName, p.Cost, about)}
 }
 
 // upgradePlans are the plans and the stored progress of upgrades.
@@ -186,7 +186,7 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 	if why != "" && minions == 1 {
 		plan.problem(true, "the only node that takes pods would go before there is another one, %s: add a node first, or make room for one server more and set surge to 1", why)
 	}
-	plan.Means = replacements(due, why) + stay
+	plan.Cost = replacements(due, why) + stay
 	return plan, nil
 }
 

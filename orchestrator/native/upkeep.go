@@ -8,8 +8,8 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 )
 
-// asItStands gives the cluster as it was last deployed to work, which asks nothing of the cloud.
-func (c clusterClass) asItStands(work func(ctx context.Context, call muranopl.Call, known *known.Facts) error) muranopl.NativeMethod {
+// asDeployed returns the body of an action on the cluster as it was last deployed, which sends no requests to the cloud.
+func (c clusterClass) asDeployed(work func(ctx context.Context, call muranopl.Call, known *known.Facts) error) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		defer c.clusters.Close()
 		known, err := c.clusters.facts(ctx, call.Object)
@@ -30,7 +30,7 @@ func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call,
 
 // defragment is the action that gives the room back that is free in the files of etcd.
 func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	c.clusters.recall(call.Object, known)
+	c.clusters.useFacts(call.Object, known)
 	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func (c volumeLosses) foreseeLoss(ctx context.Context, object *muranopl.Object, 
 	volumes, err := c.lost(ctx, object, leaving...)
 	switch {
 	case err != nil:
-		foreseen.Means = append(foreseen.Means, fmt.Sprintf("cluster %s: whether volumes are on nodes that go could not be found out (%v); the deployment asks again, and goes no further where there are",
+		foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("cluster %s: whether volumes are on nodes that go could not be found out (%v); the deployment asks again, and goes no further where there are",
 			object.Text("name"), err))
 	case len(volumes) > 0:
 		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: object.ID(), Text: (&nodes.VolumesLost{Volumes: volumes}).Error()})

@@ -17,7 +17,7 @@ import (
 // Plan is the effect of a deployment.
 type Plan struct {
 	Changes []Change
-	Means   []string // its further effects and their costs, in sentences
+	Effects []string // its further effects and their costs, in sentences
 	Notes   []string // properties of the model that have no effect, in sentences
 	Losses  []Loss   // deletions in the cloud
 	// Kubernetes are its additions, changes and removals in clusters; computed for people only.
@@ -67,9 +67,9 @@ type KubernetesField struct {
 
 // Foreseen are the statements of a model's classes about its deployment.
 type Foreseen struct {
-	Kept  []openstack.Kept // the servers and volumes of the environment's stack
-	Means []string         // as in Plan
-	Notes []string         // as in Plan
+	Kept    []openstack.Kept // the servers and volumes of the environment's stack
+	Effects []string         // as in Plan
+	Notes   []string         // as in Plan
 	// Refused are objects that the model describes wrongly. A deployment would do nothing for them.
 	Refused []Note
 	// Servers are changes for which it would rebuild, resize or replace servers that are there, and is refused.
@@ -86,7 +86,7 @@ type Foreseen struct {
 
 // Of compares the model that was deployed last, nil for none, with the model that is to be, both in the API's form.
 func Of(before, after map[string]any, foreseen Foreseen) Plan {
-	plan := Plan{Changes: Changes(before, after, foreseen.Computed), Means: foreseen.Means, Notes: foreseen.Notes, Kubernetes: foreseen.Kubernetes, After: after, replaced: foreseen.Replaced}
+	plan := Plan{Changes: Changes(before, after, foreseen.Computed), Effects: foreseen.Effects, Notes: foreseen.Notes, Kubernetes: foreseen.Kubernetes, After: after, replaced: foreseen.Replaced}
 	plan.Losses = losses(before, plan.Changes, foreseen.Kept)
 	had, has := Objects(before), Objects(after)
 	problem := func(object Object, text string) {
@@ -106,12 +106,12 @@ func Of(before, after map[string]any, foreseen Foreseen) Plan {
 	}
 	for _, one := range plan.Changes {
 		if one.Type == ClassCluster && slices.Contains(one.Properties, "name") {
-			plan.Means = append(plan.Means, fmt.Sprintf("cluster %s is called %s from now on, and so is its API: kubeconfigs that were downloaded before stop working, and are to be downloaded again",
+			plan.Effects = append(plan.Effects, fmt.Sprintf("cluster %s is called %s from now on, and so is its API: kubeconfigs that were downloaded before stop working, and are to be downloaded again",
 				had[one.ID].Name, one.Name))
 		}
 	}
 	for _, one := range DestroyedClusters(before, after) {
-		plan.Means = append(plan.Means, one.Destroyed())
+		plan.Effects = append(plan.Effects, one.Destroyed())
 		plan.Consents = append(plan.Consents, Consent{ObjectID: one.ID, Name: one.Name, Text: one.Destroyed()})
 	}
 	plan.Token = tokenForm + shortened(plan.ends())

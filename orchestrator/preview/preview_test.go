@@ -103,7 +103,7 @@ func TestALossIsAllowedByTheObjectOrAllOfItsClaims(t *testing.T) {
 
 func TestAnotherNameOfAClusterEndsItsKubeconfigs(t *testing.T) {
 	plan := Of(environment(cluster("c", "big")), environment(cluster("c", "bigger")), Foreseen{})
-	require.Equal(t, []string{"cluster big is called bigger from now on, and so is its API: kubeconfigs that were downloaded before stop working, and are to be downloaded again"}, plan.Means)
+	require.Equal(t, []string{"cluster big is called bigger from now on, and so is its API: kubeconfigs that were downloaded before stop working, and are to be downloaded again"}, plan.Effects)
 }
 
 func TestADeletionListsWhatGoes(t *testing.T) {

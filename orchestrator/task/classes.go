@@ -9,6 +9,7 @@ import (
 const (
 	ClassEnvironment      = "io.murano.Environment"
 	ClassInstance         = "io.murano.resources.Instance"
+	ClassNodeServer       = "io.murano.resources.LinuxMuranoInstance"
 	ClassUser             = "io.murano.User"
 	ClassProject          = "io.murano.Project"
 	ClassNeutronNetwork   = "io.murano.resources.NeutronNetwork"
@@ -40,6 +41,7 @@ const (
 	MethodDropContainer   = "deleteContainer"
 	ArgumentContainer     = "name"
 	PropertyApplications  = "applications"
+	PropertyNode          = "node" // of ClassNodeServer: the node of a cluster that the server is for
 )
 
 // Desired reads a cluster of the model.

@@ -100,7 +100,7 @@ func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, st
 			}
 		}
 		if in.Why != nil && len(pods) > 0 {
-			foreseen.Means = append(foreseen.Means, fmt.Sprintf("whether pods of cluster %s go on with their claims is not known: %v", cluster.Text("name"), in.Why))
+			foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("whether pods of cluster %s go on with their claims is not known: %v", cluster.Text("name"), in.Why))
 		}
 		if in.Live != nil {
 			_ = in.Live.Close() // nothing was changed through it
@@ -188,7 +188,7 @@ func (c Previews) previewPod(ctx context.Context, interpreter *muranopl.Interpre
 	if looks {
 		spec.sizes = storage.sizes
 		if err := in.foreseeWorkloads(ctx, spec, containers, there, foreseen); err != nil {
-			foreseen.Means = append(foreseen.Means, fmt.Sprintf("what changes in Kubernetes for pod %s is not known: %v", spec.name, err))
+			foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("what changes in Kubernetes for pod %s is not known: %v", spec.name, err))
 		}
 	}
 }
@@ -202,7 +202,7 @@ func (use claimUse) foresee(p podSpec, foreseen *preview.Foreseen) {
 	if len(use.empty) > 0 {
 		text += fmt.Sprintf("; %s begins empty", strings.Join(use.empty, ", "))
 	}
-	foreseen.Means = append(foreseen.Means, text)
+	foreseen.Effects = append(foreseen.Effects, text)
 	foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: p.id, Text: text, Claims: storage.NamesOf(use.unused)})
 }
 
@@ -218,7 +218,7 @@ func (in *Observed) leftClaims(ctx context.Context, names map[string]string, for
 			continue
 		}
 		text := fmt.Sprintf("pod %s is removed, and leaves in the cluster with its data: %s", names[id], storage.DescribeClaims(found.Items))
-		foreseen.Means = append(foreseen.Means, text)
+		foreseen.Effects = append(foreseen.Effects, text)
 		foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: id, Text: text, Claims: storage.NamesOf(found.Items)})
 	}
 }

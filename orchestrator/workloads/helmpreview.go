@@ -35,14 +35,14 @@ func (c Previews) previewReleases(ctx context.Context, in *Observed, releases []
 		switch {
 		case err != nil || strings.Contains(answer.Error, unknownKind):
 			why := errors.Join(err, told(answer.Error))
-			foreseen.Means = append(foreseen.Means, fmt.Sprintf("what Helm release %s changes in Kubernetes is not known: %v", request.Name, why))
+			foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("what Helm release %s changes in Kubernetes is not known: %v", request.Name, why))
 		case answer.Error != "":
 			text := concealed(request.Values, answer.Values).Hide(answer.Error)
 			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: object.ID(), Text: fmt.Sprintf("Helm release %s: %s", request.Name, text)})
 		default:
 			foreseen.Kubernetes = append(foreseen.Kubernetes, kubernetesChanges(object, request, answer)...)
 			if answer.MoreChanges > 0 {
-				foreseen.Means = append(foreseen.Means, fmt.Sprintf("Helm release %s changes %d objects more in Kubernetes", request.Name, answer.MoreChanges))
+				foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("Helm release %s changes %d objects more in Kubernetes", request.Name, answer.MoreChanges))
 			}
 		}
 	}

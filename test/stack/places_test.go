@@ -48,7 +48,7 @@ func (w *world) rehearsed(t *testing.T, model map[string]any) []string {
 	require.NoError(t, start(t.Context()))
 	foreseen, err := rehearse(t.Context(), interpreter, root)
 	require.NoError(t, err)
-	return foreseen.Means
+	return foreseen.Effects
 }
 
 // unchanged deploys a model that needs no request to Heat.

@@ -24,7 +24,7 @@ func TestAnotherNameOfANodeReplacesIt(t *testing.T) {
 	require.NoError(t, start(t.Context()))
 	foreseen, err := rehearse(t.Context(), interpreter, root)
 	require.NoError(t, err)
-	require.Equal(t, []string{"cluster demo-cluster: 1 node is replaced (a new one joins before the former one goes): murano-kube-2, then called worker-r2"}, foreseen.Means)
+	require.Equal(t, []string{"cluster demo-cluster: 1 node is replaced (a new one joins before the former one goes): murano-kube-2, then called worker-r2"}, foreseen.Effects)
 
 	require.ErrorContains(t, w.deploy(t, renamed), "tells no address", "this Heat tells nothing of servers")
 	require.Empty(t, w.asked, "the server that is there keeps its name until another one takes its place")

@@ -22,7 +22,7 @@ type previewHandlers struct {
 
 // deletionJSON are the effects of the deletion of an environment.
 type deletionJSON struct {
-	Means    []string      `json:"means"` // all of it, in sentences
+	Effects  []string      `json:"means"` // all of it, in sentences
 	Goes     []string      `json:"goes"`
 	Stays    []string      `json:"stays"`
 	Consents []consentJSON `json:"consents"`
@@ -130,7 +130,7 @@ type consentJSON struct {
 // previewJSON are the effects of a deployment.
 type previewJSON struct {
 	Changes    []changeJSON     `json:"changes"`
-	Means      []string         `json:"means"`
+	Effects    []string         `json:"means"`
 	Notes      []string         `json:"notes"` // differences from the model that stay
 	Losses     []lossJSON       `json:"losses"`
 	Kubernetes []kubernetesJSON `json:"kubernetes"`
@@ -157,7 +157,7 @@ func previewOf(plan preview.Plan) previewJSON {
 	for i, one := range plan.Losses {
 		losses[i] = lossJSON(one)
 	}
-	return previewJSON{changesOf(plan.Changes), append([]string{}, plan.Means...), append([]string{}, plan.Notes...), losses, kubernetesChanges(plan.Kubernetes), problems(plan.Problems), consentsOf(plan.Consents), plan.Token}
+	return previewJSON{changesOf(plan.Changes), append([]string{}, plan.Effects...), append([]string{}, plan.Notes...), losses, kubernetesChanges(plan.Kubernetes), problems(plan.Problems), consentsOf(plan.Consents), plan.Token}
 }
 
 func consentsOf(list []preview.Consent) []consentJSON {
@@ -219,12 +219,12 @@ func (h previewHandlers) deletion(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	answer := deletionJSON{Means: []string{}, Goes: append([]string{}, deletion.Goes...), Stays: append([]string{}, deletion.Stays...), Consents: consentsOf(deletion.Consents)}
+	answer := deletionJSON{Effects: []string{}, Goes: append([]string{}, deletion.Goes...), Stays: append([]string{}, deletion.Stays...), Consents: consentsOf(deletion.Consents)}
 	for _, one := range deletion.Goes {
-		answer.Means = append(answer.Means, "goes: "+one)
+		answer.Effects = append(answer.Effects, "goes: "+one)
 	}
 	for _, one := range deletion.Stays {
-		answer.Means = append(answer.Means, "stays: "+one)
+		answer.Effects = append(answer.Effects, "stays: "+one)
 	}
 	if h.deleted != nil {
 		answer.UndeleteSeconds = int64(h.deleted.Period().Seconds())

@@ -1,0 +1,90 @@
+// Package stacks holds the Heat stacks of an environment during one task, and the Go bodies of the core library's classes about stacks, networks and users.
+package native
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/burano/burano/catalog/core"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/task"
+)
+
+// stackSettings are the server's settings for stacks and networks.
+type stackSettings struct {
+	// Region is the region of environments that name none.
+	Region string
+	// Networks is the range from which environments get a /24 of their own.
+	Networks netip.Prefix
+	// DNSServers are those of new networks that name none.
+	DNSServers []string
+	// ExternalNetwork is the name or id of the external network of environments that name none; "" for the first of the cloud.
+	ExternalNetwork string
+	// Patience is how long a change of servers may take until all of them run.
+	Patience time.Duration
+}
+
+// newOwnStacks returns the stacks of a task's environment. Their first one needs its Nodes.
+func newOwnStacks(runtime task.Runtime, objects task.Objects, reports task.Reports, settings stackSettings, rehearsal bool) *ownStacks {
+	regions := regions{runtime, settings.Region}
+	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: &heatStacks{runtime: runtime, regions: regions}, nodes: noNodes{},
+		patience: settings.Patience, rehearsal: rehearsal, refused: &refusals{}, deploying: &atomic.Bool{}}
+	first.all = &ownStacks{first: first, regions: regions, stacks: first.stacks, runtime: runtime, settings: settings}
+	return first.all
+}
+
+// methods are the bodies of the core library's classes except those of environments and servers.
+func (o *ownStacks) methods() map[string]map[string]muranopl.NativeMethod {
+	first, runtime := o.first, o.runtime
+	language := core.Methods(host{runtime, o.regions}, first.reports.Logger)
+	explorer := &explorer{runtime: runtime, regions: o.regions, objects: first.objects, reports: first.reports, stacks: o.stacks, networks: o.settings.Networks, dns: o.settings.DNSServers,
+		external: o.settings.ExternalNetwork}
+	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
+		task.ClassHeatStack:        heatStackClass{runtime, o.stacks, o, first.patience}.methods(),
+		task.ClassNetworkExplorer:  explorer.methods(),
+		task.ClassInstanceNotifier: notifier{runtime}.methods(),
+		task.ClassMetadefBrowser:   (&definitions{regions: o.regions}).methods(),
+		task.ClassUser:             {"describeCurrent": identities{runtime}.user},
+		task.ClassProject:          {"describeCurrent": identities{runtime}.project},
+	})
+	return language
+}
+
+// host lets the language's own classes keep attributes, report, and know where they are.
+type host struct {
+	task.Runtime
+	regions regions
+}
+
+// Home is the region of environments that name none.
+func (h host) Home() string { return cmp.Or(h.regions.home, core.DefaultRegion) }
+
+// StackIn is the name of the environment's stack in a region, which is an object of it.
+func (h host) StackIn(region *muranopl.Object) string {
+	return h.regions.stackName(h.regions.Of(region))
+}
+
+// Attribute returns a value that code stored.
+func (h host) Attribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
+	return h.CodeAttribute(ctx, object, class, name)
+}
+
+// SetAttribute stores a value of code.
+func (h host) SetAttribute(ctx context.Context, object *muranopl.Object, class, name string, value any) error {
+	return h.SetCodeAttribute(ctx, object, class, name, value)
+}
+
+// Report adds a line to the deployment's log.
+func (h host) Report(ctx context.Context, object *muranopl.Object, failed bool, text string) error {
+	level := engine.LevelInfo
+	if failed {
+		level = engine.LevelError
+	}
+	return h.Runtime.Report(ctx, object, level, text, "")
+}
