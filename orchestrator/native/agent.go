@@ -72,7 +72,7 @@ func (a *agentClass) call(ctx context.Context, call muranopl.Call) (any, error) 
 }
 
 func (a *agentClass) callRaw(ctx context.Context, call muranopl.Call) (any, error) {
-	plan, err := execution.Parse(dict(call, "plan"))
+	plan, err := execution.Parse(task.MapArgument(call, "plan"))
 	if err != nil || a.rehearsal {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (a *agentClass) send(ctx context.Context, call muranopl.Call) (any, error) 
 }
 
 func (a *agentClass) sendRaw(ctx context.Context, call muranopl.Call) (any, error) {
-	plan, err := execution.Parse(dict(call, "plan"))
+	plan, err := execution.Parse(task.MapArgument(call, "plan"))
 	if err != nil || a.rehearsal {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (a *agentClass) sendRaw(ctx context.Context, call muranopl.Call) (any, erro
 
 func (a *agentClass) build(ctx context.Context, call muranopl.Call) (*execution.Plan, error) {
 	resources, _ := call.Args["resources"].(*muranopl.Object)
-	built, err := execution.Build(dict(call, "template"), func(name string) ([]byte, error) { return core.ResourceOf(ctx, resources, name) })
+	built, err := execution.Build(task.MapArgument(call, "template"), func(name string) ([]byte, error) { return core.ResourceOf(ctx, resources, name) })
 	if err != nil {
 		return nil, err
 	}

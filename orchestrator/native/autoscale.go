@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/scaling"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -115,7 +116,7 @@ func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desi
 // scalingState is the stored state that scaling needs.
 type scalingState struct {
 	runtime  clustersRuntime
-	stacks   *heatStacks
+	stacks   *stacks.Templates
 	clusters *clusters
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -23,7 +24,7 @@ type clusterClass struct {
 	objects  task.Objects
 	reports  task.Reports
 	once     *task.Once
-	own      *ownStack
+	own      *stacks.OwnStack
 	clusters *clusters
 }
 
@@ -139,7 +140,7 @@ func (c clusterClass) deployNodes(ctx context.Context, interpreter *muranopl.Int
 	if err := versionSkewOf(c.clusters).admit(ctx, object, joining); err != nil {
 		return err
 	}
-	if err := c.own.push(ctx, interpreter); err != nil { // shrinks the cluster first
+	if err := c.own.Push(ctx, interpreter); err != nil { // shrinks the cluster first
 		return err
 	}
 	list, err := c.servers(ctx, interpreter, object)
@@ -198,7 +199,7 @@ func (c clusterClass) reach(ctx context.Context, interpreter *muranopl.Interpret
 	given, failed := nodePlacesOf(c.clusters).giveUp(ctx, members, cutOff)
 	if failed == nil && len(given) > 0 {
 		c.reports.Inform(ctx, object, "%s: given up, the former server stays as it is", strings.Join(given, ", "))
-		failed = c.own.push(ctx, interpreter)
+		failed = c.own.Push(ctx, interpreter)
 	}
 	return errors.Join(err, failed)
 }
@@ -225,17 +226,17 @@ func (c clusterClass) servers(ctx context.Context, interpreter *muranopl.Interpr
 			}
 		}
 		if one.absent {
-			if former, there := known.Node(one.server.name()); there {
+			if former, there := known.Node(one.server.Name()); there {
 				former.Leaving, former.Access = true, netip.Addr{}
 				list = append(list, former)
 			}
 			continue
 		}
-		addresses, found, err := c.own.addresses(one.server)
+		addresses, found, err := c.own.Addresses(one.server)
 		if err != nil && !one.leaving {
 			return nil, err
 		}
-		node := nodes.Node{Name: one.server.name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: found.Launched, Zone: found.Zone, Leaving: one.leaving}
+		node := nodes.Node{Name: one.server.Name(), Role: one.role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: found.Launched, Zone: found.Zone, Leaving: one.leaving}
 		if pods.Six() {
 			if node.Six = addresses.Six; !node.Six.IsValid() && !one.leaving {
 				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)
@@ -309,7 +310,7 @@ func (c modelChecks) worldChecks() []clusterCheck {
 // lookPatience is how long a rehearsal waits for the cloud and the nodes of one cluster to answer its checks.
 const lookPatience = 15 * time.Second
 
-// refused is part of nodeServers. The deployment reports a cloud or a node that does not answer now.
+// refused returns the faults of the clusters of the model. The deployment reports a cloud or a node that does not answer now.
 func (c *clusters) refused(ctx context.Context) (refused []preview.Note, err error) {
 	for _, object := range c.objects.Clusters() {
 		var problems []error
@@ -347,7 +348,7 @@ func (c modelChecks) unfit(ctx context.Context, object *muranopl.Object) (proble
 			}
 			name := member.instance().Text("name")
 			if other == object {
-				if made := member.server.modelName(); !desired.HostName.MatchString(made) {
+				if made := member.server.ModelName(); !desired.HostName.MatchString(made) {
 					problems = append(problems, fmt.Errorf("%s is no name for a server of a cluster: use lower-case letters, digits and dashes, at most 63", made))
 				}
 				if seen[name] {

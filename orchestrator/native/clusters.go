@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/nodes/plan"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/workloads"
 )
@@ -47,7 +48,7 @@ type clusters struct {
 	reports     task.Reports
 	once        *task.Once
 	servers     servers
-	stacks      *heatStacks
+	stacks      *stacks.Templates
 	successions successions
 	settings    nodeSettings
 	groups      groups
@@ -384,9 +385,9 @@ func (l *loadedFacts) keep(object *muranopl.Object, facts *known.Facts) {
 	l.of[object.ID()] = facts
 }
 
-// shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
+// Shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
 // servers go.
-func (c *clusters) shrink(ctx context.Context) error {
+func (c *clusters) Shrink(ctx context.Context) error {
 	return task.Each(c.objects.Clusters(), func(object *muranopl.Object) error { return clusterShrinkingOf(c).shrinkOne(ctx, object) })
 }
 
@@ -443,9 +444,9 @@ func (c clusterShrinking) leavers(ctx context.Context, object *muranopl.Object, 
 	}
 	wanted := map[string]bool{}
 	for _, one := range list {
-		wanted[one.server.name()] = true
-		for former := one.server.number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
-			wanted[names.server(one.instance(), one.known, former).name()] = true
+		wanted[one.server.Name()] = true
+		for former := one.server.Number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
+			wanted[names.server(one.instance(), one.known, former).Name()] = true
 		}
 	}
 	external, err := machinesOf(c.clusters).externalNodes(ctx, object)

@@ -5,12 +5,13 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/engine"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
 // environment is io.murano.Environment.
 type environment struct {
-	own      *ownStacks
+	own      *stacks.OwnStacks
 	clusters *clusters
 }
 
@@ -21,15 +22,10 @@ func (e environment) methods() map[string]muranopl.NativeMethod {
 // deploy deploys all applications at once; each waits for its dependencies. At the end the stacks hold exactly the resources of the model.
 func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 	defer e.clusters.Close()
-	e.own.first.begin()
-	made, err := e.own.region(ctx, call.Object)
-	if err == nil {
-		err = e.own.regions.check(ctx, call.Object, made)
-	}
-	if err != nil {
+	if err := e.own.Begin(ctx, call.Object); err != nil {
 		return nil, err
 	}
-	err = task.Each(call.Object.Objects(task.PropertyApplications), func(application *muranopl.Object) error {
+	err := task.Each(call.Object.Objects(task.PropertyApplications), func(application *muranopl.Object) error {
 		_, err := call.Interpreter.Invoke(ctx, application, task.MethodDeploy, nil)
 		return engine.Within(application, task.MethodDeploy, err)
 	})
@@ -39,12 +35,12 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	if err := answersAwaitedOf(e.clusters).awaitAnswers(ctx); err != nil {
 		return nil, err
 	}
-	return nil, e.own.each(ctx, call.Object, func(s *ownStack) error { return s.tidy(ctx, call.Interpreter, call.Object) })
+	return nil, e.own.Tidy(ctx, call.Interpreter, call.Object)
 }
 
 // destroy deletes the stacks, and then the resources that had to wait for that.
 func (e environment) destroy(ctx context.Context, call muranopl.Call) (any, error) {
-	if err := e.own.each(ctx, call.Object, func(s *ownStack) error { return s.remove(ctx, call.Object) }); err != nil {
+	if err := e.own.Remove(ctx, call.Object); err != nil {
 		return nil, err
 	}
 	return nil, leftVolumesOf(e.clusters).afterServers(ctx)

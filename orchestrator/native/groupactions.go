@@ -85,7 +85,7 @@ func (c scalingState) begun(ctx context.Context, group *muranopl.Object) bool {
 	if err != nil {
 		return true
 	}
-	made, err := project.Made(ctx, c.stacks.own().name)
+	made, err := project.Made(ctx, c.stacks.Own().Name)
 	return err != nil || slices.ContainsFunc(group.Objects(grouped.list), func(node *muranopl.Object) bool {
 		return made[openstack.ServerResource(node.Object("instance").ID())]
 	})

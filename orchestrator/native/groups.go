@@ -31,19 +31,19 @@ func (c nodePreparation) placements(ctx context.Context) (*placements, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := project.Made(ctx, c.stacks.own().name)
+	made, err := project.Made(ctx, c.stacks.Own().Name)
 	return &placements{clusters: c.clusters, made: made, coming: map[string]bool{}}, err
 }
 
 // of names the group of a node's server in the stack; "" for none. Groups are a wish: where the project's quota has no room for one, or for one
 // server more in it, the server is made without.
 func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one member) (string, error) {
-	template, err := p.clusters.stacks.template(ctx, p.clusters.stacks.own())
+	template, err := p.clusters.stacks.Template(ctx, p.clusters.stacks.Own())
 	if err != nil {
 		return "", err
 	}
 	members := membersOfGroups(template)
-	resource := openstack.ServerResource(one.server.id())
+	resource := openstack.ServerResource(one.server.ID())
 	if p.made[resource] {
 		return members[resource], nil
 	}
@@ -69,14 +69,14 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 	}
 	if !p.made[group] && !p.coming[group] {
 		if len(p.coming) >= p.room.Groups {
-			p.clusters.reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota of server groups is used up", one.server.name())
+			p.clusters.reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota of server groups is used up", one.server.Name())
 			return "", nil
 		}
 		p.coming[group] = true
 	}
 	if others >= p.room.Members {
 		p.clusters.reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota lets %d servers into a server group",
-			one.server.name(), p.room.Members)
+			one.server.Name(), p.room.Members)
 		return "", nil
 	}
 	return group, nil

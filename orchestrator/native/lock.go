@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 )
 
 // bootReach is how long a node is asked which run of its system it is in, and bootPoll how often.
@@ -87,7 +88,7 @@ func (c nodeOperations) rebootNode(ctx context.Context, call muranopl.Call, know
 		}
 	}
 	err = c.clusters.runtime.Step(ctx, one.cluster, stepName(one.Name, "reboot"), func(ctx context.Context) error {
-		limited, cancel := limitedTo(ctx, c.clusters.server.ServerPatience)
+		limited, cancel := stacks.Limit(ctx, c.clusters.server.ServerPatience)
 		defer cancel()
 		return c.reboot(limited, one, live, begun)
 	})
@@ -179,7 +180,7 @@ func (c nodeOperations) reboot(ctx context.Context, one *namedNode, live *nodes.
 	case state.Status == openstack.Gone:
 		return fault.New(fault.Conflict, "the server of %s is gone from Nova: deploy the environment for a new one in its place", one.Name)
 	case state.Down():
-		err = startServer(ctx, c.reports, project, one.cluster, one.Name, one.Server)
+		err = stacks.StartServer(ctx, c.reports, project, one.cluster, one.Name, one.Server)
 	default:
 		err = project.RebootServer(ctx, one.Server, !begun.Reached)
 	}

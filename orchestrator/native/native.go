@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/workloads"
 )
@@ -68,7 +69,7 @@ func Methods(runtime task.Runtime, config Config) muranopl.Natives {
 // bodies are the bodies of all classes, with the parts that rehearsals and questions use.
 type bodies struct {
 	natives  muranopl.Natives
-	stacks   *ownStacks
+	stacks   *stacks.OwnStacks
 	clusters *clusters
 }
 
@@ -78,21 +79,21 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) bodies {
 	reports := task.Reports{Runtime: runtime, Logger: config.Logger}
 	settings := nodeSettings{runtime}
 	servers := servers{runtime, reports}
-	own := newOwnStacks(runtime, objects, reports, stackSettings{Region: config.Region, Networks: config.Networks, DNSServers: config.DNSServers, ExternalNetwork: config.ExternalNetwork,
+	own := stacks.New(runtime, objects, reports, stacks.Settings{Region: config.Region, Networks: config.Networks, DNSServers: config.DNSServers, ExternalNetwork: config.ExternalNetwork,
 		Patience: config.ServerPatience}, rehearsal)
 	once := &task.Once{}
 	images := workloads.Images{Runtime: runtime, Logger: config.Logger, Folder: config.Images, Applications: config.Applications}
-	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: own.stacks, successions: successions{runtime}, settings: settings, groups: groups{runtime},
+	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: own.Templates, successions: successions{runtime}, settings: settings, groups: groups{runtime},
 		masters: furtherMasters{runtime}, images: images, server: config}
-	own.first.nodes = clusters
-	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: own.stacks, config: config, rehearsal: rehearsal}
+	own.First.Nodes = clusters
+	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: own.Templates, config: config, rehearsal: rehearsal}
 
 	hosting := &workloads.Hosting{Runtime: runtime, Objects: objects, Reports: reports}
 	pods := workloads.Pods{Runtime: runtime, Reports: reports, Once: once, Hosting: hosting, Clusters: clusters, Images: images}
-	hosts := workloads.StandaloneHosts{Runtime: runtime, Regions: own.regions, Objects: objects, Reports: reports, Once: once, Hosting: hosting, Servers: reached, Images: images}
-	cluster := clusterClass{runtime, objects, reports, once, own.first, clusters}
+	hosts := workloads.StandaloneHosts{Runtime: runtime, Regions: own.Regions, Objects: objects, Reports: reports, Once: once, Hosting: hosting, Servers: reached, Images: images}
+	cluster := clusterClass{runtime, objects, reports, once, own.First, clusters}
 
-	language := own.methods()
+	language := own.Methods()
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
 		task.ClassEnvironment: environment{own, clusters}.methods(),
 		task.ClassInstance:    reached.methods(),
@@ -109,7 +110,7 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) bodies {
 		packageStandaloneHost:        {task.ClassStandaloneHost: hosts.Methods()},
 		packageAnyImage:              {task.ClassAnyImage: workloads.AnyImage{}.Methods()},
 		packageGateways:              {task.ClassGateways: cluster.gatewayMethods()},
-		packageRoute:                 {task.ClassRoute: workloads.Routes{Runtime: runtime, Objects: objects, Own: own.first, Regions: own.regions, Reports: reports, Clusters: clusters}.Methods()},
+		packageRoute:                 {task.ClassRoute: workloads.Routes{Runtime: runtime, Objects: objects, Own: own.First, Regions: own.Regions, Reports: reports, Clusters: clusters}.Methods()},
 		packagePrometheus:            {task.ClassPrometheus: workloads.Prometheus{Runtime: runtime, Pods: pods}.Methods()},
 		workloads.PackageHelmRelease: {workloads.ClassHelmRelease: workloads.Releases{Runtime: runtime, Reports: reports, Pods: pods}.Methods()},
 	}

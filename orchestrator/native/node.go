@@ -12,12 +12,12 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// prepare is part of nodeServers. Instances put their own servers into the template, by beginDeploy; active has the former servers of nodes that are replaced, too.
-func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error) {
+// Prepare is part of stacks.Nodes. Instances put their own servers into the template, by beginDeploy; active has the former servers of nodes that are replaced, too.
+func (c *clusters) Prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []stacks.Server, idle []*muranopl.Object, err error) {
 	all := c.objects.Clusters()
 	if len(all) == 0 {
 		return nil, nil, nil
@@ -29,7 +29,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 	if err != nil {
 		return nil, nil, err
 	}
-	former, err := c.stacks.template(ctx, c.stacks.own())
+	former, err := c.stacks.Template(ctx, c.stacks.Own())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +71,7 @@ func (c *clusters) prepare(ctx context.Context, interpreter *muranopl.Interprete
 type nodePreparation struct {
 	objects  task.Objects
 	runtime  clustersRuntime
-	stacks   *heatStacks
+	stacks   *stacks.Templates
 	clusters *clusters
 }
 
@@ -83,20 +83,14 @@ func nodePreparationOf(c *clusters) nodePreparation {
 type desiredServers struct {
 	clusters []*muranopl.Object
 	members  map[*muranopl.Object][]member // by cluster
-	active   []nodeServer
+	active   []stacks.Server
 	idle     []*muranopl.Object // instances
 	digest   []string           // of everything that the template of the stack depends on
 }
 
 // allIn reports whether a template has all active servers.
 func (d desiredServers) allIn(template map[string]any) bool {
-	return !slices.ContainsFunc(d.active, func(server nodeServer) bool { return !server.in(template) })
-}
-
-// in reports whether a template has the server.
-func (s nodeServer) in(template map[string]any) bool {
-	resources, _ := template["resources"].(map[string]any)
-	return resources[openstack.ServerResource(s.id())] != nil
+	return !slices.ContainsFunc(d.active, func(server stacks.Server) bool { return !server.In(template) })
 }
 
 // desired lists the servers that the clusters are to have.
@@ -115,7 +109,7 @@ func (c nodePreparation) desired(ctx context.Context, all []*muranopl.Object) (s
 			if !one.absent {
 				servers.active = append(servers.active, one.server)
 			}
-			servers.digest = append(servers.digest, fmt.Sprint(one.server.id(), one.holds, one.absent, one.place.Subnet))
+			servers.digest = append(servers.digest, fmt.Sprint(one.server.ID(), one.holds, one.absent, one.place.Subnet))
 		}
 		servers.digest = append(servers.digest, fmt.Sprint(task.Desired(cluster).WithMachines(netip.Prefix{}, nil)))
 		if shared := cluster.Object(propertyVirtual); shared != nil {
@@ -146,16 +140,16 @@ func (c nodePreparation) obsolete(ctx context.Context, servers desiredServers, t
 			}
 		}
 		for number := range known.Current {
-			prefixes = append(prefixes, nodeServer{instance: instance, number: number + 1}.prefix())
+			prefixes = append(prefixes, stacks.Server{Instance: instance, Number: number + 1}.Prefix())
 		}
 	}
 	for _, cluster := range servers.clusters {
 		for _, one := range servers.members[cluster] {
-			for number := int64(1); number <= one.server.number+1; number++ { // a given up successor has the next number
-				former := nodeServer{instance: one.instance(), number: number}
-				stays := slices.ContainsFunc(servers.active, func(server nodeServer) bool { return server.id() == former.id() })
-				if former.in(template) && !stays {
-					prefixes = append(prefixes, former.prefix()) // with a floating address, which the current server puts back
+			for number := int64(1); number <= one.server.Number+1; number++ { // a given up successor has the next number
+				former := stacks.Server{Instance: one.instance(), Number: number}
+				stays := slices.ContainsFunc(servers.active, func(server stacks.Server) bool { return server.ID() == former.ID() })
+				if former.In(template) && !stays {
+					prefixes = append(prefixes, former.Prefix()) // with a floating address, which the current server puts back
 				}
 			}
 		}
@@ -196,7 +190,7 @@ func (c nodePreparation) resolveNetworks(ctx context.Context, servers desiredSer
 // removeObsolete removes obsolete resources from the template. Floating addresses of nodes that wait for their next server stay.
 func (c nodePreparation) removeObsolete(ctx context.Context, servers desiredServers, prefixes []string, former map[string]any) error {
 	for _, prefix := range prefixes {
-		if _, err := c.stacks.replace(ctx, c.stacks.own(), prefix, nil); err != nil {
+		if _, err := c.stacks.Replace(ctx, c.stacks.Own(), prefix, nil); err != nil {
 			return err
 		}
 	}
@@ -274,7 +268,7 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
 			"name": wanted.Name + "-" + string(node.role), "rules": rules}}
 		maps.Copy(groups, admissions(group, wanted.WithMachines(network, furtherOf(list))))
-		data, err := names.UserData(ctx, node.server.name())
+		data, err := names.UserData(ctx, node.server.Name())
 		if err != nil {
 			return err
 		}
@@ -284,7 +278,7 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 		} else if in != "" {
 			placed = in
 		}
-		err = instance.Set(task.PropertyNode, map[string]any{"serverName": node.server.name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
+		err = instance.Set(task.PropertyNode, map[string]any{"serverName": node.server.Name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
 			"allowedAddresses": allowed, "holdsFloatingIp": node.holds, "network": stands})
 		if err != nil {
 			return err
@@ -296,12 +290,12 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 			return err
 		}
 	}
-	template, err := c.stacks.template(ctx, c.stacks.own())
+	template, err := c.stacks.Template(ctx, c.stacks.Own())
 	if err != nil {
 		return err
 	}
 	maps.Copy(groups, groupsOf(cluster, template))
-	_, err = c.stacks.replace(ctx, c.stacks.own(), cluster.ID()+"-", map[string]any{"resources": groups})
+	_, err = c.stacks.Replace(ctx, c.stacks.Own(), cluster.ID()+"-", map[string]any{"resources": groups})
 	return err
 }
 
@@ -323,7 +317,7 @@ func (c nodePreparation) keepFloating(ctx context.Context, instance *muranopl.Ob
 		}
 		kept[section] = map[string]any{name: entry}
 	}
-	_, err := c.stacks.replace(ctx, c.stacks.own(), name, kept)
+	_, err := c.stacks.Replace(ctx, c.stacks.Own(), name, kept)
 	return err
 }
 
@@ -332,11 +326,11 @@ func (c nodePreparation) release(ctx context.Context, cluster *muranopl.Object) 
 	if c.objects.Model() == nil {
 		return nil // the whole stack goes
 	}
-	own := c.stacks.own()
-	if changed, err := c.stacks.replace(ctx, own, cluster.ID()+"-", nil); err != nil || !changed {
+	own := c.stacks.Own()
+	if changed, err := c.stacks.Replace(ctx, own, cluster.ID()+"-", nil); err != nil || !changed {
 		return err
 	}
-	_, err := c.stacks.keptTemplate(ctx, own)
+	_, err := c.stacks.KeptTemplate(ctx, own)
 	return err
 }
 
@@ -391,7 +385,7 @@ func nodeRules6(role nodes.Role, network, pods netip.Prefix, public string) []an
 
 // joinNetwork puts the environment's network into the stack, and returns its subnet.
 func (c nodePreparation) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (netip.Prefix, error) {
-	network := environmentNetwork(c.objects.Model(), "")
+	network := stacks.EnvironmentNetwork(c.objects.Model(), "")
 	if network == nil {
 		return netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}
@@ -420,7 +414,7 @@ func (c nodePreparation) joinNetwork(ctx context.Context, interpreter *muranopl.
 func nodesOf(list []member) []nodes.Node {
 	made := make([]nodes.Node, len(list))
 	for i, one := range list {
-		made[i] = nodes.Node{Name: one.server.name(), Role: one.role, Leaving: one.leaving}
+		made[i] = nodes.Node{Name: one.server.Name(), Role: one.role, Leaving: one.leaving}
 	}
 	return made
 }

@@ -77,7 +77,7 @@ func (n imageNeed) missing(image openstack.NodeImage, called, node string) error
 // imagesWithout finds images of a cluster's nodes that do not declare a needed feature.
 func (c imageChecks) imagesWithout(ctx context.Context, cluster *muranopl.Object, need imageNeed) (problems []error, err error) {
 	err = c.eachImageOf(ctx, cluster, need.has, func(image openstack.NodeImage, of member) {
-		if missing := need.missing(image, of.instance().Text("image"), of.server.modelName()); missing != nil {
+		if missing := need.missing(image, of.instance().Text("image"), of.server.ModelName()); missing != nil {
 			problems = append(problems, missing)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -62,7 +63,7 @@ func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, 
 type nodePlaces struct {
 	objects     task.Objects
 	runtime     clustersRuntime
-	stacks      *heatStacks
+	stacks      *stacks.Templates
 	successions successions
 	clusters    *clusters
 }
@@ -77,7 +78,7 @@ func (c nodePlaces) wishedNetwork(instance *muranopl.Object) (network *muranopl.
 	list := []any{networks["primaryNetwork"]}
 	environment := c.objects.Model()
 	if networks["useEnvironmentNetwork"] == true && environment != nil {
-		list = append(list, environmentNetwork(environment, ""))
+		list = append(list, stacks.EnvironmentNetwork(environment, ""))
 	}
 	custom, _ := networks["customNetworks"].([]any)
 	for _, one := range append(list, custom...) {
@@ -86,7 +87,7 @@ func (c nodePlaces) wishedNetwork(instance *muranopl.Object) (network *muranopl.
 		}
 	}
 	switch {
-	case network == nil || environment != nil && network == environmentNetwork(environment, ""):
+	case network == nil || environment != nil && network == stacks.EnvironmentNetwork(environment, ""):
 		return nil, ""
 	case network.Class().IsEmbedded(task.ClassExistingNetwork):
 		return network, strings.TrimSuffix(network.Text("internalNetworkName")+"/"+network.Text("internalSubnetworkName"), "/")
@@ -113,7 +114,7 @@ func (c nodePlaces) wishedPlace(ctx context.Context, instance *muranopl.Object) 
 	if err != nil {
 		return made, fmt.Errorf("the network of %s: %w", instance.Text("name"), err)
 	}
-	if own := environmentNetwork(c.objects.Model(), ""); own != nil && own.Class().IsEmbedded(task.ClassExistingNetwork) {
+	if own := stacks.EnvironmentNetwork(c.objects.Model(), ""); own != nil && own.Class().IsEmbedded(task.ClassExistingNetwork) {
 		if same, err := existingSubnet(ctx, project, own); err != nil || same.ID == found.ID {
 			return made, err
 		}
@@ -142,7 +143,7 @@ func (c nodePlaces) locate(ctx context.Context, list []member, names serverNames
 	for i := range list {
 		one := &list[i]
 		_, asked := c.wishedNetwork(one.instance())
-		at, found := known[i][one.server.number]
+		at, found := known[i][one.server.Number]
 		if !found && ignored {
 			at, found = place{Asked: asked}, true
 		}
@@ -164,8 +165,8 @@ func (c nodePlaces) locate(ctx context.Context, list []member, names serverNames
 }
 
 // has is true if a server was there when the names were read.
-func (n serverNames) has(server nodeServer) bool {
-	_, there := n[openstack.ServerResource(server.id())]
+func (n serverNames) has(server stacks.Server) bool {
+	_, there := n[openstack.ServerResource(server.ID())]
 	return there
 }
 
@@ -178,7 +179,7 @@ func (c nodePlaces) recordPlaces(ctx context.Context, cluster *muranopl.Object, 
 		if wanted[one.instance()] == nil {
 			wanted[one.instance()] = map[int64]place{}
 		}
-		wanted[one.instance()][one.server.number] = one.place
+		wanted[one.instance()][one.server.Number] = one.place
 		known, err := c.successions.places(ctx, one.instance())
 		if err != nil {
 			return err
@@ -242,14 +243,14 @@ func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, lis
 	}
 	for _, one := range list {
 		if !one.absent || !one.leaving {
-			add(one.place, one.server.name())
+			add(one.place, one.server.Name())
 		}
 		if one.moves {
 			wished, err := c.wishedPlace(ctx, one.instance())
 			if err != nil {
 				return err
 			}
-			add(wished, one.server.name())
+			add(wished, one.server.Name())
 		}
 	}
 	if !slices.ContainsFunc(sites, func(one site) bool { return one.place.Subnet != "" }) {
@@ -308,7 +309,7 @@ func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, lis
 
 // ownRouters are the routers of the environment's network; of a future network, the one that it is joined to.
 func (c nodePlaces) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
-	network := environmentNetwork(c.objects.Model(), "")
+	network := stacks.EnvironmentNetwork(c.objects.Model(), "")
 	if network.Class().IsEmbedded(task.ClassExistingNetwork) {
 		found, err := existingSubnet(ctx, project, network)
 		if err != nil {
@@ -340,14 +341,14 @@ func admissions(group string, further []netip.Prefix) map[string]any {
 // is the former template.
 func (c nodePlaces) stay(ctx context.Context, one member, before map[string]any) error {
 	resources, _ := before["resources"].(map[string]any)
-	port := one.server.prefix() + "port"
+	port := one.server.Prefix() + "port"
 	if described, there := resources[port].(map[string]any); there && one.otherwise {
-		c.stacks.restore(c.stacks.own(), port, described)
+		c.stacks.Restore(c.stacks.Own(), port, described)
 	}
 	floating := one.instance().ID() + "-floating"
 	former, _ := resources[floating].(map[string]any)
 	had, _ := former["properties"].(map[string]any)
-	template, err := c.stacks.template(ctx, c.stacks.own())
+	template, err := c.stacks.Template(ctx, c.stacks.Own())
 	if err != nil {
 		return err
 	}
@@ -358,7 +359,7 @@ func (c nodePlaces) stay(ctx context.Context, one member, before map[string]any)
 		properties, described = maps.Clone(properties), maps.Clone(described)
 		properties["floating_network"] = was
 		described["properties"] = properties
-		c.stacks.restore(c.stacks.own(), floating, described)
+		c.stacks.Restore(c.stacks.Own(), floating, described)
 	}
 	return nil
 }
@@ -367,14 +368,14 @@ func (c nodePlaces) stay(ctx context.Context, one member, before map[string]any)
 // of the new servers.
 func (c nodePlaces) giveUp(ctx context.Context, list []member, cutOff []*nodes.CutOffError) (given []string, err error) {
 	for _, one := range list {
-		isCutOff := slices.ContainsFunc(cutOff, func(e *nodes.CutOffError) bool { return e.Node == one.server.name() })
+		isCutOff := slices.ContainsFunc(cutOff, func(e *nodes.CutOffError) bool { return e.Node == one.server.Name() })
 		if !isCutOff || one.leaving || !one.known.replacing() || one.known.First || one.known.Moved {
 			continue
 		}
 		if err := c.successions.keep(ctx, one.instance(), succession{Current: one.known.Former}); err != nil {
 			return given, err
 		}
-		given = append(given, one.server.name())
+		given = append(given, one.server.Name())
 	}
 	return given, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -175,7 +176,7 @@ func (c podNetworks) checkPodNetwork(ctx context.Context, object *muranopl.Objec
 		}
 	}
 	problems = append(problems, c.checkSix(ctx, wanted, wished, made, there)...)
-	environment := environmentNetwork(c.objects.Model(), "")
+	environment := stacks.EnvironmentNetwork(c.objects.Model(), "")
 	if wished.MTU != 0 && environment != nil && environment.Class().IsEmbedded(task.ClassCustomNetwork) {
 		if carries := int64(environment.Int("mtu")); carries > 0 && wished.MTU > carries-wished.Overhead() {
 			taken := ""
@@ -208,7 +209,7 @@ func (c podNetworks) checkPodNetwork(ctx context.Context, object *muranopl.Objec
 
 // network6 is where the environment's network has addresses of IPv6; not valid when it has none.
 func (c podNetworks) network6(ctx context.Context) (netip.Prefix, error) {
-	environment := environmentNetwork(c.objects.Model(), "")
+	environment := stacks.EnvironmentNetwork(c.objects.Model(), "")
 	switch {
 	case environment == nil:
 	case environment.Class().IsEmbedded(task.ClassCustomNetwork):
@@ -280,7 +281,7 @@ func (c podNetworks) checkSix(ctx context.Context, wanted *desired.Cluster, wish
 
 // knownNetwork is the range of the environment's network, as far as it is known before anything is made; not valid where it is not.
 func (c podNetworks) knownNetwork(ctx context.Context) (known netip.Prefix) {
-	environment := environmentNetwork(c.objects.Model(), "")
+	environment := stacks.EnvironmentNetwork(c.objects.Model(), "")
 	switch {
 	case environment == nil:
 	case environment.Class().IsEmbedded(task.ClassExistingNetwork):

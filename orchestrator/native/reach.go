@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -48,7 +49,7 @@ type applicationServers struct {
 	}
 	objects   task.Objects
 	reports   task.Reports
-	stacks    *heatStacks
+	stacks    *stacks.Templates
 	config    Config
 	rehearsal bool
 
@@ -150,12 +151,12 @@ func (a *applicationServers) server(ctx context.Context, instance *muranopl.Obje
 
 // project is that of an instance's region.
 func (a *applicationServers) project(ctx context.Context, instance *muranopl.Object) (*openstack.Project, error) {
-	return a.stacks.regions.Project(ctx, a.stacks.regions.Of(instance))
+	return a.stacks.Regions.Project(ctx, a.stacks.Regions.Of(instance))
 }
 
 // stack is the environment's stack in an instance's region.
-func (a *applicationServers) stack(instance *muranopl.Object) *heatStack {
-	return a.stacks.ownIn(a.stacks.regions.Of(instance))
+func (a *applicationServers) stack(instance *muranopl.Object) *stacks.Stack {
+	return a.stacks.OwnIn(a.stacks.Regions.Of(instance))
 }
 
 // reachable is the reason why Burano cannot log in to an instance's server; nil when it can.
@@ -182,14 +183,14 @@ func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.O
 
 // userData are the user data of an instance's server in the environment's stack.
 func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Object) (data string, there bool, err error) {
-	template, err := a.stacks.template(ctx, a.stack(instance))
+	template, err := a.stacks.Template(ctx, a.stack(instance))
 	if err != nil {
 		return "", false, err
 	}
 	if data, there = known.UserDataIn(template, instance.ID()); there {
 		return data, true, nil
 	}
-	if a.stacks.regions.Of(instance) != "" {
+	if a.stacks.Regions.Of(instance) != "" {
 		return "", false, nil
 	}
 	// A former version stored only Heat's copy.
@@ -207,11 +208,11 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 	if a.inHeat != nil {
 		return a.inHeat, nil
 	}
-	project, err := a.stacks.regions.Project(ctx, "")
+	project, err := a.stacks.Regions.Project(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	_, content, err := project.FindStack(ctx, a.stacks.own().name)
+	_, content, err := project.FindStack(ctx, a.stacks.Own().Name)
 	if err != nil {
 		return nil, err
 	}
@@ -224,8 +225,8 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 // endDeploy comes later, the stack may have them already.
 func (a *applicationServers) through(to access.Server) []access.Server {
 	ctx := context.Background() // this waits for nothing: the data are in memory
-	region := a.stacks.regions.Of(a.objects.Find(to.Key))
-	outputs := a.stacks.ownIn(region).told()
+	region := a.stacks.Regions.Of(a.objects.Find(to.Key))
+	outputs := a.stacks.OwnIn(region).KnownOutputs()
 	var jumps []access.Server
 	for _, instance := range a.objects.All(task.ClassInstance) {
 		jump := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId")}
@@ -235,7 +236,7 @@ func (a *applicationServers) through(to access.Server) []access.Server {
 			floating, _ = outputs[instance.ID()+"-floating"].(string)
 		}
 		var err error
-		if jump.Access, err = netip.ParseAddr(floating); err != nil || jump.Key == to.Key || jump.ID == "" || a.stacks.regions.Of(instance) != region || a.reachable(ctx, instance) != nil {
+		if jump.Access, err = netip.ParseAddr(floating); err != nil || jump.Key == to.Key || jump.ID == "" || a.stacks.Regions.Of(instance) != region || a.reachable(ctx, instance) != nil {
 			continue
 		}
 		jumps = append(jumps, jump)
@@ -271,7 +272,7 @@ func (a *applicationServers) awaitBoot(ctx context.Context, instance *muranopl.O
 
 // withAccess adds Burano's key to an instance's user data. An existing server does not change.
 func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call) (any, error) {
-	prepared := dict(call, "userData")
+	prepared := task.MapArgument(call, "userData")
 	other, isText := prepared["data"].(string)
 	if !isText && prepared["data"] != nil {
 		return prepared, nil // Heat makes it
@@ -291,7 +292,7 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 	}
 	former := kept == other // made before servers had the key
 	if there && !former && !access.Marked(kept) {
-		if former, err = a.stacks.adopted(ctx); err != nil { // Murano has made it
+		if former, err = a.stacks.Adopted(ctx); err != nil { // Murano has made it
 			return nil, err
 		}
 	}
@@ -316,7 +317,7 @@ func (a *applicationServers) gone(ctx context.Context, instance *muranopl.Object
 	if id == "" {
 		return false, nil
 	}
-	project, err := a.stacks.regions.Project(ctx, a.stacks.regions.Of(instance))
+	project, err := a.stacks.Regions.Project(ctx, a.stacks.Regions.Of(instance))
 	if err != nil {
 		return false, err
 	}

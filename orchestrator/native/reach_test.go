@@ -19,6 +19,7 @@ import (
 	"github.com/burano/burano/nodes/access"
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -73,7 +74,7 @@ func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
 	template, err := json.Marshal(map[string]any{"resources": resources})
 	require.NoError(t, err)
 	runtime := sealed{secrets: map[string][]byte{known.SecretTemplate: template}}
-	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime, regions: regions{runtime: runtime}}}
+	servers := &applicationServers{runtime: runtime, stacks: stacks.NewTemplates(runtime, "")}
 	for id, why := range map[string]string{
 		"windows":  "Burano cannot log in to server server-windows: it runs Windows, ",
 		"former":   "server-former: it was made without Burano's SSH key, by a former version or from outside",
@@ -122,8 +123,8 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 	template, err := json.Marshal(map[string]any{"resources": resources})
 	require.NoError(t, err)
 	runtime := sealed{secrets: map[string][]byte{known.SecretTemplate: template}}
-	servers := &applicationServers{runtime: runtime, stacks: &heatStacks{runtime: runtime, regions: regions{runtime: runtime}}, objects: task.Objects{Model: func() *muranopl.Object { return root }}}
-	servers.stacks.own().pushed(map[string]any{"early-server": "nova-early", "early-floating": "192.0.2.4", "fixed-server": "nova-fixed"})
+	servers := &applicationServers{runtime: runtime, stacks: stacks.NewTemplates(runtime, ""), objects: task.Objects{Model: func() *muranopl.Object { return root }}}
+	servers.stacks.Own().SetOutputs(map[string]any{"early-server": "nova-early", "early-floating": "192.0.2.4", "fixed-server": "nova-fixed"})
 	found := map[string]string{}
 	for _, jump := range servers.through(access.Server{Key: "to"}) {
 		found[jump.Name+" "+jump.ID] = jump.Access.String()

@@ -3,7 +3,6 @@ package native
 import (
 	"context"
 	"log/slog"
-	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -30,36 +29,18 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 	return bodies.natives, func(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object) (preview.Foreseen, error) {
 		r.SetModel(root)
 		own, clusters := bodies.stacks, bodies.clusters
-		var mutex sync.Mutex
-		var foreseen preview.Foreseen
-		err := own.each(ctx, root, func(s *ownStack) error {
-			told, err := s.rehearse(ctx, interpreter, stage.Looks())
-			mutex.Lock()
-			defer mutex.Unlock()
-			foreseen.Kept, foreseen.Effects, foreseen.Refused = append(foreseen.Kept, told.Kept...), append(foreseen.Effects, told.Effects...), append(foreseen.Refused, told.Refused...)
-			foreseen.Notes = append(foreseen.Notes, told.Notes...)
-			return err
-		})
+		foreseen, err := own.Rehearse(ctx, interpreter, root, stage.Looks())
 		if err != nil {
 			return preview.Foreseen{}, err
-		}
-		for _, application := range root.Objects(task.PropertyApplications) {
-			if len(application.Class().Property(propertyHeatStack)) == 0 {
-				continue
-			}
-			_, _ = interpreter.Invoke(ctx, application, task.MethodDeploy, nil) // what is refused is noted
-			for _, text := range own.first.refused.taken() {
-				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: application.ID(), Text: text})
-			}
 		}
 		refused, _ := clusters.refused(ctx) // the deployment repeats checks that got no answer
 		foreseen.Refused = append(foreseen.Refused, refused...)
 		clusters.foreseeReplacements(ctx, &foreseen)
 		if stage.Looks() {
-			foreseen.Effects = append(foreseen.Effects, own.first.refused.made()...)
+			foreseen.Effects = append(foreseen.Effects, own.NewServers()...)
 		}
 		clusters.previews().All(ctx, interpreter, stage, &foreseen)
-		return foreseen, own.first.refused.err()
+		return foreseen, own.Refused()
 	}
 }
 
@@ -88,6 +69,3 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 		}
 	}
 }
-
-// propertyHeatStack is a property of the classes of Heat templates, and of no others (catalog/hot_class.go).
-const propertyHeatStack = "generatedHeatStackName"

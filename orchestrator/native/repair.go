@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -57,7 +58,7 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 	}
 	var state openstack.ServerState
 	err = c.clusters.runtime.Step(ctx, call.Object, node.Name+": server", func(ctx context.Context) error {
-		limited, cancel := limitedTo(ctx, c.clusters.server.ServerPatience)
+		limited, cancel := stacks.Limit(ctx, c.clusters.server.ServerPatience)
 		defer cancel()
 		if state, err = project.Server(limited, node.Server); err != nil {
 			return err
@@ -68,7 +69,7 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 		case state.Status == "ERROR":
 			return fmt.Errorf("server %s is %s: mend it, or delete it in Nova for a new one in its place", node.Name, state)
 		case state.Down():
-			return startServer(limited, c.cluster.reports, project, call.Object, node.Name, node.Server)
+			return stacks.StartServer(limited, c.cluster.reports, project, call.Object, node.Name, node.Server)
 		}
 		return nil
 	})

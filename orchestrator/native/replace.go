@@ -15,14 +15,15 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
 // replaceable are the properties, as Heat calls them, for which a node gets another server in place of the one that has them otherwise.
 var replaceable = []string{"flavor", "image", "key_name", "availability_zone"}
 
-// postpone is part of nodeServers. It notes which nodes have servers that differ from the model.
-func (c *clusters) postpone(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error) {
+// Postpone is part of stacks.Nodes. It notes which nodes have servers that differ from the model.
+func (c *clusters) Postpone(ctx context.Context, changes []*openstack.ServerChange, active []stacks.Server) (refused []*openstack.ServerChange, err error) {
 	if refused, err = c.refuseSkew(ctx, changes, active); err != nil || len(refused) > 0 {
 		return refused, err
 	}
@@ -33,23 +34,23 @@ func (c *clusters) postpone(ctx context.Context, changes []*openstack.ServerChan
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for _, resource := range slices.Sorted(maps.Keys(byResource)) {
-		i := slices.IndexFunc(active, func(server nodeServer) bool { return openstack.ServerResource(server.id()) == resource })
+		i := slices.IndexFunc(active, func(server stacks.Server) bool { return openstack.ServerResource(server.ID()) == resource })
 		other := func(change *openstack.ServerChange) bool { return !slices.Contains(replaceable, change.Property) }
 		if i < 0 || slices.ContainsFunc(byResource[resource], other) {
 			refused = append(refused, byResource[resource]...)
 			continue
 		}
-		c.stacks.restore(c.stacks.own(), resource, byResource[resource][0].Definition)
+		c.stacks.Restore(c.stacks.Own(), resource, byResource[resource][0].Definition)
 		if c.outdated == nil {
 			c.outdated = map[string][]*openstack.ServerChange{}
 		}
-		c.outdated[active[i].instance.ID()] = byResource[resource]
+		c.outdated[active[i].Instance.ID()] = byResource[resource]
 	}
 	return refused, nil
 }
 
-// locked is part of nodeServers.
-func (c *clusters) locked(ctx context.Context, instance *muranopl.Object) (bool, error) {
+// Locked is part of stacks.Nodes.
+func (c *clusters) Locked(ctx context.Context, instance *muranopl.Object) (bool, error) {
 	settings, err := c.settings.of(ctx, instance)
 	return settings.Locked, err
 }
@@ -65,7 +66,7 @@ func (c *clusters) foreseeReplacements(ctx context.Context, foreseen *preview.Fo
 			foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": "+replacements(due, why))
 		}
 		for _, one := range due {
-			text := fmt.Sprintf("node %s of cluster %s is replaced", one.server.name(), object.Text("name"))
+			text := fmt.Sprintf("node %s of cluster %s is replaced", one.server.Name(), object.Text("name"))
 			foreseen.Replaced = append(foreseen.Replaced, preview.Note{ObjectID: one.object.ID(), Text: text})
 			if err := clusterReplacementsOf(c).checkSuccessor(ctx, one.instance()); fault.KindOf(err) == fault.Invalid {
 				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: one.object.ID(), Text: err.Error()})
@@ -92,13 +93,13 @@ func (c clusterReplacements) checkSuccessor(ctx context.Context, instance *muran
 	if err != nil {
 		return err
 	}
-	return project.CheckServers(ctx, false, newServer(instance))
+	return project.CheckServers(ctx, false, stacks.NewServer(instance))
 }
 
 // nodeReplacements replace the servers of nodes.
 type nodeReplacements struct {
 	clusters *clusters
-	own      *ownStack
+	own      *stacks.OwnStack
 	reports  task.Reports
 	cluster  clusterClass
 }
@@ -192,7 +193,7 @@ func (c nodeReplacements) vacate(ctx context.Context, interpreter *muranopl.Inte
 	if err != nil {
 		return err
 	}
-	former := names.server(one.instance(), known, known.Former).name()
+	former := names.server(one.instance(), known, known.Former).Name()
 	if one.role == nodes.Master {
 		live, err := c.clusters.Live(object)
 		if err != nil {
@@ -224,7 +225,7 @@ func (c nodeReplacements) makeRoom(ctx context.Context, interpreter *muranopl.In
 		if !one.absent || one.leaving {
 			continue
 		}
-		if err := c.own.push(ctx, interpreter); err != nil {
+		if err := c.own.Push(ctx, interpreter); err != nil {
 			return err
 		}
 		known, err := c.clusters.successions.of(ctx, one.instance())
@@ -259,7 +260,7 @@ func (c nodeReplacements) replaceNodes(ctx context.Context, interpreter *muranop
 	c.reports.Inform(ctx, object, "%s", replacements(due, why))
 	for _, one := range due {
 		if err := c.replaceOne(ctx, interpreter, object, one); err != nil {
-			return fmt.Errorf("replace %s: %w", one.server.name(), err)
+			return fmt.Errorf("replace %s: %w", one.server.Name(), err)
 		}
 	}
 	return nil
@@ -269,8 +270,8 @@ func (c nodeReplacements) replaceNodes(ctx context.Context, interpreter *muranop
 func replacements(due []member, why string) string {
 	names := make([]string, len(due))
 	for i, one := range due {
-		if names[i] = one.server.name(); one.misnamed() && !one.replacing {
-			names[i] += ", then called " + nodeServer{instance: one.instance(), number: one.server.number + 1}.name()
+		if names[i] = one.server.Name(); one.misnamed() && !one.replacing {
+			names[i] += ", then called " + stacks.Server{Instance: one.instance(), Number: one.server.Number + 1}.Name()
 		}
 		if one.moves && !one.replacing {
 			names[i] += ", then in " + cmp.Or(one.wished, "the environment's network")
@@ -388,21 +389,21 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 		if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
 			return err
 		}
-		if err := c.own.push(ctx, interpreter); err != nil {
+		if err := c.own.Push(ctx, interpreter); err != nil {
 			return err
 		}
-		c.reports.Inform(ctx, object, "%s: has the floating address of %s", names.server(instance, known, known.Current).name(), former.name())
+		c.reports.Inform(ctx, object, "%s: has the floating address of %s", names.server(instance, known, known.Current).Name(), former.Name())
 	}
 	list, err := c.cluster.servers(ctx, interpreter, object)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(list, func(node nodes.Node) bool { return node.Name == former.name() }) { // else it has left already
+	if slices.ContainsFunc(list, func(node nodes.Node) bool { return node.Name == former.Name() }) { // else it has left already
 		known.Leaves = true
 		if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
 			return err
 		}
-		if err := clusterShrinkingOf(c.clusters).remove(ctx, object, list, former.name()); err != nil {
+		if err := clusterShrinkingOf(c.clusters).remove(ctx, object, list, former.Name()); err != nil {
 			return err
 		}
 	}
@@ -410,7 +411,7 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 	if err := c.clusters.successions.keep(ctx, instance, known); err != nil {
 		return err
 	}
-	if err := c.own.push(ctx, interpreter); err != nil {
+	if err := c.own.Push(ctx, interpreter); err != nil {
 		return err
 	}
 	if list, err = c.cluster.servers(ctx, interpreter, object); err != nil {

@@ -28,7 +28,7 @@ func (c imageChecks) checkRuntime(ctx context.Context, cluster *muranopl.Object)
 	}
 	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Minion }, func(image openstack.NodeImage, of member) {
 		if image.Docker == "" {
-			problems = append(problems, workloads.NoDocker(of.instance().Text("image"), of.server.modelName(), image.ID))
+			problems = append(problems, workloads.NoDocker(of.instance().Text("image"), of.server.ModelName(), image.ID))
 		}
 	})
 	return problems, err

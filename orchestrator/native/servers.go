@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -39,7 +40,7 @@ func (s servers) revive(ctx context.Context, cluster *muranopl.Object, list []no
 		case state.Status == openstack.Gone && node.Role != nodes.Master:
 			gone = append(gone, node.Name)
 		case state.Status == openstack.Shut && !node.Settings.Locked:
-			if err := startServer(ctx, s.reports, project, cluster, node.Name, node.Server); err != nil {
+			if err := stacks.StartServer(ctx, s.reports, project, cluster, node.Name, node.Server); err != nil {
 				return nil, err
 			}
 		}

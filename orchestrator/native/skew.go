@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -152,7 +153,7 @@ func (c versionSkew) raises(ctx context.Context, cluster *muranopl.Object, image
 			if one.absent {
 				continue
 			}
-			node := nodeVersion{name: one.server.name(), role: one.role, now: parseKubernetes(has[one.server.name()])}
+			node := nodeVersion{name: one.server.Name(), role: one.role, now: parseKubernetes(has[one.server.Name()])}
 			if !one.leaving {
 				node.wanted = wanted[images[one.instance().ID()]]
 			}
@@ -253,7 +254,7 @@ func (c versionSkew) newcomers(ctx context.Context, cluster *muranopl.Object) (l
 		return nil, err
 	}
 	for _, one := range members {
-		if _, there := known.Node(one.server.name()); !there && !one.replacing && !one.leaving {
+		if _, there := known.Node(one.server.Name()); !there && !one.replacing && !one.leaving {
 			list = append(list, activeNode{one.object, one.role})
 		}
 	}
@@ -274,22 +275,22 @@ func (c versionSkew) raised(cluster *muranopl.Object) bool {
 }
 
 // refuseSkew refuses changes of images that break the rules of versions.
-func (c *clusters) refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error) {
+func (c *clusters) refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []stacks.Server) (refused []*openstack.ServerChange, err error) {
 	images := map[*muranopl.Object]map[string]string{} // by cluster and instance
 	of := map[string]*muranopl.Object{}                // clusters, by resource
 	for _, change := range changes {
-		i := slices.IndexFunc(active, func(server nodeServer) bool { return openstack.ServerResource(server.id()) == change.Resource })
+		i := slices.IndexFunc(active, func(server stacks.Server) bool { return openstack.ServerResource(server.ID()) == change.Resource })
 		if i < 0 || change.Property != "image" {
 			continue
 		}
-		cluster := task.ClusterOf(active[i].instance)
+		cluster := task.ClusterOf(active[i].Instance)
 		if cluster == nil {
 			continue
 		}
 		if images[cluster] == nil {
 			images[cluster] = map[string]string{}
 		}
-		images[cluster][active[i].instance.ID()] = change.To
+		images[cluster][active[i].Instance.ID()] = change.To
 		of[change.Resource] = cluster
 	}
 	for cluster, wanted := range images {

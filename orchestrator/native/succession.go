@@ -1,7 +1,6 @@
 package native
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -88,7 +88,7 @@ func (s successions) order(ctx context.Context, instance *muranopl.Object, forme
 // nodeNames are the names of nodes, of which each server gets one.
 type nodeNames struct {
 	runtime     clustersRuntime
-	stacks      *heatStacks
+	stacks      *stacks.Templates
 	successions successions
 	clusters    *clusters
 }
@@ -113,7 +113,7 @@ func (c nodeNames) withdraw(ctx context.Context, cluster *muranopl.Object) error
 		if err != nil {
 			return err
 		}
-		if _, made := names[openstack.ServerResource(nodeServer{instance: instance, number: known.Current}.id())]; made {
+		if _, made := names[openstack.ServerResource(stacks.Server{Instance: instance, Number: known.Current}.ID())]; made {
 			continue
 		}
 		if err := c.successions.keep(ctx, instance, succession{Current: known.Former}); err != nil {
@@ -123,40 +123,11 @@ func (c nodeNames) withdraw(ctx context.Context, cluster *muranopl.Object) error
 	return nil
 }
 
-// nodeServer is a server of an instance. An instance that is no node has one.
-type nodeServer struct {
-	instance *muranopl.Object
-	number   int64
-	called   string // "" for what the model says
-}
-
-// id begins the names of the server's resources in the stack, as io.murano.resources.LinuxMuranoInstance.resourceId says.
-func (s nodeServer) id() string {
-	if s.number == 1 {
-		return s.instance.ID()
-	}
-	return fmt.Sprintf("%s_%d", s.instance.ID(), s.number)
-}
-
-// prefix begins the names of the server's resources.
-func (s nodeServer) prefix() string { return s.id() + "-" }
-
-// name is the server's name. A present server keeps its name.
-func (s nodeServer) name() string { return cmp.Or(s.called, s.modelName()) }
-
-// modelName is the server's name in the model, as io.murano.resources.LinuxMuranoInstance.serverName computes it.
-func (s nodeServer) modelName() string {
-	if s.number == 1 {
-		return s.instance.Text("name")
-	}
-	return fmt.Sprintf("%s-r%d", s.instance.Text("name"), s.number)
-}
-
 // member is a node of a cluster that is to run, or that another server of the same object takes the place of.
 type member struct {
 	object  *muranopl.Object // the node
 	role    nodes.Role
-	server  nodeServer
+	server  stacks.Server
 	known   succession
 	leaving bool
 	// holds is true if the floating address of the object is the server's, and replacing if the object has two servers.
@@ -173,9 +144,9 @@ type member struct {
 }
 
 // misnamed is true if the model has another name for the server.
-func (m member) misnamed() bool { return m.server.name() != m.server.modelName() }
+func (m member) misnamed() bool { return m.server.Name() != m.server.ModelName() }
 
-func (m member) instance() *muranopl.Object { return m.server.instance }
+func (m member) instance() *muranopl.Object { return m.server.Instance }
 
 // members lists the present and desired nodes of a cluster, the master first and the nodes that leave last.
 func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list []member, err error) {
@@ -218,7 +189,7 @@ func (c nodeNames) nameOf(ctx context.Context, node *muranopl.Object) (string, e
 		return "", err
 	}
 	names, err := c.names(ctx)
-	return names.server(instance, known, known.Current).name(), err
+	return names.server(instance, known, known.Current).Name(), err
 }
 
 // serverNames are the names of present servers of the stack, by the names of their resources.
@@ -231,7 +202,7 @@ func (c nodeNames) names(ctx context.Context) (serverNames, error) {
 	if c.clusters.called != nil {
 		return c.clusters.called, nil
 	}
-	template, err := c.stacks.template(ctx, c.stacks.own())
+	template, err := c.stacks.Template(ctx, c.stacks.Own())
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +220,7 @@ func (c nodeNames) names(ctx context.Context) (serverNames, error) {
 		if err != nil {
 			return nil, err
 		}
-		made, err := project.Made(ctx, c.stacks.own().name)
+		made, err := project.Made(ctx, c.stacks.Own().Name)
 		if err != nil {
 			return nil, err
 		}
@@ -260,11 +231,11 @@ func (c nodeNames) names(ctx context.Context) (serverNames, error) {
 }
 
 // server is one of an instance.
-func (n serverNames) server(instance *muranopl.Object, known succession, number int64) nodeServer {
-	server := nodeServer{instance: instance, number: number}
-	server.called = n[openstack.ServerResource(server.id())]
+func (n serverNames) server(instance *muranopl.Object, known succession, number int64) stacks.Server {
+	server := stacks.Server{Instance: instance, Number: number}
+	server.Called = n[openstack.ServerResource(server.ID())]
 	if number == known.Former && known.FormerName != "" {
-		server.called = known.FormerName
+		server.Called = known.FormerName
 	}
 	return server
 }

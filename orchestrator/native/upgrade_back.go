@@ -108,10 +108,10 @@ func (c upgradePlans) turnBack(ctx context.Context, object *muranopl.Object, nod
 	if err != nil {
 		return false, err
 	}
-	if _, came := facts.Node(current.name()); !came || known.First {
-		c.reports.Inform(ctx, object, "%s: given up, the former server stays as it is", current.name())
+	if _, came := facts.Node(current.Name()); !came || known.First {
+		c.reports.Inform(ctx, object, "%s: given up, the former server stays as it is", current.Name())
 		return true, c.successions.keep(ctx, instance, succession{Current: known.Former})
 	}
-	c.reports.Inform(ctx, object, "%s leaves again, and the former server stays", current.name())
-	return true, c.successions.keep(ctx, instance, succession{Current: known.Former, Former: known.Current, FormerName: current.name(), Moved: !known.Moved, Task: known.Task})
+	c.reports.Inform(ctx, object, "%s leaves again, and the former server stays", current.Name())
+	return true, c.successions.keep(ctx, instance, succession{Current: known.Former, Former: known.Current, FormerName: current.Name(), Moved: !known.Moved, Task: known.Task})
 }

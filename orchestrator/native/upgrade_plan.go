@@ -125,10 +125,10 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 	minions := 0
 	for _, one := range list {
 		if one.leaving {
-			plan.problem(true, "%s is being replaced: deploy the environment, which ends that, first", one.server.name())
+			plan.problem(true, "%s is being replaced: deploy the environment, which ends that, first", one.server.Name())
 			continue
 		}
-		name := one.server.name()
+		name := one.server.Name()
 		if one.role == nodes.Minion {
 			minions++
 		}
@@ -224,11 +224,11 @@ func (plan *UpgradePlan) checkVersions(ctx context.Context, object *muranopl.Obj
 func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.NodeImage, pods desired.PodNetwork, due []member) {
 	takesPods := func(one member) bool { return one.role == nodes.Minion }
 	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
-		plan.problem(true, "%v", workloads.NoDocker(image.Name, due[i].server.name(), image.ID))
+		plan.problem(true, "%v", workloads.NoDocker(image.Name, due[i].server.Name(), image.ID))
 	}
 	for _, need := range imageNeeds(pods) {
 		if i := slices.IndexFunc(due, func(one member) bool { return need.has(one.role) }); i >= 0 {
-			if missing := need.missing(image, image.Name, due[i].server.name()); missing != nil {
+			if missing := need.missing(image, image.Name, due[i].server.Name()); missing != nil {
 				plan.problem(true, "%v", missing)
 			}
 		}
@@ -239,7 +239,7 @@ func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.Nod
 func (c upgradePlans) checkLosses(ctx context.Context, plan *UpgradePlan, live *nodes.Cluster, due []member) error {
 	var leaving []string
 	for _, one := range due {
-		leaving = append(leaving, one.server.name())
+		leaving = append(leaving, one.server.Name())
 	}
 	volumes, err := live.VolumesLost(ctx, leaving...)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -23,7 +24,7 @@ const (
 type virtualAddresses struct {
 	objects  task.Objects
 	runtime  clustersRuntime
-	stacks   *heatStacks
+	stacks   *stacks.Templates
 	clusters *clusters
 }
 
@@ -47,13 +48,13 @@ func (c virtualAddresses) prepareVirtual(ctx context.Context, interpreter *muran
 // keepVirtual adapts the port of a node that else stays in the template as it is to the shared address: a gateway that stays may use it, and addresses
 // that the template no longer has are removed.
 func (c virtualAddresses) keepVirtual(ctx context.Context, node member, virtual []any) error {
-	own := c.stacks.own()
-	template, err := c.stacks.template(ctx, own)
+	own := c.stacks.Own()
+	template, err := c.stacks.Template(ctx, own)
 	if err != nil {
 		return err
 	}
 	resources, _ := template["resources"].(map[string]any)
-	name := node.server.prefix() + "port"
+	name := node.server.Prefix() + "port"
 	port, _ := resources[name].(map[string]any)
 	properties, _ := port["properties"].(map[string]any)
 	pairs, guarded := properties["allowed_address_pairs"].([]any)
@@ -84,7 +85,7 @@ func (c virtualAddresses) keepVirtual(ctx context.Context, node member, virtual 
 	port, properties = maps.Clone(port), maps.Clone(properties)
 	properties["allowed_address_pairs"] = kept
 	port["properties"] = properties
-	c.stacks.restore(own, name, port)
+	c.stacks.Restore(own, name, port)
 	return nil
 }
 
@@ -110,7 +111,7 @@ func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Ob
 			problems = append(problems, fmt.Errorf("clusters %s and %s have the same virtualAddress: give each an io.murano.SharedIp of its own", name, other.Text("name")))
 		}
 	}
-	if network := shared.Object("network"); network != nil && network != environmentNetwork(c.objects.Model(), "") {
+	if network := shared.Object("network"); network != nil && network != stacks.EnvironmentNetwork(c.objects.Model(), "") {
 		problems = append(problems, fmt.Errorf("the virtualAddress of cluster %s is in another network than its gateways: leave its network out, for that of the environment", name))
 	}
 	members, err := c.clusters.members(ctx, cluster)
@@ -127,14 +128,14 @@ func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Ob
 		}
 		if network, asked := nodePlacesOf(c.clusters).wishedNetwork(one.instance()); network != nil || one.place.Subnet != "" {
 			problems = append(problems, fmt.Errorf("gateway %s of cluster %s stands in a network of its own (%s), and gateways with a virtualAddress all stand in that of the environment",
-				one.server.modelName(), name, asked))
+				one.server.ModelName(), name, asked))
 		}
 	}
 	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Gateway }, func(image openstack.NodeImage, of member) {
 		if image.Keepalived == "" {
 			problems = append(problems, fmt.Errorf("image %s of gateway %s does not say that it has keepalived, which a virtualAddress needs: build a node image with this "+
 				"release and upload it, or, where keepalived is in this one, say so (openstack image set --property %s=VERSION %s)",
-				of.instance().Text("image"), of.server.modelName(), openstack.KeepalivedProperty, image.ID))
+				of.instance().Text("image"), of.server.ModelName(), openstack.KeepalivedProperty, image.ID))
 		}
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func (c modelChecks) checkStorage(ctx context.Context, cluster *muranopl.Object)
 	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role != nodes.Gateway }, func(image openstack.NodeImage, of member) {
 		lacks := func(what, property string) {
 			problems = append(problems, fmt.Errorf("image %s of node %s does not say that it can serve volumes%s: build a node image with this release and upload it, "+
-				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.modelName(), what, property, image.ID))
+				"or, where this one is of it, say so (openstack image set --property %s=VERSION %s)", of.instance().Text("image"), of.server.ModelName(), what, property, image.ID))
 		}
 		if image.Storage == "" {
 			lacks(", which storageClasses need", openstack.StorageProperty)
@@ -146,7 +146,7 @@ func (c volumeLosses) foreseeLoss(ctx context.Context, object *muranopl.Object, 
 		return
 	}
 	for _, one := range due {
-		leaving = append(leaving, one.server.name())
+		leaving = append(leaving, one.server.Name())
 	}
 	volumes, err := c.lost(ctx, object, leaving...)
 	switch {

@@ -96,3 +96,12 @@ func (o *Once) Do(key string, run func() error) error {
 	o.mutex.Unlock()
 	return outcome()
 }
+
+// MapArgument returns an argument of a call that is a map, and an empty map for none.
+func MapArgument(call muranopl.Call, name string) map[string]any {
+	value, _ := call.Args[name].(map[string]any)
+	if value == nil {
+		value = map[string]any{}
+	}
+	return value
+}

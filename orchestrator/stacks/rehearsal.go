@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"context"
@@ -15,34 +15,69 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
+// propertyHeatStack is a property of the classes of Heat templates, and of no others (catalog/hot_class.go).
+const propertyHeatStack = "generatedHeatStackName"
+
+// Rehearse rehearses all stacks of the environment, and then each Heat template.
+func (o *OwnStacks) Rehearse(ctx context.Context, interpreter *muranopl.Interpreter, root *muranopl.Object, looks bool) (foreseen preview.Foreseen, err error) {
+	var mutex sync.Mutex
+	err = o.each(ctx, root, func(s *OwnStack) error {
+		one, err := s.rehearse(ctx, interpreter, looks)
+		mutex.Lock()
+		defer mutex.Unlock()
+		foreseen.Kept, foreseen.Effects = append(foreseen.Kept, one.Kept...), append(foreseen.Effects, one.Effects...)
+		foreseen.Refused, foreseen.Notes = append(foreseen.Refused, one.Refused...), append(foreseen.Notes, one.Notes...)
+		return err
+	})
+	if err != nil {
+		return foreseen, err
+	}
+	for _, application := range root.Objects(task.PropertyApplications) {
+		if len(application.Class().Property(propertyHeatStack)) == 0 {
+			continue
+		}
+		_, _ = interpreter.Invoke(ctx, application, task.MethodDeploy, nil) // refusals are noted
+		for _, text := range o.First.refused.taken() {
+			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: application.ID(), Text: text})
+		}
+	}
+	return foreseen, nil
+}
+
+// NewServers names the servers that the rehearsed deployment makes, in a sentence; none without new ones.
+func (o *OwnStacks) NewServers() []string { return o.First.refused.made() }
+
+// Refused is an error with the servers that the rehearsed deployment would rebuild, resize or replace (openstack.ServerChanges).
+func (o *OwnStacks) Refused() error { return o.First.refused.err() }
+
 // rehearse lets the servers of the stack describe their resources, and compares these with their present resources and with the cloud.
-func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter, looks bool) (foreseen preview.Foreseen, err error) {
+func (s *OwnStack) rehearse(ctx context.Context, interpreter *muranopl.Interpreter, looks bool) (foreseen preview.Foreseen, err error) {
 	made, err := s.all.noted(ctx, s.runtime.Model(), s.region)
 	if err != nil || !made && (!looks || s.region != "") {
 		return foreseen, err
 	}
-	template, err := s.stacks.template(ctx, s.stack())
+	template, err := s.stacks.Template(ctx, s.stack())
 	if err != nil {
 		return foreseen, err
 	}
 	foreseen.Kept = openstack.Keeping(template)
 	before, _ := template["resources"].(map[string]any)
-	nodes, idle, err := s.nodes.prepare(ctx, interpreter)
+	nodes, idle, err := s.Nodes.Prepare(ctx, interpreter)
 	if err != nil {
 		if fault.KindOf(err) == fault.Invalid {
 			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: s.runtime.Model().ID(), Text: err.Error()})
 		}
 		return foreseen, nil
 	}
-	if template, err = s.stacks.template(ctx, s.stack()); err != nil {
+	if template, err = s.stacks.Template(ctx, s.stack()); err != nil {
 		return foreseen, err
 	}
 	resources, _ := template["resources"].(map[string]any)
 	var doubtful []openstack.NewServer
 	for _, instance := range s.objects.All(task.ClassInstance) {
-		isNode := slices.Contains(idle, instance) || slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.instance == instance })
+		isNode := slices.Contains(idle, instance) || slices.ContainsFunc(nodes, func(node Server) bool { return node.Instance == instance })
 		there := resources[openstack.ServerResource(instance.ID())] != nil
-		comes := looks && s.region == "" && s.all.regions.Of(instance) == ""
+		comes := looks && s.region == "" && s.all.Regions.Of(instance) == ""
 		switch {
 		case isNode || !there && !comes:
 		case there || isCertain(instance):
@@ -51,7 +86,7 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: instance.ID(), Text: thrown.Message})
 			}
 		default:
-			doubtful = append(doubtful, newServer(instance))
+			doubtful = append(doubtful, NewServer(instance))
 		}
 	}
 	if err := s.forget(ctx, foreseen.Kept, before, nodes); err != nil {
@@ -74,7 +109,7 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 	}
 	s.foreseeRoom(ctx, project, content, doubtful, &foreseen)
 	if looks && made {
-		list = slices.DeleteFunc(list, func(server nodeServer) bool { return before[openstack.ServerResource(server.id())] == nil })
+		list = slices.DeleteFunc(list, func(server Server) bool { return before[openstack.ServerResource(server.ID())] == nil })
 		s.drifted(ctx, project, list, &foreseen)
 	}
 	return foreseen, nil
@@ -82,11 +117,11 @@ func (s *ownStack) rehearse(ctx context.Context, interpreter *muranopl.Interpret
 
 // foreseeRoom adds everything that the cloud lacks for the new resources of the stack. The code of applications makes the doubtful servers, or leaves them
 // out: they get notes.
-func (s *ownStack) foreseeRoom(ctx context.Context, project *openstack.Project, content openstack.Content, doubtful []openstack.NewServer, foreseen *preview.Foreseen) {
+func (s *OwnStack) foreseeRoom(ctx context.Context, project *openstack.Project, content openstack.Content, doubtful []openstack.NewServer, foreseen *preview.Foreseen) {
 	unknown := func(err error) {
 		foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("whether the cloud has room for new servers and volumes is not known: %s; the deployment looks again before it makes them", err))
 	}
-	coming, err := project.CheckRoom(ctx, s.stack().name, content)
+	coming, err := project.CheckRoom(ctx, s.stack().Name, content)
 	s.refused.lack(coming, nil)
 	if fault.KindOf(err) == fault.Invalid {
 		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: s.runtime.Model().ID(), Text: err.Error()})
@@ -105,8 +140,8 @@ func (s *ownStack) foreseeRoom(ctx context.Context, project *openstack.Project, 
 	}
 }
 
-// newServer lists the parts of an instance's server.
-func newServer(instance *muranopl.Object) openstack.NewServer {
+// NewServer lists the parts of an instance's server.
+func NewServer(instance *muranopl.Object) openstack.NewServer {
 	return openstack.NewServer{Name: "server " + instance.Text("name"), Flavor: instance.Text("flavor"), Image: instance.Text("image"), Key: instance.Text("keyname"), Zone: instance.Text("availabilityZone")}
 }
 
@@ -122,13 +157,13 @@ func isCertain(instance *muranopl.Object) bool {
 }
 
 // forget takes servers out of the template whose objects go while nodes of the same names come: their ids differ.
-func (s *ownStack) forget(ctx context.Context, kept []openstack.Kept, before map[string]any, nodes []nodeServer) error {
+func (s *OwnStack) forget(ctx context.Context, kept []openstack.Kept, before map[string]any, nodes []Server) error {
 	for _, one := range kept {
 		ofModel := slices.ContainsFunc(s.objects.All(task.ClassInstance), func(instance *muranopl.Object) bool { return openstack.IsOf(one.Resource, instance.ID()) })
 		described, _ := before[one.Resource].(map[string]any)
 		properties, _ := described["properties"].(map[string]any)
-		if !ofModel && slices.ContainsFunc(nodes, func(node nodeServer) bool { return node.name() == properties["name"] }) {
-			if _, err := s.stacks.replace(ctx, s.stack(), one.Resource, nil); err != nil {
+		if !ofModel && slices.ContainsFunc(nodes, func(node Server) bool { return node.Name() == properties["name"] }) {
+			if _, err := s.stacks.Replace(ctx, s.stack(), one.Resource, nil); err != nil {
 				return err
 			}
 		}
@@ -137,13 +172,13 @@ func (s *ownStack) forget(ctx context.Context, kept []openstack.Kept, before map
 }
 
 // drifted adds the changes of servers since the last deployment. If Nova does not answer now, the deployment reports it.
-func (s *ownStack) drifted(ctx context.Context, project *openstack.Project, list []nodeServer, foreseen *preview.Foreseen) {
-	stack, _, err := project.FindStack(ctx, s.stack().name)
+func (s *OwnStack) drifted(ctx context.Context, project *openstack.Project, list []Server, foreseen *preview.Foreseen) {
+	stack, _, err := project.FindStack(ctx, s.stack().Name)
 	if err != nil {
 		return
 	}
 	if stack == nil {
-		foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("stack %s is gone from Heat: it is made anew, with all of its servers", s.stack().name))
+		foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("stack %s is gone from Heat: it is made anew, with all of its servers", s.stack().Name))
 		return
 	}
 	states, err := serverStates(ctx, project, *stack, list)
@@ -151,17 +186,17 @@ func (s *ownStack) drifted(ctx context.Context, project *openstack.Project, list
 		return
 	}
 	for i, server := range list {
-		addresses, _ := stack.Addresses(server.id())
+		addresses, _ := stack.Addresses(server.ID())
 		switch states[i].Status {
 		case openstack.Gone:
-			foreseen.Effects = append(foreseen.Effects, goneServer(server.name(), addresses.ServerID))
+			foreseen.Effects = append(foreseen.Effects, goneServer(server.Name(), addresses.ServerID))
 		case openstack.Shut:
-			if locked, err := s.nodes.locked(ctx, server.instance); err == nil && !locked {
-				foreseen.Effects = append(foreseen.Effects, offServer(server.name()))
+			if locked, err := s.Nodes.Locked(ctx, server.Instance); err == nil && !locked {
+				foreseen.Effects = append(foreseen.Effects, offServer(server.Name()))
 			}
 		case statusError:
 			// Heat replaces a server that never came up. Of a node the deployment itself refuses to go on.
-			foreseen.Notes = append(foreseen.Notes, inError(server.name(), states[i]).Error())
+			foreseen.Notes = append(foreseen.Notes, inError(server.Name(), states[i]).Error())
 		}
 	}
 }

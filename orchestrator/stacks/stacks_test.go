@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"context"
@@ -45,9 +45,9 @@ func (k *keeping) SetSecret(_ context.Context, _ string, value []byte) error {
 
 func TestWhatIsTakenOutOfTheEnvironmentsStackIsKeptAtOnceAndWhatComesInBeforeItIsMade(t *testing.T) {
 	runtime := &keeping{}
-	stacks := &heatStacks{runtime: runtime}
-	class := heatStackClass{stacks: stacks, own: &ownStacks{first: &ownStack{runtime: runtime}}}
-	own := &heatStack{isOwn: true, known: true}
+	stacks := &Templates{runtime: runtime}
+	class := heatStackClass{stacks: stacks, own: &OwnStacks{First: &OwnStack{runtime: runtime}}}
+	own := &Stack{isOwn: true, known: true}
 	replace := func(prefix, template string) {
 		t.Helper()
 		with := map[string]any{}
@@ -59,7 +59,7 @@ func TestWhatIsTakenOutOfTheEnvironmentsStackIsKeptAtOnceAndWhatComesInBeforeItI
 	replace("b-", `{"resources": {"b-server": {"type": "x"}}}`)
 	replace("b-", `{"resources": {"b-server": {"type": "z"}}}`)
 	require.Empty(t, runtime.kept)
-	template, err := stacks.keptTemplate(t.Context(), own)
+	template, err := stacks.KeptTemplate(t.Context(), own)
 	require.NoError(t, err)
 	require.Contains(t, template["resources"], "b-server")
 	require.Len(t, runtime.kept, 1)
@@ -78,7 +78,7 @@ func TestWhatIsTakenOutOfTheEnvironmentsStackIsKeptAtOnceAndWhatComesInBeforeItI
 }
 
 func TestParametersThatAreNullAreLeftToTheTemplate(t *testing.T) {
-	stack := &heatStack{}
+	stack := &Stack{}
 	_, err := setParameters(t.Context(), stack, muranopl.Call{Args: map[string]any{"parameters": map[string]any{"size": nil, "length": int64(9), "name": "", "on": false}}})
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"length": int64(9), "name": "", "on": false}, stack.content.Parameters)

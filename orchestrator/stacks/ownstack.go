@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ const (
 	attributeMaker = "stackMaker"
 )
 
-// ownStack is the Heat stack of the environment in a region, during one task. It has the resources of classes, and the servers of clusters.
-type ownStack struct {
+// OwnStack is the Heat stack of the environment in a region, during one task. It has the resources of classes, and the servers of clusters.
+type OwnStack struct {
 	runtime interface {
 		Model() *muranopl.Object
 		Deploys() bool
@@ -36,13 +36,13 @@ type ownStack struct {
 	}
 	objects  task.Objects
 	reports  task.Reports
-	stacks   *heatStacks
-	nodes    nodeServers
+	stacks   *Templates
+	Nodes    Nodes
 	patience time.Duration
 	// rehearsal is true if nothing may change: a push only computes the resources that Heat would destroy, which is then refused.
 	rehearsal bool
 	refused   *refusals
-	all       *ownStacks
+	all       *OwnStacks
 	region    string // "" for the environment's own
 
 	// deploying is set once the environment's deploy has begun, after the destruction of objects that left the model.
@@ -57,49 +57,46 @@ type ownStack struct {
 	found map[string]openstack.ServerState
 }
 
-// nodeServers are the servers of clusters.
-type nodeServers interface {
-	// prepare puts the servers of active nodes into the template, and removes the others. It returns the former, and the instances of the latter.
-	prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []nodeServer, idle []*muranopl.Object, err error)
-	// postpone leaves servers in the template as they are that are replaced one node after another. It returns the refused changes: all others, and those by
+// Nodes are the servers of clusters.
+type Nodes interface {
+	// Prepare puts the servers of active nodes into the template, and removes the others. It returns the former, and the instances of the latter.
+	Prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []Server, idle []*muranopl.Object, err error)
+	// Postpone leaves servers in the template as they are that are replaced one node after another. It returns the refused changes: all others, and those by
 	// which nodes would get versions of Kubernetes that do not work together.
-	postpone(ctx context.Context, changes []*openstack.ServerChange, active []nodeServer) (refused []*openstack.ServerChange, err error)
-	// shrink takes nodes whose servers go out of their clusters.
-	shrink(ctx context.Context) error
-	// locked reports whether users have taken the node of an instance out of service.
-	locked(ctx context.Context, instance *muranopl.Object) (bool, error)
+	Postpone(ctx context.Context, changes []*openstack.ServerChange, active []Server) (refused []*openstack.ServerChange, err error)
+	// Shrink takes nodes whose servers go out of their clusters.
+	Shrink(ctx context.Context) error
+	// Locked reports whether users have taken the node of an instance out of service.
+	Locked(ctx context.Context, instance *muranopl.Object) (bool, error)
 }
 
 // project is the environment's project in the stack's region.
-func (s *ownStack) project(ctx context.Context) (*openstack.Project, error) {
-	return s.all.regions.Project(ctx, s.region)
+func (s *OwnStack) project(ctx context.Context) (*openstack.Project, error) {
+	return s.all.Regions.Project(ctx, s.region)
 }
 
 // stack is the task's view of the environment's stack.
-func (s *ownStack) stack() *heatStack { return s.stacks.ownIn(s.region) }
+func (s *OwnStack) stack() *Stack { return s.stacks.OwnIn(s.region) }
 
 // where names the region to people, when it is not the environment's own.
-func (s *ownStack) where() string { return known.InRegion("", s.region) }
+func (s *OwnStack) where() string { return known.InRegion("", s.region) }
 
 // step names a step of the stack.
-func (s *ownStack) step(name string) string { return known.InRegion(name, s.region) }
-
-// begin notes that the environment's deploy begins.
-func (s *ownStack) begin() { s.deploying.Store(true) }
+func (s *OwnStack) step(name string) string { return known.InRegion(name, s.region) }
 
 // busy is true if a push comes later: a deleted environment deletes its stack whole, and resources that are destroyed before a deployment go with the
 // updates of that deployment.
-func (s *ownStack) busy() bool {
+func (s *OwnStack) busy() bool {
 	return s.runtime.Model() == nil || s.runtime.Deploys() && !s.deploying.Load()
 }
 
-// push makes the stack match the model, with all servers of the change in one update.
-func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) error {
+// Push makes the stack match the model, with all servers of the change in one update.
+func (s *OwnStack) Push(ctx context.Context, interpreter *muranopl.Interpreter) error {
 	project, err := s.project(ctx)
 	if err != nil {
 		return err
 	}
-	active, idle, err := s.nodes.prepare(ctx, interpreter)
+	active, idle, err := s.Nodes.Prepare(ctx, interpreter)
 	if err != nil {
 		return err
 	}
@@ -114,12 +111,12 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	}
 	var coming []string // servers that are new
 	if s.applied == nil || !reflect.DeepEqual(*s.applied, content) {
-		if coming, err = project.CheckRoom(ctx, s.stack().name, content); err != nil {
+		if coming, err = project.CheckRoom(ctx, s.stack().Name, content); err != nil {
 			return err
 		}
 	}
 	// Servers that are not in the template any more go with the update.
-	if err := s.nodes.shrink(ctx); err != nil {
+	if err := s.Nodes.Shrink(ctx); err != nil {
 		return err
 	}
 	if s.applied != nil && reflect.DeepEqual(*s.applied, content) {
@@ -128,9 +125,9 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	own, root := s.stack(), s.runtime.Model()
 	err = s.runtime.Step(ctx, root, s.step("servers"), func(ctx context.Context) error {
 		if len(coming) > 0 {
-			s.reports.Inform(ctx, root, "Making servers: %d new in stack %s, which then has %d%s", len(coming), own.name, len(list), s.where())
+			s.reports.Inform(ctx, root, "Making servers: %d new in stack %s, which then has %d%s", len(coming), own.Name, len(list), s.where())
 		}
-		limited, cancel := limitedTo(ctx, s.patience)
+		limited, cancel := Limit(ctx, s.patience)
 		defer cancel()
 		maker, err := s.maker(ctx, root, project)
 		if err != nil {
@@ -143,7 +140,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 		if err := s.all.note(ctx, root, s.region, true); err != nil {
 			return err
 		}
-		if s.state, err = project.ApplyStack(limited, own.name, content); err != nil {
+		if s.state, err = project.ApplyStack(limited, own.Name, content); err != nil {
 			return err
 		}
 		return s.mend(limited, project, content, list)
@@ -151,7 +148,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 	if err != nil {
 		return err
 	}
-	own.pushed(s.state.Outputs)
+	own.SetOutputs(s.state.Outputs)
 	for _, instance := range idle {
 		if err := forgetAddresses(instance); err != nil {
 			return err
@@ -162,7 +159,7 @@ func (s *ownStack) push(ctx context.Context, interpreter *muranopl.Interpreter) 
 }
 
 // maker is who makes the environment's stack.
-func (s *ownStack) maker(ctx context.Context, environment *muranopl.Object, project *openstack.Project) (openstack.Orchestration, error) {
+func (s *OwnStack) maker(ctx context.Context, environment *muranopl.Object, project *openstack.Project) (openstack.Orchestration, error) {
 	noted, _, err := s.runtime.Attribute(ctx, environment, known.InRegion(attributeMaker, s.region))
 	if err == nil && noted == nil {
 		var made any
@@ -174,22 +171,22 @@ func (s *ownStack) maker(ctx context.Context, environment *muranopl.Object, proj
 		return "", err
 	}
 	former, _ := noted.(string)
-	return project.StackMaker(ctx, s.stack().name, openstack.Orchestration(former))
+	return project.StackMaker(ctx, s.stack().Name, openstack.Orchestration(former))
 }
 
 // keptContent is content with servers of nodes as they are that are to be replaced. Its error has ServerChanges when the stack cannot be
 // made so without destroying a server that is there.
-func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, nodes []nodeServer) (openstack.Content, []nodeServer, error) {
+func (s *OwnStack) keptContent(ctx context.Context, project *openstack.Project, nodes []Server) (openstack.Content, []Server, error) {
 	content, list, err := s.content(ctx, nodes)
 	if err != nil || len(nodes) == 0 && !s.rehearsal || s.applied != nil && reflect.DeepEqual(*s.applied, content) {
 		return content, list, err
 	}
-	err = project.CheckStack(ctx, s.stack().name, content)
+	err = project.CheckStack(ctx, s.stack().Name, content)
 	changes := openstack.ServerChanges(err)
 	if len(changes) == 0 {
 		return content, list, err
 	}
-	refused, err := s.nodes.postpone(ctx, changes, nodes)
+	refused, err := s.Nodes.Postpone(ctx, changes, nodes)
 	if err != nil {
 		return content, list, err
 	}
@@ -201,7 +198,7 @@ func (s *ownStack) keptContent(ctx context.Context, project *openstack.Project, 
 
 // content is the desired content of the stack, which is kept before the stack is asked for, and all its servers but the former servers of nodes that
 // are replaced.
-func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.Content, []nodeServer, error) {
+func (s *OwnStack) content(ctx context.Context, nodes []Server) (openstack.Content, []Server, error) {
 	own := s.stack()
 	own.mutex.Lock()
 	defer own.mutex.Unlock()
@@ -216,27 +213,27 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 	if content.Template, err = s.withoutAnyZone(ctx, withoutIdleGroups(versioned(content.Template))); err != nil {
 		return openstack.Content{}, nil, err
 	}
-	current := map[*muranopl.Object]nodeServer{}
+	current := map[*muranopl.Object]Server{}
 	for _, node := range nodes {
-		content.Nodes = append(content.Nodes, openstack.ServerResource(node.id()))
-		if node.number >= current[node.instance].number {
-			current[node.instance] = node
+		content.Nodes = append(content.Nodes, openstack.ServerResource(node.ID()))
+		if node.Number >= current[node.Instance].Number {
+			current[node.Instance] = node
 		}
 	}
 	resources, _ := content.Template["resources"].(map[string]any)
 	for _, node := range nodes {
 		// Code has taken it out since it was prepared: with such a push its server would be deleted.
-		if resources[openstack.ServerResource(node.id())] == nil {
-			return content, nil, fmt.Errorf("the template of stack %s was replaced by an application while server %s was prepared: deploy again", own.name, node.name())
+		if resources[openstack.ServerResource(node.ID())] == nil {
+			return content, nil, fmt.Errorf("the template of stack %s was replaced by an application while server %s was prepared: deploy again", own.Name, node.Name())
 		}
 	}
-	var list []nodeServer
+	var list []Server
 	for _, instance := range s.objects.All(task.ClassInstance) {
 		server, node := current[instance]
 		if !node {
-			server = nodeServer{instance: instance, number: 1}
+			server = Server{Instance: instance, Number: 1}
 		}
-		if resources[openstack.ServerResource(server.id())] != nil {
+		if resources[openstack.ServerResource(server.ID())] != nil {
 			list = append(list, server)
 		}
 	}
@@ -244,19 +241,19 @@ func (s *ownStack) content(ctx context.Context, nodes []nodeServer) (openstack.C
 }
 
 // mend starts servers that are off, and replaces lost ones.
-func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, list []nodeServer) error {
+func (s *OwnStack) mend(ctx context.Context, project *openstack.Project, content openstack.Content, list []Server) error {
 	found, gone, err := s.mendServers(ctx, project, s.state, list)
 	s.found = found
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	state, err := project.ReplaceServers(ctx, s.stack().name, content, gone)
+	state, err := project.ReplaceServers(ctx, s.stack().Name, content, gone)
 	if err != nil {
 		return err
 	}
 	s.state = state
 	for _, server := range list {
-		if addresses, ok := s.state.Addresses(server.id()); ok && gone[server.id()] != "" {
+		if addresses, ok := s.state.Addresses(server.ID()); ok && gone[server.ID()] != "" {
 			if s.found[addresses.ServerID], err = project.Server(ctx, addresses.ServerID); err != nil {
 				return err
 			}
@@ -265,21 +262,21 @@ func (s *ownStack) mend(ctx context.Context, project *openstack.Project, content
 	return nil
 }
 
-// addresses are the addresses of a server in the stack after a push, with its state in Nova then.
-func (s *ownStack) addresses(server nodeServer) (openstack.Addresses, openstack.ServerState, error) {
+// Addresses are the addresses of a server in the stack after a push, with its state in Nova then.
+func (s *OwnStack) Addresses(server Server) (openstack.Addresses, openstack.ServerState, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	addresses, ok := s.state.Addresses(server.id())
+	addresses, ok := s.state.Addresses(server.ID())
 	if !ok {
-		return addresses, openstack.ServerState{}, fmt.Errorf("the stack tells no address of server %s", server.name())
+		return addresses, openstack.ServerState{}, fmt.Errorf("the stack tells no address of server %s", server.Name())
 	}
-	addresses.Floating = s.state.Floating(server.instance.ID())
+	addresses.Floating = s.state.Floating(server.Instance.ID())
 	return addresses, s.found[addresses.ServerID], nil
 }
 
 // Amend changes resources of the environment's template, and keeps it if change reports a change.
-func (s *ownStack) Amend(ctx context.Context, interpreter *muranopl.Interpreter, change func(resources map[string]any) (changed bool)) error {
-	own, changed := s.stacks.own(), false
+func (s *OwnStack) Amend(ctx context.Context, interpreter *muranopl.Interpreter, change func(resources map[string]any) (changed bool)) error {
+	own, changed := s.stacks.Own(), false
 	err := s.stacks.amend(ctx, own, func(resources map[string]any) { changed = change(resources) })
 	if err != nil || !changed {
 		return err
@@ -291,7 +288,7 @@ func (s *ownStack) Amend(ctx context.Context, interpreter *muranopl.Interpreter,
 }
 
 // tidyAtEnd has the stack tidied up once when the task's action is done.
-func (s *ownStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
+func (s *OwnStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
 	if root := s.runtime.Model(); root != nil {
 		s.atEnd.Do(func() {
 			s.runtime.AtEnd(func(ctx context.Context) error { return s.tidy(ctx, interpreter, root) })
@@ -301,33 +298,33 @@ func (s *ownStack) tidyAtEnd(interpreter *muranopl.Interpreter) {
 
 // tidy removes unused resources from the stack; a stack that has only the environment's network and the security groups of servers is deleted. Both
 // are made again with the next server.
-func (s *ownStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
+func (s *OwnStack) tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
 	if s.region == "" && len(s.objects.Clusters()) > 0 {
-		return s.push(ctx, interpreter)
+		return s.Push(ctx, interpreter)
 	}
 	own := s.stack()
-	template, err := s.stacks.keptTemplate(ctx, own)
+	template, err := s.stacks.KeptTemplate(ctx, own)
 	if err != nil {
 		return err
 	}
 	resources, _ := template["resources"].(map[string]any)
 	for name := range resources {
 		if !slices.Contains(networkResources, name) && !isGroup(name) {
-			return s.push(ctx, interpreter)
+			return s.Push(ctx, interpreter)
 		}
 	}
 	if err := s.remove(ctx, environment); err != nil || len(resources) == 0 {
 		return err
 	}
-	own.pushed(map[string]any{})
-	if network := environmentNetwork(environment, s.region); network != nil && network.Class().IsEmbedded(task.ClassNeutronNetwork) {
+	own.SetOutputs(map[string]any{})
+	if network := EnvironmentNetwork(environment, s.region); network != nil && network.Class().IsEmbedded(task.ClassNeutronNetwork) {
 		_, err = interpreter.Invoke(ctx, network, task.MethodEndDeploy, nil) // it is not there any more
 	}
 	return err
 }
 
 // remove deletes the stack, with every server, port and address of the environment, where one was ever made.
-func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) error {
+func (s *OwnStack) remove(ctx context.Context, environment *muranopl.Object) error {
 	if made, err := s.all.noted(ctx, environment, s.region); err != nil || !made {
 		return err
 	}
@@ -339,7 +336,7 @@ func (s *ownStack) remove(ctx context.Context, environment *muranopl.Object) err
 		if _, err := s.maker(ctx, environment, project); err != nil {
 			return err
 		}
-		if err := project.DeleteStack(ctx, s.stack().name); err != nil {
+		if err := project.DeleteStack(ctx, s.stack().Name); err != nil {
 			return err
 		}
 		if err := s.runtime.SetAttribute(ctx, environment, known.InRegion(attributeExternal, s.region), nil); err != nil { // with nothing there another may be chosen
@@ -362,8 +359,8 @@ func forgetAddresses(instance *muranopl.Object) error {
 	return nil
 }
 
-// environmentNetwork returns the network that an environment has in a region, or nil.
-func environmentNetwork(environment *muranopl.Object, name string) *muranopl.Object {
+// EnvironmentNetwork returns the network that an environment has in a region, or nil.
+func EnvironmentNetwork(environment *muranopl.Object, name string) *muranopl.Object {
 	region, _ := environment.Map("regions")[cmp.Or(name, environment.Text(propertyRegion))].(*muranopl.Object)
 	if region == nil {
 		return nil
@@ -372,7 +369,7 @@ func environmentNetwork(environment *muranopl.Object, name string) *muranopl.Obj
 	return network
 }
 
-// limitedTo limits how long a stack may take; outages of the cloud, which have a patience of their own, do not count.
-func limitedTo(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+// Limit limits how long a stack may take; outages of the cloud, which have a patience of their own, do not count.
+func Limit(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	return openstack.Limit(ctx, patience, fmt.Errorf("the servers were not ready within %s (burano serve --server-patience)", patience))
 }

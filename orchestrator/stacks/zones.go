@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // withoutAnyZone removes the zone that means any zone from the servers of a template if the cloud has no zone of that name.
-func (s *ownStack) withoutAnyZone(ctx context.Context, template map[string]any) (map[string]any, error) {
+func (s *OwnStack) withoutAnyZone(ctx context.Context, template map[string]any) (map[string]any, error) {
 	resources, _ := template["resources"].(map[string]any)
 	var placed []string
 	for name := range resources {

@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ type heatStackClass struct {
 		Model() *muranopl.Object
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
 	}
-	stacks   *heatStacks
-	own      *ownStacks
+	stacks   *Templates
+	own      *OwnStacks
 	patience time.Duration
 }
 
@@ -36,7 +36,7 @@ func (h heatStackClass) methods() map[string]muranopl.NativeMethod {
 }
 
 // stackMethod works on the task's data of a stack, and holds its mutex.
-type stackMethod func(ctx context.Context, s *heatStack, call muranopl.Call) (any, error)
+type stackMethod func(ctx context.Context, s *Stack, call muranopl.Call) (any, error)
 
 func (h heatStackClass) on(do stackMethod) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
@@ -50,42 +50,34 @@ func (h heatStackClass) on(do stackMethod) muranopl.NativeMethod {
 	}
 }
 
-func (h heatStackClass) stack(call muranopl.Call) *heatStack {
-	return h.stacks.stack(h.stacks.regions.short(call.Object.Text(propertyRegionName), call.Object), call.Object.Text("name"))
+func (h heatStackClass) stack(call muranopl.Call) *Stack {
+	return h.stacks.stack(h.stacks.Regions.short(call.Object.Text(propertyRegionName), call.Object), call.Object.Text("name"))
 }
 
-func dict(call muranopl.Call, argument string) map[string]any {
-	value, _ := call.Args[argument].(map[string]any)
-	if value == nil {
-		value = map[string]any{}
-	}
-	return value
-}
-
-func currentTemplate(_ context.Context, s *heatStack, _ muranopl.Call) (any, error) {
+func currentTemplate(_ context.Context, s *Stack, _ muranopl.Call) (any, error) {
 	return s.content.Template, nil
 }
 
-func currentParameters(_ context.Context, s *heatStack, _ muranopl.Call) (any, error) {
+func currentParameters(_ context.Context, s *Stack, _ muranopl.Call) (any, error) {
 	if s.content.Parameters == nil {
 		return map[string]any{}, nil
 	}
 	return s.content.Parameters, nil
 }
 
-func setTemplate(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
-	s.content.Template = dict(call, "template")
+func setTemplate(_ context.Context, s *Stack, call muranopl.Call) (any, error) {
+	s.content.Template = task.MapArgument(call, "template")
 	return nil, nil
 }
 
-func updateTemplate(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
-	s.content.Template = core.MergeTemplates(s.content.Template, dict(call, "template"))
+func updateTemplate(_ context.Context, s *Stack, call muranopl.Call) (any, error) {
+	s.content.Template = core.MergeTemplates(s.content.Template, task.MapArgument(call, "template"))
 	return nil, nil
 }
 
 // replaceInTemplate removes parts before it merges. The removal is stored at once: a destroyed object does not come back to it. New parts are stored
 // before they are made, and asked for again until then.
-func (h heatStackClass) replaceInTemplate(ctx context.Context, s *heatStack, call muranopl.Call) (any, error) {
+func (h heatStackClass) replaceInTemplate(ctx context.Context, s *Stack, call muranopl.Call) (any, error) {
 	before := s.content.Template
 	if !s.replace(core.ReplacementOf(call.Args)) {
 		return nil, nil
@@ -114,7 +106,7 @@ func takesOut(before, after map[string]any) bool {
 }
 
 // replace replaces a part of the template, and returns whether anything changed.
-func (s *heatStack) replace(part core.Replacement) (changed bool) {
+func (s *Stack) replace(part core.Replacement) (changed bool) {
 	made := part.In(s.content.Template)
 	if reflect.DeepEqual(made, s.content.Template) {
 		return false
@@ -123,8 +115,8 @@ func (s *heatStack) replace(part core.Replacement) (changed bool) {
 	return true
 }
 
-func setParameters(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
-	s.content.Parameters = given(dict(call, "parameters"))
+func setParameters(_ context.Context, s *Stack, call muranopl.Call) (any, error) {
+	s.content.Parameters = given(task.MapArgument(call, "parameters"))
 	return nil, nil
 }
 
@@ -135,19 +127,19 @@ func given(parameters map[string]any) map[string]any {
 	return made
 }
 
-func setFiles(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
+func setFiles(_ context.Context, s *Stack, call muranopl.Call) (any, error) {
 	s.content.Files = map[string]string{}
-	for name, value := range dict(call, "files") {
+	for name, value := range task.MapArgument(call, "files") {
 		text, ok := value.(string)
 		if !ok {
-			return nil, fmt.Errorf("the file %s of stack %s is no text", name, s.name)
+			return nil, fmt.Errorf("the file %s of stack %s is no text", name, s.Name)
 		}
 		s.content.Files[name] = text
 	}
 	return nil, nil
 }
 
-func setHotEnvironment(_ context.Context, s *heatStack, call muranopl.Call) (any, error) {
+func setHotEnvironment(_ context.Context, s *Stack, call muranopl.Call) (any, error) {
 	s.content.Environment, _ = call.Args["hotEnvironment"].(string)
 	return nil, nil
 }
@@ -169,7 +161,7 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 		if own.busy() {
 			return nil, nil
 		}
-		return nil, own.push(ctx, call.Interpreter)
+		return nil, own.Push(ctx, call.Interpreter)
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -179,7 +171,7 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if s.last != nil && reflect.DeepEqual(*s.last, s.content) {
 		return nil, nil
 	}
-	project, err := h.stacks.regions.Project(ctx, s.region)
+	project, err := h.stacks.Regions.Project(ctx, s.region)
 	if err != nil {
 		return nil, err
 	}
@@ -188,18 +180,18 @@ func (h heatStackClass) push(ctx context.Context, call muranopl.Call) (any, erro
 	if description := call.Object.Text("description"); description != "" {
 		wanted.Template["description"] = description
 	}
-	coming, lacking := project.CheckRoom(ctx, s.name, wanted)
-	if h.own.first.rehearsal {
-		h.own.first.refused.lack(coming, lacking)
-		return nil, h.own.first.refused.note(project.CheckStack(ctx, s.name, wanted))
+	coming, lacking := project.CheckRoom(ctx, s.Name, wanted)
+	if h.own.First.rehearsal {
+		h.own.First.refused.lack(coming, lacking)
+		return nil, h.own.First.refused.note(project.CheckStack(ctx, s.Name, wanted))
 	}
 	if lacking != nil {
 		return nil, lacking
 	}
-	err = h.runtime.Step(ctx, h.about(call.Object), known.InRegion("push stack "+s.name, s.region), func(ctx context.Context) error {
-		limited, cancel := limitedTo(ctx, h.patience)
+	err = h.runtime.Step(ctx, h.about(call.Object), known.InRegion("push stack "+s.Name, s.region), func(ctx context.Context) error {
+		limited, cancel := Limit(ctx, h.patience)
 		defer cancel()
-		made, err := project.ApplyStack(limited, s.name, wanted)
+		made, err := project.ApplyStack(limited, s.Name, wanted)
 		s.outputs = made.Outputs
 		return err
 	})
@@ -218,11 +210,11 @@ func (h heatStackClass) output(ctx context.Context, call muranopl.Call) (any, er
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.outputs == nil {
-		project, err := h.stacks.regions.Project(ctx, s.region)
+		project, err := h.stacks.Regions.Project(ctx, s.region)
 		if err != nil {
 			return nil, err
 		}
-		found, _, err := project.FindStack(ctx, s.name)
+		found, _, err := project.FindStack(ctx, s.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -235,15 +227,15 @@ func (h heatStackClass) output(ctx context.Context, call muranopl.Call) (any, er
 	return s.outputs, nil
 }
 
-// pushed notes the outputs of the environment's own stack.
-func (s *heatStack) pushed(outputs map[string]any) {
+// SetOutputs notes the outputs of the environment's own stack.
+func (s *Stack) SetOutputs(outputs map[string]any) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.outputs = outputs
 }
 
-// told are the outputs that this task knows.
-func (s *heatStack) told() map[string]any {
+// KnownOutputs are the outputs that this task knows.
+func (s *Stack) KnownOutputs() map[string]any {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.outputs
@@ -260,7 +252,7 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 	if err != nil {
 		return nil, err
 	}
-	if h.own.first.rehearsal {
+	if h.own.First.rehearsal {
 		return nil, nil
 	}
 	if s.isOwn {
@@ -270,12 +262,12 @@ func (h heatStackClass) delete(ctx context.Context, call muranopl.Call) (any, er
 		}
 		return nil, own.tidy(ctx, call.Interpreter, h.runtime.Model())
 	}
-	project, err := h.stacks.regions.Project(ctx, s.region)
+	project, err := h.stacks.Regions.Project(ctx, s.region)
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.runtime.Step(ctx, h.about(call.Object), known.InRegion("delete stack "+s.name, s.region), func(ctx context.Context) error {
-		return project.DeleteStack(ctx, s.name)
+	return nil, h.runtime.Step(ctx, h.about(call.Object), known.InRegion("delete stack "+s.Name, s.region), func(ctx context.Context) error {
+		return project.DeleteStack(ctx, s.Name)
 	})
 }
 

@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ type explorer struct {
 	regions  regions
 	objects  task.Objects
 	reports  task.Reports
-	stacks   *heatStacks
+	stacks   *Templates
 	networks netip.Prefix // where subnets are chosen from
 	dns      []string     // of networks that name none
 	external string       // the operator's choice of an external network, "" for none
@@ -188,7 +188,7 @@ func (e *explorer) keptExternal(ctx context.Context, root *muranopl.Object, regi
 	if made, _, err := e.runtime.Attribute(ctx, root, attributeStack); err != nil || made == nil {
 		return "", err
 	}
-	template, err := e.stacks.template(ctx, e.stacks.own())
+	template, err := e.stacks.Template(ctx, e.stacks.Own())
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"bytes"
@@ -15,21 +15,29 @@ import (
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
-// heatStacks are the stacks that a task works with, by their regions and names.
-type heatStacks struct {
-	runtime interface {
-		Model() *muranopl.Object
-		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
-		Secret(ctx context.Context, name string) ([]byte, bool, error)
-		SetSecret(ctx context.Context, name string, value []byte) error
-	}
-	regions regions
-	mutex   sync.Mutex
-	named   map[[2]string]*heatStack
+// stacksRuntime is the part of a task that stacks and regions use.
+type stacksRuntime interface {
+	regionsRuntime
+	Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
+	Secret(ctx context.Context, name string) ([]byte, bool, error)
+	SetSecret(ctx context.Context, name string, value []byte) error
 }
 
-// adopted reports whether the environment was taken over from Murano.
-func (h *heatStacks) adopted(ctx context.Context) (bool, error) {
+// Templates are the stacks that a task works with, by their regions and names.
+type Templates struct {
+	runtime stacksRuntime
+	Regions regions
+	mutex   sync.Mutex
+	named   map[[2]string]*Stack
+}
+
+// NewTemplates returns the stacks of a task, whose objects without a region stand in the home region.
+func NewTemplates(runtime stacksRuntime, home string) *Templates {
+	return &Templates{runtime: runtime, Regions: regions{runtime, home}}
+}
+
+// Adopted reports whether the environment was taken over from Murano.
+func (h *Templates) Adopted(ctx context.Context) (bool, error) {
 	root := h.runtime.Model()
 	if root == nil {
 		return false, nil
@@ -38,9 +46,9 @@ func (h *heatStacks) adopted(ctx context.Context) (bool, error) {
 	return adopted, err
 }
 
-// heatStack is a stack as the code of this task knows it.
-type heatStack struct {
-	name   string
+// Stack is a stack as the code of this task knows it.
+type Stack struct {
+	Name   string
 	region string // "" for the environment's own
 	isOwn  bool   // it is the environment's own
 
@@ -54,31 +62,31 @@ type heatStack struct {
 }
 
 // stack returns the task's one stack of the name in a region.
-func (h *heatStacks) stack(region, name string) *heatStack {
+func (h *Templates) stack(region, name string) *Stack {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	key := [2]string{region, name}
 	known := h.named[key]
 	if known == nil {
-		known = &heatStack{name: name, region: region, isOwn: name == h.regions.stackName(region)}
+		known = &Stack{Name: name, region: region, isOwn: name == h.Regions.stackName(region)}
 		if h.named == nil {
-			h.named = map[[2]string]*heatStack{}
+			h.named = map[[2]string]*Stack{}
 		}
 		h.named[key] = known
 	}
 	return known
 }
 
-// own returns the environment's stack in its own region.
-func (h *heatStacks) own() *heatStack { return h.ownIn("") }
+// Own returns the environment's stack in its own region.
+func (h *Templates) Own() *Stack { return h.OwnIn("") }
 
-// ownIn returns the environment's stack in a region.
-func (h *heatStacks) ownIn(region string) *heatStack {
-	return h.stack(region, h.regions.stackName(region))
+// OwnIn returns the environment's stack in a region.
+func (h *Templates) OwnIn(region string) *Stack {
+	return h.stack(region, h.Regions.stackName(region))
 }
 
 // learn fills in the stack's content: the environment's own from the store, any other from Heat. The caller holds its mutex.
-func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
+func (h *Templates) learn(ctx context.Context, s *Stack) error {
 	if s.known {
 		return nil
 	}
@@ -92,17 +100,17 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 			err = h.adopt(ctx, s)
 		}
 		if err != nil {
-			return fmt.Errorf("read what is kept of stack %s: %w", s.name, err)
+			return fmt.Errorf("read what is kept of stack %s: %w", s.Name, err)
 		}
 		whole(s.content.Template)
 		s.known, s.kept = true, text
 		return nil
 	}
-	project, err := h.regions.Project(ctx, s.region)
+	project, err := h.Regions.Project(ctx, s.region)
 	if err != nil {
 		return err
 	}
-	found, content, err := project.FindStack(ctx, s.name)
+	found, content, err := project.FindStack(ctx, s.Name)
 	if err != nil {
 		return err
 	}
@@ -116,15 +124,15 @@ func (h *heatStacks) learn(ctx context.Context, s *heatStack) error {
 
 // adopt begins with the content that Murano gave the environment's stack, if there is one: classes do not deploy deployed parts again, so that parts that
 // they do not ask for have to stay.
-func (h *heatStacks) adopt(ctx context.Context, s *heatStack) error {
-	if is, err := h.adopted(ctx); err != nil || !is {
+func (h *Templates) adopt(ctx context.Context, s *Stack) error {
+	if is, err := h.Adopted(ctx); err != nil || !is {
 		return err
 	}
-	project, err := h.regions.Project(ctx, s.region)
+	project, err := h.Regions.Project(ctx, s.region)
 	if err != nil {
 		return err
 	}
-	found, content, err := project.FindStack(ctx, s.name)
+	found, content, err := project.FindStack(ctx, s.Name)
 	if err == nil && found != nil {
 		s.content.Template = content.Template
 	}
@@ -132,13 +140,13 @@ func (h *heatStacks) adopt(ctx context.Context, s *heatStack) error {
 }
 
 // keep stores the wanted content of the environment's own stack. The caller holds its mutex.
-func (h *heatStacks) keep(ctx context.Context, s *heatStack) error {
+func (h *Templates) keep(ctx context.Context, s *Stack) error {
 	if !s.isOwn {
 		return nil
 	}
 	text, err := json.Marshal(s.content.Template)
 	if err != nil {
-		return fmt.Errorf("the template of stack %s cannot be written as JSON: %w", s.name, err)
+		return fmt.Errorf("the template of stack %s cannot be written as JSON: %w", s.Name, err)
 	}
 	if bytes.Equal(text, s.kept) {
 		return nil
@@ -150,16 +158,16 @@ func (h *heatStacks) keep(ctx context.Context, s *heatStack) error {
 	return nil
 }
 
-// template is the wanted template of a stack.
-func (h *heatStacks) template(ctx context.Context, s *heatStack) (map[string]any, error) {
+// Template is the wanted template of a stack.
+func (h *Templates) Template(ctx context.Context, s *Stack) (map[string]any, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	err := h.learn(ctx, s)
 	return s.content.Template, err
 }
 
-// keptTemplate is template, once it is durable.
-func (h *heatStacks) keptTemplate(ctx context.Context, s *heatStack) (map[string]any, error) {
+// KeptTemplate is template, once it is durable.
+func (h *Templates) KeptTemplate(ctx context.Context, s *Stack) (map[string]any, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err := h.learn(ctx, s); err != nil {
@@ -169,7 +177,7 @@ func (h *heatStacks) keptTemplate(ctx context.Context, s *heatStack) (map[string
 }
 
 // amend replaces the resources of a stack's template by change's result on a copy, in one turn, without storing it.
-func (h *heatStacks) amend(ctx context.Context, s *heatStack, change func(resources map[string]any)) error {
+func (h *Templates) amend(ctx context.Context, s *Stack, change func(resources map[string]any)) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err := h.learn(ctx, s); err != nil {
@@ -189,8 +197,8 @@ func (h *heatStacks) amend(ctx context.Context, s *heatStack, change func(resour
 	return nil
 }
 
-// replace replaces the parts with the prefix in a stack's template, without storing it, and returns whether anything changed.
-func (h *heatStacks) replace(ctx context.Context, s *heatStack, prefix string, template map[string]any) (changed bool, err error) {
+// Replace replaces the parts with the prefix in a stack's template, without storing it, and returns whether anything changed.
+func (h *Templates) Replace(ctx context.Context, s *Stack, prefix string, template map[string]any) (changed bool, err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err := h.learn(ctx, s); err != nil {
@@ -199,8 +207,8 @@ func (h *heatStacks) replace(ctx context.Context, s *heatStack, prefix string, t
 	return s.replace(core.Replacement{Prefixes: []string{prefix}, With: template}), nil
 }
 
-// restore gives a resource of a stack's template its former definition.
-func (h *heatStacks) restore(s *heatStack, resource string, definition map[string]any) {
+// Restore gives a resource of a stack's template its former definition.
+func (h *Templates) Restore(s *Stack, resource string, definition map[string]any) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	made := maps.Clone(s.content.Template)

@@ -1,5 +1,5 @@
 // Package stacks holds the Heat stacks of an environment during one task, and the Go bodies of the core library's classes about stacks, networks and users.
-package native
+package stacks
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// stackSettings are the server's settings for stacks and networks.
-type stackSettings struct {
+// Settings are the server's settings for stacks and networks.
+type Settings struct {
 	// Region is the region of environments that name none.
 	Region string
 	// Networks is the range from which environments get a /24 of their own.
@@ -30,26 +30,26 @@ type stackSettings struct {
 	Patience time.Duration
 }
 
-// newOwnStacks returns the stacks of a task's environment. Their first one needs its Nodes.
-func newOwnStacks(runtime task.Runtime, objects task.Objects, reports task.Reports, settings stackSettings, rehearsal bool) *ownStacks {
-	regions := regions{runtime, settings.Region}
-	first := &ownStack{runtime: runtime, objects: objects, reports: reports, stacks: &heatStacks{runtime: runtime, regions: regions}, nodes: noNodes{},
+// New returns the stacks of a task's environment. Their first one needs its Nodes.
+func New(runtime task.Runtime, objects task.Objects, reports task.Reports, settings Settings, rehearsal bool) *OwnStacks {
+	stacks := NewTemplates(runtime, settings.Region)
+	first := &OwnStack{runtime: runtime, objects: objects, reports: reports, stacks: stacks, Nodes: noNodes{},
 		patience: settings.Patience, rehearsal: rehearsal, refused: &refusals{}, deploying: &atomic.Bool{}}
-	first.all = &ownStacks{first: first, regions: regions, stacks: first.stacks, runtime: runtime, settings: settings}
+	first.all = &OwnStacks{First: first, Regions: stacks.Regions, Templates: stacks, runtime: runtime, settings: settings}
 	return first.all
 }
 
-// methods are the bodies of the core library's classes except those of environments and servers.
-func (o *ownStacks) methods() map[string]map[string]muranopl.NativeMethod {
-	first, runtime := o.first, o.runtime
-	language := core.Methods(host{runtime, o.regions}, first.reports.Logger)
-	explorer := &explorer{runtime: runtime, regions: o.regions, objects: first.objects, reports: first.reports, stacks: o.stacks, networks: o.settings.Networks, dns: o.settings.DNSServers,
+// Methods are the bodies of the core library's classes except those of environments and servers.
+func (o *OwnStacks) Methods() map[string]map[string]muranopl.NativeMethod {
+	first, runtime := o.First, o.runtime
+	language := core.Methods(host{runtime, o.Regions}, first.reports.Logger)
+	explorer := &explorer{runtime: runtime, regions: o.Regions, objects: first.objects, reports: first.reports, stacks: o.Templates, networks: o.settings.Networks, dns: o.settings.DNSServers,
 		external: o.settings.ExternalNetwork}
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
-		task.ClassHeatStack:        heatStackClass{runtime, o.stacks, o, first.patience}.methods(),
+		task.ClassHeatStack:        heatStackClass{runtime, o.Templates, o, first.patience}.methods(),
 		task.ClassNetworkExplorer:  explorer.methods(),
 		task.ClassInstanceNotifier: notifier{runtime}.methods(),
-		task.ClassMetadefBrowser:   (&definitions{regions: o.regions}).methods(),
+		task.ClassMetadefBrowser:   (&definitions{regions: o.Regions}).methods(),
 		task.ClassUser:             {"describeCurrent": identities{runtime}.user},
 		task.ClassProject:          {"describeCurrent": identities{runtime}.project},
 	})

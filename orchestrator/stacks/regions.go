@@ -1,4 +1,4 @@
-package native
+package stacks
 
 import (
 	"cmp"
@@ -27,15 +27,18 @@ const (
 	classRegion        = "io.murano.CloudRegion"
 )
 
+// regionsRuntime is the part of a task that regions use.
+type regionsRuntime interface {
+	Model() *muranopl.Object
+	EnvironmentID() string
+	Project(ctx context.Context) (*openstack.Project, error)
+}
+
 // regions knows the region of each object. The environment's own region is the one in its model; elsewhere in this package it is called "", and
 // objects that name no other are in it.
 type regions struct {
-	runtime interface {
-		Model() *muranopl.Object
-		EnvironmentID() string
-		Project(ctx context.Context) (*openstack.Project, error)
-	}
-	home string // of environments whose model names none; "" for core.DefaultRegion
+	runtime regionsRuntime
+	home    string // of environments whose model names none; "" for core.DefaultRegion
 }
 
 // own is the name of the own region of an object's environment.
@@ -117,39 +120,59 @@ func (r regions) check(ctx context.Context, environment *muranopl.Object, made s
 	return errors.Join(problems...)
 }
 
-// ownStacks are the stacks of an environment, one in each region with an object of it.
-type ownStacks struct {
-	first    *ownStack
-	regions  regions
-	stacks   *heatStacks
-	runtime  task.Runtime
-	settings stackSettings
+// OwnStacks are the stacks of an environment, one in each region with an object of it.
+type OwnStacks struct {
+	First     *OwnStack
+	Regions   regions
+	Templates *Templates
+	runtime   task.Runtime
+	settings  Settings
 
 	mutex  sync.Mutex
-	others map[string]*ownStack
+	others map[string]*OwnStack
 	noting sync.Mutex
 }
 
 // in is the environment's stack in a region.
-func (o *ownStacks) in(region string) *ownStack {
+func (o *OwnStacks) in(region string) *OwnStack {
 	if region == "" {
-		return o.first
+		return o.First
 	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if o.others == nil {
-		o.others = map[string]*ownStack{}
+		o.others = map[string]*OwnStack{}
 	}
 	if o.others[region] == nil {
-		first := o.first
-		o.others[region] = &ownStack{runtime: first.runtime, objects: first.objects, reports: first.reports, stacks: first.stacks,
-			nodes: noNodes{}, patience: first.patience, rehearsal: first.rehearsal, refused: first.refused, deploying: first.deploying, all: o, region: region}
+		first := o.First
+		o.others[region] = &OwnStack{runtime: first.runtime, objects: first.objects, reports: first.reports, stacks: first.stacks,
+			Nodes: noNodes{}, patience: first.patience, rehearsal: first.rehearsal, refused: first.refused, deploying: first.deploying, all: o, region: region}
 	}
 	return o.others[region]
 }
 
+// Begin begins the environment's deploy, if its region is the region of its existing stacks.
+func (o *OwnStacks) Begin(ctx context.Context, environment *muranopl.Object) error {
+	o.First.deploying.Store(true)
+	made, err := o.region(ctx, environment)
+	if err != nil {
+		return err
+	}
+	return o.Regions.check(ctx, environment, made)
+}
+
+// Tidy gives all stacks exactly the resources of the model.
+func (o *OwnStacks) Tidy(ctx context.Context, interpreter *muranopl.Interpreter, environment *muranopl.Object) error {
+	return o.each(ctx, environment, func(s *OwnStack) error { return s.tidy(ctx, interpreter, environment) })
+}
+
+// Remove deletes all stacks.
+func (o *OwnStacks) Remove(ctx context.Context, environment *muranopl.Object) error {
+	return o.each(ctx, environment, func(s *OwnStack) error { return s.remove(ctx, environment) })
+}
+
 // each calls do for all that may be there at once, the first in any case.
-func (o *ownStacks) each(ctx context.Context, environment *muranopl.Object, do func(*ownStack) error) error {
+func (o *OwnStacks) each(ctx context.Context, environment *muranopl.Object, do func(*OwnStack) error) error {
 	made, err := o.made(ctx, environment)
 	if err != nil {
 		return err
@@ -159,7 +182,7 @@ func (o *ownStacks) each(ctx context.Context, environment *muranopl.Object, do f
 		made[region] = true
 	}
 	o.mutex.Unlock()
-	list := []*ownStack{o.first}
+	list := []*OwnStack{o.First}
 	for _, region := range slices.Sorted(maps.Keys(made)) {
 		list = append(list, o.in(region))
 	}
@@ -173,8 +196,8 @@ func (o *ownStacks) each(ctx context.Context, environment *muranopl.Object, do f
 }
 
 // made are the regions other than the first where a stack is or may be.
-func (o *ownStacks) made(ctx context.Context, environment *muranopl.Object) (map[string]any, error) {
-	value, _, err := o.first.runtime.Attribute(ctx, environment, attributeStacks)
+func (o *OwnStacks) made(ctx context.Context, environment *muranopl.Object) (map[string]any, error) {
+	value, _, err := o.First.runtime.Attribute(ctx, environment, attributeStacks)
 	known, _ := value.(map[string]any)
 	made := map[string]any{}
 	maps.Copy(made, known)
@@ -182,10 +205,10 @@ func (o *ownStacks) made(ctx context.Context, environment *muranopl.Object) (map
 }
 
 // note keeps that there is, or may be, a stack in a region, or none any more.
-func (o *ownStacks) note(ctx context.Context, environment *muranopl.Object, region string, there bool) error {
-	set := o.first.runtime.SetAttribute
+func (o *OwnStacks) note(ctx context.Context, environment *muranopl.Object, region string, there bool) error {
+	set := o.First.runtime.SetAttribute
 	if there {
-		if err := set(ctx, environment, attributeRegion, o.regions.own(environment)); err != nil {
+		if err := set(ctx, environment, attributeRegion, o.Regions.own(environment)); err != nil {
 			return err
 		}
 	}
@@ -211,9 +234,9 @@ func (o *ownStacks) note(ctx context.Context, environment *muranopl.Object, regi
 }
 
 // noted is true if there is, or may be, a stack in a region.
-func (o *ownStacks) noted(ctx context.Context, environment *muranopl.Object, region string) (bool, error) {
+func (o *OwnStacks) noted(ctx context.Context, environment *muranopl.Object, region string) (bool, error) {
 	if region == "" {
-		made, _, err := o.first.runtime.Attribute(ctx, environment, attributeStack)
+		made, _, err := o.First.runtime.Attribute(ctx, environment, attributeStack)
 		return made != nil, err
 	}
 	made, err := o.made(ctx, environment)
@@ -221,7 +244,7 @@ func (o *ownStacks) noted(ctx context.Context, environment *muranopl.Object, reg
 }
 
 // region is the environment's own region when its stacks were made, "" where there are none.
-func (o *ownStacks) region(ctx context.Context, environment *muranopl.Object) (string, error) {
+func (o *OwnStacks) region(ctx context.Context, environment *muranopl.Object) (string, error) {
 	there, err := o.noted(ctx, environment, "")
 	if err != nil {
 		return "", err
@@ -229,22 +252,22 @@ func (o *ownStacks) region(ctx context.Context, environment *muranopl.Object) (s
 	if made, err := o.made(ctx, environment); err != nil || !there && len(made) == 0 {
 		return "", err
 	}
-	kept, _, err := o.first.runtime.Attribute(ctx, environment, attributeRegion)
+	kept, _, err := o.First.runtime.Attribute(ctx, environment, attributeRegion)
 	named, _ := kept.(string)
-	return cmp.Or(named, o.regions.home, core.DefaultRegion), err
+	return cmp.Or(named, o.Regions.home, core.DefaultRegion), err
 }
 
 // noNodes replaces the clusters of a region that can have none.
 type noNodes struct{}
 
-func (noNodes) prepare(context.Context, *muranopl.Interpreter) ([]nodeServer, []*muranopl.Object, error) {
+func (noNodes) Prepare(context.Context, *muranopl.Interpreter) ([]Server, []*muranopl.Object, error) {
 	return nil, nil, nil
 }
 
-func (noNodes) postpone(_ context.Context, changes []*openstack.ServerChange, _ []nodeServer) ([]*openstack.ServerChange, error) {
+func (noNodes) Postpone(_ context.Context, changes []*openstack.ServerChange, _ []Server) ([]*openstack.ServerChange, error) {
 	return changes, nil
 }
 
-func (noNodes) shrink(context.Context) error { return nil }
+func (noNodes) Shrink(context.Context) error { return nil }
 
-func (noNodes) locked(context.Context, *muranopl.Object) (bool, error) { return false, nil }
+func (noNodes) Locked(context.Context, *muranopl.Object) (bool, error) { return false, nil }
