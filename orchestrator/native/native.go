@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/agent"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/stacks"
@@ -86,7 +87,7 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) bodies {
 	clusters := &clusters{runtime: runtime, objects: objects, reports: reports, once: once, servers: servers, stacks: own.Templates, successions: successions{runtime}, settings: settings, groups: groups{runtime},
 		masters: furtherMasters{runtime}, images: images, server: config}
 	own.First.Nodes = clusters
-	reached := &applicationServers{runtime: runtime, objects: objects, reports: reports, stacks: own.Templates, config: config, rehearsal: rehearsal}
+	reached := agent.NewServers(runtime, objects, reports, own.Templates, agent.Settings{SSHPatience: config.SSHPatience, ServerPatience: config.ServerPatience, Connected: config.Connected}, rehearsal)
 
 	hosting := &workloads.Hosting{Runtime: runtime, Objects: objects, Reports: reports}
 	pods := workloads.Pods{Runtime: runtime, Reports: reports, Once: once, Hosting: hosting, Clusters: clusters, Images: images}
@@ -96,8 +97,8 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) bodies {
 	language := own.Methods()
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
 		task.ClassEnvironment: environment{own, clusters}.methods(),
-		task.ClassInstance:    reached.methods(),
-		task.ClassAgent:       newAgentClass(runtime, reports, reached, rehearsal).methods(),
+		task.ClassInstance:    reached.Methods(),
+		task.ClassAgent:       agent.New(runtime, reports, reached, rehearsal).Methods(),
 	})
 	natives := muranopl.Natives{
 		packageCore:       language,

@@ -21,6 +21,21 @@ import (
 	"github.com/burano/burano/orchestrator/workloads"
 )
 
+// sealed is a runtime with secrets and no more.
+type sealed struct {
+	task.Runtime
+	secrets map[string][]byte
+}
+
+func (s sealed) EnvironmentID() string { return "environment" }
+
+func (s sealed) Model() *muranopl.Object { return nil }
+
+func (s sealed) Secret(_ context.Context, name string) ([]byte, bool, error) {
+	value, found := s.secrets[name]
+	return value, found, nil
+}
+
 // acting is a runtime of a task that runs an action, or deploys.
 type acting struct {
 	sealed

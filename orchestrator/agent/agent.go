@@ -1,4 +1,5 @@
-package native
+// Package agent holds the Go bodies of io.murano.system.Agent and of servers of applications: it reaches servers over SSH, and runs execution plans on them.
+package agent
 
 import (
 	"cmp"
@@ -24,8 +25,8 @@ const (
 	maxScriptLines     = 1000 // of one plan, in the log
 )
 
-// agentClass is io.murano.system.Agent: execution plans on the servers of applications.
-type agentClass struct {
+// Class is io.murano.system.Agent: execution plans on the servers of applications.
+type Class struct {
 	runtime   planRuntime
 	reports   task.Reports
 	servers   reacher
@@ -51,11 +52,11 @@ type reacher interface {
 	Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error)
 }
 
-func newAgentClass(runtime planRuntime, reports task.Reports, servers reacher, rehearsal bool) *agentClass {
-	return &agentClass{runtime: runtime, reports: reports, servers: servers, rehearsal: rehearsal, last: map[string]chan struct{}{}, counted: map[string]int{}}
+func New(runtime planRuntime, reports task.Reports, servers reacher, rehearsal bool) *Class {
+	return &Class{runtime: runtime, reports: reports, servers: servers, rehearsal: rehearsal, last: map[string]chan struct{}{}, counted: map[string]int{}}
 }
 
-func (a *agentClass) methods() map[string]muranopl.NativeMethod {
+func (a *Class) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		"call": a.call, "send": a.send, "callRaw": a.callRaw, "sendRaw": a.sendRaw,
 		"isReady": a.isReady, "waitReady": a.waitReady, "ready": a.waitReady,
@@ -63,7 +64,7 @@ func (a *agentClass) methods() map[string]muranopl.NativeMethod {
 }
 
 // call runs the plan that a template makes.
-func (a *agentClass) call(ctx context.Context, call muranopl.Call) (any, error) {
+func (a *Class) call(ctx context.Context, call muranopl.Call) (any, error) {
 	plan, err := a.build(ctx, call)
 	if err != nil || a.rehearsal {
 		return nil, err
@@ -71,7 +72,7 @@ func (a *agentClass) call(ctx context.Context, call muranopl.Call) (any, error) 
 	return a.run(ctx, call, plan)
 }
 
-func (a *agentClass) callRaw(ctx context.Context, call muranopl.Call) (any, error) {
+func (a *Class) callRaw(ctx context.Context, call muranopl.Call) (any, error) {
 	plan, err := execution.Parse(task.MapArgument(call, "plan"))
 	if err != nil || a.rehearsal {
 		return nil, err
@@ -79,7 +80,7 @@ func (a *agentClass) callRaw(ctx context.Context, call muranopl.Call) (any, erro
 	return a.run(ctx, call, plan)
 }
 
-func (a *agentClass) send(ctx context.Context, call muranopl.Call) (any, error) {
+func (a *Class) send(ctx context.Context, call muranopl.Call) (any, error) {
 	plan, err := a.build(ctx, call)
 	if err != nil || a.rehearsal {
 		return nil, err
@@ -88,7 +89,7 @@ func (a *agentClass) send(ctx context.Context, call muranopl.Call) (any, error) 
 	return nil, nil
 }
 
-func (a *agentClass) sendRaw(ctx context.Context, call muranopl.Call) (any, error) {
+func (a *Class) sendRaw(ctx context.Context, call muranopl.Call) (any, error) {
 	plan, err := execution.Parse(task.MapArgument(call, "plan"))
 	if err != nil || a.rehearsal {
 		return nil, err
@@ -97,7 +98,7 @@ func (a *agentClass) sendRaw(ctx context.Context, call muranopl.Call) (any, erro
 	return nil, nil
 }
 
-func (a *agentClass) build(ctx context.Context, call muranopl.Call) (*execution.Plan, error) {
+func (a *Class) build(ctx context.Context, call muranopl.Call) (*execution.Plan, error) {
 	resources, _ := call.Args["resources"].(*muranopl.Object)
 	built, err := execution.Build(task.MapArgument(call, "template"), func(name string) ([]byte, error) { return core.ResourceOf(ctx, resources, name) })
 	if err != nil {
@@ -107,12 +108,12 @@ func (a *agentClass) build(ctx context.Context, call muranopl.Call) (*execution.
 }
 
 // run runs a plan when it is its turn, and waits for its end.
-func (a *agentClass) run(ctx context.Context, call muranopl.Call, plan *execution.Plan) (any, error) {
+func (a *Class) run(ctx context.Context, call muranopl.Call, plan *execution.Plan) (any, error) {
 	return a.turn(ctx, call, plan)()
 }
 
 // background runs a plan when it is its turn. The task ends after it.
-func (a *agentClass) background(ctx context.Context, call muranopl.Call, plan *execution.Plan) {
+func (a *Class) background(ctx context.Context, call muranopl.Call, plan *execution.Plan) {
 	host := call.Object.Object(propertyHost)
 	run := a.turn(ctx, call, plan)
 	a.mutex.Lock()
@@ -130,7 +131,7 @@ func (a *agentClass) background(ctx context.Context, call muranopl.Call, plan *e
 }
 
 // wait waits for all plans that were asked for.
-func (a *agentClass) wait(ctx context.Context) error {
+func (a *Class) wait(ctx context.Context) error {
 	a.mutex.Lock()
 	var all []chan struct{}
 	for _, ended := range a.last {
@@ -148,7 +149,7 @@ func (a *agentClass) wait(ctx context.Context) error {
 }
 
 // turn takes a place in the server's queue: plans run one after another, as in Murano. The returned function runs the plan, and must be called.
-func (a *agentClass) turn(ctx context.Context, call muranopl.Call, plan *execution.Plan) func() (any, error) {
+func (a *Class) turn(ctx context.Context, call muranopl.Call, plan *execution.Plan) func() (any, error) {
 	host := call.Object.Object(propertyHost)
 	id := host.ID() + "\n" + muranopl.CallPath(ctx)
 	timeout := defaultPlanTimeout
@@ -182,7 +183,7 @@ func (a *agentClass) turn(ctx context.Context, call muranopl.Call, plan *executi
 }
 
 // onServer runs a plan on an instance's server.
-func (a *agentClass) onServer(ctx context.Context, host *muranopl.Object, plan *execution.Plan, id string, timeout time.Duration) (any, error) {
+func (a *Class) onServer(ctx context.Context, host *muranopl.Object, plan *execution.Plan, id string, timeout time.Duration) (any, error) {
 	client, err := a.servers.Connection(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("run the plan %q: %w", plan.Name, err)
@@ -228,7 +229,7 @@ func (l *scriptLog) last() bool {
 }
 
 // isReady is true if the server accepts a login in time.
-func (a *agentClass) isReady(ctx context.Context, call muranopl.Call) (any, error) {
+func (a *Class) isReady(ctx context.Context, call muranopl.Call) (any, error) {
 	_, err := a.waitReady(ctx, call)
 	var late *execution.TimeoutError
 	var unreachable *ssh.UnreachableError
@@ -238,7 +239,7 @@ func (a *agentClass) isReady(ctx context.Context, call muranopl.Call) (any, erro
 	return err == nil, err
 }
 
-func (a *agentClass) waitReady(ctx context.Context, call muranopl.Call) (any, error) {
+func (a *Class) waitReady(ctx context.Context, call muranopl.Call) (any, error) {
 	if a.rehearsal {
 		return nil, nil
 	}

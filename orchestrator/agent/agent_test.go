@@ -1,4 +1,4 @@
-package native
+package agent
 
 import (
 	"context"
@@ -20,7 +20,6 @@ import (
 	"github.com/burano/burano/nodes/ssh"
 	"github.com/burano/burano/nodes/ssh/sshtest"
 	"github.com/burano/burano/orchestrator/engine"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -28,7 +27,7 @@ import (
 type planned struct {
 	interpreter *muranopl.Interpreter
 	web         *muranopl.Object
-	agent       *agentClass
+	agent       *Class
 
 	mutex   sync.Mutex
 	reports []string
@@ -80,11 +79,11 @@ func (p *planned) again(t *testing.T, folder string, rehearsed bool, servers ...
 	require.NoError(t, err)
 	web, err := catalog.ReadFolder(os.DirFS(filepath.Join("..", "..", "test", "packages", "io.burano.test.Web")))
 	require.NoError(t, err)
-	p.agent = newAgentClass(p, task.Reports{Runtime: p, Logger: slog.New(slog.DiscardHandler)}, p, rehearsed)
+	p.agent = New(p, task.Reports{Runtime: p, Logger: slog.New(slog.DiscardHandler)}, p, rehearsed)
 	p.agent.folder = folder
 	runtime := &cloudless{task.NewRehearsal(nil)}
-	natives := Methods(runtime, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}})
-	natives[packageCore][task.ClassAgent] = p.agent.methods()
+	natives := coreMethods(runtime)
+	natives["io.murano"][task.ClassAgent] = p.agent.Methods()
 	p.interpreter = muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(append(packages, web))), natives)
 	var instances []any
 	for _, id := range servers {

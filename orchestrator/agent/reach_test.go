@@ -1,4 +1,4 @@
-package native
+package agent
 
 import (
 	"context"
@@ -23,19 +23,26 @@ import (
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// sealed is a runtime with secrets and no more.
-type sealed struct {
+// stored is a runtime with secrets and no more.
+type stored struct {
 	task.Runtime
 	secrets map[string][]byte
 }
 
-func (s sealed) EnvironmentID() string { return "environment" }
+func (s stored) EnvironmentID() string { return "environment" }
 
-func (s sealed) Model() *muranopl.Object { return nil }
+func (s stored) Model() *muranopl.Object { return nil }
 
-func (s sealed) Secret(_ context.Context, name string) ([]byte, bool, error) {
+func (s stored) Secret(_ context.Context, name string) ([]byte, bool, error) {
 	value, found := s.secrets[name]
 	return value, found, nil
+}
+
+// coreMethods are bodies of the core library's classes for a runtime without a cloud.
+func coreMethods(runtime task.Runtime) muranopl.Natives {
+	objects := task.Objects{Model: func() *muranopl.Object { return nil }}
+	reports := task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}
+	return muranopl.Natives{"io.murano": stacks.New(runtime, objects, reports, stacks.Settings{}, false).Methods()}
 }
 
 // instances are objects of these classes, by their ids, as their last deployment left them.
@@ -48,8 +55,8 @@ func prepared(t *testing.T, classes map[string]string) (map[string]*muranopl.Obj
 	t.Helper()
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
-	runtime := sealed{}
-	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(runtime, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}}))
+	runtime := stored{}
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), coreMethods(runtime))
 	made := map[string]*muranopl.Object{}
 	for id, class := range classes {
 		model := map[string]any{"?": map[string]any{"type": class, "id": id}}
@@ -73,8 +80,8 @@ func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
 	}
 	template, err := json.Marshal(map[string]any{"resources": resources})
 	require.NoError(t, err)
-	runtime := sealed{secrets: map[string][]byte{known.SecretTemplate: template}}
-	servers := &applicationServers{runtime: runtime, stacks: stacks.NewTemplates(runtime, "")}
+	runtime := stored{secrets: map[string][]byte{known.SecretTemplate: template}}
+	servers := &Servers{runtime: runtime, stacks: stacks.NewTemplates(runtime, "")}
 	for id, why := range map[string]string{
 		"windows":  "Burano cannot log in to server server-windows: it runs Windows, ",
 		"former":   "server-former: it was made without Burano's SSH key, by a former version or from outside",
@@ -99,7 +106,7 @@ func TestWhyAServerCannotBeLoggedInToIsSaid(t *testing.T) {
 func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T) {
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
-	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), Methods(sealed{}, Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}}))
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), coreMethods(stored{}))
 	var models []any
 	resources := map[string]any{}
 	marked := "#cloud-config\n# Burano reaches this server over SSH. SHA-256 of the other user data: 0\n"
@@ -122,8 +129,8 @@ func TestServersAreReachedThroughOthersOfTheirEnvironmentThatFloat(t *testing.T)
 	require.Empty(t, problems)
 	template, err := json.Marshal(map[string]any{"resources": resources})
 	require.NoError(t, err)
-	runtime := sealed{secrets: map[string][]byte{known.SecretTemplate: template}}
-	servers := &applicationServers{runtime: runtime, stacks: stacks.NewTemplates(runtime, ""), objects: task.Objects{Model: func() *muranopl.Object { return root }}}
+	runtime := stored{secrets: map[string][]byte{known.SecretTemplate: template}}
+	servers := &Servers{runtime: runtime, stacks: stacks.NewTemplates(runtime, ""), objects: task.Objects{Model: func() *muranopl.Object { return root }}}
 	servers.stacks.Own().SetOutputs(map[string]any{"early-server": "nova-early", "early-floating": "192.0.2.4", "fixed-server": "nova-fixed"})
 	found := map[string]string{}
 	for _, jump := range servers.through(access.Server{Key: "to"}) {

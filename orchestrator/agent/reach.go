@@ -1,4 +1,4 @@
-package native
+package agent
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -38,34 +39,50 @@ func (e *NoAccess) Error() string {
 // Unwrap makes it a fault of kind Conflict.
 func (e *NoAccess) Unwrap() error { return fault.New(fault.Conflict, "%s", e.Error()) }
 
-// applicationServers reaches the servers of applications over SSH, during one task.
-type applicationServers struct {
-	runtime interface {
-		Secret(ctx context.Context, name string) ([]byte, bool, error)
-		SetSecret(ctx context.Context, name string, value []byte) error
-		Fence() uint64
-		Alive() error
-		Ended(do func())
-	}
+// Settings are the server's settings for the servers of applications.
+type Settings struct {
+	// SSHPatience is how long a running server may take until its sshd answers, and ServerPatience until it has applied its user data.
+	SSHPatience, ServerPatience time.Duration
+	// Connected is called with 1 when a connection begins, and with -1 when it ends. It may be nil.
+	Connected func(change int)
+}
+
+// Servers reaches the servers of applications over SSH, during one task.
+type Servers struct {
+	runtime   serversRuntime
 	objects   task.Objects
 	reports   task.Reports
 	stacks    *stacks.Templates
-	config    Config
+	settings  Settings
 	rehearsal bool
 
 	mutex       sync.Mutex
 	connections *access.Connections
 	booted      map[string]bool // by the ids of servers that have applied their user data
-	inHeat      map[string]any  // the template of the environment's stack; nil before it was asked for
+	inHeat      map[string]any  // the template of the environment's stack; nil before the first question
 }
 
-func (a *applicationServers) methods() map[string]muranopl.NativeMethod {
+// serversRuntime is the part of a task that connections to servers use.
+type serversRuntime interface {
+	Secret(ctx context.Context, name string) ([]byte, bool, error)
+	SetSecret(ctx context.Context, name string, value []byte) error
+	Fence() uint64
+	Alive() error
+	Ended(do func())
+}
+
+// NewServers returns the servers of a task's applications. A rehearsal connects to none.
+func NewServers(runtime serversRuntime, objects task.Objects, reports task.Reports, templates *stacks.Templates, settings Settings, rehearsal bool) *Servers {
+	return &Servers{runtime: runtime, objects: objects, reports: reports, stacks: templates, settings: settings, rehearsal: rehearsal}
+}
+
+func (a *Servers) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{"withAccess": a.withAccess}
 }
 
 // Connection is the connection to an instance's server, which the task makes once. It waits until its sshd answers, and until the server has finished its
 // user data. The caller must not close it; after a reboot it comes back by itself.
-func (a *applicationServers) Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error) {
+func (a *Servers) Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error) {
 	if a.rehearsal {
 		return nil, errors.New("a rehearsal logs in to no server")
 	}
@@ -81,7 +98,7 @@ func (a *applicationServers) Connection(ctx context.Context, instance *muranopl.
 }
 
 // wayless adds the remedy to the error that a server was not reached, where there was no floating address to reach it by.
-func (a *applicationServers) wayless(server access.Server, err error) error {
+func (a *Servers) wayless(server access.Server, err error) error {
 	var unreached *ssh.UnreachableError
 	if !errors.As(err, &unreached) || unreached.Down || server.Access.IsValid() || len(a.through(server)) > 0 {
 		return err
@@ -91,15 +108,15 @@ func (a *applicationServers) wayless(server access.Server, err error) error {
 }
 
 // all are the task's connections, which end with it.
-func (a *applicationServers) all() *access.Connections {
+func (a *Servers) all() *access.Connections {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.connections != nil {
 		return a.connections
 	}
 	connections := access.New(access.Config{
-		Vault: known.Vault{Runtime: a.runtime, Cluster: vaultServers}, User: access.User, Patience: a.config.SSHPatience, Logger: a.reports.Logger,
-		Fence: a.runtime.Fence(), Alive: a.runtime.Alive, Connected: a.config.Connected,
+		Vault: known.Vault{Runtime: a.runtime, Cluster: vaultServers}, User: access.User, Patience: a.settings.SSHPatience, Logger: a.reports.Logger,
+		Fence: a.runtime.Fence(), Alive: a.runtime.Alive, Connected: a.settings.Connected,
 		Through: a.through,
 		Report: func(ctx context.Context, server access.Server, text string) {
 			a.reports.Inform(ctx, a.objects.Find(server.Key), "%s: %s", server.Name, text)
@@ -123,7 +140,7 @@ func (a *applicationServers) all() *access.Connections {
 }
 
 // server is an instance's server in the form for a connection.
-func (a *applicationServers) server(ctx context.Context, instance *muranopl.Object) (access.Server, error) {
+func (a *Servers) server(ctx context.Context, instance *muranopl.Object) (access.Server, error) {
 	made := access.Server{Key: instance.ID(), Name: instance.Text("name"), ID: instance.Text("openstackId")}
 	if made.ID == "" {
 		return made, fault.New(fault.Conflict, "server %s is not deployed, so that nothing can be run on it: let the application deploy it first", made.Name)
@@ -150,17 +167,17 @@ func (a *applicationServers) server(ctx context.Context, instance *muranopl.Obje
 }
 
 // project is that of an instance's region.
-func (a *applicationServers) project(ctx context.Context, instance *muranopl.Object) (*openstack.Project, error) {
+func (a *Servers) project(ctx context.Context, instance *muranopl.Object) (*openstack.Project, error) {
 	return a.stacks.Regions.Project(ctx, a.stacks.Regions.Of(instance))
 }
 
 // stack is the environment's stack in an instance's region.
-func (a *applicationServers) stack(instance *muranopl.Object) *stacks.Stack {
+func (a *Servers) stack(instance *muranopl.Object) *stacks.Stack {
 	return a.stacks.OwnIn(a.stacks.Regions.Of(instance))
 }
 
 // reachable is the reason why Burano cannot log in to an instance's server; nil when it can.
-func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.Object) error {
+func (a *Servers) reachable(ctx context.Context, instance *muranopl.Object) error {
 	name := instance.Text("name")
 	if instance.Class().IsEmbedded(classWindows) {
 		return &NoAccess{name, "it runs Windows, which Murano set up through an agent in the image and a message queue, and Burano has neither",
@@ -182,7 +199,7 @@ func (a *applicationServers) reachable(ctx context.Context, instance *muranopl.O
 }
 
 // userData are the user data of an instance's server in the environment's stack.
-func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Object) (data string, there bool, err error) {
+func (a *Servers) userData(ctx context.Context, instance *muranopl.Object) (data string, there bool, err error) {
 	template, err := a.stacks.Template(ctx, a.stack(instance))
 	if err != nil {
 		return "", false, err
@@ -202,7 +219,7 @@ func (a *applicationServers) userData(ctx context.Context, instance *muranopl.Ob
 }
 
 // templateInHeat is Heat's template of the environment's stack when the task first asked; empty when there was none.
-func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any, error) {
+func (a *Servers) templateInHeat(ctx context.Context) (map[string]any, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.inHeat != nil {
@@ -223,7 +240,7 @@ func (a *applicationServers) templateInHeat(ctx context.Context) (map[string]any
 
 // through are the servers of the environment's other instances in the same region that Burano can log in to. If an object lacks its data, because its own
 // endDeploy comes later, the stack may have them already.
-func (a *applicationServers) through(to access.Server) []access.Server {
+func (a *Servers) through(to access.Server) []access.Server {
 	ctx := context.Background() // this waits for nothing: the data are in memory
 	region := a.stacks.Regions.Of(a.objects.Find(to.Key))
 	outputs := a.stacks.OwnIn(region).KnownOutputs()
@@ -248,14 +265,14 @@ func (a *applicationServers) through(to access.Server) []access.Server {
 var awaitBootScript string
 
 // awaitBoot waits until a server has applied its user data: packages are installed by one at a time.
-func (a *applicationServers) awaitBoot(ctx context.Context, instance *muranopl.Object, server access.Server, client *ssh.Client) error {
+func (a *Servers) awaitBoot(ctx context.Context, instance *muranopl.Object, server access.Server, client *ssh.Client) error {
 	a.mutex.Lock()
 	done := a.booted[server.ID]
 	a.mutex.Unlock()
 	if done {
 		return nil
 	}
-	limit := strconv.Itoa(max(1, int(a.config.ServerPatience.Seconds())))
+	limit := strconv.Itoa(max(1, int(a.settings.ServerPatience.Seconds())))
 	said, err := client.Run(ctx, ssh.Script{Name: "wait for the end of the boot", Body: awaitBootScript, Env: map[string]string{"LIMIT": limit}})
 	if err != nil {
 		return fmt.Errorf("wait until %s has applied its user data: %w", server.Name, err)
@@ -271,7 +288,7 @@ func (a *applicationServers) awaitBoot(ctx context.Context, instance *muranopl.O
 }
 
 // withAccess adds Burano's key to an instance's user data. An existing server does not change.
-func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call) (any, error) {
+func (a *Servers) withAccess(ctx context.Context, call muranopl.Call) (any, error) {
 	prepared := task.MapArgument(call, "userData")
 	other, isText := prepared["data"].(string)
 	if !isText && prepared["data"] != nil {
@@ -312,7 +329,7 @@ func (a *applicationServers) withAccess(ctx context.Context, call muranopl.Call)
 }
 
 // gone is true if Nova does not know an instance's server any more.
-func (a *applicationServers) gone(ctx context.Context, instance *muranopl.Object) (bool, error) {
+func (a *Servers) gone(ctx context.Context, instance *muranopl.Object) (bool, error) {
 	id := instance.Text("openstackId")
 	if id == "" {
 		return false, nil
