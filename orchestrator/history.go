@@ -221,8 +221,8 @@ func (h History) Back(ctx context.Context, caller identity.Caller, environmentID
 			return Session{}, nil, err
 		}
 	}
-	if keepRunning(environment.Model.ObjectsCopy, objects); environment.Model.ObjectsCopy == nil {
-		keepRunning(environment.Model.Objects, objects)
+	if keepOrder(environment.Model.ObjectsCopy, objects); environment.Model.ObjectsCopy == nil {
+		keepOrder(environment.Model.Objects, objects)
 	}
 	session, err = s.Configure(ctx, caller, environmentID)
 	if err != nil {

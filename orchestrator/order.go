@@ -1,51 +1,30 @@
 package orchestrator
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
-// nodeCounts are the counts of running nodes, by the lists of nodes that they count from the front.
+// nodeCounts are the counts of running nodes, by the lists of nodes that they count from the front. masterCount counts the first master, too, which is in no list.
 var nodeCounts = map[string]string{"masterNodes": "masterCount", "minionNodes": "nodeCount", "gatewayNodes": "gatewayCount", "nodes": "count"}
 
-// keepRunning puts the nodes that run in the present model to the front of their lists in a draft, where counts take them from. So another order of a list
-// replaces no node: neither an edited file, nor the original file after the node in the middle was removed by an action.
-func keepRunning(present, draft map[string]any) {
-	running := map[string]bool{}
-	eachNodeList(present, func(owner map[string]any, list string, nodes []any) {
-		for _, node := range nodes[:min(max(runningCount(owner, list), 0), len(nodes))] {
-			running[idOf(node)] = true
+// keepOrder gives the nodes in a draft's lists the order of the present model, in which counts take the running ones from the front. Nodes that the present model does not
+// have come after them. So the order in a file decides nothing: it replaces no node, and a lower count removes the same node from any order.
+func keepOrder(present, draft map[string]any) {
+	places := map[string]int{} // from 1 on
+	eachNodeList(present, func(_ map[string]any, _ string, nodes []any) {
+		for i, node := range nodes {
+			places[idOf(node)] = i + 1
 		}
 	})
+	place := func(node any) int { return cmp.Or(places[idOf(node)], math.MaxInt) }
 	eachNodeList(draft, func(owner map[string]any, list string, nodes []any) {
 		ordered := slices.Clone(nodes)
-		slices.SortStableFunc(ordered, func(a, b any) int { return rank(running[idOf(a)]) - rank(running[idOf(b)]) })
+		slices.SortStableFunc(ordered, func(a, b any) int { return cmp.Compare(place(a), place(b)) })
 		owner[list] = ordered
 	})
-}
-
-func rank(running bool) int {
-	if running {
-		return 0
-	}
-	return 1
-}
-
-// runningCount is how many nodes of a list run. The first master is in no list.
-func runningCount(owner map[string]any, list string) int {
-	count := 0
-	switch number := owner[nodeCounts[list]].(type) {
-	case float64:
-		count = int(number)
-	case int64:
-		count = int(number)
-	case int:
-		count = number
-	}
-	if list == "masterNodes" {
-		count--
-	}
-	return count
 }
 
 // eachNodeList calls do for each list of objects in a value that has a count beside it.

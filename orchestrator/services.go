@@ -155,7 +155,7 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 		if deployed == nil {
 			deployed = environment.Model.Objects
 		}
-		keepRunning(deployed, objects)
+		keepOrder(deployed, objects)
 		return secret.Unmask(objects, session.Model.Objects, environment.Model.Objects, environment.Model.ObjectsCopy)
 	}
 	if validate {
