@@ -7,11 +7,83 @@ import (
 	"strings"
 )
 
+// Draft is a model that was loaded together with its mistakes.
+type Draft struct {
+	Root     *Object   // nil where there are Problems
+	Unknown  []Problem // keys that embedded classes do not know
+	Problems []Problem
+
+	loader *loader
+	model  map[string]any
+}
+
 // LoadStrictly is Load, and lists besides the keys of the model that its embedded classes do not know. Load drops them, as Murano does. Objects of other packages'
 // classes, and the root, may have any keys.
-func LoadStrictly(ctx context.Context, classes *Classes, model map[string]any) (root *Object, unknown, problems []Problem) {
+func LoadStrictly(ctx context.Context, classes *Classes, model map[string]any) Draft {
 	root, l, problems := load(ctx, classes, model)
-	return root, l.unknown, problems
+	return Draft{Root: root, Unknown: l.unknown, Problems: problems, loader: l, model: model}
+}
+
+// Model is the draft with the values that its classes make of it: converted values, and defaults. Values with mistakes, and unknown keys, stand as they are written. A
+// draft whose classes make more than limit bytes of it stands as it is written, too.
+func (d Draft) Model(limit int64) map[string]any {
+	w := &writing{left: limit, seen: map[*Object]bool{}}
+	d.Each(func(object *Object) { w.object(object) })
+	if w.left < 0 {
+		return d.model
+	}
+	completed, is := d.loader.complete(plain(d.model), "").(map[string]any)
+	if !is {
+		return d.model
+	}
+	return completed
+}
+
+// Each visits the objects of the draft that could be made, in no certain order.
+func (d Draft) Each(visit func(*Object)) {
+	for _, known := range d.loader.objects {
+		if known.object != nil && known.passed {
+			visit(known.object)
+		}
+	}
+}
+
+// complete gives the objects in a value, which stands at a path of the model, the values that were made of their properties.
+func (l *loader) complete(value any, path string) any {
+	switch v := value.(type) {
+	case []any:
+		made := make([]any, len(v))
+		for n, item := range v {
+			made[n] = l.complete(item, fmt.Sprintf("%s[%d]", path, n))
+		}
+		return made
+	case map[string]any:
+		made := map[string]any{}
+		for key, item := range v {
+			if made[key] = item; key != "?" {
+				made[key] = l.complete(item, join(path, key))
+			}
+		}
+		d, has := parseDefinition(v, "")
+		known := l.objects[d.id]
+		if !has || d.id == "" || known == nil || known.object == nil || !known.passed || l.spots[d.id].path != path {
+			return made
+		}
+		for _, name := range known.object.class.PropertyNames() {
+			item, initialised := known.object.Get(name)
+			if !initialised || !known.object.class.Property(name)[0].Usage.kept() {
+				continue
+			}
+			holds := false
+			eachObject(item, func(*Object) { holds = true })
+			if _, written := v[name]; holds && written {
+				continue // each of the objects is completed where it stands
+			}
+			made[name] = SaveReferences(item)
+		}
+		return made
+	}
+	return value
 }
 
 // UnknownKeys are the keys of the last prepared model that its embedded classes do not know, as LoadStrictly lists them.

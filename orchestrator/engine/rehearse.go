@@ -91,7 +91,8 @@ func planOf(ctx context.Context, e *Engine, environment store.Environment, objec
 	if looks {
 		loaded, computed, problems := e.Check(ctx, environment.ProjectID, environment.Model.Packages, objects)
 		if len(problems) > 0 {
-			plan := preview.Of(before, store.ForAPI(objects), foreseen)
+			foreseen.Computed = computed
+			plan := preview.Of(before, store.ForAPI(loaded), foreseen)
 			plan.Problems = problems
 			return plan, nil
 		}
@@ -134,7 +135,9 @@ func (e *Engine) rehearse(ctx context.Context, environment store.Environment, ob
 	if err := savable(root, objects); err != nil {
 		return preview.Foreseen{}, fault.New(fault.TooLarge, "%w", err)
 	}
-	model, computed := muranopl.Save(root), computedOf(root)
+	model, computed := muranopl.Save(root), computedOf(func(visit func(*muranopl.Object)) {
+		root.Walk(func(object *muranopl.Object) bool { visit(object); return true })
+	})
 	foreseen, err := run(ctx, interpreter, root)
 	if servers := openstack.ServerChanges(err); len(servers) > 0 {
 		foreseen.Servers, err = servers, nil

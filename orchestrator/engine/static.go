@@ -157,36 +157,35 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 
 // Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its defaults, and by the
 // objects' ids the properties that code sets and models do not (Usage: Out). Or it returns all errors that the deployment would find in the model, and the keys
-// that embedded classes do not know, which Murano ignores. packages are the versions that its environment was deployed with.
+// that embedded classes do not know, which Murano ignores; the model then has its defaults as far as it could be loaded. packages are the versions that its environment was deployed with.
 func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 	computed map[string][]string, problems []muranopl.Problem) {
 	classes := e.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
-		return nil, nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
+		return objects, nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
 	}
-	root, unknown, problems := muranopl.LoadStrictly(ctx, classes, objects)
-	if problems = append(problems, unknown...); len(problems) == 0 {
-		if err := savable(root, objects); err != nil {
-			return nil, nil, []muranopl.Problem{{Wanted: err.Error()}}
+	draft := muranopl.LoadStrictly(ctx, classes, objects)
+	if problems = append(draft.Problems, draft.Unknown...); len(problems) == 0 {
+		if err := savable(draft.Root, objects); err != nil {
+			return objects, nil, []muranopl.Problem{{Wanted: err.Error()}}
 		}
-		return muranopl.Save(root), computedOf(root), nil
+		return muranopl.Save(draft.Root), computedOf(draft.Each), nil
 	}
 	for i := range problems {
 		problems[i].Path = apiPath(problems[i].Path)
 	}
-	return nil, nil, problems
+	return draft.Model(maxModel), computedOf(draft.Each), problems
 }
 
-// computedOf are the properties that code sets and models do not (Usage: Out), by the objects' ids.
-func computedOf(root *muranopl.Object) map[string][]string {
+// computedOf are the properties that code sets and models do not (Usage: Out), by the objects' ids. each visits the objects.
+func computedOf(each func(visit func(*muranopl.Object))) map[string][]string {
 	computed := map[string][]string{}
-	root.Walk(func(object *muranopl.Object) bool {
+	each(func(object *muranopl.Object) {
 		for _, name := range object.Class().PropertyNames() {
 			if object.Class().Property(name)[0].Usage == muranopl.Out {
 				computed[object.ID()] = append(computed[object.ID()], name)
 			}
 		}
-		return true
 	})
 	return computed
 }

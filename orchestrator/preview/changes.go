@@ -21,6 +21,8 @@ type Change struct {
 	Path       string   // where it is in the model, like "services[0].nodes[1]"; "" is the environment itself
 	Properties []string // of a changed object: the properties that are other than they were, sorted
 	Values     []Value  // of the same properties
+	// Names are the names of the objects in Values by their ids, or else the names of their parts or classes.
+	Names map[string]string
 }
 
 // Value is a property of a changed object. Objects appear as their ids. Secrets are masked, so two different ones can look alike.
@@ -51,8 +53,11 @@ func Changes(before, after map[string]any, computed map[string][]string) []Chang
 			continue
 		}
 		slices.Sort(now.Properties)
+		now.Names = map[string]string{}
 		for _, name := range now.Properties {
 			now.Values = append(now.Values, Value{Name: name, Before: Masked(name, was.Fields[name]), After: Masked(name, now.Fields[name])})
+			names(was.Fields[name], had, now.Names)
+			names(now.Fields[name], has, now.Names)
 		}
 		list = append(list, now.Change)
 	}
@@ -66,6 +71,38 @@ func Changes(before, after map[string]any, computed map[string][]string) []Chang
 		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Path, b.Path), strings.Compare(a.ID, b.ID))
 	})
 	return list
+}
+
+// names adds the names of the objects whose ids are in a value.
+func names(value any, objects map[string]Object, found map[string]string) {
+	switch v := value.(type) {
+	case string:
+		if object, is := objects[v]; is {
+			found[v] = object.called(objects)
+		}
+	case []any:
+		for _, item := range v {
+			names(item, objects, found)
+		}
+	case map[string]any:
+		for _, item := range v {
+			names(item, objects, found)
+		}
+	}
+}
+
+// called is the name of an object, or else of the first part that has one, such as a node's instance, or else of its class.
+func (o Object) called(objects map[string]Object) string {
+	if name := cmp.Or(o.Name, o.HeadName); name != "" {
+		return name
+	}
+	for _, field := range slices.Sorted(maps.Keys(o.Fields)) {
+		id, _ := o.Fields[field].(string)
+		if part := objects[id]; part.Name != "" && strings.HasPrefix(part.Path, o.Path+".") {
+			return part.Name
+		}
+	}
+	return o.Type[strings.LastIndex(o.Type, ".")+1:]
 }
 
 // losses are the objects that a deployment deletes in the cloud: servers and volumes of objects that it removes or leaves without, and stacks of
@@ -169,7 +206,9 @@ func place(objects map[string]Object, path string, value any) any {
 		if given, _ := header["metadata"].(map[string]any); len(given) > 0 {
 			inner[metadata] = given
 		}
-		objects[id] = Object{Change: Change{ID: id, Type: kind, Name: name, Path: path}, FullType: full, HeadName: headName, Fields: inner}
+		if _, taken := objects[id]; !taken { // only a model that is refused has an id twice
+			objects[id] = Object{Change: Change{ID: id, Type: kind, Name: name, Path: path}, FullType: full, HeadName: headName, Fields: inner}
+		}
 		return id
 	case []any:
 		list := make([]any, len(v))

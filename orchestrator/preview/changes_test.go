@@ -51,3 +51,21 @@ func TestAPreviewListsWhatIsDeletedInTheCloud(t *testing.T) {
 		{Kind: "volume", ObjectID: "s1-2", Object: "second"},
 	}, losses(before, Changes(before, after, nil), kept))
 }
+
+func TestAPreviewNamesTheObjectsInItsValues(t *testing.T) {
+	volume := map[string]any{"?": map[string]any{"id": "v", "type": "org.test.Volume/1.0.0"}}
+	node := map[string]any{"?": map[string]any{"id": "n", "type": "org.test.Node"}, "instance": object("i", "kube-1", nil)}
+	before := environment(object("a", "alpha", map[string]any{"host": "h", "volumes": map[string]any{"/data": volume}}), object("h", "host", nil))
+	after := environment(object("a", "alpha", map[string]any{"host": "i", "nodes": []any{node}}), object("h", "host", nil))
+	found := Changes(before, after, nil)
+	require.Equal(t, "a", found[0].ID)
+	require.Equal(t, map[string]string{"h": "host", "i": "kube-1", "n": "kube-1"}, found[0].Names)
+	back := Changes(after, before, nil)
+	require.Equal(t, map[string]string{"h": "host", "i": "kube-1", "v": "Volume"}, back[0].Names)
+}
+
+func TestOfTwoObjectsWithOneIdTheFirstHasIt(t *testing.T) {
+	found := Changes(environment(object("a", "alpha", nil)), environment(object("a", "alpha", nil), object("a", "beta", nil)), nil)
+	require.Len(t, found, 1, "the list of applications alone: %v", found)
+	require.Empty(t, found[0].Path)
+}

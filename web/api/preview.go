@@ -71,6 +71,8 @@ type changeJSON struct {
 	Path       string      `json:"path"`
 	Properties []string    `json:"properties"` // of a changed object: its changed properties
 	Values     []valueJSON `json:"values"`
+	// Names are those of the objects that stand as their ids in values.
+	Names map[string]string `json:"names,omitempty"`
 }
 
 // valueJSON is such a property with its value before and after.
@@ -147,7 +149,7 @@ func changesOf(list []preview.Change) []changeJSON {
 			values[k] = valueJSON(value)
 		}
 		changes[i] = changeJSON{Change: one.What, ID: one.ID, Type: one.Type, Name: one.Name, Path: one.Path, Properties: append([]string{}, one.Properties...),
-			Values: values}
+			Values: values, Names: one.Names}
 	}
 	return changes
 }

@@ -14,7 +14,9 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	}
 	base := "/burano/v1/environments/" + id + "/sessions/"
 	first := session()
-	s.call("demo", first, "POST", "/v1/environments/"+id+"/services", []any{plainHello("a1", "alpha"), plainHello("a2", "beta")}, 200)
+	alpha := plainHello("a1", "alpha")
+	alpha["greeting"] = "good morning"
+	s.call("demo", first, "POST", "/v1/environments/"+id+"/services", []any{alpha, plainHello("a2", "beta")}, 200)
 	preview := s.call("demo", "", "GET", base+first+"/preview", nil, 200)
 	require.Equal(t, []any{}, field(preview, "problems"))
 	added := field(preview, "changes").([]any)
@@ -30,16 +32,21 @@ func TestAPreviewSaysWhatADeploymentWouldDo(t *testing.T) {
 	changed := plainHello("a1", "alpha the second")
 	changed["parts"] = []any{plainHello("p1", "part")}
 	changed["count"] = -1
+	delete(changed, "greeting")
+	changed["fail"] = 0 // which its class converts to false
 	s.call("demo", second, "PUT", "/v1/environments/"+id+"/services", []any{changed}, 200)
 	preview = s.call("demo", "", "GET", base+second+"/preview", nil, 200)
 	require.Equal(t, []any{
 		map[string]any{"change": "changed", "id": id, "type": "io.murano.Environment", "name": "one", "path": "", "properties": []any{"services"},
-			"values": []any{map[string]any{"name": "services", "before": []any{"a1", "a2"}, "after": []any{"a1"}}}},
-		map[string]any{"change": "changed", "id": "a1", "type": "org.golden.Hello", "name": "alpha the second", "path": "services[0]", "properties": []any{"count", "name", "parts"},
+			"values": []any{map[string]any{"name": "services", "before": []any{"a1", "a2"}, "after": []any{"a1"}}},
+			"names":  map[string]any{"a1": "alpha the second", "a2": "beta"}},
+		map[string]any{"change": "changed", "id": "a1", "type": "org.golden.Hello", "name": "alpha the second", "path": "services[0]", "properties": []any{"count", "greeting", "name", "parts"},
 			"values": []any{
 				map[string]any{"name": "count", "before": 0.0, "after": -1.0},
+				map[string]any{"name": "greeting", "before": "good morning", "after": "hello"},
 				map[string]any{"name": "name", "before": "alpha", "after": "alpha the second"},
-				map[string]any{"name": "parts", "before": []any{}, "after": []any{"p1"}}}},
+				map[string]any{"name": "parts", "before": []any{}, "after": []any{"p1"}}},
+			"names": map[string]any{"p1": "part"}},
 		map[string]any{"change": "added", "id": "p1", "type": "org.golden.Hello", "name": "part", "path": "services[0].parts[0]", "properties": []any{}, "values": []any{}},
 		map[string]any{"change": "removed", "id": "a2", "type": "org.golden.Hello", "name": "beta", "path": "services[1]", "properties": []any{}, "values": []any{}},
 	}, field(preview, "changes"))

@@ -134,6 +134,8 @@ type Change struct {
 	Path       string   `json:"path"` // "" for the environment itself
 	Properties []string `json:"properties"`
 	Values     []Value  `json:"values"` // of the same properties
+	// Names are the names of the objects in Values, by their ids; of an object without a name the name of a part of it, or its class.
+	Names map[string]string `json:"names"`
 }
 
 // Value is a property with its present and its new value. Objects appear as their ids; secrets are masked.

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/burano/burano/cmd/burano/cli"
-	"github.com/burano/burano/internal/sensitive"
 	"github.com/burano/burano/web/client"
 )
 
@@ -128,14 +127,6 @@ func partTable(table *tabwriter.Writer, kind string, list []client.PartChange) {
 	for _, one := range list {
 		fmt.Fprintf(table, "%s %s: %s → %s\n", kind, one.Name, cmp.Or(one.Before, "none"), cmp.Or(one.After, "none"))
 	}
-}
-
-// changedValue is the change of a property in one line.
-func changedValue(value client.Value) string {
-	if before, after := shortJSON(value.Before), shortJSON(value.After); before != after || !strings.Contains(before, sensitive.Mark) {
-		return before + " → " + after
-	}
-	return "(secret, changed)"
 }
 
 func environmentRollbackCommand(connection *cli.Connection) *cobra.Command {

@@ -13,21 +13,6 @@ import (
 	"github.com/burano/burano/web/client"
 )
 
-// signs mark added, changed and removed objects, as in the output of diff.
-var signs = map[string]string{"added": "+", "changed": "~", "removed": "-"}
-
-// changesTable lists changes with a sign each.
-func changesTable(changes []client.Change) func(*tabwriter.Writer) {
-	return func(table *tabwriter.Writer) {
-		for _, one := range changes {
-			fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\n", signs[one.Change], cmp.Or(one.Path, "the environment"), one.Type, one.Name, strings.Join(one.Properties, ", "))
-			for _, value := range one.Values {
-				fmt.Fprintf(table, "    %s: %s\n", value.Name, changedValue(value))
-			}
-		}
-	}
-}
-
 // previewTable lists changes, the losses in the cloud, and problems.
 func previewTable(p client.Preview) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {

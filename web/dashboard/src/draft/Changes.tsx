@@ -22,7 +22,10 @@ export function Changes({ environment, changes, isOpen = false }: Props) {
   const [open, setOpen] = useState(isOpen);
   const deployed = useQuery(environmentQuery(environment)).data?.services;
   const names = namesOf(deployed);
-  for (const { id, name } of changes) if (id && name) names.set(id, name);
+  for (const one of changes) {
+    if (one.id && one.name) names.set(one.id, one.name);
+    for (const [id, name] of Object.entries(one.names ?? {})) if (!names.has(id)) names.set(id, name);
+  }
   return (
     <ExpandableSection toggleText={words.which(changes.length)} isExpanded={open} onToggle={(_event, next) => setOpen(next)}>
       <Content component="ul">
