@@ -119,6 +119,26 @@ func TestClaimsOfAStatefulSetAreFoundByItsTemplates(t *testing.T) {
 	require.Len(t, set.stateful(set.claims(containers), present, mounted).unused, 3)
 }
 
+func TestAPreviewListsTheClaimsOfNewReplicasOfAStatefulSet(t *testing.T) {
+	pod := podSpec{id: "p1", name: "db", replicas: 2, options: podOptions{kind: kindStatefulSet}}
+	var set *appsv1.StatefulSet
+	for _, object := range pod.objects([]container{withClaims("db", "/data=data", "/log")}) {
+		if one, is := object.(*appsv1.StatefulSet); is {
+			set = one
+		}
+	}
+	names := func(there workloads) (names []string) {
+		for _, one := range newClaims(pod, set, there) {
+			require.Equal(t, "added PersistentVolumeClaim of pod db", one.What+" "+one.Kind+" of "+one.Object)
+			names = append(names, one.Name)
+		}
+		return names
+	}
+	require.ElementsMatch(t, []string{"db-data-db-0", "db-data-db-1", "db-db--log-db-0", "db-db--log-db-1"}, names(workloads{}))
+	first := workloads{claims: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-db-0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "db-db--log-db-0"}}}}
+	require.ElementsMatch(t, []string{"db-data-db-1", "db-db--log-db-1"}, names(first), "a second replica")
+}
+
 // pastOfAPod is a pod in a simulated cluster, with the states that it had.
 type pastOfAPod struct {
 	claims  []corev1.PersistentVolumeClaim

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -317,9 +318,28 @@ func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers 
 		if change != nil {
 			foreseen.Kubernetes = append(foreseen.Kubernetes, *change)
 		}
+		if set, is := object.(*appsv1.StatefulSet); is {
+			foreseen.Kubernetes = append(foreseen.Kubernetes, newClaims(p, set, there)...)
+		}
 	}
 	foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(p, there, p.objects(containers))...)
 	return errors.Join(problems...)
+}
+
+// newClaims are the claims that Kubernetes will make for the replicas of a stateful set.
+func newClaims(p podSpec, set *appsv1.StatefulSet, there workloads) (changes []preview.KubernetesChange) {
+	present := map[string]bool{}
+	for _, claim := range there.claims {
+		present[claim.Name] = true
+	}
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		for ordinal := range p.replicas {
+			if name := fmt.Sprintf("%s-%s-%d", template.Name, set.Name, ordinal); !present[name] {
+				changes = append(changes, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "added", Kind: "PersistentVolumeClaim", Namespace: known.Namespace, Name: name})
+			}
+		}
+	}
+	return changes
 }
 
 // mostFields is how many fields of an object a preview names.

@@ -376,13 +376,19 @@ func TestAnotherValueIsAnotherSecret(t *testing.T) {
 	}
 	first := keep("pencil")
 	require.Equal(t, first.secretName, keep("pencil").secretName, "the same is found again")
+	announced := []container{{name: "Web", options: containerOptions{secrets: map[string]string{"PASSWORD": "paper"}}}}
+	changes, err := podSecrets{spec, client}.foresee(t.Context(), announced)
+	require.NoError(t, err)
+	require.Len(t, changes, 1)
+	require.Equal(t, announced[0].secretName, changes[0].Name)
+	require.Regexp(t, "^"+secretPrefix(spec, announced[0])+"x{5}$", changes[0].Name, "Kubernetes takes this name, and users read it")
 	second := keep("paper")
 	require.NotEqual(t, first.secretName, second.secretName)
 
 	// A form that the pod can go back to keeps its Secret.
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: known.Namespace, Labels: map[string]string{LabelPod: spec.id}},
 		Spec: appsv1.ReplicaSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{first.build()}}}}}
-	_, err := client.AppsV1().ReplicaSets(known.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
+	_, err = client.AppsV1().ReplicaSets(known.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, podSecrets{spec, client}.clear(t.Context(), []container{second}))
 	require.Equal(t, []string{first.secretName, second.secretName}, names())

@@ -261,14 +261,17 @@ func (s podSecrets) find(ctx context.Context, one *container) (data map[string][
 	return data, nil
 }
 
-// foresee names the Secrets of containers as ensure does, and makes none: it returns changes for the missing ones. Kubernetes completes their names.
+// endToCome is the end of a Secret's name in previews. Kubernetes gives it another one.
+const endToCome = "xxxxx"
+
+// foresee names the Secrets of containers as ensure does, and makes none: it returns the additions of Secrets, whose names end with endToCome.
 func (s podSecrets) foresee(ctx context.Context, containers []container) (made []preview.KubernetesChange, err error) {
 	look := func(one *container) {
 		if err != nil || len(one.options.secrets) == 0 {
 			return
 		}
 		if _, err = s.find(ctx, one); err == nil && one.secretName == "" {
-			one.secretName = secretPrefix(s.pod, *one)
+			one.secretName = secretPrefix(s.pod, *one) + endToCome
 			made = append(made, preview.KubernetesChange{ObjectID: s.pod.id, Object: "pod " + s.pod.name, What: "added", Kind: "Secret", Namespace: known.Namespace, Name: one.secretName})
 		}
 	}
