@@ -33,6 +33,7 @@ func TestAClusterOfTheFormerVersionGoesOn(t *testing.T) {
 	l.serves = l.program("burano")
 	l.launch(t)
 	l.healthy(t)
+	e.newActions(t)
 	require.Contains(t, e.preview(t), "nothing would be added, changed or removed")
 	e.deploy(t)
 	e.keeps(t)
@@ -53,4 +54,21 @@ func TestAClusterOfTheFormerVersionGoesOn(t *testing.T) {
 	e.keeps(t)
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "edits")
 	asBefore(t, e.demo, found)
+}
+
+// newActions calls actions that the former version does not have, on its cluster as it is: its stored model does not list them.
+func (e *edits) newActions(t *testing.T) {
+	burano := func(args ...string) {
+		t.Helper()
+		e.lab.run(t, e.lab.as("burano-demo"), "burano", append([]string{"cluster"}, args...)...)
+	}
+	environment := environmentNamed(t, e.demo, "edits")
+	burano("scale", "edits", "minions", "--count", "2", "--follow")
+	require.Len(t, e.lab.clusterOf(t, e.demo, environment).servers, len(e.servers)+1)
+	burano("scale", "edits", "minions", "--count", "1", "--follow")
+	burano("node", "label", "edits", "murano-kube-2", "disk=fast", "--follow")
+	require.Equal(t, "fast", e.cluster.kubectl(t, "", "get", "node", "murano-kube-2", "-o", "jsonpath={.metadata.labels.disk}"))
+	burano("node", "label", "edits", "murano-kube-2", "disk-", "--follow")
+	burano("rotate", "keys", "edits", "--yes", "--follow")
+	e.keeps(t)
 }
