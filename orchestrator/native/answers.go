@@ -34,15 +34,9 @@ func (c *clusters) Await(object *muranopl.Object, ports ...uint16) {
 }
 
 // answersAwaited waits until clusters answer.
-type answersAwaited struct {
-	reports  task.Reports
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type answersAwaited struct{ *clusters }
 
-func answersAwaitedOf(c *clusters) answersAwaited {
-	return answersAwaited{reports: c.reports, runtime: c.runtime, clusters: c}
-}
+func answersAwaitedOf(c *clusters) answersAwaited { return answersAwaited{c} }
 
 // awaitAnswers waits for the clusters that must answer.
 func (c answersAwaited) awaitAnswers(ctx context.Context) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/scaling"
-	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -114,15 +113,9 @@ func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desi
 }
 
 // scalingState is the stored state that scaling needs.
-type scalingState struct {
-	runtime  clustersRuntime
-	stacks   *stacks.Templates
-	clusters *clusters
-}
+type scalingState struct{ *clusters }
 
-func scalingStateOf(c *clusters) scalingState {
-	return scalingState{runtime: c.runtime, stacks: c.stacks, clusters: c}
-}
+func scalingStateOf(c *clusters) scalingState { return scalingState{c} }
 
 // forScaling has the data of a cluster whose number of nodes may be changed by its load.
 func (c scalingState) forScaling(ctx context.Context, cluster *muranopl.Object) (*known.Facts, error) {

@@ -61,14 +61,9 @@ func (c backupAccess) withClaims(ctx context.Context, object *muranopl.Object, w
 }
 
 // claimBackups are the backups of a cluster's claims.
-type claimBackups struct {
-	clusters *clusters
-	reports  task.Reports
-}
+type claimBackups struct{ clusterClass }
 
-func claimBackupsOf(c clusterClass) claimBackups {
-	return claimBackups{clusters: c.clusters, reports: c.reports}
-}
+func claimBackupsOf(c clusterClass) claimBackups { return claimBackups{c} }
 
 // backUpClaims is the action that makes backups of claims, all or the named ones, and returns their ids. Scheduled ones it only begins, of claims that are
 // due, and it deletes old ones over the limit.

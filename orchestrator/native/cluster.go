@@ -289,15 +289,9 @@ func (c clusterClass) check(ctx context.Context, object *muranopl.Object) error 
 type clusterCheck func(context.Context, *muranopl.Object) ([]error, error)
 
 // modelChecks check clusters before anything is changed.
-type modelChecks struct {
-	objects  task.Objects
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type modelChecks struct{ *clusters }
 
-func modelChecksOf(c *clusters) modelChecks {
-	return modelChecks{objects: c.objects, runtime: c.runtime, clusters: c}
-}
+func modelChecksOf(c *clusters) modelChecks { return modelChecks{c} }
 
 // modelChecks need the model, and the notes from when the cluster was made.
 func (c modelChecks) modelChecks() []clusterCheck { return []clusterCheck{c.unfit} }

@@ -110,17 +110,9 @@ func activeNodes(cluster *muranopl.Object) []activeNode {
 }
 
 // clusterConnections connect to clusters through their nodes.
-type clusterConnections struct {
-	images   workloads.Images
-	reports  task.Reports
-	runtime  clustersRuntime
-	servers  servers
-	clusters *clusters
-}
+type clusterConnections struct{ *clusters }
 
-func clusterConnectionsOf(c *clusters) clusterConnections {
-	return clusterConnections{images: c.images, reports: c.reports, runtime: c.runtime, servers: c.servers, clusters: c}
-}
+func clusterConnectionsOf(c *clusters) clusterConnections { return clusterConnections{c} }
 
 // connect returns the cluster with the present servers of its nodes.
 func (c clusterConnections) connect(ctx context.Context, object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
@@ -392,17 +384,9 @@ func (c *clusters) Shrink(ctx context.Context) error {
 }
 
 // clusterShrinking takes nodes out of clusters.
-type clusterShrinking struct {
-	once     *task.Once
-	reports  task.Reports
-	runtime  clustersRuntime
-	servers  servers
-	clusters *clusters
-}
+type clusterShrinking struct{ *clusters }
 
-func clusterShrinkingOf(c *clusters) clusterShrinking {
-	return clusterShrinking{once: c.once, reports: c.reports, runtime: c.runtime, servers: c.servers, clusters: c}
-}
+func clusterShrinkingOf(c *clusters) clusterShrinking { return clusterShrinking{c} }
 
 func (c clusterShrinking) shrinkOne(ctx context.Context, object *muranopl.Object) error {
 	return c.once.Do("shrink "+object.ID(), func() error {

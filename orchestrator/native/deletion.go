@@ -36,14 +36,9 @@ func Leaving(config Config) engine.Question {
 }
 
 // clusterDeletion foresees the loss of data when a cluster is deleted.
-type clusterDeletion struct {
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type clusterDeletion struct{ *clusters }
 
-func clusterDeletionOf(c *clusters) clusterDeletion {
-	return clusterDeletion{runtime: c.runtime, clusters: c}
-}
+func clusterDeletionOf(c *clusters) clusterDeletion { return clusterDeletion{c} }
 
 // leaving adds the claims in a cluster, which go with it, and its volumes in Cinder that stay.
 func (c clusterDeletion) leaving(ctx context.Context, cluster *muranopl.Object, answer *preview.Deletion) {

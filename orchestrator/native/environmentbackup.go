@@ -25,16 +25,9 @@ const (
 )
 
 // environmentBackups are the backups of an environment's clusters.
-type environmentBackups struct {
-	clusters *clusters
-	objects  task.Objects
-	reports  task.Reports
-	cluster  clusterClass
-}
+type environmentBackups struct{ clusterClass }
 
-func environmentBackupsOf(c clusterClass) environmentBackups {
-	return environmentBackups{clusters: c.clusters, objects: c.objects, reports: c.reports, cluster: c}
-}
+func environmentBackupsOf(c clusterClass) environmentBackups { return environmentBackups{c} }
 
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
 func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
@@ -51,7 +44,7 @@ func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any
 	if err != nil {
 		return nil, err
 	}
-	order := backupOrder(c.cluster, call, environment)
+	order := backupOrder(c.clusterClass, call, environment)
 	order.Contents = contents
 	order.Reason, _ = call.Args[known.ArgumentReason].(string)
 	order.Incomplete, _ = call.Args[known.ArgumentIncomplete].(bool)
@@ -63,7 +56,7 @@ func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any
 		kept, _ := call.Args[known.ArgumentKept].(int64)
 		order.Kept = int(kept)
 	}
-	clusters, err := allForBackup(ctx, c.cluster)
+	clusters, err := allForBackup(ctx, c.clusterClass)
 	if err != nil {
 		return nil, err
 	}
@@ -117,15 +110,9 @@ func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, er
 }
 
 // backupAccess opens clusters for backups.
-type backupAccess struct {
-	reports  task.Reports
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type backupAccess struct{ *clusters }
 
-func backupAccessOf(c *clusters) backupAccess {
-	return backupAccess{reports: c.reports, runtime: c.runtime, clusters: c}
-}
+func backupAccessOf(c *clusters) backupAccess { return backupAccess{c} }
 
 // forBackup is a cluster, as it was deployed last, for its backup.
 func (c backupAccess) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {

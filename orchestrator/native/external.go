@@ -24,14 +24,9 @@ const (
 )
 
 // machines are nodes that are no servers of the cloud.
-type machines struct {
-	settings nodeSettings
-	clusters *clusters
-}
+type machines struct{ *clusters }
 
-func machinesOf(c *clusters) machines {
-	return machines{settings: c.settings, clusters: c}
-}
+func machinesOf(c *clusters) machines { return machines{c} }
 
 // externalNodes are a cluster's external nodes in the model.
 func (c machines) externalNodes(ctx context.Context, cluster *muranopl.Object) (list []nodes.Node, err error) {
@@ -79,14 +74,9 @@ func externalVersions(known *known.Facts, has map[string]string) (list []nodeVer
 }
 
 // machineActions add and remove machines that are nodes of a cluster and no servers of the cloud.
-type machineActions struct {
-	clusters *clusters
-	cluster  clusterClass
-}
+type machineActions struct{ clusterClass }
 
-func machineActionsOf(c clusterClass) machineActions {
-	return machineActions{clusters: c.clusters, cluster: c}
-}
+func machineActionsOf(c clusterClass) machineActions { return machineActions{c} }
 
 // addExternalNode is the action that takes a machine into the cluster.
 func (c machineActions) addExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
@@ -98,7 +88,7 @@ func (c machineActions) addExternalNode(ctx context.Context, call muranopl.Call)
 	name := text("name")
 	there := call.Object.Objects(propertyExternal)
 	if known, is := task.Desired(call.Object).MachineCalled(name); is && known.Text == text("address") { // called again after a failure
-		return nil, nodeScalingOf(c.cluster).redeploy(ctx, call, false)
+		return nil, nodeScalingOf(c.clusterClass).redeploy(ctx, call, false)
 	}
 	port, _ := call.Args["port"].(int64)
 	made, err := call.Interpreter.New(ctx, classExternalNode, call.Object, map[string]any{"?": map[string]any{"type": classExternalNode}, "name": name, "address": text("address"),
@@ -142,7 +132,7 @@ func (c machineActions) withNodes(ctx context.Context, call muranopl.Call, list 
 	if err := call.Object.SetObjects(propertyExternal, list); err != nil {
 		return err
 	}
-	if err := nodeScalingOf(c.cluster).redeploy(ctx, call, false); err != nil {
+	if err := nodeScalingOf(c.clusterClass).redeploy(ctx, call, false); err != nil {
 		return errors.Join(err, call.Object.SetObjects(propertyExternal, former))
 	}
 	return nil

@@ -96,7 +96,7 @@ func (c nodeOperations) rebootNode(ctx context.Context, call muranopl.Call, know
 		return err
 	}
 	c.reports.Inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
-	return nodeRepairsOf(c.cluster).rejoin(ctx, one.cluster, known)
+	return nodeRepairsOf(c.clusterClass).rejoin(ctx, one.cluster, known)
 }
 
 // beginReboot makes sure that a node may go for a while, empties it, and notes in which run it was.

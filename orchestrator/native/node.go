@@ -68,16 +68,9 @@ func (c *clusters) Prepare(ctx context.Context, interpreter *muranopl.Interprete
 }
 
 // nodePreparation prepares the servers of nodes.
-type nodePreparation struct {
-	objects  task.Objects
-	runtime  clustersRuntime
-	stacks   *stacks.Templates
-	clusters *clusters
-}
+type nodePreparation struct{ *clusters }
 
-func nodePreparationOf(c *clusters) nodePreparation {
-	return nodePreparation{objects: c.objects, runtime: c.runtime, stacks: c.stacks, clusters: c}
-}
+func nodePreparationOf(c *clusters) nodePreparation { return nodePreparation{c} }
 
 // desiredServers are the servers of all clusters' nodes.
 type desiredServers struct {

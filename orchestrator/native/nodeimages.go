@@ -8,21 +8,12 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/openstack"
-	"github.com/burano/burano/orchestrator/task"
-	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // imageChecks check that images have the parts that clusters need.
-type imageChecks struct {
-	images   workloads.Images
-	objects  task.Objects
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type imageChecks struct{ *clusters }
 
-func imageChecksOf(c *clusters) imageChecks {
-	return imageChecks{images: c.images, objects: c.objects, runtime: c.runtime, clusters: c}
-}
+func imageChecksOf(c *clusters) imageChecks { return imageChecks{c} }
 
 // eachImageOf is eachImage of all nodes of a cluster.
 func (c imageChecks) eachImageOf(ctx context.Context, cluster *muranopl.Object, has func(nodes.Role) bool, look func(image openstack.NodeImage, of member)) error {

@@ -60,17 +60,9 @@ func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, 
 }
 
 // nodePlaces are the places of nodes: region, zone and networks.
-type nodePlaces struct {
-	objects     task.Objects
-	runtime     clustersRuntime
-	stacks      *stacks.Templates
-	successions successions
-	clusters    *clusters
-}
+type nodePlaces struct{ *clusters }
 
-func nodePlacesOf(c *clusters) nodePlaces {
-	return nodePlaces{objects: c.objects, runtime: c.runtime, stacks: c.stacks, successions: c.successions, clusters: c}
-}
+func nodePlacesOf(c *clusters) nodePlaces { return nodePlaces{c} }
 
 // wishedNetwork is a node's network in the model, and its value there: nil and "" for the environment's.
 func (c nodePlaces) wishedNetwork(instance *muranopl.Object) (network *muranopl.Object, asked string) {

@@ -33,15 +33,9 @@ const (
 )
 
 // podNetworks are the networks of pods, and the networks that must not overlap them.
-type podNetworks struct {
-	objects  task.Objects
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type podNetworks struct{ *clusters }
 
-func podNetworksOf(c *clusters) podNetworks {
-	return podNetworks{objects: c.objects, runtime: c.runtime, clusters: c}
-}
+func podNetworksOf(c *clusters) podNetworks { return podNetworks{c} }
 
 // madeWith is the pod network of an existing cluster; false for a new one.
 func (c podNetworks) madeWith(ctx context.Context, object *muranopl.Object) (made desired.PodNetwork, there bool, err error) {

@@ -15,14 +15,9 @@ import (
 )
 
 // nodeRepairs are the repairs of single nodes.
-type nodeRepairs struct {
-	clusters *clusters
-	cluster  clusterClass
-}
+type nodeRepairs struct{ clusterClass }
 
-func nodeRepairsOf(c clusterClass) nodeRepairs {
-	return nodeRepairs{clusters: c.clusters, cluster: c}
-}
+func nodeRepairsOf(c clusterClass) nodeRepairs { return nodeRepairs{c} }
 
 // repairNode is the action that repairs a node: its server is started if it is off, or replaced if it is gone. Then its units are started, and it joins.
 // Other nodes do not change.
@@ -69,7 +64,7 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 		case state.Status == "ERROR":
 			return fmt.Errorf("server %s is %s: mend it, or delete it in Nova for a new one in its place", node.Name, state)
 		case state.Down():
-			return stacks.StartServer(limited, c.cluster.reports, project, call.Object, node.Name, node.Server)
+			return stacks.StartServer(limited, c.reports, project, call.Object, node.Name, node.Server)
 		}
 		return nil
 	})
@@ -93,6 +88,6 @@ func (c nodeRepairs) rejoin(ctx context.Context, object *muranopl.Object, known 
 	if err := live.Deploy(ctx); err != nil {
 		return err
 	}
-	c.cluster.reportUp(ctx, object)
+	c.reportUp(ctx, object)
 	return nil
 }

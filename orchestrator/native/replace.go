@@ -77,15 +77,9 @@ func (c *clusters) foreseeReplacements(ctx context.Context, foreseen *preview.Fo
 }
 
 // clusterReplacements finds the servers that must be replaced.
-type clusterReplacements struct {
-	runtime  clustersRuntime
-	servers  servers
-	clusters *clusters
-}
+type clusterReplacements struct{ *clusters }
 
-func clusterReplacementsOf(c *clusters) clusterReplacements {
-	return clusterReplacements{runtime: c.runtime, servers: c.servers, clusters: c}
-}
+func clusterReplacementsOf(c *clusters) clusterReplacements { return clusterReplacements{c} }
 
 // checkSuccessor refuses another server of an instance if its flavor, image, zone or networks are missing in the cloud.
 func (c clusterReplacements) checkSuccessor(ctx context.Context, instance *muranopl.Object) error {
@@ -97,16 +91,9 @@ func (c clusterReplacements) checkSuccessor(ctx context.Context, instance *muran
 }
 
 // nodeReplacements replace the servers of nodes.
-type nodeReplacements struct {
-	clusters *clusters
-	own      *stacks.OwnStack
-	reports  task.Reports
-	cluster  clusterClass
-}
+type nodeReplacements struct{ clusterClass }
 
-func nodeReplacementsOf(c clusterClass) nodeReplacements {
-	return nodeReplacements{clusters: c.clusters, own: c.own, reports: c.reports, cluster: c}
-}
+func nodeReplacementsOf(c clusterClass) nodeReplacements { return nodeReplacements{c} }
 
 // replaceNode is the action that gives a node another server.
 func (c nodeReplacements) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
@@ -131,7 +118,7 @@ func (c nodeReplacements) replaceNode(ctx context.Context, call muranopl.Call) (
 	if err := c.order(ctx, call.Object, node, false); err != nil {
 		return nil, err
 	}
-	return nil, nodeScalingOf(c.cluster).redeploy(ctx, call, node.role == nodes.Gateway)
+	return nil, nodeScalingOf(c.clusterClass).redeploy(ctx, call, node.role == nodes.Gateway)
 }
 
 // order has a node get another server, unless it does already: the former one goes first where the cluster or the project's quota has no
@@ -203,7 +190,7 @@ func (c nodeReplacements) vacate(ctx context.Context, interpreter *muranopl.Inte
 			return err
 		}
 	} else {
-		list, err := c.cluster.servers(ctx, interpreter, object)
+		list, err := c.servers(ctx, interpreter, object)
 		if err != nil {
 			return err
 		}
@@ -367,7 +354,7 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 		}
 	}
 	if !one.replacing || one.waits {
-		if err := c.cluster.ensureNodes(ctx, interpreter, object); err != nil {
+		if err := c.ensureNodes(ctx, interpreter, object); err != nil {
 			return err
 		}
 	}
@@ -394,7 +381,7 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 		}
 		c.reports.Inform(ctx, object, "%s: has the floating address of %s", names.server(instance, known, known.Current).Name(), former.Name())
 	}
-	list, err := c.cluster.servers(ctx, interpreter, object)
+	list, err := c.servers(ctx, interpreter, object)
 	if err != nil {
 		return err
 	}
@@ -414,7 +401,7 @@ func (c nodeReplacements) replaceOne(ctx context.Context, interpreter *muranopl.
 	if err := c.own.Push(ctx, interpreter); err != nil {
 		return err
 	}
-	if list, err = c.cluster.servers(ctx, interpreter, object); err != nil {
+	if list, err = c.servers(ctx, interpreter, object); err != nil {
 		return err
 	}
 	_, err = clusterConnectionsOf(c.clusters).connect(ctx, object, list)

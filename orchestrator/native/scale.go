@@ -93,15 +93,9 @@ func ofCluster(p pool) listed {
 }
 
 // nodeScaling changes the numbers of nodes of a cluster, by actions and by load.
-type nodeScaling struct {
-	clusters *clusters
-	objects  task.Objects
-	reports  task.Reports
-}
+type nodeScaling struct{ clusterClass }
 
-func nodeScalingOf(c clusterClass) nodeScaling {
-	return nodeScaling{clusters: c.clusters, objects: c.objects, reports: c.reports}
-}
+func nodeScalingOf(c clusterClass) nodeScaling { return nodeScaling{c} }
 
 // scale is the action that sets the number of nodes of a group, or its limits. When it fails, the model does not change, so that the same action goes on.
 func (c nodeScaling) scale(ctx context.Context, call muranopl.Call) (any, error) {

@@ -113,15 +113,9 @@ type namedNode struct {
 }
 
 // nodeOperations are the operations on single nodes of a cluster: labels, taints, cordons, locks and restarts.
-type nodeOperations struct {
-	clusters *clusters
-	reports  task.Reports
-	cluster  clusterClass
-}
+type nodeOperations struct{ clusterClass }
 
-func nodeOperationsOf(c clusterClass) nodeOperations {
-	return nodeOperations{clusters: c.clusters, reports: c.reports, cluster: c}
-}
+func nodeOperationsOf(c clusterClass) nodeOperations { return nodeOperations{c} }
 
 // namedNode finds the node that the argument names.
 func (c nodeOperations) namedNode(ctx context.Context, call muranopl.Call, facts *known.Facts) (*namedNode, error) {
@@ -308,7 +302,7 @@ func (c nodeOperations) setNode(ctx context.Context, call muranopl.Call, known *
 		return err
 	}
 	if unlocks { // it may be off, or gone
-		if err := nodeRepairsOf(c.cluster).recoverNode(ctx, call, known, one.Node); err != nil {
+		if err := nodeRepairsOf(c.clusterClass).recoverNode(ctx, call, known, one.Node); err != nil {
 			return err
 		}
 	}

@@ -111,14 +111,9 @@ func unknownTo(cluster *muranopl.Object, v *version.Version) string {
 }
 
 // versionSkew keeps versions of Kubernetes apart by no more than its rules allow.
-type versionSkew struct {
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type versionSkew struct{ *clusters }
 
-func versionSkewOf(c *clusters) versionSkew {
-	return versionSkew{runtime: c.runtime, clusters: c}
-}
+func versionSkewOf(c *clusters) versionSkew { return versionSkew{c} }
 
 // raises finds out, once in a task, whether changed images give nodes of a cluster other versions of Kubernetes: then its masters get theirs first. It
 // returns the broken rules. Images without a declared version are skipped.

@@ -28,16 +28,9 @@ const (
 )
 
 // clusterStates are the snapshots of a cluster's state.
-type clusterStates struct {
-	objects  task.Objects
-	reports  task.Reports
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type clusterStates struct{ *clusters }
 
-func clusterStatesOf(c *clusters) clusterStates {
-	return clusterStates{objects: c.objects, reports: c.reports, runtime: c.runtime, clusters: c}
-}
+func clusterStatesOf(c *clusters) clusterStates { return clusterStates{c} }
 
 // snapshotContainer has the environment's project share a container with the server, if snapshots are to be in one, and returns its
 // address. Where that fails they are kept in the database, which is reported: no deployment fails for it.
@@ -127,16 +120,9 @@ func changed(former, now []nodes.Node) bool {
 }
 
 // clusterRestores save a cluster's state and restore it.
-type clusterRestores struct {
-	clusters *clusters
-	objects  task.Objects
-	reports  task.Reports
-	cluster  clusterClass
-}
+type clusterRestores struct{ clusterClass }
 
-func clusterRestoresOf(c clusterClass) clusterRestores {
-	return clusterRestores{clusters: c.clusters, objects: c.objects, reports: c.reports, cluster: c}
-}
+func clusterRestoresOf(c clusterClass) clusterRestores { return clusterRestores{c} }
 
 // snapshot is the action that takes a snapshot and returns which it is.
 func (c clusterRestores) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
@@ -177,7 +163,7 @@ func (c clusterRestores) restore(ctx context.Context, call muranopl.Call) (any, 
 	}); err != nil {
 		return nil, err
 	}
-	if err := c.cluster.settleAttachments(ctx, call.Object); err != nil {
+	if err := c.settleAttachments(ctx, call.Object); err != nil {
 		return nil, err
 	}
 	return nil, c.adoptPods(ctx, call)
@@ -303,10 +289,10 @@ func (c clusterRestores) recoverQuorum(ctx context.Context, call muranopl.Call) 
 
 // comeBack makes the servers that are gone, and has the cluster begin again.
 func (c clusterRestores) comeBack(ctx context.Context, call muranopl.Call, begin func(ctx context.Context, live *nodes.Cluster) error) error {
-	if err := c.cluster.check(ctx, call.Object); err != nil {
+	if err := c.check(ctx, call.Object); err != nil {
 		return err
 	}
-	if err := c.cluster.deployNodes(ctx, call.Interpreter, call.Object, false, begin); err != nil {
+	if err := c.deployNodes(ctx, call.Interpreter, call.Object, false, begin); err != nil {
 		return err
 	}
 	c.reports.Inform(ctx, call.Object, "Kubernetes cluster %s is up and running", call.Object.Text("name"))

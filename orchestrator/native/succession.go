@@ -86,16 +86,9 @@ func (s successions) order(ctx context.Context, instance *muranopl.Object, forme
 }
 
 // nodeNames are the names of nodes, of which each server gets one.
-type nodeNames struct {
-	runtime     clustersRuntime
-	stacks      *stacks.Templates
-	successions successions
-	clusters    *clusters
-}
+type nodeNames struct{ *clusters }
 
-func nodeNamesOf(c *clusters) nodeNames {
-	return nodeNames{runtime: c.runtime, stacks: c.stacks, successions: c.successions, clusters: c}
-}
+func nodeNamesOf(c *clusters) nodeNames { return nodeNames{c} }
 
 // withdraw cancels orders of former tasks that came from the model and for which nothing was made or removed yet: this task compares the model anew,
 // so an edit that was undone replaces nothing.

@@ -18,7 +18,6 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
-	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/volumes"
 )
 
@@ -38,14 +37,9 @@ type unusedVolume struct {
 }
 
 // unusedVolumes are the volumes of a cluster that no claim uses.
-type unusedVolumes struct {
-	clusters *clusters
-	reports  task.Reports
-}
+type unusedVolumes struct{ clusterClass }
 
-func unusedVolumesOf(c clusterClass) unusedVolumes {
-	return unusedVolumes{clusters: c.clusters, reports: c.reports}
-}
+func unusedVolumesOf(c clusterClass) unusedVolumes { return unusedVolumes{c} }
 
 // unusedOf lists the unused claims and volumes of a cluster. Objects younger than leftAge may be about to be used.
 func (c unusedVolumes) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {

@@ -29,16 +29,9 @@ const (
 )
 
 // nodeUpgrades upgrade the nodes of a cluster to another image, one by one, and back.
-type nodeUpgrades struct {
-	clusters *clusters
-	objects  task.Objects
-	reports  task.Reports
-	cluster  clusterClass
-}
+type nodeUpgrades struct{ clusterClass }
 
-func nodeUpgradesOf(c clusterClass) nodeUpgrades {
-	return nodeUpgrades{clusters: c.clusters, objects: c.objects, reports: c.reports, cluster: c}
-}
+func nodeUpgradesOf(c clusterClass) nodeUpgrades { return nodeUpgrades{c} }
 
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
 func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
@@ -207,7 +200,7 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 	} else {
 		c.reports.Inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
 	}
-	return nodeScalingOf(c.cluster).updateRoutes(ctx, call)
+	return nodeScalingOf(c.clusterClass).updateRoutes(ctx, call)
 }
 
 // giveTurns gives turns to nodes that have come since the upgrade began.
@@ -286,7 +279,7 @@ func (c nodeUpgrades) turn(ctx context.Context, interpreter *muranopl.Interprete
 		return err == nil, err
 	}
 	started := time.Now()
-	if err := nodeReplacementsOf(c.cluster).replaceOne(ctx, interpreter, object, one); err != nil {
+	if err := nodeReplacementsOf(c.clusterClass).replaceOne(ctx, interpreter, object, one); err != nil {
 		return false, err
 	}
 	known, err := c.clusters.successions.of(ctx, one.instance())

@@ -81,17 +81,9 @@ func (p *UpgradePlan) lines() []string {
 }
 
 // upgradePlans are the plans and the stored progress of upgrades.
-type upgradePlans struct {
-	objects     task.Objects
-	reports     task.Reports
-	runtime     clustersRuntime
-	successions successions
-	clusters    *clusters
-}
+type upgradePlans struct{ *clusters }
 
-func upgradePlansOf(c *clusters) upgradePlans {
-	return upgradePlans{objects: c.objects, reports: c.reports, runtime: c.runtime, successions: c.successions, clusters: c}
-}
+func upgradePlansOf(c *clusters) upgradePlans { return upgradePlans{c} }
 
 // planUpgrade finds the steps of an upgrade to an image, and its obstacles.
 func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {

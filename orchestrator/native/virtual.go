@@ -21,16 +21,9 @@ const (
 )
 
 // virtualAddresses are the virtual addresses of gateways.
-type virtualAddresses struct {
-	objects  task.Objects
-	runtime  clustersRuntime
-	stacks   *stacks.Templates
-	clusters *clusters
-}
+type virtualAddresses struct{ *clusters }
 
-func virtualAddressesOf(c *clusters) virtualAddresses {
-	return virtualAddresses{objects: c.objects, runtime: c.runtime, stacks: c.stacks, clusters: c}
-}
+func virtualAddressesOf(c *clusters) virtualAddresses { return virtualAddresses{c} }
 
 // prepareVirtual puts the shared address of a cluster into the template, and returns the further addresses that the ports of its gateways may use.
 func (c virtualAddresses) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {

@@ -91,13 +91,9 @@ func (c modelChecks) checkStorage(ctx context.Context, cluster *muranopl.Object)
 }
 
 // volumeLosses are the volumes that are lost with nodes, and the consent to it.
-type volumeLosses struct {
-	clusters *clusters
-}
+type volumeLosses struct{ *clusters }
 
-func volumeLossesOf(c *clusters) volumeLosses {
-	return volumeLosses{clusters: c}
-}
+func volumeLossesOf(c *clusters) volumeLosses { return volumeLosses{c} }
 
 // allowLoss notes that an action may remove nodes with which volumes are lost.
 func (c volumeLosses) allowLoss(call muranopl.Call) {

@@ -18,16 +18,9 @@ import (
 )
 
 // leftVolumes are the volumes and shares that a destroyed cluster leaves in the cloud.
-type leftVolumes struct {
-	objects  task.Objects
-	reports  task.Reports
-	runtime  clustersRuntime
-	clusters *clusters
-}
+type leftVolumes struct{ *clusters }
 
-func leftVolumesOf(c *clusters) leftVolumes {
-	return leftVolumes{objects: c.objects, reports: c.reports, runtime: c.runtime, clusters: c}
-}
+func leftVolumesOf(c *clusters) leftVolumes { return leftVolumes{c} }
 
 // leaveVolumes plans the end of a cluster's volumes in Cinder, and of its shares in Manila, for when its servers are gone.
 func (c leftVolumes) leaveVolumes(ctx context.Context, object *muranopl.Object) error {
