@@ -57,7 +57,7 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 	if args == nil {
 		args = map[string]any{}
 	}
-	task, err := s.store.SubmitAction(ctx, environmentID, caller.UserID, store.Submission{
+	task, err := s.store.Tasks().SubmitAction(ctx, environmentID, caller.UserID, store.Submission{
 		Action:       store.Action{ObjectID: object, Method: method, Args: args},
 		Text:         "Action " + method + " is scheduled",
 		Origin:       submitter(caller),
@@ -153,7 +153,7 @@ func (s *Service) ActionResult(ctx context.Context, caller identity.Caller, envi
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err
 	}
-	task, err := s.store.Task(ctx, taskID)
+	task, err := s.store.Tasks().Get(ctx, taskID)
 	if err == nil && task.EnvironmentID != environmentID {
 		err = store.ErrNotFound
 	}

@@ -47,7 +47,7 @@ func (s *Service) Delegation(ctx context.Context, caller identity.Caller, enviro
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
 		return Delegation{}, false, err
 	}
-	row, err := s.store.StandingDelegation(ctx, environmentID)
+	row, err := s.store.Delegations().Standing(ctx, environmentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return Delegation{}, false, nil
 	}
@@ -86,7 +86,7 @@ func (s *Service) SetDelegation(ctx context.Context, caller identity.Caller, env
 	if err != nil {
 		return Delegation{}, err
 	}
-	if err := s.store.SetStanding(ctx, environmentID, row.ID, former.ID); err != nil {
+	if err := s.store.Delegations().SetStanding(ctx, environmentID, row.ID, former.ID); err != nil {
 		s.giveBack(ctx, row)
 		return Delegation{}, replaced(err, environmentID)
 	}
@@ -108,7 +108,7 @@ func (s *Service) RevokeDelegation(ctx context.Context, caller identity.Caller, 
 	if former.ID == "" {
 		return noDelegation(environmentID)
 	}
-	if err := s.store.SetStanding(ctx, environmentID, "", former.ID); err != nil {
+	if err := s.store.Delegations().SetStanding(ctx, environmentID, "", former.ID); err != nil {
 		return replaced(err, environmentID)
 	}
 	s.log.InfoContext(ctx, "a standing delegation was revoked", "environment", environmentID, "user", former.UserID, "by", caller.UserID)
@@ -118,7 +118,7 @@ func (s *Service) RevokeDelegation(ctx context.Context, caller identity.Caller, 
 
 // replaceable returns the environment's standing delegation when the caller may remove it; the zero value when there is none.
 func (s *Service) replaceable(ctx context.Context, caller identity.Caller, environmentID string) (store.Delegation, error) {
-	former, err := s.store.StandingDelegation(ctx, environmentID)
+	former, err := s.store.Delegations().Standing(ctx, environmentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Delegation{}, nil
 	}
@@ -165,11 +165,11 @@ func (s *Service) delegate(ctx context.Context, caller identity.Caller, environm
 	if err := s.ofProject(caller, environment); err != nil {
 		return store.Delegation{}, err
 	}
-	role, err := s.store.ProjectRole(ctx, environment.ProjectID)
+	role, err := s.store.ProjectRoles().Get(ctx, environment.ProjectID)
 	switch {
 	case err == nil && role.Disabled == nil:
 		row := store.Delegation{Kind: store.Role, Roles: role.Roles, EnvironmentID: environment.ID, UserID: caller.UserID, UserName: caller.UserName}
-		return row, s.store.AddDelegation(context.WithoutCancel(ctx), &row)
+		return row, s.store.Delegations().Add(context.WithoutCancel(ctx), &row)
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return store.Delegation{}, err
 	}
@@ -182,7 +182,7 @@ func (s *Service) delegate(ctx context.Context, caller identity.Caller, environm
 	if fault.KindOf(err) != fault.Forbidden {
 		return row, err
 	}
-	standing, lookup := s.store.StandingDelegation(ctx, environment.ID)
+	standing, lookup := s.store.Delegations().Standing(ctx, environment.ID)
 	switch {
 	case lookup == nil && standing.UserID == caller.UserID:
 		return s.covered(ctx, caller, standing)
@@ -236,7 +236,7 @@ func (s *Service) keep(ctx context.Context, caller identity.Caller, environment 
 		until := store.Time(expires.UTC().UnixMicro())
 		row.Expires = &until
 	}
-	return row, s.store.AddDelegation(context.WithoutCancel(ctx), &row)
+	return row, s.store.Delegations().Add(context.WithoutCancel(ctx), &row)
 }
 
 // giveBackTimeout limits the call to Keystone that revokes an unused trust.
@@ -257,7 +257,7 @@ func (s *Service) giveBack(ctx context.Context, row store.Delegation) {
 		}
 	}
 	if err == nil {
-		err = s.store.ForgetDelegation(ctx, row.ID)
+		err = s.store.Delegations().Forget(ctx, row.ID)
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a trust that nothing was deployed with could not be revoked; it is tried again", "environment", row.EnvironmentID, "error", err)

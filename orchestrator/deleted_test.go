@@ -64,25 +64,25 @@ func whileDeleted(t *testing.T, read func(*orchestrator.Service) (status string,
 	left := 0 // queries until the deletion ends
 	ends := func(*gorm.DB) {
 		if left--; left == 0 {
-			require.NoError(t, rows.RemoveEnvironment(context.WithoutCancel(t.Context()), "e", ""))
+			require.NoError(t, rows.Environments().Remove(context.WithoutCancel(t.Context()), "e", ""))
 		}
 	}
 	require.NoError(t, db.Callback().Query().After("gorm:query").Register("test:deletion ends", ends))
 	require.NoError(t, db.Callback().Row().After("gorm:row").Register("test:deletion ends", ends))
 	e := store.Environment{ID: "f", ProjectID: listed, Name: "f", Model: store.Model{Objects: objects("f")}}
-	require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
+	require.NoError(t, rows.Environments().Create(t.Context(), &e))
 
 	for after, ended := 1, true; ended; after++ {
 		left = 0
 		e := store.Environment{ID: "e", ProjectID: listed, Name: "e", Model: store.Model{Objects: objects("e")}}
-		require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
-		_, err := rows.SubmitDeletion(t.Context(), "e", "u", store.Submission{})
+		require.NoError(t, rows.Environments().Create(t.Context(), &e))
+		_, err := rows.Tasks().SubmitDeletion(t.Context(), "e", "u", store.Submission{})
 		require.NoError(t, err)
 		left = after
 		status, err := read(s)
 		ended, left = left <= 0, 0
 		if !ended {
-			require.NoError(t, rows.RemoveEnvironment(t.Context(), "e", ""))
+			require.NoError(t, rows.Environments().Remove(t.Context(), "e", ""))
 		}
 		if err != nil {
 			require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)

@@ -66,7 +66,7 @@ func (s *Service) Deployments(ctx context.Context, caller identity.Caller, envir
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err
 	}
-	tasks, counts, err := s.store.Tasks(ctx, environmentID, "")
+	tasks, counts, err := s.store.Tasks().List(ctx, environmentID, "")
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (s *Service) ProjectDeployments(ctx context.Context, caller identity.Caller
 	if caller.ProjectID == "" {
 		return nil, errNoProject()
 	}
-	tasks, counts, err := s.store.Tasks(ctx, "", caller.ProjectID)
+	tasks, counts, err := s.store.Tasks().List(ctx, "", caller.ProjectID)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *Service) ProjectDeploymentPage(ctx context.Context, caller identity.Cal
 }
 
 func (s *Service) deploymentPage(ctx context.Context, environmentID, projectID string, page store.Page) (list []Deployment, next string, err error) {
-	tasks, err := s.store.TaskPage(ctx, environmentID, projectID, oneMore(page))
+	tasks, err := s.store.Tasks().Page(ctx, environmentID, projectID, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}
@@ -171,7 +171,7 @@ func (s *Service) described(ctx context.Context, task store.Task, known *secret.
 	if !muranopl.MayHide(map[string]any(task.Objects)) {
 		return task.Objects, nil
 	}
-	environment, err := s.store.PeekEnvironment(ctx, task.EnvironmentID)
+	environment, err := s.store.Environments().Peek(ctx, task.EnvironmentID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) { // without its environment no class is found, and everything is hidden
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (s *Service) ReportPage(ctx context.Context, caller identity.Caller, enviro
 			return nil, "", err
 		}
 	}
-	rows, err := s.store.ReportPage(ctx, deploymentID, entities, oneMore(page))
+	rows, err := s.store.Reports().Page(ctx, deploymentID, entities, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}
@@ -272,7 +272,7 @@ func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentI
 	if _, err := s.mayWatch(ctx, caller, deploymentID); err != nil {
 		return nil, err
 	}
-	rows, err := s.store.Steps(ctx, deploymentID)
+	rows, err := s.store.Tasks().Steps(ctx, deploymentID)
 	if err != nil {
 		return nil, err
 	}
@@ -307,11 +307,11 @@ func (s *Service) Progress(ctx context.Context, caller identity.Caller, deployme
 	if err != nil {
 		return Progress{}, err
 	}
-	steps, err := s.store.Steps(ctx, deploymentID)
+	steps, err := s.store.Tasks().Steps(ctx, deploymentID)
 	if err != nil {
 		return Progress{}, err
 	}
-	last, err := s.store.LastReport(ctx, deploymentID)
+	last, err := s.store.Reports().LastNumber(ctx, deploymentID)
 	progress := Progress{Deployment: seenDeployment(task), Reports: int(last), Steps: len(steps)}
 	for _, step := range steps {
 		switch {
@@ -339,7 +339,7 @@ func (s *Service) ObjectReports(ctx context.Context, caller identity.Caller, env
 			}
 		}
 	}
-	rows, err := s.store.ObjectReportPage(ctx, environmentID, ids, oneMore(page))
+	rows, err := s.store.Reports().ObjectPage(ctx, environmentID, ids, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}
@@ -374,7 +374,7 @@ func objectOf(value any, id string) any {
 
 // gone is the end state of a task that is gone with its environment.
 func (s *Service) gone(ctx context.Context, taskID string) (state string, err error) {
-	abandoned, err := s.store.Abandoned(ctx, taskID)
+	abandoned, err := s.store.Environments().Abandoned(ctx, taskID)
 	if abandoned {
 		return "abandoned", err
 	}
@@ -391,7 +391,7 @@ func (s *Service) Cancel(ctx context.Context, caller identity.Caller, deployment
 	if _, err := s.environment(ctx, caller, task.EnvironmentID); err != nil {
 		return err
 	}
-	err = s.store.CancelTask(ctx, deploymentID, caller.UserID, "The user asked for the end of this "+task.Kind())
+	err = s.store.Tasks().Cancel(ctx, deploymentID, caller.UserID, "The user asked for the end of this "+task.Kind())
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		return fault.New(fault.Conflict, "Deployment %s has ended already: there is nothing to cancel", deploymentID)
@@ -419,7 +419,7 @@ func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentI
 	if err != nil {
 		return "", err
 	}
-	again, err := s.store.Resubmit(ctx, task.ID, caller.UserID, store.Submission{
+	again, err := s.store.Tasks().Resubmit(ctx, task.ID, caller.UserID, store.Submission{
 		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, DelegationID: delegation.ID, Origin: submitter(caller),
 	})
 	if err != nil {
@@ -455,7 +455,7 @@ func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deployme
 }
 
 func (s *Service) taskState(ctx context.Context, id string) (store.TaskState, error) {
-	task, err := s.store.TaskState(ctx, id)
+	task, err := s.store.Tasks().State(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return task, noDeployment(id)
 	}
@@ -463,7 +463,7 @@ func (s *Service) taskState(ctx context.Context, id string) (store.TaskState, er
 }
 
 func (s *Service) task(ctx context.Context, id string) (store.Task, error) {
-	task, err := s.store.Task(ctx, id)
+	task, err := s.store.Tasks().Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return task, noDeployment(id)
 	}

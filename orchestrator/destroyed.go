@@ -29,7 +29,7 @@ func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environm
 		inside, _ := answer.(preview.Deletion)
 		deletion.Goes, deletion.Stays = append(deletion.Goes, inside.Goes...), append(deletion.Stays, inside.Stays...)
 	}
-	snapshots, err := s.store.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: environmentID})
+	snapshots, err := s.store.Snapshots().Snapshots(ctx, store.SnapshotFilter{EnvironmentID: environmentID})
 	if err != nil {
 		return deletion, err
 	}
@@ -42,7 +42,7 @@ func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environm
 
 // busy is the running user's task of an environment; nil for none.
 func (s *Service) busy(ctx context.Context, environmentID string) (*preview.Busy, error) {
-	sessions, err := s.store.PeekSessions(ctx, environmentID)
+	sessions, err := s.store.Sessions().PeekList(ctx, environmentID)
 	if err != nil {
 		return nil, err
 	}

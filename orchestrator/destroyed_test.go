@@ -44,8 +44,8 @@ func TestADeploymentDestroysAClusterOnlyWhenThatIsMeant(t *testing.T) {
 		t.Helper()
 		objects := map[string]any{"?": map[string]any{"id": id, "type": "io.murano.Environment"}, "name": id, "services": []any{one("c1", "first"), one("c2", "second")}}
 		e := store.Environment{ID: id, ProjectID: listed, Name: id, Model: store.Model{Objects: objects, ObjectsCopy: store.ForClasses(id, store.Copy(objects))}}
-		require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
-		session, err := rows.OpenSession(t.Context(), id, "u")
+		require.NoError(t, rows.Environments().Create(t.Context(), &e))
+		session, err := rows.Sessions().Open(t.Context(), id, store.Holder{ID: "u"})
 		require.NoError(t, err)
 		return session.ID
 	}
@@ -73,7 +73,7 @@ func TestADeploymentDestroysAClusterOnlyWhenThatIsMeant(t *testing.T) {
 		require.Equal(t, []string{"cluster first (c1) is destroyed, with everything that is in it", "cluster second (c2) is destroyed, with everything that is in it"}, deletion.Goes)
 		require.Len(t, deletion.Consents, 2)
 		require.Nil(t, deletion.Busy)
-		session, err := rows.OpenDraft(t.Context(), "e4", store.Holder{ID: "u", Name: "Carla"})
+		session, err := rows.Sessions().Open(t.Context(), "e4", store.Holder{ID: "u", Name: "Carla"})
 		require.NoError(t, err)
 		require.NoError(t, s.Deploy(t.Context(), reader, "e4", session.ID))
 		deletion, err = s.Deletion(t.Context(), reader, "e4", nil)

@@ -30,7 +30,7 @@ const (
 
 // byRole reports whether Burano works in a project with a role of its own.
 func (b *Backups) byRole(ctx context.Context, projectID string) (bool, error) {
-	role, err := b.service.store.ProjectRole(ctx, projectID)
+	role, err := b.service.store.ProjectRoles().Get(ctx, projectID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -124,7 +124,7 @@ func (b *Backups) Tidy(ctx context.Context) error {
 
 // advance does the next step of a drill: it finds out whether the second environment answers, and then removes it.
 func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
-	clone, err := b.service.store.EnvironmentHead(ctx, drill.CloneID)
+	clone, err := b.service.store.Environments().Head(ctx, drill.CloneID)
 	if errors.Is(err, store.ErrNotFound) {
 		if drill.Answered == 0 && drill.Failure == "" {
 			drill.Failure = "the environment beside was not made, because the server died, or it was deleted before it answered"
@@ -137,7 +137,7 @@ func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
 	if err != nil {
 		return err
 	}
-	sessions, err := b.service.store.PeekSessions(ctx, clone.ID)
+	sessions, err := b.service.store.Sessions().PeekList(ctx, clone.ID)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (b *Backups) advance(ctx context.Context, drill store.BackupDrill) error {
 
 // failure is why the newest deployment of an environment failed; "" for one that is ready, and was deployed.
 func (b *Backups) failure(ctx context.Context, environmentID string, ready bool) (string, error) {
-	tasks, _, err := b.service.store.Tasks(ctx, environmentID, "")
+	tasks, _, err := b.service.store.Tasks().List(ctx, environmentID, "")
 	switch {
 	case err != nil:
 		return "", err
@@ -170,7 +170,7 @@ func (b *Backups) failure(ctx context.Context, environmentID string, ready bool)
 	case ready:
 		return "", nil
 	}
-	reports, err := b.service.store.Reports(ctx, tasks[0].ID, 0, drillReports)
+	reports, err := b.service.store.Reports().List(ctx, tasks[0].ID, 0, drillReports)
 	for _, one := range reports { // the first one has the cause
 		if one.Level == "error" {
 			return one.Text, err
@@ -181,7 +181,7 @@ func (b *Backups) failure(ctx context.Context, environmentID string, ready bool)
 
 // removeClone deletes the environment of a drill, by an ordinary task.
 func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clone store.Environment) error {
-	if removed, err := b.service.store.RemoveUndeployed(ctx, clone.ID, drill.UserID); removed || err != nil {
+	if removed, err := b.service.store.Environments().RemoveUndeployed(ctx, clone.ID, drill.UserID); removed || err != nil {
 		return b.service.removed(clone.ID, err)
 	}
 	by, err := b.byRole(ctx, clone.ProjectID)
@@ -192,12 +192,12 @@ func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clon
 	if by {
 		delegation, err = b.service.delegate(ctx, identity.Caller{ProjectID: clone.ProjectID, UserID: drill.UserID, UserName: drill.UserName}, clone)
 	} else {
-		delegation, err = b.service.store.StandingDelegation(ctx, clone.ID)
+		delegation, err = b.service.store.Delegations().Standing(ctx, clone.ID)
 	}
 	if err != nil {
 		return fmt.Errorf("remove environment %s of a drill: %w", clone.Name, err)
 	}
-	_, err = b.service.store.SubmitDeletion(ctx, clone.ID, drill.UserID, store.Submission{Text: "The drill has ended: the environment is removed", DelegationID: delegation.ID})
+	_, err = b.service.store.Tasks().SubmitDeletion(ctx, clone.ID, drill.UserID, store.Submission{Text: "The drill has ended: the environment is removed", DelegationID: delegation.ID})
 	if err != nil {
 		b.service.giveBack(ctx, delegation)
 		if fault.KindOf(err) == fault.Conflict || errors.Is(err, store.ErrBusy) {

@@ -52,7 +52,7 @@ func (s *Service) Environments(ctx context.Context, caller identity.Caller, opti
 	if err != nil {
 		return nil, err
 	}
-	rows, sessions, err := s.store.Environments(ctx, project)
+	rows, sessions, err := s.store.Environments().List(ctx, project)
 	return withStatuses(rows, sessions), err
 }
 
@@ -62,7 +62,7 @@ func (s *Service) EnvironmentPage(ctx context.Context, caller identity.Caller, o
 	if err != nil {
 		return nil, "", err
 	}
-	rows, sessions, err := s.store.EnvironmentPage(ctx, project, oneMore(page))
+	rows, sessions, err := s.store.Environments().Page(ctx, project, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}
@@ -136,7 +136,7 @@ func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller,
 	if err != nil {
 		return Environment{}, err
 	}
-	if err := s.store.CreateEnvironment(ctx, &row); err != nil {
+	if err := s.store.Environments().Create(ctx, &row); err != nil {
 		return Environment{}, taken(err)
 	}
 	return seen(row), nil
@@ -246,7 +246,7 @@ func (s *Service) RenameEnvironment(ctx context.Context, caller identity.Caller,
 	if err := checkLength(name); err != nil {
 		return Environment{}, err
 	}
-	row, err := s.store.RenameEnvironment(ctx, id, name)
+	row, err := s.store.Environments().Rename(ctx, id, name)
 	if errors.Is(err, store.ErrNotFound) {
 		return Environment{}, noEnvironment(id)
 	}
@@ -262,16 +262,16 @@ func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller,
 		return err
 	}
 	if abandon {
-		return s.removed(id, s.store.RemoveEnvironment(ctx, id, caller.UserID))
+		return s.removed(id, s.store.Environments().Remove(ctx, id, caller.UserID))
 	}
-	if removed, err := s.store.RemoveUndeployed(ctx, id, caller.UserID); removed || err != nil {
+	if removed, err := s.store.Environments().RemoveUndeployed(ctx, id, caller.UserID); removed || err != nil {
 		return s.removed(id, err)
 	}
 	delegation, err := s.delegate(ctx, caller, row)
 	if err != nil {
 		return err
 	}
-	_, err = s.store.SubmitDeletion(ctx, id, caller.UserID, store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
+	_, err = s.store.Tasks().SubmitDeletion(ctx, id, caller.UserID, store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
 	if err != nil {
 		s.giveBack(ctx, delegation)
 		switch {
@@ -314,7 +314,7 @@ func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, s
 	if err != nil {
 		return nil, err
 	}
-	last, err := s.store.LastReports(ctx, id)
+	last, err := s.store.Reports().Newest(ctx, id)
 	if err != nil {
 		return nil, pageFault(err, store.Page{})
 	}

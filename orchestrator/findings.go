@@ -58,7 +58,7 @@ func (s *Service) ProjectFindingPage(ctx context.Context, caller identity.Caller
 }
 
 func (s *Service) findingPage(ctx context.Context, of store.FindingsOf, page store.Page) (list []Finding, next string, err error) {
-	rows, err := s.store.Findings(ctx, of, oneMore(page))
+	rows, err := s.store.Findings().List(ctx, of, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}

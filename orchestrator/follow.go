@@ -89,7 +89,7 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 // catchUp reports the lines of seen above the number after, and returns the number of the last line.
 func (s *Service) catchUp(ctx context.Context, deploymentID string, seen sight, after int64, report func(Report) error) (int64, error) {
 	for after < seen.from {
-		rows, err := s.store.Reports(ctx, deploymentID, after, behind)
+		rows, err := s.store.Reports().List(ctx, deploymentID, after, behind)
 		if err != nil {
 			return after, err
 		}
@@ -181,7 +181,7 @@ func (t *watchedTask) seen() (sight, <-chan struct{}) {
 
 // watch reads the task whenever it has changed, until ctx ends or the task has.
 func (t *watchedTask) watch(ctx context.Context, rows *store.Store, taskID string) {
-	woken, release := rows.Watch(taskID)
+	woken, release := rows.Tasks().Watch(taskID)
 	defer release()
 	ticker := time.NewTicker(followPoll)
 	defer ticker.Stop()
@@ -215,7 +215,7 @@ func (t *watchedTask) show(now sight) {
 // look reads the news of a task.
 func look(ctx context.Context, rows *store.Store, taskID string, former sight) (sight, error) {
 	// The task is read before its log: the end of a task is written together with the log's last line.
-	state, err := rows.TaskState(ctx, taskID)
+	state, err := rows.Tasks().State(ctx, taskID)
 	if errors.Is(err, store.ErrNotFound) {
 		former.gone = true
 		return former, nil
@@ -225,11 +225,11 @@ func look(ctx context.Context, rows *store.Store, taskID string, former sight) (
 	}
 	now := sight{looked: true, state: state, reports: former.reports, from: former.from, last: former.last}
 	if !former.looked { // each follower reads former rows that are new to it
-		now.last, err = rows.LastReport(ctx, taskID)
+		now.last, err = rows.Reports().LastNumber(ctx, taskID)
 		now.from = now.last
 		return now, err
 	}
-	added, err := rows.Reports(ctx, taskID, former.last, 0)
+	added, err := rows.Reports().List(ctx, taskID, former.last, 0)
 	if err != nil || len(added) == 0 {
 		return now, err
 	}

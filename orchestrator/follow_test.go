@@ -37,12 +37,12 @@ func TestADeploymentIsLookedAtOnceForAllWhoFollowIt(t *testing.T) {
 		require.NoError(t, err)
 		s := orchestrator.New(orchestrator.Config{Store: rows, Logger: slog.New(slog.DiscardHandler)})
 		e := store.Environment{ID: "e", ProjectID: listed, Name: "e", Model: store.Model{Objects: objects("e")}}
-		require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
-		session, err := rows.OpenSession(t.Context(), "e", "u")
+		require.NoError(t, rows.Environments().Create(t.Context(), &e))
+		session, err := rows.Sessions().Open(t.Context(), "e", store.Holder{ID: "u"})
 		require.NoError(t, err)
-		task, err := rows.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}, Text: "scheduled"})
+		task, err := rows.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}, Text: "scheduled"})
 		require.NoError(t, err)
-		hold, _, err := rows.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+		hold, _, err := rows.Tasks().Take(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 		require.NoError(t, err)
 
 		var queries, inside atomic.Int64

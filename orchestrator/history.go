@@ -24,7 +24,7 @@ type History struct {
 }
 
 // History returns the history of environments.
-func (s *Service) History() History { return History{s, store.NewStates(s.store)} }
+func (s *Service) History() History { return History{s, s.store.States()} }
 
 // State is a caller's view of a state.
 type State struct {
@@ -228,7 +228,7 @@ func (h History) Back(ctx context.Context, caller identity.Caller, environmentID
 	if err != nil {
 		return Session{}, nil, err
 	}
-	err = s.store.EditSession(ctx, session.ID, func(draft *store.Model) error {
+	err = s.store.Sessions().Edit(ctx, session.ID, func(draft *store.Model) error {
 		draft.Objects, draft.Back = objects, &store.Back{State: row.Number, Packages: model.Packages}
 		return nil
 	})

@@ -80,7 +80,7 @@ func (s *Service) CreateJoinToken(ctx context.Context, caller identity.Caller, e
 	secret := rand.Text()
 	row := store.JoinToken{EnvironmentID: environmentID, ClusterID: clusterID, Hash: joinHash(secret), DelegationID: delegation.ID, UserID: caller.UserID, UserName: caller.UserName,
 		Expires: store.Time(s.now().Add(life).UTC().UnixMicro())}
-	if err := s.store.AddJoinToken(ctx, &row); err != nil {
+	if err := s.store.JoinTokens().Add(ctx, &row); err != nil {
 		s.giveBack(ctx, delegation)
 		if errors.Is(err, store.ErrNotFound) {
 			err = noEnvironment(environmentID)
@@ -95,7 +95,7 @@ func (s *Service) JoinTokens(ctx context.Context, caller identity.Caller, enviro
 	if err := s.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return nil, err
 	}
-	rows, err := s.store.JoinTokens(ctx, environmentID, clusterID)
+	rows, err := s.store.JoinTokens().List(ctx, environmentID, clusterID)
 	tokens := make([]JoinToken, len(rows))
 	for i, row := range rows {
 		tokens[i] = s.seenJoin(row)
@@ -108,7 +108,7 @@ func (s *Service) DeleteJoinToken(ctx context.Context, caller identity.Caller, e
 	if err := s.MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
-	err := s.store.RemoveJoinToken(ctx, environmentID, clusterID, id)
+	err := s.store.JoinTokens().Remove(ctx, environmentID, clusterID, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return fault.New(fault.NotFound, "The cluster has no join token %s", id)
 	}
@@ -142,7 +142,7 @@ func (r RedeemedJoin) Cluster() (environmentID, clusterID string) {
 // OpenJoin finds the token of a text. All wrong texts get the same fault of kind Unauthorized.
 func (s *Service) OpenJoin(ctx context.Context, text string) (RedeemedJoin, error) {
 	id, secret, _ := strings.Cut(text, ".")
-	row, err := s.store.JoinToken(ctx, id)
+	row, err := s.store.JoinTokens().Get(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return RedeemedJoin{}, err
 	}
@@ -150,7 +150,7 @@ func (s *Service) OpenJoin(ctx context.Context, text string) (RedeemedJoin, erro
 	if err != nil || !same {
 		return RedeemedJoin{}, errJoinUnknown
 	}
-	environment, err := s.store.EnvironmentHead(ctx, row.EnvironmentID)
+	environment, err := s.store.Environments().Head(ctx, row.EnvironmentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return RedeemedJoin{}, errJoinUnknown
 	}
@@ -177,7 +177,7 @@ func errJoinTaken() error {
 
 // BindJoin records the machine that is to join by a token.
 func (s *Service) BindJoin(ctx context.Context, token RedeemedJoin, machine store.Machine) error {
-	err := s.store.BindJoinToken(ctx, token.row.ID, machine)
+	err := s.store.JoinTokens().Bind(ctx, token.row.ID, machine)
 	if errors.Is(err, store.ErrBusy) {
 		return errJoinTaken()
 	}
@@ -203,7 +203,7 @@ func (s *Service) StartJoin(ctx context.Context, token RedeemedJoin, action stri
 		return fault.New(fault.Invalid, "Say first which machine is to join: POST /burano/v1/join")
 	}
 	if row.TaskID != "" {
-		task, err := s.store.TaskState(ctx, row.TaskID)
+		task, err := s.store.Tasks().State(ctx, row.TaskID)
 		if err == nil && (task.Finished == nil || row.Spent != nil) {
 			return nil
 		}
@@ -214,12 +214,12 @@ func (s *Service) StartJoin(ctx context.Context, token RedeemedJoin, action stri
 	if err := s.MayRedeem(token, row.Machine.HostKey); err != nil {
 		return err
 	}
-	environment, err := s.store.PeekEnvironment(ctx, row.EnvironmentID)
+	environment, err := s.store.Environments().Peek(ctx, row.EnvironmentID)
 	if err == nil && !offers(environment.Model.Objects, row.ClusterID, action) {
 		return fault.New(fault.Forbidden, "The cluster that the join token is for is there no more")
 	}
 	if err == nil {
-		_, err = s.store.SubmitJoin(ctx, row, store.Submission{
+		_, err = s.store.JoinTokens().Submit(ctx, row, store.Submission{
 			Action: store.Action{ObjectID: row.ClusterID, Method: action, Args: arguments(row.Machine)},
 			Origin: store.Origin{UserID: row.UserID, UserName: row.UserName},
 			Text: fmt.Sprintf("The machine %s (%s) joins by the token that %s made at %s", row.Machine.Node, row.Machine.Address, row.UserName,
@@ -263,14 +263,14 @@ func (s *Service) JoinProgress(ctx context.Context, token RedeemedJoin, after in
 	if row.TaskID == "" {
 		return progress, nil
 	}
-	task, err := s.store.TaskState(ctx, row.TaskID)
+	task, err := s.store.Tasks().State(ctx, row.TaskID)
 	if errors.Is(err, store.ErrNotFound) {
 		return progress, errJoinUnknown
 	}
 	if err != nil {
 		return progress, err
 	}
-	reports, err := s.store.Reports(ctx, row.TaskID, after, joinLines)
+	reports, err := s.store.Reports().List(ctx, row.TaskID, after, joinLines)
 	if err != nil {
 		return progress, err
 	}

@@ -77,7 +77,7 @@ func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, se
 		return nil, err
 	}
 	var changed map[string]any
-	err = s.store.EditSession(ctx, sessionID, func(model *store.Model) error {
+	err = s.store.Sessions().Edit(ctx, sessionID, func(model *store.Model) error {
 		if model.Objects == nil {
 			return staleSession(sessionID)
 		}

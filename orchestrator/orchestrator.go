@@ -114,14 +114,14 @@ func New(config Config) *Service {
 
 // environment returns the environment when the caller may see it; its model is shared and must not be changed.
 func (s *Service) environment(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
-	row, err := s.store.PeekEnvironment(ctx, id)
+	row, err := s.store.Environments().Peek(ctx, id)
 	return row, visible(row, caller, id, err)
 }
 
 // withSessions is environment, with all sessions of it. The sessions are read first: one that ends in between has its former state,
 // and an environment that is deleted in between is not there. The other order would show it as ready, since it has no session.
 func (s *Service) withSessions(ctx context.Context, caller identity.Caller, id string) (store.Environment, []store.Session, error) {
-	sessions, err := s.store.PeekSessions(ctx, id)
+	sessions, err := s.store.Sessions().PeekList(ctx, id)
 	if err != nil {
 		return store.Environment{}, nil, err
 	}
@@ -131,7 +131,7 @@ func (s *Service) withSessions(ctx context.Context, caller identity.Caller, id s
 
 // environmentHead is environment without the model.
 func (s *Service) environmentHead(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
-	row, err := s.store.EnvironmentHead(ctx, id)
+	row, err := s.store.Environments().Head(ctx, id)
 	return row, visible(row, caller, id, err)
 }
 
@@ -163,7 +163,7 @@ func staleSession(id string) error {
 
 // anySession returns a session of any environment.
 func (s *Service) anySession(ctx context.Context, id string) (store.Session, error) {
-	row, err := s.store.PeekSession(ctx, id)
+	row, err := s.store.Sessions().Peek(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, noSession(id)
 	}
@@ -206,7 +206,7 @@ func (s *Service) draft(ctx context.Context, environment store.Environment, sess
 	if sessionID == "" {
 		return environment.Model.Objects, nil
 	}
-	sessions, err := s.store.PeekSessions(ctx, environment.ID)
+	sessions, err := s.store.Sessions().PeekList(ctx, environment.ID)
 	if err != nil {
 		return nil, err
 	}

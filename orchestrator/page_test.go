@@ -34,13 +34,13 @@ func BenchmarkPages(b *testing.B) {
 		services[i] = map[string]any{"?": map[string]any{"id": fmt.Sprint("id-", i), "type": "org.test.Application"}, "name": strings.Repeat("an application ", 20)}
 	}
 	e := store.Environment{ID: "e", ProjectID: listed, Name: "e", Model: store.Model{Objects: map[string]any{"services": services}}}
-	require.NoError(b, rows.CreateEnvironment(b.Context(), &e))
+	require.NoError(b, rows.Environments().Create(b.Context(), &e))
 	for range deployments {
-		session, err := rows.OpenSession(b.Context(), "e", "u")
+		session, err := rows.Sessions().Open(b.Context(), "e", store.Holder{ID: "u"})
 		require.NoError(b, err)
-		_, err = rows.Submit(b.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}, Text: "scheduled"})
+		_, err = rows.Tasks().Submit(b.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}, Text: "scheduled"})
 		require.NoError(b, err)
-		hold, _, err := rows.TakeTask(b.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+		hold, _, err := rows.Tasks().Take(b.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 		require.NoError(b, err)
 		_, err = hold.Finish(b.Context(), store.Outcome{Result: store.Document{"isException": false}})
 		require.NoError(b, err)

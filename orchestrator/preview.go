@@ -40,7 +40,7 @@ func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body m
 		err = secret.Unmask(row.Model.Objects)
 	}
 	if err == nil {
-		err = taken(s.store.TryEnvironment(ctx, row))
+		err = taken(s.store.Environments().Try(ctx, row))
 	}
 	if err != nil {
 		return preview.Plan{}, err

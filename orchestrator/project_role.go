@@ -64,7 +64,7 @@ func (p *ProjectRoles) Show(ctx context.Context, caller identity.Caller, project
 	if err := ofOwnProject(caller, projectID); err != nil {
 		return shown, err
 	}
-	row, err := p.store.ProjectRole(ctx, projectID)
+	row, err := p.store.ProjectRoles().Get(ctx, projectID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && row.Disabled != nil {
 		return shown, nil
 	}
@@ -90,7 +90,7 @@ func (p *ProjectRoles) Enable(ctx context.Context, caller identity.Caller, proje
 		return ProjectRole{}, err
 	}
 	former := ""
-	row, err := p.store.ProjectRole(ctx, projectID)
+	row, err := p.store.ProjectRoles().Get(ctx, projectID)
 	if err == nil {
 		trust, err := p.sealer.Open(store.ProjectRoleOwner(projectID), row.Sealed)
 		if err != nil {
@@ -105,7 +105,7 @@ func (p *ProjectRoles) Enable(ctx context.Context, caller identity.Caller, proje
 		return ProjectRole{}, err
 	}
 	row = store.ProjectRole{ProjectID: projectID, Sealed: p.sealer.Seal(store.ProjectRoleOwner(projectID), []byte(trust)), Roles: p.roles, UserID: caller.UserID, UserName: caller.UserName}
-	if err := p.store.EnableProjectRole(context.WithoutCancel(ctx), &row); err != nil {
+	if err := p.store.ProjectRoles().Enable(context.WithoutCancel(ctx), &row); err != nil {
 		return ProjectRole{}, err
 	}
 	p.log.InfoContext(ctx, "a project lets Burano work in it with a role of its own", "project", projectID, "roles", p.roles, "by", caller.UserID)
@@ -118,14 +118,14 @@ func (p *ProjectRoles) Disable(ctx context.Context, caller identity.Caller, proj
 	if err := ofOwnProject(caller, projectID); err != nil {
 		return err
 	}
-	row, err := p.store.ProjectRole(ctx, projectID)
+	row, err := p.store.ProjectRoles().Get(ctx, projectID)
 	if errors.Is(err, store.ErrNotFound) {
 		return fault.New(fault.NotFound, "Project %s does not let Burano work in it with a role of its own", projectID)
 	}
 	if err != nil {
 		return err
 	}
-	if err := p.store.DisableProjectRole(ctx, projectID); err != nil {
+	if err := p.store.ProjectRoles().Disable(ctx, projectID); err != nil {
 		return err
 	}
 	p.log.InfoContext(ctx, "a project lets Burano work in it with a role of its own no more", "project", projectID, "by", caller.UserID)

@@ -47,7 +47,7 @@ type ClaimsOf func(ctx context.Context, environmentID, clusterID string) (claims
 
 // NewBackups returns the backups that a Service's callers see.
 func NewBackups(service *Service, config BackupsConfig) *Backups {
-	return &Backups{service: service, keep: config.Keep, rows: store.NewBackups(service.store), claims: config.Claims, share: config.Share, hour: cmp.Or(config.Hour, time.Hour)}
+	return &Backups{service: service, keep: config.Keep, rows: service.store.Backups(), claims: config.Claims, share: config.Share, hour: cmp.Or(config.Hour, time.Hour)}
 }
 
 // containerOf is the address of the container for snapshots in the caller's project, "" for none.
@@ -230,7 +230,7 @@ func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string
 		}
 		imported.Attributes = append(imported.Attributes, store.Attribute{EnvironmentID: row.ID, ObjectID: cluster.ObjectID, Class: cluster.Class, Name: backup.AttributeFilledFrom, Value: string(value)})
 	}
-	if err := b.service.store.ImportEnvironment(ctx, imported); err != nil {
+	if err := b.service.store.Environments().Import(ctx, imported); err != nil {
 		return Environment{}, taken(err)
 	}
 	if as.prepare != nil {
@@ -247,7 +247,7 @@ func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string
 
 // forget removes an environment that was not begun, without the possibility to restore it.
 func (b *Backups) forget(ctx context.Context, id, userID string) error {
-	return errors.Join(b.service.store.RemoveEnvironment(ctx, id, userID), b.purge(ctx, id))
+	return errors.Join(b.service.store.Environments().Remove(ctx, id, userID), b.purge(ctx, id))
 }
 
 // unbegun is how long after it was made an environment of a backup is removed again, when no deployment of it was begun: its server died.
@@ -257,7 +257,7 @@ const unbegun = 5 * time.Minute
 func (b *Backups) sweepUnbegun(ctx context.Context) error {
 	list, err := b.rows.Unbegun(ctx, backup.AttributeFilledFrom, b.now()-store.Time(unbegun.Microseconds()))
 	for _, id := range list {
-		removed, failed := b.service.store.RemoveUndeployed(ctx, id, "")
+		removed, failed := b.service.store.Environments().RemoveUndeployed(ctx, id, "")
 		if failed == nil && removed {
 			failed = errors.Join(b.service.removed(id, nil), b.purge(ctx, id))
 		}
@@ -270,7 +270,7 @@ func (b *Backups) sweepUnbegun(ctx context.Context) error {
 
 // purge removes a deleted environment for good, so that it cannot be restored, with the snapshots of its clusters: it was a copy of a backup that stays.
 func (b *Backups) purge(ctx context.Context, id string) error {
-	list, err := b.service.store.Snapshots(ctx, store.SnapshotFilter{EnvironmentID: id})
+	list, err := b.service.store.Snapshots().Snapshots(ctx, store.SnapshotFilter{EnvironmentID: id})
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (b *Backups) purge(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if err := store.Deleted(b.service.store).Purge(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := b.service.store.Deleted().Purge(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil
@@ -424,10 +424,10 @@ func isList(value any) bool {
 
 // has reports whether a project has an environment, or had it and can restore it.
 func (b *Backups) has(ctx context.Context, projectID, id string) (bool, error) {
-	there, err := b.service.store.EnvironmentHead(ctx, id)
+	there, err := b.service.store.Environments().Head(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		var gone store.DeletedEnvironment
-		gone, err = store.Deleted(b.service.store).Environment(ctx, id)
+		gone, err = b.service.store.Deleted().Environment(ctx, id)
 		there.ProjectID = gone.ProjectID
 	}
 	if errors.Is(err, store.ErrNotFound) {

@@ -17,7 +17,7 @@ func Tidy(ctx context.Context, rows *store.Store, keep store.Retention, remove f
 	ticker := time.NewTicker(sweepPause)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		swept, err := rows.Sweep(ctx, keep, remove)
+		swept, err := rows.Expired().Sweep(ctx, keep, remove)
 		switch {
 		case ctx.Err() != nil:
 			return

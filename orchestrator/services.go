@@ -106,7 +106,7 @@ func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, en
 	if err != nil {
 		return err
 	}
-	err = s.store.EditSession(ctx, session.ID, func(model *store.Model) error {
+	err = s.store.Sessions().Edit(ctx, session.ID, func(model *store.Model) error {
 		if model.Objects == nil {
 			return staleSession(session.ID)
 		}
@@ -168,7 +168,7 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 			return &InvalidModel{problems}
 		}
 	}
-	err := s.store.EditSession(ctx, session.ID, func(model *store.Model) error {
+	err := s.store.Sessions().Edit(ctx, session.ID, func(model *store.Model) error {
 		if model.Objects == nil {
 			return staleSession(session.ID)
 		}

@@ -32,7 +32,7 @@ func (s *Service) Configure(ctx context.Context, caller identity.Caller, environ
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return Session{}, err
 	}
-	row, err := s.store.OpenDraft(ctx, environmentID, store.Holder{ID: caller.UserID, Name: caller.UserName})
+	row, err := s.store.Sessions().Open(ctx, environmentID, store.Holder{ID: caller.UserID, Name: caller.UserName})
 	switch {
 	case errors.Is(err, store.ErrBusy):
 		return Session{}, errBusy(environmentID)
@@ -93,7 +93,7 @@ func (s *Service) Drafts(ctx context.Context, caller identity.Caller, environmen
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := s.store.PeekSessions(ctx, environmentID)
+	sessions, err := s.store.Sessions().PeekList(ctx, environmentID)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (s *Service) Drafts(ctx context.Context, caller identity.Caller, environmen
 }
 
 func (s *Service) checkValid(ctx context.Context, environment store.Environment, session store.Session) error {
-	sessions, err := s.store.PeekSessions(ctx, environment.ID)
+	sessions, err := s.store.Sessions().PeekList(ctx, environment.ID)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, env
 	if _, _, err := s.own(ctx, caller, environmentID, id); err != nil {
 		return err
 	}
-	err := s.store.DeleteSession(ctx, id)
+	err := s.store.Sessions().Delete(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return noSession(id)
@@ -197,7 +197,7 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	if err != nil {
 		return err
 	}
-	_, err = s.store.Submit(ctx, store.Submission{
+	_, err = s.store.Tasks().Submit(ctx, store.Submission{
 		SessionID: sessionID,
 		Action:    store.Action{ObjectID: environmentID, Method: "deploy", Args: map[string]any{}, Allowed: allowed, Plan: confirmed.Plan},
 		Text:      "Action deploy is scheduled",

@@ -41,8 +41,8 @@ func TestWhatIsSharedIsNotChanged(t *testing.T) {
 	require.NoError(t, err)
 	s := orchestrator.New(orchestrator.Config{Store: rows, Engine: scribbler{}, Logger: slog.New(slog.DiscardHandler)})
 	e := store.Environment{ID: "e", ProjectID: listed, Name: "e", Model: store.Model{Objects: objects("e")}}
-	require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
-	draft, err := rows.OpenSession(t.Context(), "e", "u")
+	require.NoError(t, rows.Environments().Create(t.Context(), &e))
+	draft, err := rows.Sessions().Open(t.Context(), "e", store.Holder{ID: "u"})
 	require.NoError(t, err)
 	seen := func() map[string]any {
 		t.Helper()

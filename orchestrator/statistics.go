@@ -32,14 +32,14 @@ func (s *Service) SaveRequestStatistics(ctx context.Context, statistics RequestS
 	for id, count := range statistics.Projects {
 		projects[id] = count
 	}
-	return s.store.SaveRequestStatistics(ctx, store.RequestStatistics{Host: statistics.Host, Requests: statistics.Requests, Errors: statistics.Errors,
+	return s.store.Statistics().SaveRequests(ctx, store.RequestStatistics{Host: statistics.Host, Requests: statistics.Requests, Errors: statistics.Errors,
 		Seconds: statistics.Seconds, Projects: projects, RequestRate: statistics.RequestRate, ErrorRate: statistics.ErrorRate,
 		CPUs: int64(statistics.CPUs), CPUPercent: statistics.CPUPercent})
 }
 
 // RequestStatistics lists the API servers' reports, by their ids. A user who is no admin sees only the own one of the projects.
 func (s *Service) RequestStatistics(ctx context.Context, caller identity.Caller) ([]RequestStatistics, error) {
-	rows, err := s.store.RequestStatistics(ctx)
+	rows, err := s.store.Statistics().Requests(ctx)
 	list := make([]RequestStatistics, len(rows))
 	for i, row := range rows {
 		list[i] = RequestStatistics{ID: row.ID, Host: row.Host, Requests: row.Requests, Errors: row.Errors, Seconds: row.Seconds,
@@ -70,7 +70,7 @@ func (s *Service) InstanceStatistics(ctx context.Context, caller identity.Caller
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err
 	}
-	rows, err := s.store.InstanceStatistics(ctx, environmentID)
+	rows, err := s.store.Statistics().Instances(ctx, environmentID)
 	list := []InstanceStatistics{}
 	for _, row := range rows {
 		if instanceID != "" && row.InstanceID != instanceID {

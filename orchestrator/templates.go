@@ -51,7 +51,7 @@ func (s *Service) Templates(ctx context.Context, caller identity.Caller, public 
 	case public != nil:
 		visible = store.OwnPrivate
 	}
-	rows, err := s.store.Templates(ctx, caller.ProjectID, visible, oneMore(page))
+	rows, err := s.store.Templates().List(ctx, caller.ProjectID, visible, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)
 	}
@@ -87,7 +87,7 @@ func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, bo
 	if err := secret.Unmask(map[string]any{"services": []any(row.Services)}); err != nil {
 		return Template{}, err
 	}
-	if err := s.store.CreateTemplate(ctx, &row); err != nil {
+	if err := s.store.Templates().Create(ctx, &row); err != nil {
 		if errors.Is(err, store.ErrDuplicate) {
 			err = fault.New(fault.Conflict, "%w", ErrTemplateName)
 		}
@@ -156,7 +156,7 @@ func errForeignTemplate() error {
 }
 
 func (s *Service) template(ctx context.Context, id string) (store.Template, error) {
-	row, err := s.store.Template(ctx, id)
+	row, err := s.store.Templates().Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, noTemplate(id)
 	}
@@ -187,7 +187,7 @@ func (s *Service) UpdateTemplate(ctx context.Context, caller identity.Caller, id
 	if err := checkTemplateLength(name); err != nil {
 		return Template{}, err
 	}
-	row, err := s.store.EditTemplate(ctx, id, func(row *store.Template) (err error) {
+	row, err := s.store.Templates().Edit(ctx, id, func(row *store.Template) (err error) {
 		row.Name = name
 		if description, ok := body["description_text"].(string); ok {
 			row.DescriptionText = description
@@ -213,7 +213,7 @@ func (s *Service) DeleteTemplate(ctx context.Context, caller identity.Caller, id
 	if err := s.ownTemplate(ctx, caller, id); err != nil {
 		return err
 	}
-	return editedTemplate(s.store.DeleteTemplate(ctx, id), id)
+	return editedTemplate(s.store.Templates().Delete(ctx, id), id)
 }
 
 // CloneTemplate copies a public template, under the name in the body, into the caller's project. The copy is public if the body has
@@ -235,7 +235,7 @@ func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id 
 	if copied.Public, err = isPublic(body, false); err != nil {
 		return Template{}, err
 	}
-	if err := s.store.CreateTemplate(ctx, &copied); err != nil {
+	if err := s.store.Templates().Create(ctx, &copied); err != nil {
 		if errors.Is(err, store.ErrDuplicate) {
 			err = errTemplateName()
 		}
@@ -258,14 +258,14 @@ func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.C
 	if err != nil {
 		return "", "", err
 	}
-	session, err := s.store.CreateEnvironmentWithSession(ctx, &row, store.Holder{ID: caller.UserID, Name: caller.UserName}, template.Services)
+	session, err := s.store.Environments().CreateWithSession(ctx, &row, store.Holder{ID: caller.UserID, Name: caller.UserName}, template.Services)
 	return row.ID, session.ID, taken(err)
 }
 
 // templateOfProject returns a template for work on its applications, which only its own project does, not even an admin (as in
 // Murano).
 func (s *Service) templateOfProject(ctx context.Context, caller identity.Caller, id string) (store.Template, error) {
-	row, err := s.store.Template(ctx, id)
+	row, err := s.store.Templates().Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, fault.New(fault.NotFound, "Environment Template with id %s not found", id)
 	}
@@ -358,7 +358,7 @@ func (s *Service) editTemplateServices(ctx context.Context, caller identity.Call
 	if _, err := s.templateOfProject(ctx, caller, id); err != nil {
 		return Template{}, err
 	}
-	row, err := s.store.EditTemplate(ctx, id, func(row *store.Template) error {
+	row, err := s.store.Templates().Edit(ctx, id, func(row *store.Template) error {
 		objects := map[string]any{"services": seenTemplate(*row).Services}
 		before := store.Copy(objects)
 		if err := s.within(change)(objects); err != nil {

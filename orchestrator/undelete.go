@@ -20,7 +20,7 @@ type Undeletion struct {
 
 // NewUndeletion makes an Undeletion.
 func NewUndeletion(rows *store.Store, forget func(ctx context.Context, environmentID string) error) *Undeletion {
-	return &Undeletion{store.Deleted(rows), forget}
+	return &Undeletion{rows.Deleted(), forget}
 }
 
 // Period is how long deleted environments stay, 0 for not at all.

@@ -54,18 +54,18 @@ func fill(t *testing.T, options *server.Options, environments int) {
 	defer end()
 	for i := range environments {
 		e := store.Environment{ID: store.NewID(), ProjectID: "p", Name: fmt.Sprint(i), Model: store.Model{Objects: map[string]any{"number": int64(i), "ratio": 0.5}}}
-		require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
+		require.NoError(t, rows.Environments().Create(t.Context(), &e))
 		if i == 0 {
-			session, err := rows.OpenSession(t.Context(), e.ID, "u")
+			session, err := rows.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u"})
 			require.NoError(t, err)
-			_, err = rows.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "scheduled <&>"})
+			_, err = rows.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "scheduled <&>"})
 			require.NoError(t, err)
 			_, err = archiveOf(t, rows, sealer).Take(t.Context(), snapshot.Subject{EnvironmentID: e.ID, ClusterID: "c", ClusterName: "c", Kind: store.Requested, Secrets: []byte("keys")},
 				func(_ context.Context, to io.Writer) error { _, err := to.Write(snapshotContent()); return err })
 			require.NoError(t, err)
 		}
 	}
-	require.NoError(t, rows.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p", Name: "t", Public: true, Services: store.List{}}))
+	require.NoError(t, rows.Templates().Create(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p", Name: "t", Public: true, Services: store.List{}}))
 	db, err := options.OpenDatabase(t.Context())
 	require.NoError(t, err)
 	handle, err := db.DB()
@@ -86,7 +86,7 @@ func snapshotContent() []byte {
 }
 
 func archiveOf(t *testing.T, rows *store.Store, sealer *secret.Sealer) *snapshot.Archive {
-	return snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil }, scratch.New(t.TempDir(), 1<<30))
+	return snapshot.New(rows.Snapshots(), nil, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 7}, nil }, scratch.New(t.TempDir(), 1<<30))
 }
 
 func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
@@ -129,15 +129,15 @@ func TestABackupGoesIntoADatabaseOfEitherKind(t *testing.T) {
 			run(t, append([]string{"db", "backup", again}, settings...)...)
 			require.Equal(t, before, contents(t, again))
 			rows, sealer, _ := openRows(t, to)
-			found, _, err := rows.Environments(t.Context(), "p")
+			found, _, err := rows.Environments().List(t.Context(), "p")
 			require.NoError(t, err)
 			require.Len(t, found, 5)
 
 			// A cluster can be restored with the restored data, even after all else is lost.
-			list, err := rows.Snapshots(t.Context(), store.SnapshotFilter{ProjectID: "p"})
+			list, err := rows.Snapshots().Snapshots(t.Context(), store.SnapshotFilter{ProjectID: "p"})
 			require.NoError(t, err)
 			require.Len(t, list, 1)
-			kept, err := rows.Snapshot(t.Context(), list[0].ID)
+			kept, err := rows.Snapshots().Snapshot(t.Context(), list[0].ID)
 			require.NoError(t, err)
 			require.Equal(t, "keys", kept.Secrets)
 			reader, err := archiveOf(t, rows, sealer).Open(t.Context(), kept.ID)
@@ -165,7 +165,7 @@ func TestABackupIsOfOneMomentWhileTheServerWrites(t *testing.T) {
 				}
 				// An environment and its session are written in one transaction.
 				e := store.Environment{ID: store.NewID(), ProjectID: "w", Name: fmt.Sprint("w", i), Model: store.Model{Objects: map[string]any{}}}
-				if _, err := rows.CreateEnvironmentWithSession(t.Context(), &e, store.Holder{ID: "u"}, store.List{}); err != nil {
+				if _, err := rows.Environments().CreateWithSession(t.Context(), &e, store.Holder{ID: "u"}, store.List{}); err != nil {
 					return err
 				}
 			}
@@ -187,7 +187,7 @@ func TestARestoreThatWasKilledChangedNothingAndIsRunAgain(t *testing.T) {
 		file, other := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "other")
 		run(t, append([]string{"db", "backup", file}, settings...)...)
 		rows, _, end := openRows(t, options)
-		require.NoError(t, rows.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "later", Name: "later"}))
+		require.NoError(t, rows.Environments().Create(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "later", Name: "later"}))
 		if options.Database != "" {
 			output, err := program(t, append([]string{"db", "restore", "--replace", file}, settings...)...).CombinedOutput()
 			require.Error(t, err)

@@ -50,7 +50,7 @@ func openRows(t *testing.T, options *server.Options) (rows *store.Store, sealer 
 // under counts sealed values by key.
 func under(t *testing.T, rows *store.Store) map[string]int64 {
 	t.Helper()
-	values, err := rows.SealedValues(t.Context())
+	values, err := rows.Keys().SealedValues(t.Context())
 	require.NoError(t, err)
 	counts := map[string]int64{}
 	for _, one := range values {
@@ -67,10 +67,10 @@ func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
 		var ids []string
 		for i := range environments {
 			e := store.Environment{ID: store.NewID(), ProjectID: "p", Name: fmt.Sprint(i), Model: store.Model{Objects: map[string]any{"number": int64(i)}}}
-			require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
+			require.NoError(t, rows.Environments().Create(t.Context(), &e))
 			ids = append(ids, e.ID)
 		}
-		edited, err := rows.OpenSession(t.Context(), ids[0], "u")
+		edited, err := rows.Sessions().Open(t.Context(), ids[0], store.Holder{ID: "u"})
 		require.NoError(t, err)
 		stop := make(chan struct{})
 		var edits int
@@ -83,14 +83,14 @@ func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
 				default:
 				}
 				edits++
-				if err := rows.EditSession(t.Context(), edited.ID, func(m *store.Model) error { m.Objects["edits"] = int64(edits); return nil }); err != nil {
+				if err := rows.Sessions().Edit(t.Context(), edited.ID, func(m *store.Model) error { m.Objects["edits"] = int64(edits); return nil }); err != nil {
 					return err
 				}
 			}
 		})
 		readAll := func() {
 			for i, id := range ids {
-				e, err := rows.Environment(t.Context(), id)
+				e, err := rows.Environments().Get(t.Context(), id)
 				require.NoError(t, err)
 				require.EqualValues(t, i, e.Model.Objects["number"])
 			}
@@ -110,7 +110,7 @@ func TestSealingAgainGoesOnAfterAKillWhileTheServerWrites(t *testing.T) {
 		require.NoError(t, writer.Wait())
 		require.Len(t, under(t, rows), 1)
 		readAll()
-		session, err := rows.Session(t.Context(), edited.ID)
+		session, err := rows.Sessions().Get(t.Context(), edited.ID)
 		require.NoError(t, err)
 		require.EqualValues(t, edits, session.Model.Objects["edits"], "no edit was lost")
 

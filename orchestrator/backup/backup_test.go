@@ -55,13 +55,13 @@ func newWorld(t *testing.T, limit int64) *world {
 	require.NoError(t, err)
 	w.rows = rows
 	w.environment = store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "shop", Model: store.Model{Objects: map[string]any{"name": "shop"}, Packages: map[string][]string{"io.burano.Redis": {"1.0.0"}}}}
-	require.NoError(t, rows.CreateEnvironment(t.Context(), &w.environment))
+	require.NoError(t, rows.Environments().Create(t.Context(), &w.environment))
 	room := scratch.New(t.TempDir(), 2<<30)
 	w.newArchive = func(rows snapshot.Rows) *snapshot.Archive {
 		return snapshot.New(rows, w.objects, sealer, func(context.Context, string) (snapshot.Checked, error) { return snapshot.Checked{Revision: 3}, nil }, room)
 	}
-	w.archive = w.newArchive(rows)
-	w.backups = backup.Backups{Rows: store.NewBackups(rows), Archive: w.archive}
+	w.archive = w.newArchive(rows.Snapshots())
+	w.backups = backup.Backups{Rows: rows.Backups(), Archive: w.archive}
 	w.cluster = w.of(claims(), w.nodes)
 	return w
 }
@@ -142,7 +142,7 @@ func TestABackupHasAllOfAnEnvironmentAndFillsTheClaimsOfAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, listed, 1, "the files of claims are no snapshots of etcd")
 
-	require.NoError(t, w.rows.RemoveEnvironment(t.Context(), w.environment.ID, "user"))
+	require.NoError(t, w.rows.Environments().Remove(t.Context(), w.environment.ID, "user"))
 	other := &claimdatatest.Nodes{Files: map[string]string{}}
 	require.NoError(t, w.backups.Fill(t.Context(), made.ID, w.of(empty(), other), claimdatatest.Step, order.Report))
 	require.Equal(t, map[string]string{path("claim-1", "new-claim-1"): "one", path("claim-2", "new-claim-2"): "two"}, other.Files)
@@ -160,7 +160,7 @@ func (w *world) nothing(t *testing.T, project string) {
 	parts, err := w.backups.Parts(t.Context(), "")
 	require.NoError(t, err)
 	require.Empty(t, parts)
-	stored, err := w.rows.Quotas(t.Context(), project)
+	stored, err := w.rows.Quotas().Quotas(t.Context(), project)
 	require.NoError(t, err)
 	require.Zero(t, stored[store.QuotaSnapshotBytes].Used)
 	require.Empty(t, w.nodes.Left())
@@ -261,7 +261,7 @@ func TestAClaimThatIsThereAlreadyKeepsItsFilesAndTheOthersAreFilled(t *testing.T
 func (w *world) waits(t *testing.T, backupID string) store.Environment {
 	t.Helper()
 	waiting := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: store.NewID(), Model: store.Model{Objects: map[string]any{}}}
-	require.NoError(t, w.rows.ImportEnvironment(t.Context(), store.Imported{Environment: waiting,
+	require.NoError(t, w.rows.Environments().Import(t.Context(), store.Imported{Environment: waiting,
 		Attributes: []store.Attribute{{EnvironmentID: waiting.ID, ObjectID: "c", Class: "Cluster", Name: backup.AttributeFilledFrom, Value: fmt.Sprintf("%q", backupID)}}}))
 	return waiting
 }
@@ -296,7 +296,7 @@ func TestABackupThatAnEnvironmentWaitsForIsNotRemovedForItsAge(t *testing.T) {
 	}
 	require.Equal(t, []bool{true, false, true}, []bool{there(scheduled[0].ID), there(scheduled[1].ID), there(scheduled[2].ID)})
 
-	require.NoError(t, w.rows.RemoveEnvironment(t.Context(), waiting.ID, "user"))
+	require.NoError(t, w.rows.Environments().Remove(t.Context(), waiting.ID, "user"))
 	require.NoError(t, w.backups.Sweep(t.Context(), w.now))
 	require.False(t, there(clone.ID), "the clone is gone")
 	order = w.order("another")

@@ -147,7 +147,7 @@ func TestAnUploadIsInTheContainerOfItsProject(t *testing.T) {
 	there := newWorld(t, quota.Unlimited)
 	kept := &objectStore{objects: map[string][]byte{}}
 	there.objects = kept
-	there.archive = there.newArchive(there.rows)
+	there.archive = there.newArchive(there.rows.Snapshots())
 	there.backups.Archive = there.archive
 	upload := uploads("p2")
 	upload.Container = func(context.Context) (string, error) { return "https://swift/of-p2", nil }

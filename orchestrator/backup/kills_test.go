@@ -134,8 +134,8 @@ func (k *kills) server(instants int) (backup.Backups, backup.Cluster) {
 	k.now = of
 	cluster := k.of(k.client, k.nodes)
 	cluster.Nodes = mortalNodes{k.nodes, of}
-	k.archive = k.newArchive(mortalSnapshots{k.rows, of})
-	return backup.Backups{Rows: mortalRows{store.NewBackups(k.rows), of}, Archive: k.archive}, cluster
+	k.archive = k.newArchive(mortalSnapshots{k.rows.Snapshots(), of})
+	return backup.Backups{Rows: mortalRows{k.rows.Backups(), of}, Archive: k.archive}, cluster
 }
 
 // calm makes sure that pods run and that nothing is left of a server in the cluster.
@@ -199,7 +199,7 @@ func TestABackupThatNoServerGoesOnWithLeavesNothing(t *testing.T) {
 				require.NoError(t, backups.Delete(t.Context(), one.ID))
 			}
 		}
-		stored, err := w.rows.Quotas(t.Context(), "p1")
+		stored, err := w.rows.Quotas().Quotas(t.Context(), "p1")
 		require.NoError(t, err)
 		require.Zero(t, stored[store.QuotaSnapshotBytes].Used, "half a backup counts for no quota (%d)", instants)
 		w.said = nil

@@ -11,7 +11,7 @@ import (
 )
 
 // A task over which servers died may be the cause, or may only have run beside it. So it runs alone on its server. Only deaths in that time count
-// against it, with no request and no check of the keeper beside it (store.NoteDeath), and no other task can be hit. Others wait for it no longer than
+// against it, with no request and no check of the keeper beside it (store.Deaths.Note), and no other task can be hit. Others wait for it no longer than
 // AloneTime at first, and twice as long after each further death, so that a slow killer is found too. Then they wait for no suspect for as long again.
 
 // runsAlone is true if a taken task must run alone.

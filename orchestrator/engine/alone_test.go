@@ -17,10 +17,10 @@ import (
 func (h *house) die(times int, alone bool) {
 	h.t.Helper()
 	for range times {
-		hold, _, err := h.store.TakeTask(h.t.Context(), store.Taking{Worker: "a process that died", Lease: time.Hour})
+		hold, _, err := h.store.Tasks().Take(h.t.Context(), store.Taking{Worker: "a process that died", Lease: time.Hour})
 		require.NoError(h.t, err)
 		require.NoError(h.t, hold.SetAlone(h.t.Context(), alone))
-		require.NoError(h.t, h.store.EndLeases(h.t.Context()))
+		require.NoError(h.t, h.store.Tasks().EndLeases(h.t.Context()))
 	}
 }
 
@@ -61,7 +61,7 @@ func TestATaskOverWhichServersDiedRunsAloneForAWhile(t *testing.T) {
 	suspect := h.create("suspect")
 	h.deploy(suspect, application("a1", "suspect", nil))
 	h.die(1, false)
-	_, _, err := h.store.TakeTask(t.Context(), store.Taking{Worker: "a process that will die", Lease: time.Hour})
+	_, _, err := h.store.Tasks().Take(t.Context(), store.Taking{Worker: "a process that will die", Lease: time.Hour})
 	require.NoError(t, err)
 	letOn := h.world.Hold("deploy suspect")
 	letOthers := h.world.Hold("deploy other")

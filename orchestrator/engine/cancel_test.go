@@ -134,7 +134,7 @@ func TestAProjectWithManyDeploymentsDoesNotKeepAnotherWaiting(t *testing.T) {
 
 		var taken []string
 		for range 5 {
-			hold, _, err := h.store.TakeTask(context.Background(), store.Taking{Worker: "w", Lease: time.Minute})
+			hold, _, err := h.store.Tasks().Take(context.Background(), store.Taking{Worker: "w", Lease: time.Minute})
 			require.NoError(t, err)
 			taken = append(taken, hold.Task().EnvironmentID)
 		}

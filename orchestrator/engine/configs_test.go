@@ -60,7 +60,7 @@ Methods:
 		h.deploy(id, map[string]any{"?": map[string]any{"id": "mirror", "type": "org.test.Mirror"}})
 		deployment := h.ended(id)
 		require.Equal(t, "success", deployment.State, texts(h.reports(id, deployment)))
-		row, err := h.store.Environment(t.Context(), id)
+		row, err := h.store.Environments().Get(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, c.wanted, row.Model.Objects["services"].([]any)[0].(map[string]any)["used"])
 		h.stop()

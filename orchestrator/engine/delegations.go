@@ -41,7 +41,7 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 	delegation := store.Delegation{EnvironmentID: environment.ID, Kind: store.Trust, Sealed: environment.Trust} // of a task of a former version
 	if task.DelegationID != "" {
 		var err error
-		delegation, err = e.Store.Delegation(ctx, task.DelegationID)
+		delegation, err = e.Store.Delegations().Get(ctx, task.DelegationID)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, fault.New(fault.Forbidden, "the delegation that this %s works with was revoked: start it again to go on", task.Kind())
 		}
@@ -74,7 +74,7 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 
 // adopting is the project of an environment with the stacks that Murano made for it.
 func (e *Engine) adopting(ctx context.Context, environmentID string, project *openstack.Project) (*openstack.Project, error) {
-	value, there, err := e.Store.Attribute(ctx, environmentID, environmentID, environmentClass, AttributeAdopted)
+	value, there, err := e.Store.Attributes().Get(ctx, environmentID, environmentID, environmentClass, AttributeAdopted)
 	if err != nil || !there {
 		return project, err
 	}
@@ -147,7 +147,7 @@ func (e *Engine) throughRole(ctx context.Context, role store.ProjectRole) (*open
 
 // RoleProject is an environment's project as its tasks see it, if they work with a role of Burano's; nil if they do not.
 func (e *Engine) RoleProject(ctx context.Context, environment store.Environment) (*openstack.Project, error) {
-	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
+	role, err := e.Store.ProjectRoles().Get(ctx, environment.ProjectID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && role.Disabled != nil {
 		return nil, nil
 	}
@@ -165,11 +165,11 @@ func (e *Engine) RoleProject(ctx context.Context, environment store.Environment)
 // standing delegation. The returned id is the delegation's, or a name for the role; without either the error is store.ErrNotFound. known is the
 // caller's present id, if any: if it is still right, project is nil.
 func (e *Engine) StandingProject(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error) {
-	environment, err := e.Store.EnvironmentHead(ctx, environmentID)
+	environment, err := e.Store.Environments().Head(ctx, environmentID)
 	if err != nil {
 		return nil, "", err
 	}
-	role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
+	role, err := e.Store.ProjectRoles().Get(ctx, environment.ProjectID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, "", err
 	}
@@ -180,7 +180,7 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID, known strin
 		project, _, err = byRole(ctx, e, environment)
 		return project, delegationID, err
 	}
-	delegation, err := e.Store.StandingDelegation(ctx, environmentID)
+	delegation, err := e.Store.Delegations().Standing(ctx, environmentID)
 	if err != nil || delegation.ID == known {
 		return nil, delegation.ID, err
 	}
@@ -197,7 +197,7 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID, known strin
 // Where Keystone cannot be asked, or where Heat may keep another trust, there is no answer. own is the task's delegation, whose change Heat has just
 // refused.
 func (e *Engine) lostUser(ctx context.Context, environment store.Environment, own, stack string) error {
-	rows, err := e.Store.TrustsOfStack(ctx, environment.ID, stack)
+	rows, err := e.Store.Delegations().TrustsOfStack(ctx, environment.ID, stack)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 		if row.Kind == store.Role {
 			// One trust serves all stacks of a project, so it does not show for which of them Heat keeps one. For the last user who changed this
 			// stack, Heat does.
-			role, err := e.Store.ProjectRole(ctx, environment.ProjectID)
+			role, err := e.Store.ProjectRoles().Get(ctx, environment.ProjectID)
 			if err != nil {
 				return nil
 			}
@@ -259,7 +259,7 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 	for anew, asked := true, false; ; anew = false {
 		var err error
 		if !asked {
-			err = errors.Join(e.Store.AdoptTrusts(ctx), e.Store.ForgetAbandoned(ctx, abandonedAge))
+			err = errors.Join(e.Store.Delegations().AdoptTrusts(ctx), e.Store.Environments().ForgetAbandoned(ctx, abandonedAge))
 		}
 		if err = errors.Join(err, e.sweepOnce(ctx, anew)); err != nil && ctx.Err() == nil {
 			e.Logger.Warn("orphaned trusts could not be looked for; trying again", "after", e.Sweep, "error", err)
@@ -288,7 +288,7 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 	seen := map[string]bool{}
 	for ctx.Err() == nil {
-		rows, err := e.Store.OrphanedDelegations(ctx, sweepBatch, makingAge, anew)
+		rows, err := e.Store.Delegations().Orphaned(ctx, sweepBatch, makingAge, anew)
 		if err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 			if err := e.revoke(ctx, row); err != nil && ctx.Err() == nil {
 				pause := e.Sweep * time.Duration(min(longest, 1<<min(row.Tries, 10)))
 				e.Logger.Warn("an orphaned trust could not be revoked; trying again", "environment", row.EnvironmentID, "user", row.UserID, "after", pause, "error", err)
-				if err := e.Store.PostponeDelegation(ctx, row.ID, pause, true); err != nil {
+				if err := e.Store.Delegations().Postpone(ctx, row.ID, pause, true); err != nil {
 					return err
 				}
 			}
@@ -322,23 +322,23 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 		return e.revokeRole(ctx, row)
 	}
 	if row.Kind != store.Trust {
-		return e.Store.ForgetDelegation(ctx, row.ID) // the user's own, and not ours to end
+		return e.Store.Delegations().Forget(ctx, row.ID) // the user's own, and not ours to end
 	}
 	opened, err := e.Sealer.Open(store.TrustOwner(row.EnvironmentID), row.Sealed)
 	if err != nil {
 		return err
 	}
 	trust := string(opened)
-	stacks, err := e.Store.DelegationStacks(ctx, row.ID)
+	stacks, err := e.Store.Delegations().Stacks(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	if changing, err := e.Cloud.Changing(ctx, trust, stacks); err != nil {
 		return err
 	} else if changing {
-		return e.Store.PostponeDelegation(ctx, row.ID, e.Sweep, false)
+		return e.Store.Delegations().Postpone(ctx, row.ID, e.Sweep, false)
 	}
-	_, err = e.Store.EnvironmentHead(ctx, row.EnvironmentID)
+	_, err = e.Store.Environments().Head(ctx, row.EnvironmentID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -348,38 +348,38 @@ func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
 		if there, err := e.Cloud.HasTrust(ctx, trust); err != nil {
 			return err
 		} else if !there && len(stacks) > 0 {
-			return e.Store.PostponeDelegation(ctx, row.ID, kept*e.Sweep, false)
+			return e.Store.Delegations().Postpone(ctx, row.ID, kept*e.Sweep, false)
 		}
 		if needed, err := e.Cloud.PassedOn(ctx, trust); err != nil {
 			return err
 		} else if needed {
-			return e.Store.PostponeDelegation(ctx, row.ID, kept*e.Sweep, false)
+			return e.Store.Delegations().Postpone(ctx, row.ID, kept*e.Sweep, false)
 		}
 	}
 	if err := e.Cloud.DeleteTrust(ctx, trust); err != nil {
 		return err
 	}
-	return e.Store.ForgetDelegation(ctx, row.ID)
+	return e.Store.Delegations().Forget(ctx, row.ID)
 }
 
 // revokeRole deletes the record of a task's work with its project's role, unless the record names the user for whom Heat keeps the environment's stacks.
 func (e *Engine) revokeRole(ctx context.Context, row store.Delegation) error {
-	stacks, err := e.Store.DelegationStacks(ctx, row.ID)
+	stacks, err := e.Store.Delegations().Stacks(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	if len(stacks) > 0 {
-		newer, err := e.Store.NewerRole(ctx, row)
+		newer, err := e.Store.Delegations().NewerRole(ctx, row)
 		if err != nil {
 			return err
 		}
-		_, err = e.Store.EnvironmentHead(ctx, row.EnvironmentID)
+		_, err = e.Store.Environments().Head(ctx, row.EnvironmentID)
 		if err == nil && !newer {
-			return e.Store.PostponeDelegation(ctx, row.ID, kept*e.Sweep, false)
+			return e.Store.Delegations().Postpone(ctx, row.ID, kept*e.Sweep, false)
 		}
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}
-	return e.Store.ForgetDelegation(ctx, row.ID)
+	return e.Store.Delegations().Forget(ctx, row.ID)
 }

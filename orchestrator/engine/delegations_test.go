@@ -33,9 +33,9 @@ func (h *house) deployAs(caller identity.Caller, id, name string) string {
 
 // worksWith is the delegation that a task was submitted with.
 func (h *house) worksWith(taskID string) store.Delegation {
-	task, err := h.store.Task(h.t.Context(), taskID)
+	task, err := h.store.Tasks().Get(h.t.Context(), taskID)
 	require.NoError(h.t, err)
-	row, err := h.store.Delegation(h.t.Context(), task.DelegationID)
+	row, err := h.store.Delegations().Get(h.t.Context(), task.DelegationID)
 	require.NoError(h.t, err)
 	return row
 }
@@ -167,7 +167,7 @@ func TestATrustThatWentWithItsUserIsRememberedAsLongAsItsEnvironment(t *testing.
 	h.deployAs(demo, other, "second")
 	require.Equal(t, "success", h.ended(other).State)
 	h.trustsBecome(0, "orphaned trusts were looked for")
-	rows, err := h.store.TrustsOfStack(t.Context(), id, "its stack")
+	rows, err := h.store.Delegations().TrustsOfStack(t.Context(), id, "its stack")
 	require.NoError(t, err)
 	require.Len(t, rows, 1, "it says why Heat can change the stack no more")
 
@@ -319,7 +319,7 @@ func TestWhatAFormerVersionLeftGoesOn(t *testing.T) {
 	h.deployAs(demo, id, "second")
 	require.Equal(t, "success", h.ended(id).State)
 	h.trustsBecome(0, "it was replaced")
-	row, err := h.store.Environment(t.Context(), id)
+	row, err := h.store.Environments().Get(t.Context(), id)
 	require.NoError(t, err)
 	require.Empty(t, row.Trust)
 }

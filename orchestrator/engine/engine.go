@@ -166,7 +166,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 		running: map[string]*held{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
 	e.metrics = newMetrics(config.Metrics, e)
 	if config.Sole {
-		return e, e.Store.EndLeases(ctx)
+		return e, e.Store.Tasks().EndLeases(ctx)
 	}
 	return e, nil
 }

@@ -184,7 +184,7 @@ func (h *house) ended(id string) orchestrator.Deployment {
 func (h *house) gone(id string) {
 	h.t.Helper()
 	require.Eventually(h.t, func() bool {
-		_, err := h.store.Environment(h.t.Context(), id)
+		_, err := h.store.Environments().Get(h.t.Context(), id)
 		return errors.Is(err, store.ErrNotFound)
 	}, 20*time.Second, 5*time.Millisecond)
 }
@@ -220,7 +220,7 @@ func TestADeploymentRunsAndItsEndIsWritten(t *testing.T) {
 	require.Equal(t, map[string]any{"isException": false, "result": nil}, deployment.Result)
 	require.Equal(t, []string{"Action deploy is scheduled", "Deploying alpha", "Deploying beta", "Deployment finished"}, texts(h.reports(id, deployment)))
 	require.Equal(t, "ready", h.status(id))
-	row, err := h.store.Environment(t.Context(), id)
+	row, err := h.store.Environments().Get(t.Context(), id)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, row.Version)
 	services := row.Model.Objects["services"].([]any)
@@ -234,7 +234,7 @@ func TestADeploymentRunsAndItsEndIsWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, "secret of alpha", string(value))
-	sealed, _, err := h.store.Secret(t.Context(), id, "key of alpha")
+	sealed, _, err := h.store.Secrets().Get(t.Context(), id, "key of alpha")
 	require.NoError(t, err)
 	require.NotContains(t, sealed, "alpha")
 	// Once more: the classes' attributes record that they are deployed.
@@ -348,7 +348,7 @@ func TestWhatIsNoLongerInTheModelIsDestroyedOwnedBeforeOwner(t *testing.T) {
 	h.deploy(id, application("a1", "alpha", map[string]any{"parts": []any{application("b2", "delta", nil)}}))
 	require.Equal(t, "success", h.ended(id).State)
 	require.Equal(t, []string{"begin destroy epsilon", "destroy epsilon", "begin destroy gamma", "destroy gamma", "begin destroy beta", "destroy beta"}, h.world.Log()[done:])
-	_, found, err := h.store.Attribute(t.Context(), id, "b1", "org.golden.Hello", "deployed")
+	_, found, err := h.store.Attributes().Get(t.Context(), id, "b1", "org.golden.Hello", "deployed")
 	require.NoError(t, err)
 	require.False(t, found, "attributes go with their object")
 
@@ -530,7 +530,7 @@ func TestAnEnvironmentThatWasNeverDeployedIsRemovedAtOnce(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
 	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
-	_, err := h.store.Environment(t.Context(), id)
+	_, err := h.store.Environments().Get(t.Context(), id)
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 

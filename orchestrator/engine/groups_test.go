@@ -127,7 +127,7 @@ func TestAGroupIsAddedAndRemovedByActions(t *testing.T) {
 		return ended.State + strings.Join(texts(h.reports(id, ended)), "; ")
 	}
 	groups := func() (names []string) {
-		environment, err := h.store.Environment(t.Context(), id)
+		environment, err := h.store.Environments().Get(t.Context(), id)
 		require.NoError(t, err)
 		cluster := environment.Model.Objects["services"].([]any)[0].(map[string]any)
 		for _, one := range cluster["minionGroups"].([]any) {

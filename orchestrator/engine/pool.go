@@ -52,10 +52,10 @@ func (e *Engine) takeOne(ctx context.Context, tasks *sync.WaitGroup) bool {
 	}
 	taking := store.Taking{Worker: e.Name, Lease: e.Lease, Free: e.Workers - busy, Unsuspected: calm}
 	asked := time.Now()
-	hold, before, err := e.Store.TakeTask(ctx, taking)
+	hold, before, err := e.Store.Tasks().Take(ctx, taking)
 	if errors.Is(err, store.ErrNotFound) && calm && busy == 0 {
 		taking.Unsuspected, asked = false, time.Now()
-		hold, before, err = e.Store.TakeTask(ctx, taking)
+		hold, before, err = e.Store.Tasks().Take(ctx, taking)
 	}
 	if err != nil {
 		if !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {

@@ -169,7 +169,7 @@ func TestProjectsShareTheWorkersAndOneIsLeftForTheNext(t *testing.T) {
 func (h *house) finished(id string) {
 	h.t.Helper()
 	require.Eventually(h.t, func() bool {
-		tasks, _, err := h.store.Tasks(h.t.Context(), id, "")
+		tasks, _, err := h.store.Tasks().List(h.t.Context(), id, "")
 		require.NoError(h.t, err)
 		return !slices.ContainsFunc(tasks, func(task store.Task) bool { return task.Finished == nil })
 	}, time.Minute, 5*time.Millisecond)
@@ -234,15 +234,15 @@ func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
 		require.LessOrEqual(t, w.most, workers*len(houses))
 		total := 0
 		for _, id := range ids {
-			tasks, _, err := a.store.Tasks(t.Context(), id, "")
+			tasks, _, err := a.store.Tasks().List(t.Context(), id, "")
 			require.NoError(t, err)
 			total += len(tasks)
-			sessions, err := a.store.Sessions(t.Context(), id)
+			sessions, err := a.store.Sessions().List(t.Context(), id)
 			require.NoError(t, err)
 			for _, session := range sessions {
 				require.NotContains(t, []store.State{store.Deploying, store.Deleting}, session.State)
 			}
-			environment, err := a.store.Environment(t.Context(), id)
+			environment, err := a.store.Environments().Get(t.Context(), id)
 			require.NoError(t, err)
 			var rejected int64
 			require.NoError(t, a.db.Model(&store.Task{}).Where("environment_id = ? AND stage = ?", id, store.Rejected).Count(&rejected).Error)
@@ -277,7 +277,7 @@ func (h *house) something(random *rand.Rand, caller identity.Caller, id string) 
 		}
 		return "retry", err
 	case 2:
-		environment, err := h.store.Environment(ctx, id)
+		environment, err := h.store.Environments().Get(ctx, id)
 		if err != nil {
 			return "action", err
 		}

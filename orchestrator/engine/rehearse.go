@@ -35,12 +35,12 @@ func (s *Stage) Former() map[string]any { return s.environment.Model.ObjectsCopy
 
 // Attribute is Runtime.Attribute.
 func (s *Stage) Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error) {
-	return s.engine.Store.Attribute(ctx, s.environment.ID, object.ID(), object.Class().Name, name)
+	return s.engine.Store.Attributes().Get(ctx, s.environment.ID, object.ID(), object.Class().Name, name)
 }
 
 // CodeAttribute is Runtime.CodeAttribute.
 func (s *Stage) CodeAttribute(ctx context.Context, object *muranopl.Object, class, name string) (any, bool, error) {
-	stored, found, err := s.engine.Store.Attribute(ctx, s.environment.ID, object.ID(), class, codePrefix+name)
+	stored, found, err := s.engine.Store.Attributes().Get(ctx, s.environment.ID, object.ID(), class, codePrefix+name)
 	if err != nil || !found {
 		return nil, false, err
 	}

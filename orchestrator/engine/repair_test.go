@@ -22,16 +22,16 @@ func (h *house) repair(_, objectID string) store.Task {
 
 func (h *house) submitRepair(repair store.Repair) (store.Task, error) {
 	h.t.Helper()
-	require.NoError(h.t, h.store.AddKeepers(h.t.Context()))
+	require.NoError(h.t, h.store.Keepers().Add(h.t.Context()))
 	require.NoError(h.t, h.db.Exec("UPDATE keepers SET due = 0").Error)
-	claims, err := h.store.ClaimKeepers(h.t.Context(), "keeper", time.Minute, 1)
+	claims, err := h.store.Keepers().Claim(h.t.Context(), "keeper", time.Minute, 1)
 	require.NoError(h.t, err)
 	require.Len(h.t, claims, 1)
-	standing, err := h.store.EndLook(h.t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
+	standing, err := h.store.Keepers().EndLook(h.t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
 		Findings: []store.Finding{{Duty: "nodes", Kind: "away"}}})
 	require.NoError(h.t, err)
 	repair.Finding, repair.TaskFence, repair.Most, repair.Text = standing[0], claims[0].TaskFence, 4, "It is away"
-	return h.store.SubmitRepair(h.t.Context(), repair)
+	return h.store.Tasks().SubmitRepair(h.t.Context(), repair)
 }
 
 func TestARepairChangesTheModelAndNeitherVersionNorDraftsNorStatus(t *testing.T) {
@@ -41,7 +41,7 @@ func TestARepairChangesTheModelAndNeitherVersionNorDraftsNorStatus(t *testing.T)
 		id := h.create("one")
 		h.deploy(id, application("a1", "alpha", nil))
 		require.Equal(t, "success", h.ended(id).State)
-		before, err := h.store.Environment(t.Context(), id)
+		before, err := h.store.Environments().Get(t.Context(), id)
 		require.NoError(t, err)
 		session, err := h.service.Configure(t.Context(), demo, id)
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestARepairChangesTheModelAndNeitherVersionNorDraftsNorStatus(t *testing.T)
 		require.Equal(t, task.ID, deployment.ID)
 		require.Equal(t, "success", deployment.State)
 		require.Equal(t, []string{"It is away", "Repair finished"}, texts(h.reports(id, deployment)))
-		after, err := h.store.Environment(t.Context(), id)
+		after, err := h.store.Environments().Get(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, before.Version, after.Version)
 		require.Equal(t, "mended", after.Model.Objects["services"].([]any)[0].(map[string]any)["result"])
@@ -103,7 +103,7 @@ func TestARepairWhoseServerDiesIsGoneOnWithByAnotherOne(t *testing.T) {
 		require.Equal(t, "success", h.ended(id).State)
 		h.stop()
 		task := h.repair(id, "a1")
-		dead, _, err := h.store.TakeTask(t.Context(), store.Taking{Worker: "dead", Lease: shortLease})
+		dead, _, err := h.store.Tasks().Take(t.Context(), store.Taking{Worker: "dead", Lease: shortLease})
 		require.NoError(t, err)
 		_, err = dead.StartStep(t.Context(), store.Step{ObjectID: "a1", Name: "first"})
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestARepairDestroysNothingThatADeploymentLeft(t *testing.T) {
 		h.deploy(id, application("a1", "alpha", nil), application("a2", "beta", nil))
 		require.Equal(t, "success", h.ended(id).State)
 		// A deployment without beta was submitted and cancelled before it had destroyed it: the model has it no more, the copy has.
-		environment, err := h.store.Environment(t.Context(), id)
+		environment, err := h.store.Environments().Get(t.Context(), id)
 		require.NoError(t, err)
 		environment.Model.Objects["services"] = environment.Model.Objects["services"].([]any)[:1]
 		session, err := h.service.Configure(t.Context(), demo, id)

@@ -53,7 +53,7 @@ func TestTheRequestThatSubmittedATaskIsNamedByAllThatComesOfIt(t *testing.T) {
 	deployment := h.ended(id)
 	h.stop()
 
-	row, err := h.store.Task(t.Context(), deployment.ID)
+	row, err := h.store.Tasks().Get(t.Context(), deployment.ID)
 	require.NoError(t, err)
 	require.Equal(t, request, row.RequestID)
 	require.NotEmpty(t, seen)

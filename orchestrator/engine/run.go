@@ -119,7 +119,7 @@ func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 // action has begun.
 func (e *Engine) execute(ctx context.Context, h *held) (outcome store.Outcome, failed *failure) {
 	task := h.Task()
-	environment, err := e.Store.Environment(ctx, task.EnvironmentID)
+	environment, err := e.Store.Environments().Get(ctx, task.EnvironmentID)
 	if err != nil {
 		return outcome, failedWith("", err)
 	}

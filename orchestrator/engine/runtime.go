@@ -208,7 +208,7 @@ func (r *Runtime) SetSecret(ctx context.Context, name string, value []byte) erro
 
 // Secret returns a secret of an environment; false when there is none.
 func (e *Engine) Secret(ctx context.Context, environmentID, name string) ([]byte, bool, error) {
-	sealed, found, err := e.Store.Secret(ctx, environmentID, name)
+	sealed, found, err := e.Store.Secrets().Get(ctx, environmentID, name)
 	if err != nil || !found {
 		return nil, false, err
 	}
@@ -218,7 +218,7 @@ func (e *Engine) Secret(ctx context.Context, environmentID, name string) ([]byte
 
 // SetSecret stores a secret of an environment outside of any task, sealed; it is durable on return.
 func (e *Engine) SetSecret(ctx context.Context, environmentID, name string, value []byte) error {
-	return e.Store.SetSecret(ctx, environmentID, name, e.Sealer.Seal(store.SecretOwner(environmentID, name), value))
+	return e.Store.Secrets().Set(ctx, environmentID, name, e.Sealer.Seal(store.SecretOwner(environmentID, name), value))
 }
 
 // Project is the environment's project in the environment's region of the cloud, reached through the delegation of the task's submitter.

@@ -154,7 +154,7 @@ func TestASecretThatAClassKeepsInAnAttributeIsASealedSecretOfTheEnvironment(t *t
 		require.NoError(t, err)
 		require.True(t, found)
 		require.Equal(t, want, string(value))
-		attribute, found, err := h.store.Attribute(t.Context(), id, "t", class, engine.CodeAttribute("secretOfTeller"))
+		attribute, found, err := h.store.Attributes().Get(t.Context(), id, "t", class, engine.CodeAttribute("secretOfTeller"))
 		require.NoError(t, err)
 		require.True(t, found)
 		require.Equal(t, map[string]any{"kept as a sealed secret": true}, attribute)

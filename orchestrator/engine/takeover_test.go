@@ -164,7 +164,7 @@ func TestTheOnlyServerGoesOnAtItsStartWithoutWaitingForALease(t *testing.T) {
 	h.stop()
 	dead, waiting := h.create("dead"), h.create("waiting")
 	h.deploy(dead, application("a1", "alpha", nil))
-	hold, _, err := h.store.TakeTask(t.Context(), store.Taking{Worker: "a process that died", Lease: time.Hour})
+	hold, _, err := h.store.Tasks().Take(t.Context(), store.Taking{Worker: "a process that died", Lease: time.Hour})
 	require.NoError(t, err)
 	require.Equal(t, dead, hold.Task().EnvironmentID)
 	h.deploy(waiting, application("a1", "beta", nil))

@@ -54,7 +54,7 @@ func TestAnUploadedPackageInMuranoPLIsDeployedAndItsActionsAnswer(t *testing.T) 
 	require.Equal(t, "success", deployment.State, texts(h.reports(id, deployment)))
 	require.Contains(t, texts(h.reports(id, deployment)), "Counting from 5, run 1")
 	service := func() map[string]any {
-		row, err := h.store.Environment(t.Context(), id)
+		row, err := h.store.Environments().Get(t.Context(), id)
 		require.NoError(t, err)
 		return row.Model.Objects["services"].([]any)[0].(map[string]any)
 	}

@@ -48,7 +48,7 @@ func TestAnEnvironmentKeepsTheVersionsThatItWasDeployedWith(t *testing.T) {
 		h.deploy(id, applications...)
 		deployment := h.ended(id)
 		require.Equal(t, "success", deployment.State, texts(h.reports(id, deployment)))
-		row, err := h.store.Environment(t.Context(), id)
+		row, err := h.store.Environments().Get(t.Context(), id)
 		require.NoError(t, err)
 		for _, service := range row.Model.Objects["services"].([]any) {
 			versions = append(versions, service.(map[string]any)["made"].(string))
@@ -72,7 +72,7 @@ func TestAnEnvironmentKeepsTheVersionsThatItWasDeployedWith(t *testing.T) {
 
 	require.Equal(t, []string{"2.0.0"}, made(old, application("a", any+"/2.0.0")), "it was asked for")
 	require.Equal(t, []string{"2.0.0", "2.0.0"}, made(old, application("a", any), application("c", any)), "and is kept from then on")
-	row, err := h.store.Environment(t.Context(), old)
+	row, err := h.store.Environments().Get(t.Context(), old)
 	require.NoError(t, err)
 	require.Equal(t, []string{"2.0.0"}, row.Model.Packages["org.test.Clock"])
 	require.Contains(t, row.Model.Packages, "io.murano")

@@ -109,7 +109,7 @@ func New(config Config) *Keeper {
 // Run checks environments until ctx ends; then other servers may claim them.
 func (k *Keeper) Run(ctx context.Context) error {
 	if k.Sole {
-		if err := k.Store.EndKeepersLeases(ctx); err != nil && ctx.Err() == nil {
+		if err := k.Store.Keepers().EndLeases(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (k *Keeper) hold(ctx context.Context) {
 	looks.Wait()
 	giving, done := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer done()
-	if err := k.Store.GiveBackKeepers(giving, h.worker); err != nil {
+	if err := k.Store.Keepers().GiveBack(giving, h.worker); err != nil {
 		k.Logger.WarnContext(ctx, "environments that were looked at wait for a lease to run out", "error", err)
 	}
 }
@@ -156,7 +156,7 @@ func (h *holding) renew(ctx context.Context, length time.Duration) error {
 	if len(ids) == 0 {
 		return nil // there is no claim whose lease could end
 	}
-	return h.Store.RenewKeepers(ctx, h.worker, ids, length)
+	return h.Store.Keepers().Renew(ctx, h.worker, ids, length)
 }
 
 // run claims due environments, and checks them, until ctx or the lease ends.
@@ -167,7 +167,7 @@ func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
 	defer forget.Stop()
 	for adding := true; h.lease.Check() == nil; {
 		if adding {
-			if err := h.Store.AddKeepers(ctx); err != nil && ctx.Err() == nil {
+			if err := h.Store.Keepers().Add(ctx); err != nil && ctx.Err() == nil {
 				h.Logger.WarnContext(ctx, "environments that have no keeper yet could not be found", "error", err)
 			}
 			adding = false
@@ -185,7 +185,7 @@ func (h *holding) run(ctx context.Context, looks *sync.WaitGroup) {
 		case <-add.C:
 			adding = true
 		case <-forget.C:
-			if err := h.Store.ForgetFindings(ctx, keptClosed); err != nil && ctx.Err() == nil {
+			if err := h.Store.Findings().Forget(ctx, keptClosed); err != nil && ctx.Err() == nil {
 				h.Logger.WarnContext(ctx, "findings that were closed long ago could not be removed; trying again", "after", forgetPause, "error", err)
 			}
 		}
@@ -204,7 +204,7 @@ func (h *holding) claim(ctx context.Context, looks *sync.WaitGroup) (full bool) 
 		return true
 	}
 	began := time.Now()
-	claims, err := h.Store.ClaimKeepers(ctx, h.worker, h.Lease, free)
+	claims, err := h.Store.Keepers().Claim(ctx, h.worker, h.Lease, free)
 	if err != nil {
 		if ctx.Err() == nil {
 			h.Logger.WarnContext(ctx, "no environments could be claimed to be looked at; trying again", "after", h.Poll, "error", err)

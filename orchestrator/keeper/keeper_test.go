@@ -98,7 +98,7 @@ func deployed(t *testing.T, s *store.Store, name string, properties map[string]a
 	}
 	model := map[string]any{"?": map[string]any{"id": id}, "applications": []any{cluster}}
 	e := store.Environment{ID: id, ProjectID: "p", Name: name, Model: store.Model{Objects: store.ForAPI(model), ObjectsCopy: model}}
-	require.NoError(t, s.CreateEnvironment(t.Context(), &e))
+	require.NoError(t, s.Environments().Create(t.Context(), &e))
 	return e
 }
 
@@ -129,7 +129,7 @@ func run(t *testing.T, config keeper.Config) (stop func()) {
 
 func findings(t *testing.T, s *store.Store, environmentID string, closed bool) []store.Finding {
 	t.Helper()
-	found, err := s.Findings(t.Context(), store.FindingsOf{EnvironmentID: environmentID, Closed: closed}, store.Page{})
+	found, err := s.Findings().List(t.Context(), store.FindingsOf{EnvironmentID: environmentID, Closed: closed}, store.Page{})
 	require.NoError(t, err)
 	return found
 }
@@ -177,7 +177,7 @@ func TestAFindingIsOpenedOnceChangedAndClosed(t *testing.T) {
 		eventually(t, func() bool { return len(findings(t, s, e.ID, false)) == 1 })
 		require.Equal(t, first.ID, findings(t, s, e.ID, false)[0].ID, "soon after, it is the same again")
 
-		require.NoError(t, s.ForgetFindings(t.Context(), 0))
+		require.NoError(t, s.Findings().Forget(t.Context(), 0))
 		require.Len(t, findings(t, s, e.ID, true), 1, "what stands is not forgotten")
 	})
 }
@@ -186,7 +186,7 @@ func TestDutiesThatAreDueAtAboutTheSameTimeLookTogether(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s := rows(t, db)
 		e := deployed(t, s, "one", nil)
-		require.NoError(t, s.AddKeepers(t.Context()))
+		require.NoError(t, s.Keepers().Add(t.Context()))
 		now := store.Time(time.Now().UnixMicro())
 		dues := store.Dues{"nodes": now, "soon": now + store.Time((2 * time.Minute).Microseconds()), "later": now + store.Time((10 * time.Minute).Microseconds())}
 		require.NoError(t, db.Model(&store.Keeper{}).Where("environment_id = ?", e.ID).Update("duties", dues).Error)
@@ -241,16 +241,16 @@ func TestWhatADeadServerHeldIsLookedAtWhenItsLeaseHasRunOut(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s := rows(t, db)
 		e := deployed(t, s, "one", nil)
-		require.NoError(t, s.AddKeepers(t.Context()))
+		require.NoError(t, s.Keepers().Add(t.Context()))
 		began := time.Now()
-		held, err := s.ClaimKeepers(t.Context(), "dead", time.Second, 5)
+		held, err := s.Keepers().Claim(t.Context(), "dead", time.Second, 5)
 		require.NoError(t, err)
 		require.Len(t, held, 1)
 		d := &duty{name: "nodes", every: time.Millisecond}
 		run(t, keeper.Config{Store: s, Duties: []keeper.Duty{d}})
 		eventually(t, func() bool { return d.count(e.ID) > 0 })
 		require.Greater(t, time.Since(began), 900*time.Millisecond)
-		_, err = s.EndLook(t.Context(), held[0], store.Looked{})
+		_, err = s.Keepers().EndLook(t.Context(), held[0], store.Looked{})
 		require.ErrorIs(t, err, store.ErrFenced)
 	})
 }
@@ -259,16 +259,16 @@ func TestNobodyLooksWhileATaskRunsAndEverybodyAfterIt(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s := rows(t, db)
 		e := deployed(t, s, "one", nil)
-		require.NoError(t, s.AddKeepers(t.Context()))
-		claims, err := s.ClaimKeepers(t.Context(), "early", time.Minute, 5)
+		require.NoError(t, s.Keepers().Add(t.Context()))
+		claims, err := s.Keepers().Claim(t.Context(), "early", time.Minute, 5)
 		require.NoError(t, err)
 		require.Len(t, claims, 1)
 
-		session, err := s.OpenSession(t.Context(), e.ID, "u")
+		session, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u"})
 		require.NoError(t, err)
-		task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "t"})
+		task, err := s.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "t"})
 		require.NoError(t, err)
-		standing, err := s.EndLook(t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
+		standing, err := s.Keepers().EndLook(t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
 			Findings: []store.Finding{{Duty: "nodes", Kind: "away"}}})
 		require.NoError(t, err)
 		require.Empty(t, standing, "what was seen while a task begins says nothing")
@@ -276,7 +276,7 @@ func TestNobodyLooksWhileATaskRunsAndEverybodyAfterIt(t *testing.T) {
 		d := &duty{name: "nodes", every: time.Hour}
 		require.NoError(t, db.Exec("UPDATE keepers SET due = 0").Error)
 		run(t, keeper.Config{Store: s, Duties: []keeper.Duty{d}})
-		hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+		hold, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 		require.NoError(t, err)
 		require.Equal(t, task.ID, hold.Task().ID)
 		require.Never(t, func() bool { return d.count(e.ID) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
@@ -290,7 +290,7 @@ func TestARepairIsATaskThatLeavesVersionAndDraftsAloneAndIsTriedLessAndLessOften
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s := rows(t, db)
 		e := deployed(t, s, "one", nil)
-		draft, err := s.OpenSession(t.Context(), e.ID, "u")
+		draft, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u"})
 		require.NoError(t, err)
 		d := &duty{name: "nodes", every: 10 * time.Millisecond}
 		d.becomes(func(_ context.Context, environment *keeper.Environment) (keeper.Result, error) {
@@ -303,7 +303,7 @@ func TestARepairIsATaskThatLeavesVersionAndDraftsAloneAndIsTriedLessAndLessOften
 			var hold *store.Hold
 			eventually(t, func() bool {
 				var err error
-				hold, _, err = s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+				hold, _, err = s.Tasks().Take(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 				return err == nil
 			})
 			began = append(began, hold.Task().Created.Time())
@@ -319,11 +319,11 @@ func TestARepairIsATaskThatLeavesVersionAndDraftsAloneAndIsTriedLessAndLessOften
 		})
 		require.Contains(t, findings(t, s, e.ID, false)[0].Mends, "It was repaired 3 times, which did not help")
 
-		after, err := s.Environment(t.Context(), e.ID)
+		after, err := s.Environments().Get(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Equal(t, e.Version, after.Version)
-		require.NoError(t, s.EditSession(t.Context(), draft.ID, func(*store.Model) error { return nil }), "the draft is no older than the environment")
-		sessions, err := s.Sessions(t.Context(), e.ID)
+		require.NoError(t, s.Sessions().Edit(t.Context(), draft.ID, func(*store.Model) error { return nil }), "the draft is no older than the environment")
+		sessions, err := s.Sessions().List(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Len(t, sessions, 1)
 	})
@@ -333,14 +333,14 @@ func TestNothingIsRepairedWhereAUsersTaskFailedOrTheDelegationLacks(t *testing.T
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s := rows(t, db)
 		e := deployed(t, s, "one", nil)
-		require.NoError(t, s.AddKeepers(t.Context()))
+		require.NoError(t, s.Keepers().Add(t.Context()))
 		look := func() (store.Claim, store.Finding) {
 			t.Helper()
 			require.NoError(t, db.Exec("UPDATE keepers SET due = 0").Error)
-			claims, err := s.ClaimKeepers(t.Context(), "w", time.Minute, 1)
+			claims, err := s.Keepers().Claim(t.Context(), "w", time.Minute, 1)
 			require.NoError(t, err)
 			require.Len(t, claims, 1)
-			standing, err := s.EndLook(t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
+			standing, err := s.Keepers().EndLook(t.Context(), claims[0], store.Looked{Duties: []string{"nodes"}, Mends: func(f store.Finding) string { return f.Mends },
 				Findings: []store.Finding{{Duty: "nodes", Kind: "away"}}})
 			require.NoError(t, err)
 			return claims[0], standing[0]
@@ -349,15 +349,15 @@ func TestNothingIsRepairedWhereAUsersTaskFailedOrTheDelegationLacks(t *testing.T
 			claim, finding := look()
 			r := store.Repair{Finding: finding, TaskFence: claim.TaskFence, Most: 1, Action: store.Action{ObjectID: "o", Method: "m"}}
 			change(&r)
-			_, err := s.SubmitRepair(t.Context(), r)
+			_, err := s.Tasks().SubmitRepair(t.Context(), r)
 			return err
 		}
 		require.ErrorIs(t, repair(func(r *store.Repair) { r.Cloud = true }), store.ErrRevoked)
-		session, err := s.OpenSession(t.Context(), e.ID, "u")
+		session, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u"})
 		require.NoError(t, err)
-		_, err = s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "t"})
+		_, err = s.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "t"})
 		require.NoError(t, err)
-		hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+		hold, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 		require.NoError(t, err)
 		require.NoError(t, hold.Begin(t.Context()))
 		_, err = hold.Finish(t.Context(), store.Outcome{Failed: true})
@@ -385,7 +385,7 @@ func TestEverydayWorkBeginsAtOnceAndIsNeverGivenUp(t *testing.T) {
 			var hold *store.Hold
 			eventually(t, func() bool {
 				var err error
-				hold, _, err = s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+				hold, _, err = s.Tasks().Take(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 				return err == nil
 			})
 			_, err := hold.Finish(t.Context(), store.Outcome{Result: store.Document{}, Objects: store.ForAPI(e.Model.ObjectsCopy), ObjectsCopy: e.Model.ObjectsCopy})
@@ -399,7 +399,7 @@ func TestEverydayWorkBeginsAtOnceAndIsNeverGivenUp(t *testing.T) {
 
 		d.becomes(func(context.Context, *keeper.Environment) (keeper.Result, error) { return keeper.Result{}, nil })
 		eventually(t, func() bool {
-			hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
+			hold, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "w", Lease: time.Minute})
 			if err == nil { // of the last look before
 				_, err = hold.Finish(t.Context(), store.Outcome{Result: store.Document{}, Objects: store.ForAPI(e.Model.ObjectsCopy), ObjectsCopy: e.Model.ObjectsCopy})
 				require.NoError(t, err)

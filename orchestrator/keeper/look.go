@@ -81,7 +81,7 @@ func (h *holding) look(ctx context.Context, claim store.Claim, began time.Time) 
 		}
 		looked.Findings = append(looked.Findings, one.findings()...)
 	}
-	standing, err := h.Store.EndLook(ctx, claim, looked)
+	standing, err := h.Store.Keepers().EndLook(ctx, claim, looked)
 	switch {
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrNotFound):
 		return // another server checks it, or it is gone
@@ -104,7 +104,7 @@ func jittered(d time.Duration, chance float64) time.Duration {
 
 // environment reads the duties' view of an environment; nil where nothing was ever deployed.
 func (h *holding) environment(ctx context.Context, claim store.Claim) (*Environment, error) {
-	row, err := h.Store.KeptEnvironment(ctx, claim.EnvironmentID)
+	row, err := h.Store.Environments().Kept(ctx, claim.EnvironmentID)
 	if err != nil || row.Model.ObjectsCopy == nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (h *holding) repair(ctx context.Context, claim store.Claim, now store.Time,
 			continue
 		}
 		pause := min(longestPause, h.Pause<<min(row.Tries, 10))
-		task, err := h.Store.SubmitRepair(ctx, store.Repair{Finding: row, TaskFence: claim.TaskFence, Pause: pause, Most: h.Repairs, AfterFailure: repair.AfterFailure,
+		task, err := h.Store.Tasks().SubmitRepair(ctx, store.Repair{Finding: row, TaskFence: claim.TaskFence, Pause: pause, Most: h.Repairs, AfterFailure: repair.AfterFailure,
 			Cloud: repair.Cloud, Action: store.Action{ObjectID: repair.ObjectID, Method: repair.Method, Args: arguments(repair.Args)}, Text: repair.Text})
 		switch {
 		case err == nil:

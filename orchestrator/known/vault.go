@@ -29,11 +29,11 @@ func (v Vault) Store(ctx context.Context, name string, value []byte) error {
 
 // ClusterIDs are the ids of the objects of an environment's clusters that were ever up.
 func ClusterIDs(ctx context.Context, rows interface {
-	SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
+	Names(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
 }, environmentID string) ([]string, error) {
 	prefix, suffix := SecretName("", ""), "/"+FactsName
 	prefix = strings.TrimSuffix(prefix, "/")
-	names, err := rows.SecretNames(ctx, environmentID, prefix, suffix)
+	names, err := rows.Names(ctx, environmentID, prefix, suffix)
 	var ids []string
 	for _, name := range names {
 		if id := strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix); id != "" && !strings.Contains(id, "/") {
@@ -45,7 +45,7 @@ func ClusterIDs(ctx context.Context, rows interface {
 
 // ForgetClusters has the clusters of an environment that was deleted begin anew: their servers are gone.
 func ForgetClusters(ctx context.Context, rows interface {
-	SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
+	Names(ctx context.Context, environmentID, prefix, suffix string) ([]string, error)
 }, secrets Secrets, environmentID string) error {
 	ids, err := ClusterIDs(ctx, rows, environmentID)
 	for _, id := range ids {

@@ -16,7 +16,7 @@ func (i *Import) takeEnvironments(ctx context.Context) error {
 	}
 	for _, one := range list {
 		line := Line{Kind: "environment", ID: one.id, Name: one.name, Fate: Imported}
-		_, err := i.Environments.EnvironmentHead(ctx, one.id)
+		_, err := i.Environments.Head(ctx, one.id)
 		switch {
 		case err == nil:
 			line.Fate, line.Why = Skipped, "it is here"
@@ -31,7 +31,7 @@ func (i *Import) takeEnvironments(ctx context.Context) error {
 }
 
 func (i *Import) takeEnvironment(ctx context.Context, one sourceEnvironment) (Fate, string, error) {
-	here, _, err := i.Environments.Environments(ctx, one.project)
+	here, _, err := i.Environments.List(ctx, one.project)
 	if err != nil {
 		return "", "", err
 	}
@@ -60,7 +60,7 @@ func (i *Import) takeEnvironment(ctx context.Context, one sourceEnvironment) (Fa
 	if i.Preview {
 		return Imported, why, nil
 	}
-	return Imported, why, i.Environments.ImportEnvironment(ctx, imported)
+	return Imported, why, i.Environments.Import(ctx, imported)
 }
 
 const unfinished = "it is deploying or being deleted in Murano: import again when that has ended or, where no engine of Murano runs any more, with --end-unfinished"

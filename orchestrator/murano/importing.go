@@ -41,22 +41,13 @@ type catalogStore interface {
 	AddCategory(ctx context.Context, category catalog.Category) error
 }
 
-// environmentStore is an import's use of the environments.
-type environmentStore interface {
-	EnvironmentHead(ctx context.Context, id string) (store.Environment, error)
-	Environments(ctx context.Context, projectID string) ([]store.Environment, map[string][]store.Session, error)
-	ImportEnvironment(ctx context.Context, imported store.Imported) error
-	Template(ctx context.Context, id string) (store.Template, error)
-	Templates(ctx context.Context, projectID string, visible store.Visible, page store.Page) ([]store.Template, error)
-	ImportTemplate(ctx context.Context, template store.Template) error
-}
-
 // Import takes over the content of Murano's database. It can be run again after an interruption, and whenever something is new in Murano:
 // rows that came over before are skipped.
 type Import struct {
 	From         *Source
 	Catalog      catalogStore
-	Environments environmentStore
+	Environments store.Environments
+	Templates    store.Templates
 	// Packages reads the packages of Murano's users.
 	Packages catalog.Reader
 	// Embedded are the full names of the packages that come with Burano.
@@ -218,7 +209,7 @@ func (i *Import) takeTemplates(ctx context.Context) error {
 	}
 	for _, one := range list {
 		line := Line{Kind: "template", ID: one.id, Name: one.name, Fate: Imported}
-		_, err := i.Environments.Template(ctx, one.id)
+		_, err := i.Templates.Get(ctx, one.id)
 		switch {
 		case err == nil:
 			line.Fate, line.Why = Skipped, "it is here"
@@ -242,7 +233,7 @@ func (i *Import) takeTemplate(ctx context.Context, one sourceEnvironment, public
 		objects = model
 	}
 	services, _ := objects["services"].([]any)
-	here, err := i.Environments.Templates(ctx, one.project, store.OwnOrPublic, store.Page{})
+	here, err := i.Templates.List(ctx, one.project, store.OwnOrPublic, store.Page{})
 	if err != nil {
 		return "", "", err
 	}
@@ -252,6 +243,6 @@ func (i *Import) takeTemplate(ctx context.Context, one sourceEnvironment, public
 	if i.Preview {
 		return Imported, "", nil
 	}
-	return Imported, "", i.Environments.ImportTemplate(ctx, store.Template{ID: one.id, ProjectID: one.project, Name: one.name, DescriptionText: one.description,
+	return Imported, "", i.Templates.Import(ctx, store.Template{ID: one.id, ProjectID: one.project, Name: one.name, DescriptionText: one.description,
 		Public: public, Version: one.version, Services: services, Created: rowTime(one.created), Updated: rowTime(one.updated)})
 }

@@ -50,7 +50,7 @@ func (h here) run(ctx context.Context, t *testing.T, dsn string, change func(*mu
 	require.NoError(t, err)
 	defer func() { require.NoError(t, from.Close()) }()
 	fates := map[string]string{}
-	taking := murano.Import{From: from, Catalog: h.catalog, Environments: h.environments, Embedded: []string{"io.murano"}, NewID: store.NewID,
+	taking := murano.Import{From: from, Catalog: h.catalog, Environments: h.environments.Environments(), Templates: h.environments.Templates(), Embedded: []string{"io.murano"}, NewID: store.NewID,
 		Say: func(line murano.Line) {
 			name := line.Kind + " " + line.Name
 			if _, twice := fates[name]; twice {
@@ -145,7 +145,7 @@ func inPostgres(t *testing.T, from, to string) {
 func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 	said, err := h.run(t.Context(), t, dsn, preview)
 	require.NoError(t, err)
-	here, _, err := h.environments.Environments(t.Context(), "")
+	here, _, err := h.environments.Environments().List(t.Context(), "")
 	require.NoError(t, err)
 	require.Empty(t, here, "a preview writes nothing")
 	packages, err := h.catalog.Packages(t.Context(), catalog.Query{Scope: catalog.ScopeAll, IncludeDisabled: true})
@@ -177,12 +177,12 @@ func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 	require.Equal(t, []string{"com.example.Disabled"}, byName["com.example.Disabled"].Classes)
 	require.Equal(t, []string{"Home-made"}, byName["com.example.Hot"].Categories)
 
-	here, sessions, err := h.environments.Environments(t.Context(), "")
+	here, sessions, err := h.environments.Environments().List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, here, 5)
 	for _, one := range here {
 		if one.Name == "from a template of Heat" {
-			kept, _, err := h.environments.Attribute(t.Context(), one.ID, one.ID, "io.murano.Environment", engine.AttributeAdopted)
+			kept, _, err := h.environments.Attributes().Get(t.Context(), one.ID, one.ID, "io.murano.Environment", engine.AttributeAdopted)
 			require.NoError(t, err)
 			require.Equal(t, []any{"ejktsmwsm7g464_" + one.ID}, kept.(map[string]any)["templates"], "the stack of its package")
 		}
@@ -190,12 +190,12 @@ func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 			continue
 		}
 		require.EqualValues(t, 4, len(sessions[one.ID]), "two of the deployment and of a draft, and two of actions")
-		whole, err := h.environments.Environment(t.Context(), one.ID)
+		whole, err := h.environments.Environments().Get(t.Context(), one.ID)
 		require.NoError(t, err)
 		require.Len(t, whole.Model.Objects["services"], 2)
 		require.NotNil(t, whole.Model.ObjectsCopy)
 		require.Empty(t, whole.Trust, "the next deployment asks for one")
-		stack, there, err := h.environments.Attribute(t.Context(), one.ID, one.ID, "io.murano.Environment", engine.AttributeAdopted)
+		stack, there, err := h.environments.Attributes().Get(t.Context(), one.ID, one.ID, "io.murano.Environment", engine.AttributeAdopted)
 		require.NoError(t, err)
 		require.True(t, there)
 		require.Contains(t, fmt.Sprint(stack), "murano-")
@@ -209,7 +209,7 @@ func takenOver(t *testing.T, dsn string, _ func(string), h here) {
 	ended, err := h.run(t.Context(), t, dsn, func(i *murano.Import) { i.EndUnfinished = true })
 	require.NoError(t, err)
 	require.Equal(t, "import", ended["environment stuck"])
-	free, err := h.environments.Load(t.Context())
+	free, err := h.environments.Tasks().Load(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, free.Waiting, "no engine takes up what Murano had not ended")
 }
@@ -233,13 +233,13 @@ func TestStacksOfSeveralRegionsAreTakenOver(t *testing.T) {
 			did, err := h.run(t.Context(), t, dsn, nil)
 			require.NoError(t, err)
 			require.Equal(t, "import with its 2 stacks in Heat", did["environment draft"])
-			all, _, err := h.environments.Environments(t.Context(), "")
+			all, _, err := h.environments.Environments().List(t.Context(), "")
 			require.NoError(t, err)
 			kept := map[string]any{}
 			for _, one := range all {
 				for _, attribute := range []string{engine.AttributeAdopted, engine.AttributeStack, engine.AttributeRegion, engine.AttributeStacks} {
 					if one.Name == "draft" {
-						kept[attribute], _, err = h.environments.Attribute(t.Context(), one.ID, one.ID, "io.murano.Environment", attribute)
+						kept[attribute], _, err = h.environments.Attributes().Get(t.Context(), one.ID, one.ID, "io.murano.Environment", attribute)
 						require.NoError(t, err)
 					}
 				}
@@ -278,7 +278,7 @@ func TestAnImportThatIsCutOffIsRunAgain(t *testing.T) {
 		}
 		require.Less(t, cut, 20)
 	}
-	here, _, err := h.environments.Environments(t.Context(), "")
+	here, _, err := h.environments.Environments().List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, here, 5)
 }

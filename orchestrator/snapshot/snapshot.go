@@ -26,7 +26,7 @@ const (
 	objectSize = 4 << 20
 )
 
-// Rows keep snapshots (store.Store).
+// Rows keep snapshots (store.Snapshots).
 type Rows interface {
 	BeginSnapshot(ctx context.Context, snapshot *store.Snapshot) error
 	AddPiece(ctx context.Context, id string, number int64, sealed string) error

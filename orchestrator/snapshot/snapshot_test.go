@@ -37,8 +37,8 @@ func archive(t *testing.T, limit int64, check func(ctx context.Context, file str
 		store.Quotas(quota.Limits{store.QuotaSnapshotBytes: limit}))
 	require.NoError(t, err)
 	e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: map[string]any{}}}
-	require.NoError(t, rows.CreateEnvironment(t.Context(), &e))
-	return snapshot.New(rows, nil, sealer, check, scratch.New(t.TempDir(), 2<<30)), e
+	require.NoError(t, rows.Environments().Create(t.Context(), &e))
+	return snapshot.New(rows.Snapshots(), nil, sealer, check, scratch.New(t.TempDir(), 2<<30)), e
 }
 
 func fits(context.Context, string) (snapshot.Checked, error) {

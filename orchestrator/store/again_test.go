@@ -56,7 +56,7 @@ func TestATaskGoesOnWhenPostgreSQLCrashesWithinItsLease(t *testing.T) {
 				if _, err := hold.Renew(t.Context(), time.Minute); err != nil {
 					return err
 				}
-				value, _, err := s.Attribute(t.Context(), hold.Task().EnvironmentID, object, "class", "round")
+				value, _, err := s.Attributes().Get(t.Context(), hold.Task().EnvironmentID, object, "class", "round")
 				if err != nil {
 					return err
 				}

@@ -18,15 +18,21 @@ type Applied struct {
 // TableName names the table for gorm.
 func (Applied) TableName() string { return "applied" }
 
-// Applied lists a project's objects under a label.
-func (s *Store) Applied(ctx context.Context, projectID, label string) ([]Applied, error) {
+// AppliedObjects lists the objects that were made of files.
+type AppliedObjects struct{ *handle }
+
+// Applied are the objects that were made of files.
+func (s *Store) Applied() AppliedObjects { return AppliedObjects{s.handle} }
+
+// List lists a project's objects under a label.
+func (s AppliedObjects) List(ctx context.Context, projectID, label string) ([]Applied, error) {
 	list := []Applied{}
 	err := s.reading(ctx).Where("project_id = ? AND label = ?", projectID, label).Order("kind, name, id").Find(&list).Error
 	return list, wrap(err, "list what is under a label")
 }
 
-// SetApplied replaces a project's objects under a label.
-func (s *Store) SetApplied(ctx context.Context, projectID, label string, list []Applied) error {
+// Set replaces a project's objects under a label.
+func (s AppliedObjects) Set(ctx context.Context, projectID, label string, list []Applied) error {
 	return s.transaction(ctx, "write what is under a label", func(tx *gorm.DB) error {
 		if err := tx.Where("project_id = ? AND label = ?", projectID, label).Delete(&Applied{}).Error; err != nil || len(list) == 0 {
 			return err

@@ -37,7 +37,7 @@ type knownAttribute struct {
 	write int64  // 0 if it was read
 }
 
-// Attribute is Store.Attribute of the task's environment, without a query where the hold knows it.
+// Attribute is Attributes.Get of the task's environment, without a query where the hold knows it.
 func (h *Hold) Attribute(ctx context.Context, objectID, class, name string) (any, bool, error) {
 	value, known, err := h.attributes.value(attributeName{objectID, class, name}, func() (rows []Attribute, err error) {
 		err = h.store.reading(ctx).Where("environment_id = ?", h.task.EnvironmentID).Find(&rows).Error
@@ -47,7 +47,7 @@ func (h *Hold) Attribute(ctx context.Context, objectID, class, name string) (any
 	case err != nil:
 		return nil, false, err
 	case !known:
-		return h.store.Attribute(ctx, h.task.EnvironmentID, objectID, class, name)
+		return Attributes{h.store}.Get(ctx, h.task.EnvironmentID, objectID, class, name)
 	case value == "":
 		return nil, false, nil
 	}

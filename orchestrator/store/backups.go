@@ -69,24 +69,24 @@ func (c BackupContents) Value() (driver.Value, error) { return encode(c) }
 func (c *BackupContents) Scan(source any) error { return decode(source, c) }
 
 // Backups stores backups in the database.
-type Backups struct{ store *Store }
+type Backups struct{ *handle }
 
-// NewBackups stores them in a store's database.
-func NewBackups(store *Store) Backups { return Backups{store} }
+// Backups are the backups of environments.
+func (s *Store) Backups() Backups { return Backups{s.handle} }
 
 // Begin adds a backup that is being made; its id and time are set here.
 func (b Backups) Begin(ctx context.Context, backup *Backup) error {
-	backup.ID, backup.Created = NewID(), b.store.clock()
+	backup.ID, backup.Created = NewID(), b.clock()
 	if backup.TaskID == "" {
 		backup.Touched = backup.Created
 	}
-	return wrap(b.store.rows(ctx).Create(backup).Error, "begin a backup")
+	return wrap(b.rows(ctx).Create(backup).Error, "begin a backup")
 }
 
 // Keep notes that a backup is whole.
 func (b Backups) Keep(ctx context.Context, backup Backup) error {
-	backup.Whole = b.store.clock()
-	kept := b.store.rows(ctx).Select("created", "whole", "held", "parts").Where("id = ?", backup.ID).Updates(&backup)
+	backup.Whole = b.clock()
+	kept := b.rows(ctx).Select("created", "whole", "held", "parts").Where("id = ?", backup.ID).Updates(&backup)
 	if kept.Error == nil && kept.RowsAffected == 0 {
 		kept.Error = ErrNotFound
 	}
@@ -95,7 +95,7 @@ func (b Backups) Keep(ctx context.Context, backup Backup) error {
 
 // Touch notes that the upload of a backup goes on.
 func (b Backups) Touch(ctx context.Context, id string) error {
-	touched := b.store.rows(ctx).Model(&Backup{}).Where("id = ? AND whole = 0", id).Update("touched", b.store.clock())
+	touched := b.rows(ctx).Model(&Backup{}).Where("id = ? AND whole = 0", id).Update("touched", b.clock())
 	if touched.Error == nil && touched.RowsAffected == 0 {
 		touched.Error = ErrNotFound
 	}
@@ -104,8 +104,8 @@ func (b Backups) Touch(ctx context.Context, id string) error {
 
 // Admit refuses a backup that would not fit into the project's quota (Forbidden).
 func (b Backups) Admit(ctx context.Context, projectID string, bytes int64) error {
-	return b.store.transaction(ctx, "look whether a backup fits", func(tx *gorm.DB) error {
-		return b.store.quotas.Admit(tx, projectID, QuotaSnapshotBytes, bytes)
+	return b.transaction(ctx, "look whether a backup fits", func(tx *gorm.DB) error {
+		return b.quotas.Admit(tx, projectID, QuotaSnapshotBytes, bytes)
 	})
 }
 
@@ -120,8 +120,8 @@ const remainsKept = 7 * 24 * time.Hour
 
 // Left lists unfinished backups without a maker: their task has ended, or their upload has paused for longer than the patience.
 func (b Backups) Left(ctx context.Context, patience time.Duration) (list []LeftBackup, err error) {
-	err = b.store.reading(ctx).Model(&Backup{}).Select("id, environment_id, (task_id <> '' AND created > ? AND environment_id IN (SELECT id FROM environments WHERE deleted = 0)) AS in_cluster", b.store.clock()-Time(remainsKept.Microseconds())).Where("whole = 0 AND (task_id = '' AND touched < ? OR task_id <> '' AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = backups.task_id AND tasks.finished IS NULL))",
-		b.store.clock()-Time(patience.Microseconds())).Order("created").Scan(&list).Error
+	err = b.reading(ctx).Model(&Backup{}).Select("id, environment_id, (task_id <> '' AND created > ? AND environment_id IN (SELECT id FROM environments WHERE deleted = 0)) AS in_cluster", b.clock()-Time(remainsKept.Microseconds())).Where("whole = 0 AND (task_id = '' AND touched < ? OR task_id <> '' AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = backups.task_id AND tasks.finished IS NULL))",
+		b.clock()-Time(patience.Microseconds())).Order("created").Scan(&list).Error
 	return list, wrap(err, "look for the remains of backups")
 }
 
@@ -129,7 +129,7 @@ func (b Backups) Left(ctx context.Context, patience time.Duration) (list []LeftB
 // clusters.
 func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]string, error) {
 	var list []Attribute
-	if err := b.store.reading(ctx).Where("name = ? AND environment_id IN (SELECT id FROM environments WHERE deleted = 0)", attribute).Find(&list).Error; err != nil {
+	if err := b.reading(ctx).Where("name = ? AND environment_id IN (SELECT id FROM environments WHERE deleted = 0)", attribute).Find(&list).Error; err != nil {
 		return nil, wrap(err, "look which environments wait for backups")
 	}
 	waited := map[string]string{}
@@ -145,7 +145,7 @@ func (b Backups) WaitedFor(ctx context.Context, attribute string) (map[string]st
 // Unbegun are the ids of environments that were made of backups before a time, as this attribute of their clusters says, and in which nothing was ever begun. Environments of drills
 // are left out.
 func (b Backups) Unbegun(ctx context.Context, attribute string, before Time) (ids []string, err error) {
-	err = b.store.reading(ctx).Model(&Environment{}).Where("deleted = 0 AND created < ? AND id IN (SELECT environment_id FROM attributes WHERE name = ?) "+
+	err = b.reading(ctx).Model(&Environment{}).Where("deleted = 0 AND created < ? AND id IN (SELECT environment_id FROM attributes WHERE name = ?) "+
 		"AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.environment_id = environments.id) AND NOT EXISTS (SELECT 1 FROM backup_drills WHERE clone_id = environments.id AND ended = 0)", before, attribute).
 		Pluck("id", &ids).Error
 	return ids, wrap(err, "look for environments of backups that were not begun")
@@ -160,7 +160,7 @@ type BackupFilter struct {
 
 // List lists backups, the newest first, without their models.
 func (b Backups) List(ctx context.Context, filter BackupFilter) ([]Backup, error) {
-	query := b.store.reading(ctx).Omit("model").Order("created DESC, id")
+	query := b.reading(ctx).Omit("model").Order("created DESC, id")
 	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "task_id": filter.TaskID, "kind": string(filter.Kind)} {
 		if value != "" {
 			query = query.Where(column+" = ?", value)
@@ -176,27 +176,27 @@ func (b Backups) List(ctx context.Context, filter BackupFilter) ([]Backup, error
 // Get returns a backup, or ErrNotFound.
 func (b Backups) Get(ctx context.Context, id string) (Backup, error) {
 	var row Backup
-	err := b.store.reading(ctx).Where("id = ?", id).Take(&row).Error
+	err := b.reading(ctx).Where("id = ?", id).Take(&row).Error
 	return row, wrap(err, "read a backup")
 }
 
 // Parts are the ids of the snapshots that a backup has, whole or not.
 func (b Backups) Parts(ctx context.Context, id string) (ids []string, err error) {
-	err = b.store.reading(ctx).Model(&Snapshot{}).Where("backup_id = ?", id).Order("created").Pluck("id", &ids).Error
+	err = b.reading(ctx).Model(&Snapshot{}).Where("backup_id = ?", id).Order("created").Pluck("id", &ids).Error
 	return ids, wrap(err, "list the parts of a backup")
 }
 
 // Remove removes a backup whose parts are gone.
 func (b Backups) Remove(ctx context.Context, id string) error {
-	return wrap(b.store.rows(ctx).Where("id = ?", id).Delete(&Backup{}).Error, "remove a backup")
+	return wrap(b.rows(ctx).Where("id = ?", id).Delete(&Backup{}).Error, "remove a backup")
 }
 
 // Kept are the attributes that code has stored with the objects of an environment, and the names of the secrets with their values: prefix begins the names of attributes. Attributes of
 // Murano's core classes belong to servers and networks, and not to applications.
 func (b Backups) Kept(ctx context.Context, environmentID, prefix string) (list []Attribute, secrets []string, err error) {
-	err = b.store.reading(ctx).Where("environment_id = ? AND substr(name, 1, ?) = ? AND substr(class, 1, ?) <> ?", environmentID, len(prefix), prefix, len(coreClasses), coreClasses).Find(&list).Error
+	err = b.reading(ctx).Where("environment_id = ? AND substr(name, 1, ?) = ? AND substr(class, 1, ?) <> ?", environmentID, len(prefix), prefix, len(coreClasses), coreClasses).Find(&list).Error
 	if err == nil {
-		err = b.store.reading(ctx).Model(&secretRow{}).Where("environment_id = ? AND substr(name, 1, ?) = ?", environmentID, len(attributeSecrets), attributeSecrets).Pluck("name", &secrets).Error
+		err = b.reading(ctx).Model(&secretRow{}).Where("environment_id = ? AND substr(name, 1, ?) = ?", environmentID, len(attributeSecrets), attributeSecrets).Pluck("name", &secrets).Error
 	}
 	return list, secrets, wrap(err, "list what code has kept")
 }
@@ -225,14 +225,14 @@ type BackupSchedule struct {
 
 // Schedule returns the schedule of an environment; false when it has none.
 func (b Backups) Schedule(ctx context.Context, environmentID string) (schedule BackupSchedule, found bool, err error) {
-	err = b.store.reading(ctx).Where("environment_id = ?", environmentID).Limit(1).Find(&schedule).Error
+	err = b.reading(ctx).Where("environment_id = ?", environmentID).Limit(1).Find(&schedule).Error
 	return schedule, schedule.EnvironmentID != "", wrap(err, "read a schedule of backups")
 }
 
 // SetSchedule sets an environment's schedule, in place of a former one.
 func (b Backups) SetSchedule(ctx context.Context, schedule BackupSchedule) error {
-	schedule.Updated = b.store.clock()
-	return wrap(b.store.rows(ctx).Save(&schedule).Error, "write a schedule of backups")
+	schedule.Updated = b.clock()
+	return wrap(b.rows(ctx).Save(&schedule).Error, "write a schedule of backups")
 }
 
 // BackupsDuty is the name of the keeper's duty that makes scheduled backups.
@@ -240,7 +240,7 @@ const BackupsDuty = "environment-backups"
 
 // LookNow makes the duty due now in an environment. A running look does not count.
 func (b Backups) LookNow(ctx context.Context, environmentID string) error {
-	return b.store.transaction(ctx, "make a duty due", func(tx *gorm.DB) error {
+	return b.transaction(ctx, "make a duty due", func(tx *gorm.DB) error {
 		var row Keeper
 		err := locked(tx).Where("environment_id = ?", environmentID).Take(&row).Error
 		if errors.Is(err, gorm.ErrRecordNotFound) {
@@ -256,7 +256,7 @@ func (b Backups) LookNow(ctx context.Context, environmentID string) error {
 
 // RemoveSchedule removes an environment's schedule.
 func (b Backups) RemoveSchedule(ctx context.Context, environmentID string) error {
-	return wrap(b.store.rows(ctx).Where("environment_id = ?", environmentID).Delete(&BackupSchedule{}).Error, "remove a schedule of backups")
+	return wrap(b.rows(ctx).Where("environment_id = ?", environmentID).Delete(&BackupSchedule{}).Error, "remove a schedule of backups")
 }
 
 // BackupDrill is a test whether a backup can be restored: it makes a second environment of it, and removes that again.
@@ -277,21 +277,21 @@ type BackupDrill struct {
 
 // AddDrill adds a drill that begins; its id, the second environment's id, and times are set here.
 func (b Backups) AddDrill(ctx context.Context, drill *BackupDrill, patience time.Duration) error {
-	drill.ID, drill.CloneID, drill.Began = NewID(), NewID(), b.store.clock()
+	drill.ID, drill.CloneID, drill.Began = NewID(), NewID(), b.clock()
 	drill.NextLook = drill.Began + Time(patience.Microseconds())
-	return wrap(b.store.rows(ctx).Create(drill).Error, "begin a drill")
+	return wrap(b.rows(ctx).Create(drill).Error, "begin a drill")
 }
 
 // Drills lists the drills of an environment's backups, the newest first, at most so many.
 func (b Backups) Drills(ctx context.Context, environmentID string, most int) (list []BackupDrill, err error) {
-	err = b.store.reading(ctx).Where("environment_id = ?", environmentID).Order("began DESC, id").Limit(most).Find(&list).Error
+	err = b.reading(ctx).Where("environment_id = ?", environmentID).Order("began DESC, id").Limit(most).Find(&list).Error
 	return list, wrap(err, "list drills")
 }
 
 // TakeDrill returns a drill that is due; false when there is none. Other callers do not get it during the pause.
 func (b Backups) TakeDrill(ctx context.Context, pause time.Duration) (drill BackupDrill, found bool, err error) {
-	err = b.store.transaction(ctx, "take a drill", func(tx *gorm.DB) error {
-		now := b.store.clock()
+	err = b.transaction(ctx, "take a drill", func(tx *gorm.DB) error {
+		now := b.clock()
 		var due []BackupDrill
 		if err := tx.Where("ended = 0 AND next_look <= ?", now).Order("next_look").Limit(1).Find(&due).Error; err != nil || len(due) == 0 {
 			return err
@@ -307,18 +307,18 @@ func (b Backups) TakeDrill(ctx context.Context, pause time.Duration) (drill Back
 
 // NoteDrill writes the state of a drill, which is due again after the pause.
 func (b Backups) NoteDrill(ctx context.Context, drill BackupDrill, pause time.Duration) error {
-	values := map[string]any{"answered": drill.Answered, "failure": drill.Failure, "ended": drill.Ended, "next_look": b.store.clock() + Time(pause.Microseconds())}
-	return wrap(b.store.rows(ctx).Model(&BackupDrill{}).Where("id = ?", drill.ID).Updates(values).Error, "note a drill")
+	values := map[string]any{"answered": drill.Answered, "failure": drill.Failure, "ended": drill.Ended, "next_look": b.clock() + Time(pause.Microseconds())}
+	return wrap(b.rows(ctx).Model(&BackupDrill{}).Where("id = ?", drill.ID).Updates(values).Error, "note a drill")
 }
 
 // DrillsDue are the schedules with a due drill: none runs, and the interval since the last one has passed, in hours of this length.
 func (b Backups) DrillsDue(ctx context.Context, hour time.Duration) (due []BackupSchedule, err error) {
-	err = b.store.reading(ctx).Where("drill_hours > 0 AND NOT EXISTS (SELECT 1 FROM backup_drills d WHERE d.environment_id = backup_schedules.environment_id "+
-		"AND (d.ended = 0 OR d.began > ? - backup_schedules.drill_hours * ?))", b.store.clock(), hour.Microseconds()).Find(&due).Error
+	err = b.reading(ctx).Where("drill_hours > 0 AND NOT EXISTS (SELECT 1 FROM backup_drills d WHERE d.environment_id = backup_schedules.environment_id "+
+		"AND (d.ended = 0 OR d.began > ? - backup_schedules.drill_hours * ?))", b.clock(), hour.Microseconds()).Find(&due).Error
 	return due, wrap(err, "look which drills are due")
 }
 
 // ForgetDrills removes drills that ended before a time.
 func (b Backups) ForgetDrills(ctx context.Context, before Time) error {
-	return wrap(b.store.rows(ctx).Where("ended <> 0 AND ended < ?", before).Delete(&BackupDrill{}).Error, "forget drills")
+	return wrap(b.rows(ctx).Where("ended <> 0 AND ended < ?", before).Delete(&BackupDrill{}).Error, "forget drills")
 }

@@ -31,9 +31,15 @@ const (
 	deathsKept = 24 * time.Hour
 )
 
-// NoteDeath stores the work that ran when a server of this version died; more is true if the list is not complete. It must be called before that server's
+// Deaths counts the deaths of servers, by the work that ran.
+type Deaths struct{ *handle }
+
+// Deaths are the deaths of servers.
+func (s *Store) Deaths() Deaths { return Deaths{s.handle} }
+
+// Note stores the work that ran when a server of this version died; more is true if the list is not complete. It must be called before that server's
 // leases end or are renewed: a task that ran alone, but not without requests and checks beside it, is not blamed.
-func (s *Store) NoteDeath(ctx context.Context, ran []blackbox.Work, more bool, version string) error {
+func (s Deaths) Note(ctx context.Context, ran []blackbox.Work, more bool, version string) error {
 	if len(ran) == 0 {
 		return nil
 	}
@@ -53,7 +59,7 @@ func (s *Store) NoteDeath(ctx context.Context, ran []blackbox.Work, more bool, v
 				}
 				continue
 			}
-			if err := s.noteDeath(tx, work, alone, version); err != nil {
+			if err := s.note(tx, work, alone, version); err != nil {
 				return err
 			}
 		}
@@ -71,7 +77,7 @@ func acquit(tx *gorm.DB, work blackbox.Work) error {
 	return task.Session(&gorm.Session{}).Where("fence > ? AND alone_deaths > 0", int64(work.Fence)).Update("alone_deaths", gorm.Expr("alone_deaths - 1")).Error
 }
 
-func (s *Store) noteDeath(tx *gorm.DB, work blackbox.Work, alone bool, version string) error {
+func (s Deaths) note(tx *gorm.DB, work blackbox.Work, alone bool, version string) error {
 	row := Death{ID: work.Key}
 	found := locked(tx).Where("id = ?", work.Key).Limit(1).Find(&row)
 	if found.Error != nil {
@@ -94,7 +100,7 @@ func (s *Store) noteDeath(tx *gorm.DB, work blackbox.Work, alone bool, version s
 }
 
 // Suspects returns the units of work over which servers of this version died, by key, and whether they are refused.
-func (s *Store) Suspects(ctx context.Context, version string) (map[string]bool, error) {
+func (s Deaths) Suspects(ctx context.Context, version string) (map[string]bool, error) {
 	var rows []Death
 	err := s.reading(ctx).Where("version = ? AND last >= ?", version, s.clock()-Time(deathsKept.Microseconds())).Find(&rows).Error
 	suspects := map[string]bool{}
@@ -116,6 +122,6 @@ func (d Death) refused() bool {
 }
 
 // Survived forgets the deaths of a unit of work that has completed since.
-func (s *Store) Survived(ctx context.Context, key string) error {
+func (s Deaths) Survived(ctx context.Context, key string) error {
 	return s.transaction(ctx, "forget a death", func(tx *gorm.DB) error { return tx.Where("id = ?", key).Delete(&Death{}).Error })
 }

@@ -19,9 +19,9 @@ func TestWhatServersDieOverIsRefusedUntilItEnds(t *testing.T) {
 		upload := blackbox.Work{Kind: blackbox.Request, Project: "p", What: "POST /v1/catalog/packages", Key: "package"}
 		page := blackbox.Work{Kind: blackbox.Request, Project: "p", What: "GET /v1/environments", Key: "page"}
 		look := blackbox.Work{Kind: blackbox.Look, What: "look at environment e", Key: "look"}
-		died := func(ran ...blackbox.Work) { require.NoError(t, s.NoteDeath(t.Context(), ran, false, "1")) }
+		died := func(ran ...blackbox.Work) { require.NoError(t, s.Deaths().Note(t.Context(), ran, false, "1")) }
 		refused := func(version string) (keys []string) {
-			suspects, err := s.Suspects(t.Context(), version)
+			suspects, err := s.Deaths().Suspects(t.Context(), version)
 			require.NoError(t, err)
 			for key, refused := range suspects {
 				if refused {
@@ -37,7 +37,7 @@ func TestWhatServersDieOverIsRefusedUntilItEnds(t *testing.T) {
 		require.Empty(t, refused("1"))
 		died(upload, page, look)
 		require.Equal(t, []string{"package"}, refused("1"), "what comes again and again is not told from what kills")
-		require.NoError(t, s.Survived(t.Context(), "package"))
+		require.NoError(t, s.Deaths().Survived(t.Context(), "package"))
 		died(upload)
 		require.Empty(t, refused("1"))
 		died(upload)
@@ -47,7 +47,7 @@ func TestWhatServersDieOverIsRefusedUntilItEnds(t *testing.T) {
 			died(look)
 		}
 		died(page)
-		require.NoError(t, s.NoteDeath(t.Context(), []blackbox.Work{page}, true, "1"))
+		require.NoError(t, s.Deaths().Note(t.Context(), []blackbox.Work{page}, true, "1"))
 		require.ElementsMatch(t, []string{"package", "look"}, refused("1"))
 		now = now.Add(25 * time.Hour)
 		require.Empty(t, refused("1"))
@@ -66,11 +66,11 @@ func TestATaskIsNotBlamedForADeathBesideRequestsOrLooks(t *testing.T) {
 			hold := take(t, s)
 			require.NoError(t, hold.SetAlone(t.Context(), true))
 			ran := append(beside, blackbox.Work{Kind: blackbox.Task, Key: hold.Task().ID, Fence: hold.Fence(), Alone: true})
-			note := func() { require.NoError(t, s.NoteDeath(t.Context(), ran, false, "1")) }
+			note := func() { require.NoError(t, s.Deaths().Note(t.Context(), ran, false, "1")) }
 			if !late {
 				note()
 			}
-			require.NoError(t, s.EndLeases(t.Context()))
+			require.NoError(t, s.Tasks().EndLeases(t.Context()))
 			if late { // another server was faster
 				taken := take(t, s)
 				note()

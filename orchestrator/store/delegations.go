@@ -60,8 +60,14 @@ type delegationStack struct {
 	Stack        string
 }
 
-// AddDelegation stores a new delegation, before there is a reference to it; its id and time are set here.
-func (s *Store) AddDelegation(ctx context.Context, delegation *Delegation) error {
+// Delegations stores the rights in projects that Burano was given.
+type Delegations struct{ *handle }
+
+// Delegations are the rights in projects that Burano was given.
+func (s *Store) Delegations() Delegations { return Delegations{s.handle} }
+
+// Add stores a new delegation, before there is a reference to it; its id and time are set here.
+func (s Delegations) Add(ctx context.Context, delegation *Delegation) error {
 	now, err := s.databaseClock(s.rows(ctx)) // by which another server judges its age
 	if err != nil {
 		return wrap(err, "keep a delegation")
@@ -70,19 +76,19 @@ func (s *Store) AddDelegation(ctx context.Context, delegation *Delegation) error
 	return wrap(s.rows(ctx).Create(delegation).Error, "keep a delegation")
 }
 
-// Delegation returns a delegation, or ErrNotFound.
-func (s *Store) Delegation(ctx context.Context, id string) (Delegation, error) {
+// Get returns a delegation, or ErrNotFound.
+func (s Delegations) Get(ctx context.Context, id string) (Delegation, error) {
 	var row Delegation
 	err := s.rows(ctx).Where("id = ?", id).Take(&row).Error
 	return row, wrap(err, "read a delegation")
 }
 
-// StandingDelegation returns the environment's standing delegation, or ErrNotFound.
-func (s *Store) StandingDelegation(ctx context.Context, environmentID string) (Delegation, error) {
-	return s.standing(s.rows(ctx), environmentID)
+// Standing returns the environment's standing delegation, or ErrNotFound.
+func (s Delegations) Standing(ctx context.Context, environmentID string) (Delegation, error) {
+	return standingOf(s.rows(ctx), environmentID)
 }
 
-func (s *Store) standing(tx *gorm.DB, environmentID string) (Delegation, error) {
+func standingOf(tx *gorm.DB, environmentID string) (Delegation, error) {
 	var row Delegation
 	err := tx.Where("environment_id = ? AND standing = ?", environmentID, true).Take(&row).Error
 	return row, wrap(err, "read a standing delegation")
@@ -90,12 +96,12 @@ func (s *Store) standing(tx *gorm.DB, environmentID string) (Delegation, error) 
 
 // SetStanding makes a delegation the environment's standing one, "" none. It orphans the former one, formerID, "" for none. ErrRevoked
 // when the environment has another one in the meantime.
-func (s *Store) SetStanding(ctx context.Context, environmentID, id, formerID string) error {
+func (s Delegations) SetStanding(ctx context.Context, environmentID, id, formerID string) error {
 	return s.transaction(ctx, "set a standing delegation", func(tx *gorm.DB) error {
 		if err := locked(tx).Select("id").Where("id = ?", environmentID).Take(&Environment{}).Error; err != nil {
 			return err
 		}
-		former, err := s.standing(tx, environmentID)
+		former, err := standingOf(tx, environmentID)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -118,8 +124,8 @@ func orphan(tx *gorm.DB, id string, from Time) error {
 	return tx.Model(&Delegation{}).Where("id = ?", id).Updates(map[string]any{"standing": false, "used": true, "tries": 0, "next_try": from}).Error
 }
 
-// use notes that a task works with a delegation; "" is the environment's own of a former version.
-func (s *Store) use(tx *gorm.DB, id string) error {
+// useDelegation notes that a task works with a delegation; "" is the environment's own of a former version.
+func useDelegation(tx *gorm.DB, id string) error {
 	if id == "" {
 		return nil
 	}
@@ -153,7 +159,7 @@ const afterFailure = Time(30 * time.Second / time.Microsecond)
 
 // release makes the sweep check the delegations of an environment with an ended task: Heat may have given up its trusts of others. A join token is spent
 // by the task with which its machine has joined.
-func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
+func (s Delegations) release(tx *gorm.DB, task Task, failed bool) error {
 	now, err := s.databaseClock(tx)
 	if err != nil {
 		return err
@@ -174,16 +180,16 @@ func (s *Store) release(tx *gorm.DB, task Task, failed bool) error {
 
 // orphaned selects delegations without a reference. A database can answer each condition by an index: with an OR of two it would read all tasks that have
 // not ended, for each delegation.
-func (s *Store) orphaned(query *gorm.DB) *gorm.DB {
+func (s Delegations) orphaned(query *gorm.DB) *gorm.DB {
 	return query.Where("standing = ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.delegation_id = delegations.id AND tasks.finished IS NULL)", false).
 		// The id of a former version's is its environment's.
 		Where("NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.environment_id = delegations.id AND LENGTH(tasks.delegation_id) = 0 AND tasks.finished IS NULL)").
 		Where("NOT EXISTS (SELECT 1 FROM join_tokens WHERE join_tokens.delegation_id = delegations.id AND join_tokens.spent IS NULL AND join_tokens.expires > ?)", s.clock())
 }
 
-// OrphanedDelegations returns, the longest due first, delegations without a reference that are due by now, and with failed also ones that could not be
+// Orphaned returns, the longest due first, delegations without a reference that are due by now, and with failed also ones that could not be
 // revoked before. One that never had a reference is orphaned at this age.
-func (s *Store) OrphanedDelegations(ctx context.Context, limit int, age time.Duration, failed bool) ([]Delegation, error) {
+func (s Delegations) Orphaned(ctx context.Context, limit int, age time.Duration, failed bool) ([]Delegation, error) {
 	now, err := s.databaseClock(s.rows(ctx))
 	if err != nil {
 		return nil, wrap(err, "list orphaned delegations")
@@ -198,15 +204,15 @@ func (s *Store) OrphanedDelegations(ctx context.Context, limit int, age time.Dur
 	return rows, wrap(query.Order("next_try, created, id").Limit(limit).Find(&rows).Error, "list orphaned delegations")
 }
 
-// DelegationStacks returns the stacks that Heat was asked through a delegation to change.
-func (s *Store) DelegationStacks(ctx context.Context, id string) ([]string, error) {
+// Stacks returns the stacks that Heat was asked through a delegation to change.
+func (s Delegations) Stacks(ctx context.Context, id string) ([]string, error) {
 	var stacks []string
 	err := s.rows(ctx).Model(&delegationStack{}).Where("delegation_id = ?", id).Order("stack").Pluck("stack", &stacks).Error
 	return stacks, wrap(err, "list the stacks of a delegation")
 }
 
 // TrustsOfStack returns the trusts and roles through which Heat was asked to change a stack of the environment, the oldest first.
-func (s *Store) TrustsOfStack(ctx context.Context, environmentID, stack string) ([]Delegation, error) {
+func (s Delegations) TrustsOfStack(ctx context.Context, environmentID, stack string) ([]Delegation, error) {
 	var rows []Delegation
 	err := s.rows(ctx).Where("environment_id = ? AND kind IN (?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id AND stack = ?)",
 		environmentID, []string{Trust, Role}, stack).Order("created, id").Find(&rows).Error
@@ -215,15 +221,15 @@ func (s *Store) TrustsOfStack(ctx context.Context, environmentID, stack string) 
 
 // NewerRole reports whether a later task of the environment has also sent Heat a request with the project's role. Only the newest such row shows
 // which trusts Heat has.
-func (s *Store) NewerRole(ctx context.Context, row Delegation) (bool, error) {
+func (s Delegations) NewerRole(ctx context.Context, row Delegation) (bool, error) {
 	var newer int64
 	err := s.rows(ctx).Model(&Delegation{}).Where("environment_id = ? AND kind = ? AND (created > ? OR created = ? AND id > ?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id)",
 		row.EnvironmentID, Role, row.Created, row.Created, row.ID).Count(&newer).Error
 	return newer > 0, wrap(err, "look for a later task by a role")
 }
 
-// PostponeDelegation postpones the next check of an orphaned delegation; failed counts as a try.
-func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Duration, failed bool) error {
+// Postpone postpones the next check of an orphaned delegation; failed counts as a try.
+func (s Delegations) Postpone(ctx context.Context, id string, pause time.Duration, failed bool) error {
 	now, err := s.databaseClock(s.rows(ctx))
 	if err != nil {
 		return wrap(err, "postpone a delegation")
@@ -235,8 +241,8 @@ func (s *Store) PostponeDelegation(ctx context.Context, id string, pause time.Du
 	return wrap(s.rows(ctx).Model(&Delegation{}).Where("id = ?", id).Updates(changes).Error, "postpone a delegation")
 }
 
-// ForgetDelegation removes a delegation that has no use any more.
-func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
+// Forget removes a delegation that has no use any more.
+func (s Delegations) Forget(ctx context.Context, id string) error {
 	return s.transaction(ctx, "forget a delegation", func(tx *gorm.DB) error {
 		// A former version's has its environment's id; the environment is locked before its rows.
 		if err := tx.Model(&Environment{}).Where("id = ?", id).Update("trust", "").Error; err != nil {
@@ -248,7 +254,7 @@ func (s *Store) ForgetDelegation(ctx context.Context, id string) error {
 
 // AdoptTrusts makes delegations of a former version's trusts: of environments, and of the ones to be deleted. A server of that version may still be at
 // work on the same database.
-func (s *Store) AdoptTrusts(ctx context.Context) error {
+func (s Delegations) AdoptTrusts(ctx context.Context) error {
 	const columns = "INSERT INTO delegations (id, environment_id, kind, standing, used, user_id, user_name, roles, expires, sealed, tries, next_try, created) "
 	var former int64
 	if err := s.rows(ctx).Raw("SELECT (SELECT COUNT(*) FROM environments WHERE trust <> '') + (SELECT COUNT(*) FROM doomed_trusts)").Scan(&former).Error; err != nil || former == 0 {

@@ -62,17 +62,17 @@ func (n notDeleted) ModifyStatement(statement *gorm.Statement) {
 }
 
 // DeletedEnvironments are the stored deleted environments.
-type DeletedEnvironments struct{ store *Store }
+type DeletedEnvironments struct{ *handle }
 
 // Deleted are the environments that were deleted and are stored.
-func Deleted(s *Store) DeletedEnvironments { return DeletedEnvironments{s} }
+func (s *Store) Deleted() DeletedEnvironments { return DeletedEnvironments{s.handle} }
 
 // Period is how long they are stored, 0 for not at all.
-func (d DeletedEnvironments) Period() time.Duration { return d.store.undelete }
+func (d DeletedEnvironments) Period() time.Duration { return d.undelete }
 
 // Of lists the deleted environments of a project, or all for "", the newest first.
 func (d DeletedEnvironments) Of(ctx context.Context, projectID string) (list []DeletedEnvironment, err error) {
-	query := d.store.reading(ctx).Order("deleted DESC, environment_id")
+	query := d.reading(ctx).Order("deleted DESC, environment_id")
 	if projectID != "" {
 		query = query.Where("project_id = ?", projectID)
 	}
@@ -81,15 +81,14 @@ func (d DeletedEnvironments) Of(ctx context.Context, projectID string) (list []D
 
 // Environment returns one, or ErrNotFound.
 func (d DeletedEnvironments) Environment(ctx context.Context, id string) (row DeletedEnvironment, err error) {
-	err = d.store.reading(ctx).Where("environment_id = ?", id).Take(&row).Error
+	err = d.reading(ctx).Where("environment_id = ?", id).Take(&row).Error
 	return row, wrap(err, "read a deleted environment")
 }
 
 // Restore restores one, under another name where that is not "". ErrDuplicate when that is taken, and a fault when the project has as many environments as it may.
 // The next deployment makes resources again that the cloud no longer has.
 func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (environment Environment, err error) {
-	s := d.store
-	err = s.transaction(ctx, "restore a deleted environment", func(tx *gorm.DB) error {
+	err = d.transaction(ctx, "restore a deleted environment", func(tx *gorm.DB) error {
 		if err := locked(tx.Unscoped()).Where("id = ? AND deleted <> 0", id).Take(&environment).Error; err != nil {
 			return err
 		}
@@ -97,10 +96,10 @@ func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (envi
 		if err := tx.Where("environment_id = ?", id).Take(&row).Error; err != nil {
 			return err
 		}
-		if err := s.quotas.Admit(tx, row.ProjectID, QuotaEnvironments, 1); err != nil {
+		if err := d.quotas.Admit(tx, row.ProjectID, QuotaEnvironments, 1); err != nil {
 			return err
 		}
-		environment.ProjectID, environment.Name, environment.Deleted, environment.Updated = row.ProjectID, cmp.Or(name, row.Name), 0, s.clock()
+		environment.ProjectID, environment.Name, environment.Deleted, environment.Updated = row.ProjectID, cmp.Or(name, row.Name), 0, d.clock()
 		if !row.Abandoned {
 			environment.Model.ObjectsCopy = nil
 		}
@@ -117,7 +116,7 @@ func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (envi
 
 // Purge removes one for good. Its snapshots stay for as long as any deleted environment's.
 func (d DeletedEnvironments) Purge(ctx context.Context, id string) error {
-	return d.store.transaction(ctx, "purge a deleted environment", func(tx *gorm.DB) error {
+	return d.transaction(ctx, "purge a deleted environment", func(tx *gorm.DB) error {
 		purged := tx.Unscoped().Where("id = ? AND deleted <> 0", id).Delete(&Environment{})
 		if purged.Error == nil && purged.RowsAffected == 0 {
 			return ErrNotFound
@@ -127,7 +126,7 @@ func (d DeletedEnvironments) Purge(ctx context.Context, id string) error {
 }
 
 // sweepDeleted purges the environments that were deleted before the time.
-func (s *Store) sweepDeleted(ctx context.Context, swept *Swept) (more bool, err error) {
+func (s Expired) sweepDeleted(ctx context.Context, swept *Swept) (more bool, err error) {
 	err = s.sweeping(ctx, "purge deleted environments", func(tx *gorm.DB) error {
 		var ids []string
 		if err := tx.Model(&DeletedEnvironment{}).Where("deleted < ?", s.clock()-Time(s.undelete.Microseconds())).Order("deleted").Limit(1).Pluck("environment_id", &ids).Error; err != nil || len(ids) == 0 {
@@ -142,7 +141,7 @@ func (s *Store) sweepDeleted(ctx context.Context, swept *Swept) (more bool, err 
 
 // keepDeleted keeps an environment in place of removing it: its model, drafts, ended tasks and secrets. Rows that trigger work for it go, and so do the
 // project's oldest deleted environments where there are too many.
-func (s *Store) keepDeleted(tx *gorm.DB, id, userID string, abandoned bool) error {
+func (s Environments) keepDeleted(tx *gorm.DB, id, userID string, abandoned bool) error {
 	var environment Environment
 	if err := tx.Select("id", "project_id", "name").Where("id = ?", id).Take(&environment).Error; err != nil {
 		return err
@@ -179,7 +178,7 @@ func (s *Store) keepDeleted(tx *gorm.DB, id, userID string, abandoned bool) erro
 }
 
 // boundDeleted purges the project's oldest deleted environments where they are too many or take too much.
-func (s *Store) boundDeleted(tx *gorm.DB, projectID string) error {
+func (s Environments) boundDeleted(tx *gorm.DB, projectID string) error {
 	var list []DeletedEnvironment
 	if err := tx.Select("environment_id", "size").Where("project_id = ?", projectID).Order("deleted DESC, environment_id").Find(&list).Error; err != nil {
 		return err

@@ -12,14 +12,20 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// CreateEnvironment adds the environment and sets its times. It returns ErrDuplicate when the project has one of that name, and a fault
+// Environments reads and writes environments.
+type Environments struct{ *handle }
+
+// Environments are the environments.
+func (s *Store) Environments() Environments { return Environments{s.handle} }
+
+// Create adds the environment and sets its times. It returns ErrDuplicate when the project has one of that name, and a fault
 // when it has as many as it may.
-func (s *Store) CreateEnvironment(ctx context.Context, environment *Environment) error {
+func (s Environments) Create(ctx context.Context, environment *Environment) error {
 	return s.transaction(ctx, "create an environment", func(tx *gorm.DB) error { return s.add(tx, environment) })
 }
 
-// TryEnvironment returns the error that CreateEnvironment would, and creates nothing.
-func (s *Store) TryEnvironment(ctx context.Context, environment Environment) error {
+// Try returns the error that Create would, and creates nothing.
+func (s Environments) Try(ctx context.Context, environment Environment) error {
 	undo := errors.New("only tried")
 	err := s.transaction(ctx, "try to create an environment", func(tx *gorm.DB) error { return cmp.Or(s.add(tx, &environment), undo) })
 	if errors.Is(err, undo) {
@@ -28,7 +34,7 @@ func (s *Store) TryEnvironment(ctx context.Context, environment Environment) err
 	return err
 }
 
-func (s *Store) add(tx *gorm.DB, environment *Environment) error {
+func (s Environments) add(tx *gorm.DB, environment *Environment) error {
 	if err := s.quotas.Admit(tx, environment.ProjectID, QuotaEnvironments, 1); err != nil {
 		return err
 	}
@@ -37,45 +43,45 @@ func (s *Store) add(tx *gorm.DB, environment *Environment) error {
 	return tx.Create(environment).Error
 }
 
-// Environment returns the environment, or ErrNotFound.
-func (s *Store) Environment(ctx context.Context, id string) (Environment, error) {
+// Get returns the environment, or ErrNotFound.
+func (s Environments) Get(ctx context.Context, id string) (Environment, error) {
 	var environment Environment
 	err := s.reading(ctx).Where("id = ?", id).Take(&environment).Error
 	return environment, wrap(err, "read an environment")
 }
 
-// EnvironmentHead returns the environment without its model, or ErrNotFound.
-func (s *Store) EnvironmentHead(ctx context.Context, id string) (Environment, error) {
+// Head returns the environment without its model, or ErrNotFound.
+func (s Environments) Head(ctx context.Context, id string) (Environment, error) {
 	var environment Environment
 	err := s.rows(ctx).Omit("model").Where("id = ?", id).Take(&environment).Error
 	return environment, wrap(err, "read an environment")
 }
 
-// PeekEnvironment is Environment for readers only: the result is shared, and must not be changed.
-func (s *Store) PeekEnvironment(ctx context.Context, id string) (Environment, error) {
-	return s.remembered.environments.Read(id, func() (Environment, error) { return s.Environment(s.peeking(ctx), id) })
+// Peek is Get for readers only: the result is shared, and must not be changed.
+func (s Environments) Peek(ctx context.Context, id string) (Environment, error) {
+	return s.remembered.environments.Read(id, func() (Environment, error) { return s.Get(s.peeking(ctx), id) })
 }
 
-// Environments returns the project's environments ("" for all projects') with their sessions, both oldest first and without
+// List returns the project's environments ("" for all projects') with their sessions, both oldest first and without
 // their models; the result must not be changed.
-func (s *Store) Environments(ctx context.Context, projectID string) ([]Environment, map[string][]Session, error) {
+func (s Environments) List(ctx context.Context, projectID string) ([]Environment, map[string][]Session, error) {
 	read, err := s.remembered.listings.Read(projectID, func() (listing, error) { return s.list(ctx, projectID) })
 	return read.environments, read.sessions, wrap(err, "list environments")
 }
 
 // list reads them, the sessions first: an environment that is deleted in between is not listed, instead of without its sessions. The rows
 // are many, and gorm's own scan would take most of the time.
-func (s *Store) list(ctx context.Context, projectID string) (listing, error) {
-	sessions, err := s.sessionsOf(ctx, "environment_id IN (?)", s.environmentsOf(ctx, projectID).Select("id"))
+func (s Environments) list(ctx context.Context, projectID string) (listing, error) {
+	sessions, err := s.sessionsOf(ctx, "environment_id IN (?)", s.of(ctx, projectID).Select("id"))
 	if err != nil {
 		return listing{}, err
 	}
-	environments, err := readEnvironments(s.environmentsOf(ctx, projectID).Order("created, id"))
+	environments, err := readEnvironments(s.of(ctx, projectID).Order("created, id"))
 	return listing{environments, sessions}, err
 }
 
-// environmentsOf are a project's environments, or all when projectID is "".
-func (s *Store) environmentsOf(ctx context.Context, projectID string) *gorm.DB {
+// of are a project's environments, or all when projectID is "".
+func (s Environments) of(ctx context.Context, projectID string) *gorm.DB {
 	query := s.reading(ctx).Model(&Environment{})
 	if projectID != "" {
 		query = query.Where("project_id = ?", projectID)
@@ -92,7 +98,7 @@ func readEnvironments(query *gorm.DB) (environments []Environment, err error) {
 
 // sessionsOf returns, by their environments, the columns that statuses need of the sessions for which the condition holds,
 // oldest first.
-func (s *Store) sessionsOf(ctx context.Context, condition string, value any) (map[string][]Session, error) {
+func (s Environments) sessionsOf(ctx context.Context, condition string, value any) (map[string][]Session, error) {
 	sessions := map[string][]Session{}
 	var row Session
 	query := s.reading(ctx).Model(&Session{}).Select("id", "environment_id", "state", "version", "updated").Where(condition, value).Order("created, id")
@@ -101,16 +107,16 @@ func (s *Store) sessionsOf(ctx context.Context, condition string, value any) (ma
 	return sessions, err
 }
 
-// environmentPages are the lists of EnvironmentPage.
+// environmentPages are the lists of Page.
 var environmentPages = list{
 	keys: map[string]string{"id": "id", "name": "name", "created": "created", "updated": "updated"},
 	own:  []Sort{{Key: "created"}},
 }
 
-// EnvironmentPage is a part of Environments. An error is a *SortError or ErrMarker where the page is wrong.
-func (s *Store) EnvironmentPage(ctx context.Context, projectID string, page Page) ([]Environment, map[string][]Session, error) {
+// Page is a part of List. An error is a *SortError or ErrMarker where the page is wrong.
+func (s Environments) Page(ctx context.Context, projectID string, page Page) ([]Environment, map[string][]Session, error) {
 	for {
-		environments, sessions, err := s.environmentPage(ctx, projectID, page)
+		environments, sessions, err := s.page(ctx, projectID, page)
 		if err != nil {
 			return nil, nil, wrap(err, "list environments")
 		}
@@ -121,8 +127,8 @@ func (s *Store) EnvironmentPage(ctx context.Context, projectID string, page Page
 	}
 }
 
-func (s *Store) environmentPage(ctx context.Context, projectID string, page Page) ([]Environment, map[string][]Session, error) {
-	query, err := environmentPages.page(page, func() *gorm.DB { return s.environmentsOf(ctx, projectID) })
+func (s Environments) page(ctx context.Context, projectID string, page Page) ([]Environment, map[string][]Session, error) {
+	query, err := environmentPages.page(page, func() *gorm.DB { return s.of(ctx, projectID) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +149,7 @@ func (s *Store) environmentPage(ctx context.Context, projectID string, page Page
 
 // areThere reports whether the environments without a session still exist: one that was deleted after it was read has none either, and would
 // look ready.
-func (s *Store) areThere(ctx context.Context, environments []Environment, sessions map[string][]Session) (bool, error) {
+func (s Environments) areThere(ctx context.Context, environments []Environment, sessions map[string][]Session) (bool, error) {
 	lonely := slices.DeleteFunc(idsOf(environments), func(id string) bool { return len(sessions[id]) > 0 })
 	for part := range slices.Chunk(lonely, maxListedIDs) {
 		var count int64
@@ -178,8 +184,8 @@ func each(query *gorm.DB, take func(), places ...any) (err error) {
 	return rows.Err()
 }
 
-// RenameEnvironment gives the environment another name; ErrDuplicate if it is taken in the project.
-func (s *Store) RenameEnvironment(ctx context.Context, id, name string) (Environment, error) {
+// Rename gives the environment another name; ErrDuplicate if it is taken in the project.
+func (s Environments) Rename(ctx context.Context, id, name string) (Environment, error) {
 	var environment Environment
 	err := s.transaction(ctx, "rename an environment", func(tx *gorm.DB) error {
 		if err := locked(tx).Where("id = ?", id).Take(&environment).Error; err != nil {
@@ -191,8 +197,8 @@ func (s *Store) RenameEnvironment(ctx context.Context, id, name string) (Environ
 	return environment, err
 }
 
-// RemoveEnvironment removes the environment with all its rows, also unfinished tasks (Abandoned), and orphans its delegations.
-func (s *Store) RemoveEnvironment(ctx context.Context, id, userID string) error {
+// Remove removes the environment with all its rows, also unfinished tasks (Abandoned), and orphans its delegations.
+func (s Environments) Remove(ctx context.Context, id, userID string) error {
 	var unfinished []Task
 	err := s.transaction(ctx, "remove an environment", func(tx *gorm.DB) error {
 		// Locked first, so that no task begins or ends meanwhile.
@@ -215,16 +221,16 @@ func (s *Store) RemoveEnvironment(ctx context.Context, id, userID string) error 
 	return err
 }
 
-// RemoveUndeployed is RemoveEnvironment for an environment that was never deployed, which it checks in the same transaction; removed is
+// RemoveUndeployed is Remove for an environment that was never deployed, which it checks in the same transaction; removed is
 // false if it was. ErrBusy while the environment is deploying or deleting.
-func (s *Store) RemoveUndeployed(ctx context.Context, id, userID string) (removed bool, err error) {
+func (s Environments) RemoveUndeployed(ctx context.Context, id, userID string) (removed bool, err error) {
 	err = s.transaction(ctx, "remove an environment that was never deployed", func(tx *gorm.DB) error {
 		removed = false
 		var environment Environment
 		if err := locked(tx).Select("id", "model").Where("id = ?", id).Take(&environment).Error; err != nil {
 			return err
 		}
-		if busy, err := s.busy(tx, id); err != nil || busy {
+		if busy, err := isBusy(tx, id); err != nil || busy {
 			return firstError(err, ErrBusy)
 		}
 		if environment.Model.ObjectsCopy != nil {
@@ -243,20 +249,20 @@ type abandonedTask struct {
 }
 
 // Abandoned reports whether a task that is gone had not ended when its environment was abandoned.
-func (s *Store) Abandoned(ctx context.Context, taskID string) (bool, error) {
+func (s Environments) Abandoned(ctx context.Context, taskID string) (bool, error) {
 	var count int64
 	err := s.rows(ctx).Model(&abandonedTask{}).Where("id = ?", taskID).Count(&count).Error
 	return count > 0, wrap(err, "look for an abandoned task")
 }
 
 // ForgetAbandoned removes the records of tasks that were abandoned longer ago than age.
-func (s *Store) ForgetAbandoned(ctx context.Context, age time.Duration) error {
+func (s Environments) ForgetAbandoned(ctx context.Context, age time.Duration) error {
 	return wrap(s.rows(ctx).Where("created < ?", s.clock()-Time(age.Microseconds())).Delete(&abandonedTask{}).Error, "forget abandoned tasks")
 }
 
 // remove removes an environment: for good, or, with Undelete, for a while. abandoned is set if its resources were left in
 // the cloud.
-func (s *Store) remove(tx *gorm.DB, id, userID string, abandoned bool) error {
+func (s Environments) remove(tx *gorm.DB, id, userID string, abandoned bool) error {
 	var environment Environment
 	if err := locked(tx).Select("id", "trust").Where("id = ?", id).Take(&environment).Error; err != nil {
 		return err
@@ -273,7 +279,7 @@ func (s *Store) remove(tx *gorm.DB, id, userID string, abandoned bool) error {
 		Updates(map[string]any{"standing": false, "used": true, "tries": 0, "next_try": now}).Error; err != nil {
 		return err
 	}
-	if err := s.orphanSnapshots(tx, id); err != nil {
+	if err := (Snapshots{s.handle}).orphan(tx, id); err != nil {
 		return err
 	}
 	if s.undelete > 0 {

@@ -33,8 +33,14 @@ func (f Finding) Same(other Finding) bool {
 	return f.Duty == other.Duty && f.ObjectID == other.ObjectID && f.Kind == other.Kind && f.Subject == other.Subject
 }
 
-// keepFindings opens, changes and closes findings. Unchanged ones are not written.
-func (s *Store) keepFindings(tx *gorm.DB, environmentID string, looked Looked) (standing []Finding, err error) {
+// Findings writes and lists the findings of the keeper's duties.
+type Findings struct{ *handle }
+
+// Findings are the findings of the keeper's duties.
+func (s *Store) Findings() Findings { return Findings{s.handle} }
+
+// keep opens, changes and closes findings. Unchanged ones are not written.
+func (s Findings) keep(tx *gorm.DB, environmentID string, looked Looked) (standing []Finding, err error) {
 	now := s.clock()
 	var former []Finding
 	if err := tx.Where("environment_id = ? AND (closed IS NULL OR closed > ?)", environmentID, now-Time(looked.Again.Microseconds())).
@@ -91,8 +97,8 @@ var findingPages = list{
 // severityOrder is 0 for the worst.
 const severityOrder = "CASE findings.severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END"
 
-// ForgetFindings removes findings that were closed longer ago than age.
-func (s *Store) ForgetFindings(ctx context.Context, age time.Duration) error {
+// Forget removes findings that were closed longer ago than age.
+func (s Findings) Forget(ctx context.Context, age time.Duration) error {
 	return wrap(s.rows(ctx).Where("closed < ?", s.clock()-Time(age.Microseconds())).Delete(&Finding{}).Error, "forget closed findings")
 }
 
@@ -103,9 +109,9 @@ type FindingsOf struct {
 	Closed        bool   // also closed ones that are still stored
 }
 
-// Findings returns a part of the findings of an environment or a project, the worst first. An error is a *SortError or ErrMarker where the page
+// List returns a part of the findings of an environment or a project, the worst first. An error is a *SortError or ErrMarker where the page
 // is wrong.
-func (s *Store) Findings(ctx context.Context, of FindingsOf, page Page) ([]Finding, error) {
+func (s Findings) List(ctx context.Context, of FindingsOf, page Page) ([]Finding, error) {
 	rows := func() *gorm.DB {
 		query := s.reading(ctx).Model(&Finding{})
 		if of.EnvironmentID != "" {
@@ -126,8 +132,8 @@ func (s *Store) Findings(ctx context.Context, of FindingsOf, page Page) ([]Findi
 	return found, wrap(query.Find(&found).Error, "list findings")
 }
 
-// FindingCounts counts the open findings, by duty and severity, of all environments.
-func (s *Store) FindingCounts(ctx context.Context) (counts []FindingCount, err error) {
+// Counts counts the open findings, by duty and severity, of all environments.
+func (s Findings) Counts(ctx context.Context) (counts []FindingCount, err error) {
 	err = s.reading(ctx).Model(&Finding{}).Select("duty, severity, COUNT(*) AS number").Where("closed IS NULL").Group("duty, severity").Scan(&counts).Error
 	return counts, wrap(err, "count findings")
 }

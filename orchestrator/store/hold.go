@@ -15,7 +15,7 @@ import (
 // number. Once another worker has taken the task over, or the task was given back or has ended, every write is refused with
 // ErrFenced; with ErrNotFound when the task is gone with its environment.
 type Hold struct {
-	store *Store
+	store *handle
 	task  Task
 	guard func() error
 	log   taskLog
@@ -33,7 +33,7 @@ func (h *Hold) Task() Task { return h.task }
 // Fence is the fencing number: it grows with each taking of any task of the environment.
 func (h *Hold) Fence() uint64 { return uint64(h.task.Fence) }
 
-// candidates is how many tasks TakeTask looks at: more than one, because tasks with locked rows are skipped.
+// candidates is how many tasks Take looks at: more than one, because tasks with locked rows are skipped.
 const candidates = 16
 
 // SuspectDeaths is how many workers die over a task, without a new step being done, until it is a suspect: it may kill them, or may
@@ -55,10 +55,10 @@ type Taking struct {
 	Unsuspected bool
 }
 
-// TakeTask gives a task without a holder to a worker, for as long as the lease: one that was never taken or was given back, or one whose lease has run out. Environments of which a
+// Take gives a task without a holder to a worker, for as long as the lease: one that was never taken or was given back, or one whose lease has run out. Environments of which a
 // task is held are skipped. Of the others, the project with the fewest held tasks, of all workers, comes first, and of a project the oldest task; repairs come after users' tasks.
 // before is the task as it was. ErrNotFound when there is none.
-func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before Task, err error) {
+func (s Tasks) Take(ctx context.Context, taking Taking) (hold *Hold, before Task, err error) {
 	if free, err := s.anyFree(ctx); err != nil || !free {
 		return nil, before, cmp.Or(err, ErrNotFound)
 	}
@@ -94,7 +94,7 @@ func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before
 			if err != nil {
 				return err
 			}
-			hold, before = &Hold{store: s, task: task}, was
+			hold, before = &Hold{store: s.handle, task: task}, was
 			return nil
 		}
 		return gorm.ErrRecordNotFound
@@ -104,7 +104,7 @@ func (s *Store) TakeTask(ctx context.Context, taking Taking) (hold *Hold, before
 
 // anyFree reports whether there is a task without a holder. Mostly there is none, and this finds it out without a transaction that
 // writes.
-func (s *Store) anyFree(ctx context.Context) (bool, error) {
+func (s Tasks) anyFree(ctx context.Context) (bool, error) {
 	now, err := s.databaseClock(s.reading(ctx))
 	if err != nil {
 		return false, wrap(err, "look for a task")
@@ -115,7 +115,7 @@ func (s *Store) anyFree(ctx context.Context) (bool, error) {
 }
 
 // take takes one task. gorm.ErrRecordNotFound when it cannot be had now.
-func (s *Store) take(tx *gorm.DB, candidate Task, taking Taking, now Time) (task, before Task, err error) {
+func (s Tasks) take(tx *gorm.DB, candidate Task, taking Taking, now Time) (task, before Task, err error) {
 	// A locked row belongs to a live process, or to one that is soon found to be dead: it is not waited for.
 	now = max(now, 1)
 	free := func() *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate, Options: "SKIP LOCKED"}) }
@@ -152,7 +152,7 @@ func (s *Store) take(tx *gorm.DB, candidate Task, taking Taking, now Time) (task
 
 // EndLeases makes every lease run out now. Only the one process that uses the database may call it, before it takes a task: then
 // all former holders are dead.
-func (s *Store) EndLeases(ctx context.Context) error {
+func (s Tasks) EndLeases(ctx context.Context) error {
 	return wrap(s.rows(ctx).Model(&Task{}).Where("worker <> '' AND finished IS NULL").Update("lease_until", 0).Error, "end the leases of a former process")
 }
 
@@ -271,7 +271,7 @@ type Outcome struct {
 }
 
 // removeBy removes the environment of a deletion that went well.
-func (s *Store) removeBy(tx *gorm.DB, task Task) error {
+func (s Environments) removeBy(tx *gorm.DB, task Task) error {
 	var session Session
 	if err := tx.Select("user_id").Where("id = ?", task.SessionID).Limit(1).Find(&session).Error; err != nil {
 		return err
@@ -289,14 +289,14 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if err := h.noteLeft(tx); err != nil {
 			return err
 		}
-		counts, err := s.counts(tx, task.ID)
+		counts, err := countsOf(tx, task.ID)
 		if err != nil {
 			return err
 		}
 		failed = outcome.Failed || counts.Errors > 0
 		deletion := task.Objects == nil
 		if deletion && !failed {
-			return s.removeBy(tx, task)
+			return Environments{s}.removeBy(tx, task)
 		}
 		text, state := "Deployment finished", Deployed
 		if failed {
@@ -325,7 +325,7 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if err := h.report(tx, Report{Level: "info", Text: text}); err != nil {
 			return err
 		}
-		if err := s.release(tx, task, failed); err != nil {
+		if err := (Delegations{s}).release(tx, task, failed); err != nil {
 			return err
 		}
 		now := s.clock()
@@ -337,11 +337,11 @@ func (h *Hold) Finish(ctx context.Context, outcome Outcome) (failed bool, err er
 		if task.Kind() == "deployment" && !failed && counts.Warnings == 0 {
 			looked = outcome.Looked
 		}
-		if err := s.lookSoon(tx, task.EnvironmentID, looked); err != nil {
+		if err := (Keepers{s}).lookSoon(tx, task.EnvironmentID, looked); err != nil {
 			return err
 		}
 		if task.Repair {
-			return s.mended(tx, task, outcome)
+			return mended(tx, task, outcome)
 		}
 		if err := tx.Model(&Session{}).Where("id = ?", task.SessionID).Updates(map[string]any{"state": state, "updated": now}).Error; err != nil || rejected {
 			return err
@@ -417,7 +417,7 @@ func (h *Hold) SaveObjectsCopy(ctx context.Context, objects map[string]any, pack
 
 func (h *Hold) report(tx *gorm.DB, report Report) error {
 	report.TaskID = h.task.ID
-	return h.store.number(tx, report) // the task's row is locked
+	return Reports{h.store}.number(tx, report) // the task's row is locked
 }
 
 // StartStep adds the step as running and returns its id; its task is set here.

@@ -42,7 +42,7 @@ func TestLookingForATaskThatIsNotThereWaitsForNoWriter(t *testing.T) {
 	require.NoError(t, writing.Error)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a caller that waits for a writer waits for minutes
 	defer cancel()
-	_, _, err = s.TakeTask(ctx, store.Taking{Worker: "w1", Lease: time.Minute})
+	_, _, err = s.Tasks().Take(ctx, store.Taking{Worker: "w1", Lease: time.Minute})
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.NoError(t, writing.Rollback().Error)
 }
@@ -54,10 +54,10 @@ func losersWriteNothing(t *testing.T, s *store.Store) {
 	for name, err := range writes(first, t) {
 		require.NoError(t, err, name)
 	}
-	_, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w2", Lease: time.Minute})
+	_, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "w2", Lease: time.Minute})
 	require.ErrorIs(t, err, store.ErrNotFound, "it is held")
-	require.NoError(t, s.EndLeases(t.Context()))
-	second, before, err := s.TakeTask(t.Context(), store.Taking{Worker: "w2", Lease: time.Minute})
+	require.NoError(t, s.Tasks().EndLeases(t.Context()))
+	second, before, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "w2", Lease: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, "w1", before.Worker)
 	require.EqualValues(t, 1, second.Task().Deaths)
@@ -83,7 +83,7 @@ func losersWriteNothing(t *testing.T, s *store.Store) {
 	deploy(t, s, e)
 	fourth := take(t, s)
 	require.Greater(t, fourth.Fence(), third.Fence(), "the number grows from task to task of an environment")
-	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
+	require.NoError(t, s.Environments().Remove(t.Context(), e.ID, ""))
 	for name, err := range writes(fourth, t) {
 		require.ErrorIs(t, err, store.ErrNotFound, name)
 	}
@@ -120,7 +120,7 @@ func TestALeaseIsHeldByOneAtATime(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(1, 20).Draw(r, "seconds")) * time.Second)
 			},
 			"somebody takes a task": func(r *rapid.T) {
-				hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(r, "worker"), Lease: length})
+				hold, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(r, "worker"), Lease: length})
 				if errors.Is(err, store.ErrNotFound) {
 					for id, h := range latest {
 						require.True(r, h != nil && now.Before(h.until), "environment %s has a task that nobody holds", id)
@@ -167,7 +167,7 @@ func TestALeaseIsHeldByOneAtATime(t *testing.T) {
 			},
 		})
 		for _, id := range environments {
-			require.NoError(r, s.RemoveEnvironment(t.Context(), id, ""))
+			require.NoError(r, s.Environments().Remove(t.Context(), id, ""))
 		}
 	})
 }

@@ -17,9 +17,9 @@ type Imported struct {
 	Secrets     map[string]string // sealed, by their names
 }
 
-// ImportEnvironment stores an environment in one transaction: all of it is there afterwards, or nothing. It returns ErrDuplicate when one of
+// Import stores an environment in one transaction: all of it is there afterwards, or nothing. It returns ErrDuplicate when one of
 // its ids exists, or another environment of its project has its name.
-func (s *Store) ImportEnvironment(ctx context.Context, imported Imported) error {
+func (s Environments) Import(ctx context.Context, imported Imported) error {
 	return s.transaction(ctx, "import environment "+imported.Environment.Name, func(tx *gorm.DB) error {
 		if err := s.quotas.Admit(tx, imported.Environment.ProjectID, QuotaEnvironments, 1); err != nil {
 			return err
@@ -49,9 +49,9 @@ func addAll[row any](tx *gorm.DB, rows []row) error {
 	return nil
 }
 
-// ImportTemplate stores a template with its id and its times. It returns ErrDuplicate when its id exists, or another template of its project
+// Import stores a template with its id and its times. It returns ErrDuplicate when its id exists, or another template of its project
 // has its name.
-func (s *Store) ImportTemplate(ctx context.Context, template Template) error {
+func (s Templates) Import(ctx context.Context, template Template) error {
 	return s.transaction(ctx, "import template "+template.Name, func(tx *gorm.DB) error {
 		if err := s.quotas.Admit(tx, template.ProjectID, QuotaTemplates, 1); err != nil {
 			return err

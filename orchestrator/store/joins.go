@@ -41,14 +41,20 @@ const (
 	mostJoinTokens = 100
 )
 
+// JoinTokens keeps the tokens by which machines join clusters.
+type JoinTokens struct{ *handle }
+
+// JoinTokens are the tokens by which machines join clusters.
+func (s *Store) JoinTokens() JoinTokens { return JoinTokens{s.handle} }
+
 // redeemable selects tokens with which a machine may still join.
-func (s *Store) redeemable(query *gorm.DB) *gorm.DB {
+func (s JoinTokens) redeemable(query *gorm.DB) *gorm.DB {
 	return query.Where("spent IS NULL AND expires > ?", s.clock())
 }
 
-// AddJoinToken stores a token; its id and time of making are set here. Tokens that have ended long ago are deleted on this occasion. If the
+// Add stores a token; its id and time of making are set here. Tokens that have ended long ago are deleted on this occasion. If the
 // environment has too many, the error is a fault of kind Conflict.
-func (s *Store) AddJoinToken(ctx context.Context, token *JoinToken) error {
+func (s JoinTokens) Add(ctx context.Context, token *JoinToken) error {
 	token.ID, token.Created = NewID(), s.clock()
 	return s.transaction(ctx, "keep a join token", func(tx *gorm.DB) error {
 		if err := locked(tx).Select("id").Where("id = ?", token.EnvironmentID).Take(&Environment{}).Error; err != nil {
@@ -68,22 +74,22 @@ func (s *Store) AddJoinToken(ctx context.Context, token *JoinToken) error {
 	})
 }
 
-// JoinToken returns a token, or ErrNotFound.
-func (s *Store) JoinToken(ctx context.Context, id string) (JoinToken, error) {
+// Get returns a token, or ErrNotFound.
+func (s JoinTokens) Get(ctx context.Context, id string) (JoinToken, error) {
 	var token JoinToken
 	err := s.rows(ctx).Where("id = ?", id).Take(&token).Error
 	return token, wrap(err, "read a join token")
 }
 
-// JoinTokens lists the tokens of a cluster, oldest first.
-func (s *Store) JoinTokens(ctx context.Context, environmentID, clusterID string) ([]JoinToken, error) {
+// List lists the tokens of a cluster, oldest first.
+func (s JoinTokens) List(ctx context.Context, environmentID, clusterID string) ([]JoinToken, error) {
 	var tokens []JoinToken
 	err := s.rows(ctx).Where("environment_id = ? AND cluster_id = ?", environmentID, clusterID).Order("created, id").Find(&tokens).Error
 	return tokens, wrap(err, "list join tokens")
 }
 
-// RemoveJoinToken removes a token of a cluster, or returns ErrNotFound. A join that has begun with it goes on.
-func (s *Store) RemoveJoinToken(ctx context.Context, environmentID, clusterID, id string) error {
+// Remove removes a token of a cluster, or returns ErrNotFound. A join that has begun with it goes on.
+func (s JoinTokens) Remove(ctx context.Context, environmentID, clusterID, id string) error {
 	removed := s.rows(ctx).Where("id = ? AND environment_id = ? AND cluster_id = ?", id, environmentID, clusterID).Delete(&JoinToken{})
 	if removed.Error == nil && removed.RowsAffected == 0 {
 		removed.Error = gorm.ErrRecordNotFound
@@ -91,11 +97,11 @@ func (s *Store) RemoveJoinToken(ctx context.Context, environmentID, clusterID, i
 	return wrap(removed.Error, "remove a join token")
 }
 
-// BindJoinToken records the machine that redeems a token. ErrBusy when another one has, ErrEnded when the token has
+// Bind records the machine that redeems a token. ErrBusy when another one has, ErrEnded when the token has
 // ended.
-func (s *Store) BindJoinToken(ctx context.Context, id string, machine Machine) error {
+func (s JoinTokens) Bind(ctx context.Context, id string, machine Machine) error {
 	return s.transaction(ctx, "bind a join token", func(tx *gorm.DB) error {
-		token, err := s.lockJoinToken(tx, id)
+		token, err := s.lock(tx, id)
 		if err != nil {
 			return err
 		}
@@ -107,29 +113,29 @@ func (s *Store) BindJoinToken(ctx context.Context, id string, machine Machine) e
 	})
 }
 
-// lockJoinToken reads a token that can be redeemed; ErrEnded for one that cannot.
-func (s *Store) lockJoinToken(tx *gorm.DB, id string) (token JoinToken, err error) {
+// lock reads a token that can be redeemed; ErrEnded for one that cannot.
+func (s JoinTokens) lock(tx *gorm.DB, id string) (token JoinToken, err error) {
 	if err = locked(tx).Where("id = ?", id).Take(&token).Error; err == nil && (token.Spent != nil || token.Expires <= s.clock()) {
 		err = ErrEnded
 	}
 	return token, err
 }
 
-// SubmitJoin is SubmitAction for the machine that has redeemed a token, in the token's environment and with its delegation. ErrEnded when the token
+// Submit is Tasks.SubmitAction for the machine that has redeemed a token, in the token's environment and with its delegation. ErrEnded when the token
 // can be redeemed no more.
-func (s *Store) SubmitJoin(ctx context.Context, token JoinToken, submission Submission) (Task, error) {
+func (s JoinTokens) Submit(ctx context.Context, token JoinToken, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit what a machine joins by", func(tx *gorm.DB) error {
-		session, err := s.open(tx, token.EnvironmentID, token.UserID) // locks the environment
+		session, err := Sessions{s.handle}.open(tx, token.EnvironmentID, token.UserID) // locks the environment
 		if err != nil {
 			return err
 		}
-		now, err := s.lockJoinToken(tx, token.ID)
+		now, err := s.lock(tx, token.ID)
 		if err != nil {
 			return err
 		}
 		submission.DelegationID = now.DelegationID
-		if task, err = s.submit(tx, session, submission, ForClasses(token.EnvironmentID, session.Model.Objects)); err != nil {
+		if task, err = (Tasks{s.handle}).submit(tx, session, submission, ForClasses(token.EnvironmentID, session.Model.Objects)); err != nil {
 			return err
 		}
 		return tx.Model(&JoinToken{}).Where("id = ?", token.ID).Update("task_id", task.ID).Error

@@ -55,8 +55,14 @@ func idleKeepers(query *gorm.DB, now Time) *gorm.DB {
 		Where("NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.environment_id = keepers.environment_id AND tasks.finished IS NULL)")
 }
 
-// ClaimKeepers gives due keepers to a worker for as long as the lease, at most that many, the longest due first.
-func (s *Store) ClaimKeepers(ctx context.Context, worker string, lease time.Duration, most int) ([]Claim, error) {
+// Keepers claims environments for the checks of the keeper.
+type Keepers struct{ *handle }
+
+// Keepers are the schedules of the checks of environments.
+func (s *Store) Keepers() Keepers { return Keepers{s.handle} }
+
+// Claim gives due keepers to a worker for as long as the lease, at most that many, the longest due first.
+func (s Keepers) Claim(ctx context.Context, worker string, lease time.Duration, most int) ([]Claim, error) {
 	now, err := s.databaseClock(s.reading(ctx))
 	if err != nil {
 		return nil, wrap(err, "look for keepers that are due")
@@ -110,8 +116,8 @@ func (s *Store) ClaimKeepers(ctx context.Context, worker string, lease time.Dura
 	return claims, err
 }
 
-// RenewKeepers makes the leases of keepers that a worker holds end this long from now.
-func (s *Store) RenewKeepers(ctx context.Context, worker string, environmentIDs []string, lease time.Duration) error {
+// Renew makes the leases of keepers that a worker holds end this long from now.
+func (s Keepers) Renew(ctx context.Context, worker string, environmentIDs []string, lease time.Duration) error {
 	now, err := s.databaseClock(s.rows(ctx))
 	if err != nil {
 		return wrap(err, "renew the leases of keepers")
@@ -120,18 +126,18 @@ func (s *Store) RenewKeepers(ctx context.Context, worker string, environmentIDs 
 		Update("lease_until", now+Time(lease.Microseconds())).Error, "renew the leases of keepers")
 }
 
-// GiveBackKeepers releases all keepers that a worker holds.
-func (s *Store) GiveBackKeepers(ctx context.Context, worker string) error {
+// GiveBack releases all keepers that a worker holds.
+func (s Keepers) GiveBack(ctx context.Context, worker string) error {
 	return wrap(s.rows(ctx).Model(&Keeper{}).Where("worker = ?", worker).Updates(map[string]any{"worker": "", "lease_until": 0}).Error, "give keepers back")
 }
 
-// EndKeepersLeases releases all keepers. Only the one process that uses the database may call it, before it claims any.
-func (s *Store) EndKeepersLeases(ctx context.Context) error {
+// EndLeases releases all keepers. Only the one process that uses the database may call it, before it claims any.
+func (s Keepers) EndLeases(ctx context.Context) error {
 	return wrap(s.rows(ctx).Model(&Keeper{}).Where("worker <> ''").Updates(map[string]any{"worker": "", "lease_until": 0}).Error, "end the leases of a former process")
 }
 
-// AddKeepers gives a keeper to each environment that has none.
-func (s *Store) AddKeepers(ctx context.Context) error {
+// Add gives a keeper to each environment that has none.
+func (s Keepers) Add(ctx context.Context) error {
 	const missing = "FROM environments WHERE deleted = 0 AND NOT EXISTS (SELECT 1 FROM keepers WHERE keepers.environment_id = environments.id)"
 	var count int64
 	if err := s.reading(ctx).Raw("SELECT COUNT(*) " + missing).Scan(&count).Error; err != nil || count == 0 {
@@ -148,7 +154,7 @@ func (s *Store) AddKeepers(ctx context.Context) error {
 
 // lookSoon makes all duties of an environment due, because something in it has changed. Duties that have just been done, and have no open finding, are due
 // after their given time, or at their former time if that is earlier.
-func (s *Store) lookSoon(tx *gorm.DB, environmentID string, done map[string]time.Duration) error {
+func (s Keepers) lookSoon(tx *gorm.DB, environmentID string, done map[string]time.Duration) error {
 	now, err := s.databaseClock(tx)
 	if err != nil {
 		return err
@@ -182,27 +188,27 @@ type KeptEnvironment struct {
 	Failed bool // its newest deployment, action or deletion by a user
 }
 
-// KeptEnvironment returns it; its model is shared, and must not be changed.
-func (s *Store) KeptEnvironment(ctx context.Context, id string) (KeptEnvironment, error) {
-	row, err := s.PeekEnvironment(ctx, id)
+// Kept returns it as a keeper sees it; its model is shared, and must not be changed.
+func (s Environments) Kept(ctx context.Context, id string) (KeptEnvironment, error) {
+	row, err := s.Peek(ctx, id)
 	if err != nil {
 		return KeptEnvironment{}, err
 	}
-	failed, err := s.failed(s.reading(ctx), id)
+	failed, err := hasFailed(s.reading(ctx), id)
 	return KeptEnvironment{row, failed}, wrap(err, "read an environment")
 }
 
-// failed reports whether the newest user's task in an environment failed that was not rejected: a rejected one leaves the environment as
+// hasFailed reports whether the newest user's task in an environment failed that was not rejected: a rejected one leaves the environment as
 // it was.
-func (s *Store) failed(tx *gorm.DB, environmentID string) (bool, error) {
+func hasFailed(tx *gorm.DB, environmentID string) (bool, error) {
 	var states []State
 	err := tx.Model(&Session{}).Where("environment_id = ? AND state <> ?", environmentID, Opened).
 		Where("NOT (state = ? AND version = (SELECT version FROM environments WHERE id = ?))", DeployFailure, environmentID).Order("version DESC, updated DESC").Limit(1).Pluck("state", &states).Error
 	return len(states) > 0 && states[0] != Deployed, err
 }
 
-// SecretNames returns the names of an environment's secrets with this prefix and suffix.
-func (s *Store) SecretNames(ctx context.Context, environmentID, prefix, suffix string) ([]string, error) {
+// Names returns the names of an environment's secrets with this prefix and suffix.
+func (s Secrets) Names(ctx context.Context, environmentID, prefix, suffix string) ([]string, error) {
 	var names []string
 	err := s.reading(ctx).Model(&secretRow{}).Where("environment_id = ? AND name LIKE ?", environmentID, prefix+"%"+suffix).Order("name").Pluck("name", &names).Error
 	return names, wrap(err, "list secrets")
@@ -227,7 +233,7 @@ const discardedPause = 5 * time.Second
 
 // EndLook ends a claim. It stores the findings, unless a task has begun meanwhile, and returns the open ones. ErrFenced when another worker has
 // claimed the environment.
-func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standing []Finding, err error) {
+func (s Keepers) EndLook(ctx context.Context, claim Claim, looked Looked) (standing []Finding, err error) {
 	err = s.write(ctx, "keep what was found", nil, func(tx *gorm.DB) error {
 		standing = nil
 		var row Keeper
@@ -242,7 +248,7 @@ func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standi
 			return err
 		}
 		free := map[string]any{"worker": "", "lease_until": 0, "due": now + Time(discardedPause.Microseconds())}
-		quiet, err := s.quiet(tx, claim.EnvironmentID, claim.TaskFence)
+		quiet, err := isQuiet(tx, claim.EnvironmentID, claim.TaskFence)
 		if err != nil {
 			return err
 		}
@@ -263,14 +269,14 @@ func (s *Store) EndLook(ctx context.Context, claim Claim, looked Looked) (standi
 		if err := tx.Model(&Keeper{}).Where("environment_id = ?", row.EnvironmentID).Updates(free).Error; err != nil {
 			return err
 		}
-		standing, err = s.keepFindings(tx, claim.EnvironmentID, looked)
+		standing, err = Findings{s.handle}.keep(tx, claim.EnvironmentID, looked)
 		return err
 	})
 	return standing, err
 }
 
-// quiet reports whether no task of an environment waits or runs, nor has begun since the one with this number.
-func (s *Store) quiet(tx *gorm.DB, environmentID string, fence int64) (bool, error) {
+// isQuiet reports whether no task of an environment waits or runs, nor has begun since the one with this number.
+func isQuiet(tx *gorm.DB, environmentID string, fence int64) (bool, error) {
 	var environment Environment
 	if err := tx.Select("id", "fence").Where("id = ?", environmentID).Take(&environment).Error; err != nil {
 		return false, err
@@ -280,8 +286,8 @@ func (s *Store) quiet(tx *gorm.DB, environmentID string, fence int64) (bool, err
 	return environment.Fence == fence && unfinished == 0, err
 }
 
-// OverdueKeepers counts the environments whose check is overdue by this time.
-func (s *Store) OverdueKeepers(ctx context.Context, since time.Duration) (count int64, err error) {
+// Overdue counts the environments whose check is overdue by this time.
+func (s Keepers) Overdue(ctx context.Context, since time.Duration) (count int64, err error) {
 	now, err := s.databaseClock(s.reading(ctx))
 	if err == nil {
 		err = idleKeepers(s.reading(ctx).Model(&Keeper{}), now-Time(since.Microseconds())).Count(&count).Error

@@ -13,14 +13,20 @@ import (
 // Rows of native code, during and after a task: steps, attributes, secrets. They are written through a Hold.
 
 // Steps returns the task's steps in the order of their start.
-func (s *Store) Steps(ctx context.Context, taskID string) ([]Step, error) {
+func (s Tasks) Steps(ctx context.Context, taskID string) ([]Step, error) {
 	var steps []Step
 	err := s.reading(ctx).Where("task_id = ?", taskID).Order("started, id").Find(&steps).Error
 	return steps, wrap(err, "list steps")
 }
 
-// Attribute returns the value that SetAttribute stored; false when there is none.
-func (s *Store) Attribute(ctx context.Context, environmentID, objectID, class, name string) (any, bool, error) {
+// Attributes reads the attributes of objects.
+type Attributes struct{ *handle }
+
+// Attributes are the attributes of objects.
+func (s *Store) Attributes() Attributes { return Attributes{s.handle} }
+
+// Get returns the value that SetAttribute stored; false when there is none.
+func (s Attributes) Get(ctx context.Context, environmentID, objectID, class, name string) (any, bool, error) {
 	var row Attribute
 	err := wrap(s.reading(ctx).Where("environment_id = ? AND object_id = ? AND class = ? AND name = ?", environmentID, objectID, class, name).
 		Limit(1).Find(&row).Error, "read an attribute")
@@ -49,15 +55,21 @@ type secretRow struct {
 // TableName names the table for gorm.
 func (secretRow) TableName() string { return "secrets" }
 
-// Secret returns the sealed secret of that name; false when there is none.
-func (s *Store) Secret(ctx context.Context, environmentID, name string) (string, bool, error) {
+// Secrets stores sealed secrets.
+type Secrets struct{ *handle }
+
+// Secrets are the sealed secrets of environments.
+func (s *Store) Secrets() Secrets { return Secrets{s.handle} }
+
+// Get returns the sealed secret of that name; false when there is none.
+func (s Secrets) Get(ctx context.Context, environmentID, name string) (string, bool, error) {
 	var row secretRow
 	err := s.reading(ctx).Where("environment_id = ? AND name = ?", environmentID, name).Limit(1).Find(&row).Error
 	return row.Value, row.Name != "", wrap(err, "read a secret")
 }
 
-// SetSecret stores a sealed secret outside of any task; it is durable on return.
-func (s *Store) SetSecret(ctx context.Context, environmentID, name, sealed string) error {
+// Set stores a sealed secret outside of any task; it is durable on return.
+func (s Secrets) Set(ctx context.Context, environmentID, name, sealed string) error {
 	return wrap(setSecret(s.rows(ctx), environmentID, name, sealed), "write a secret")
 }
 

@@ -23,7 +23,7 @@ const (
 	sessionBytes = 512
 )
 
-// listing is the result of Environments, not to be changed.
+// listing is the result of Environments.List, not to be changed.
 type listing struct {
 	environments []Environment
 	sessions     map[string][]Session
@@ -83,7 +83,7 @@ type writesKey struct{}
 type writes struct{ done func() } // nil: nothing yet
 
 // watch drops the cache before each statement that writes one of its tables, until the statement, or its transaction, has ended.
-func (s *Store) watch(db *gorm.DB) error {
+func (s *handle) watch(db *gorm.DB) error {
 	of := fmt.Sprintf("burano:remembered %p", s)
 	before := func(tx *gorm.DB) {
 		if !slices.Contains([]string{"", "environments", "sessions"}, tx.Statement.Table) {
@@ -109,7 +109,7 @@ func (s *Store) watch(db *gorm.DB) error {
 }
 
 // remembering makes do's transaction drop the cached rows that it writes.
-func (s *Store) remembering(ctx context.Context, do func(ctx context.Context) error) error {
+func (s *handle) remembering(ctx context.Context, do func(ctx context.Context) error) error {
 	if s.remembered.listings == nil {
 		return do(ctx)
 	}

@@ -26,14 +26,14 @@ func TestARememberedListIsTheOneOfTheDatabase(t *testing.T) {
 	require.NoError(t, database.Observe(db, func(string, time.Duration, bool) { statements.Add(1) }))
 	same := func(after string) {
 		for _, project := range []string{"p1", "p2", ""} {
-			environments, sessions, err := plain.Environments(t.Context(), project)
+			environments, sessions, err := plain.Environments().List(t.Context(), project)
 			require.NoError(t, err)
-			gotten, theirs, err := s.Environments(t.Context(), project)
+			gotten, theirs, err := s.Environments().List(t.Context(), project)
 			require.NoError(t, err)
 			require.Equal(t, environments, gotten, "%s, project %q", after, project)
 			require.Equal(t, sessions, theirs, "%s, project %q", after, project)
 			before := statements.Load()
-			_, _, err = s.Environments(t.Context(), project)
+			_, _, err = s.Environments().List(t.Context(), project)
 			require.NoError(t, err)
 			require.Equal(t, before, statements.Load(), "%s: the list is not remembered", after)
 		}
@@ -41,13 +41,13 @@ func TestARememberedListIsTheOneOfTheDatabase(t *testing.T) {
 	same("nothing")
 	e := environment(t, s, "one")
 	same("create")
-	_, err = s.RenameEnvironment(t.Context(), e.ID, "other")
+	_, err = s.Environments().Rename(t.Context(), e.ID, "other")
 	require.NoError(t, err)
 	same("rename")
-	draft, err := s.OpenSession(t.Context(), e.ID, "u1")
+	draft, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 	require.NoError(t, err)
 	same("open a session")
-	require.NoError(t, s.EditSession(t.Context(), draft.ID, func(m *store.Model) error { m.Objects["a"] = "b"; return nil }))
+	require.NoError(t, s.Sessions().Edit(t.Context(), draft.ID, func(m *store.Model) error { m.Objects["a"] = "b"; return nil }))
 	same("edit a session")
 	_, task := deploy(t, s, e)
 	same("deploy")
@@ -58,25 +58,25 @@ func TestARememberedListIsTheOneOfTheDatabase(t *testing.T) {
 	_, err = hold.Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}})
 	require.NoError(t, err)
 	same("finish")
-	_, err = s.Resubmit(t.Context(), task.ID, "u1", store.Submission{Text: "again"})
+	_, err = s.Tasks().Resubmit(t.Context(), task.ID, "u1", store.Submission{Text: "again"})
 	require.NoError(t, err)
 	same("retry")
 	_, err = take(t, s).Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}})
 	require.NoError(t, err)
 	same("finish again")
-	require.NoError(t, s.DeleteSession(t.Context(), draft.ID))
+	require.NoError(t, s.Sessions().Delete(t.Context(), draft.ID))
 	same("delete a session")
 	from := store.Environment{ID: store.NewID(), ProjectID: "p2", Name: "from a template", Model: store.Model{Objects: map[string]any{}}}
-	_, err = s.CreateEnvironmentWithSession(t.Context(), &from, store.Holder{ID: "u1"}, nil)
+	_, err = s.Environments().CreateWithSession(t.Context(), &from, store.Holder{ID: "u1"}, nil)
 	require.NoError(t, err)
 	same("create with a session")
-	_, err = s.SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "delete"})
+	_, err = s.Tasks().SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "delete"})
 	require.NoError(t, err)
 	same("delete")
 	_, err = take(t, s).Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}})
 	require.NoError(t, err)
 	same("deleted")
-	require.NoError(t, s.RemoveEnvironment(t.Context(), from.ID, ""))
+	require.NoError(t, s.Environments().Remove(t.Context(), from.ID, ""))
 	same("remove")
 }
 
@@ -93,11 +93,11 @@ func TestWhatIsWrittenIsListed(t *testing.T) {
 		group.Go(func() {
 			for range 25 {
 				row := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: store.NewID(), Model: store.Model{Objects: map[string]any{}}}
-				if err := s.CreateEnvironment(t.Context(), &row); err != nil {
+				if err := s.Environments().Create(t.Context(), &row); err != nil {
 					t.Error(err)
 					return
 				}
-				environments, _, err := s.Environments(t.Context(), "p1")
+				environments, _, err := s.Environments().List(t.Context(), "p1")
 				if err != nil {
 					t.Error(err)
 					return

@@ -18,7 +18,7 @@ type Load struct {
 }
 
 // Load reads the tasks that have not ended.
-func (s *Store) Load(ctx context.Context) (Load, error) {
+func (s Tasks) Load(ctx context.Context) (Load, error) {
 	var load Load
 	err := s.rows(ctx).Transaction(func(tx *gorm.DB) error {
 		now, err := s.databaseClock(tx)
@@ -37,7 +37,7 @@ func (s *Store) Load(ctx context.Context) (Load, error) {
 			load.Oldest = max(0, now.Time().Sub(Time(row.Oldest).Time()))
 		}
 		// Delegations that Heat needs are checked again much later, and were no failure.
-		return s.orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, now).Count(&load.Orphaned).Error
+		return Delegations{s.handle}.orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, now).Count(&load.Orphaned).Error
 	})
 	return load, wrap(err, "look at what there is to do")
 }

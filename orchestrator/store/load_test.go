@@ -16,7 +16,7 @@ func TestTheLoadIsWhatWaitsRunsAndHasLostItsServer(t *testing.T) {
 		require.NoError(t, err)
 		load := func() store.Load {
 			t.Helper()
-			load, err := s.Load(t.Context())
+			load, err := s.Tasks().Load(t.Context())
 			require.NoError(t, err)
 			return load
 		}
@@ -30,7 +30,7 @@ func TestTheLoadIsWhatWaitsRunsAndHasLostItsServer(t *testing.T) {
 		take(t, s)
 		now = load()
 		require.EqualValues(t, []int64{1, 1, 0}, []int64{now.Waiting, now.Running, now.Overdue})
-		require.NoError(t, s.EndLeases(t.Context()))
+		require.NoError(t, s.Tasks().EndLeases(t.Context()))
 		require.EqualValues(t, 1, load().Overdue)
 	})
 }

@@ -30,7 +30,7 @@ func (m *models) open(owner, stored string, open func() (Model, error)) (Model, 
 // modelsKey is the key of the models in the context of a statement whose models are shared.
 type modelsKey struct{}
 
-func (s *Store) peeking(ctx context.Context) context.Context {
+func (s *handle) peeking(ctx context.Context) context.Context {
 	return context.WithValue(ctx, modelsKey{}, s.models)
 }
 

@@ -20,10 +20,10 @@ func TestATaskOpensNoModelThatWasOpenedAlready(t *testing.T) {
 	sealer := &plainSealer{}
 	s, err := store.New(t.Context(), db, nil, store.Sealed(sealer), store.Alone())
 	require.NoError(t, err)
-	require.NoError(t, s.CreateEnvironment(t.Context(), &store.Environment{ID: "e", ProjectID: "p", Name: "e", Model: store.Model{Objects: large(100)}}))
+	require.NoError(t, s.Environments().Create(t.Context(), &store.Environment{ID: "e", ProjectID: "p", Name: "e", Model: store.Model{Objects: large(100)}}))
 	look := func() store.Environment {
 		t.Helper()
-		environment, err := s.PeekEnvironment(t.Context(), "e")
+		environment, err := s.Environments().Peek(t.Context(), "e")
 		require.NoError(t, err)
 		return environment
 	}
@@ -36,13 +36,13 @@ func TestATaskOpensNoModelThatWasOpenedAlready(t *testing.T) {
 	}
 	var draft store.Session
 	opens(0, func() {
-		draft, err = s.OpenSession(t.Context(), "e", "u")
+		draft, err = s.Sessions().Open(t.Context(), "e", store.Holder{ID: "u"})
 		require.NoError(t, err)
 	})
-	_, err = s.PeekSession(t.Context(), draft.ID)
+	_, err = s.Sessions().Peek(t.Context(), draft.ID)
 	require.NoError(t, err)
 	opens(0, func() {
-		_, err = s.Submit(t.Context(), store.Submission{SessionID: draft.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}})
+		_, err = s.Tasks().Submit(t.Context(), store.Submission{SessionID: draft.ID, Action: store.Action{ObjectID: "e", Method: "deploy"}})
 		require.NoError(t, err)
 	})
 	hold := take(t, s)
@@ -62,16 +62,16 @@ func TestATaskOpensNoModelThatWasOpenedAlready(t *testing.T) {
 func TestAModelThatIsLookedAtAgainIsOpenedOnce(t *testing.T) {
 	looks := func(t *testing.T, s, other *store.Store, sealer *plainSealer) {
 		e := store.Environment{ID: "e", ProjectID: "p", Name: "e", Model: store.Model{Objects: large(100)}}
-		require.NoError(t, s.CreateEnvironment(t.Context(), &e))
-		draft, err := s.OpenSession(t.Context(), "e", "u")
+		require.NoError(t, s.Environments().Create(t.Context(), &e))
+		draft, err := s.Sessions().Open(t.Context(), "e", store.Holder{ID: "u"})
 		require.NoError(t, err)
 		look := func(applications int) (opened int64) {
 			t.Helper()
 			before := sealer.opened.Load()
-			row, err := s.PeekSession(t.Context(), draft.ID)
+			row, err := s.Sessions().Peek(t.Context(), draft.ID)
 			require.NoError(t, err)
 			require.Len(t, row.Model.Objects["services"], applications)
-			environment, err := s.PeekEnvironment(t.Context(), "e")
+			environment, err := s.Environments().Peek(t.Context(), "e")
 			require.NoError(t, err)
 			require.Len(t, environment.Model.Objects["services"], 100)
 			return sealer.opened.Load() - before
@@ -80,25 +80,25 @@ func TestAModelThatIsLookedAtAgainIsOpenedOnce(t *testing.T) {
 		for range 10 {
 			require.Zero(t, look(100))
 		}
-		require.NoError(t, other.EditSession(t.Context(), draft.ID, func(model *store.Model) error {
+		require.NoError(t, other.Sessions().Edit(t.Context(), draft.ID, func(model *store.Model) error {
 			services := model.Objects["services"].([]any)
 			model.Objects["services"] = append(services, services[0])
 			return nil
 		}))
 		require.Positive(t, look(101), "what was written since is read")
 		require.Zero(t, look(101))
-		own, err := s.Session(t.Context(), draft.ID)
+		own, err := s.Sessions().Get(t.Context(), draft.ID)
 		require.NoError(t, err)
 		own.Model.Objects["services"] = nil // it may be changed
 		look(101)
-		sessions, err := s.PeekSessions(t.Context(), "e")
+		sessions, err := s.Sessions().PeekList(t.Context(), "e")
 		require.NoError(t, err)
 		require.Len(t, sessions, 1)
-		require.NoError(t, other.DeleteSession(t.Context(), draft.ID))
-		sessions, err = s.PeekSessions(t.Context(), "e")
+		require.NoError(t, other.Sessions().Delete(t.Context(), draft.ID))
+		sessions, err = s.Sessions().PeekList(t.Context(), "e")
 		require.NoError(t, err)
 		require.Empty(t, sessions)
-		_, err = s.PeekSession(t.Context(), draft.ID)
+		_, err = s.Sessions().Peek(t.Context(), draft.ID)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	}
 	t.Run("the only server", func(t *testing.T) {

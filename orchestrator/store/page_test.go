@@ -44,7 +44,7 @@ func TestAPageHasTheRowsOfTheListAndReadsNoModel(t *testing.T) {
 		s, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
 		require.NoError(t, err)
 		e := store.Environment{ID: "e", ProjectID: "p", Name: "e", Model: store.Model{Objects: map[string]any{}}}
-		require.NoError(t, s.CreateEnvironment(t.Context(), &e))
+		require.NoError(t, s.Environments().Create(t.Context(), &e))
 		var tasks []store.Task
 		var reports []store.Report
 		for i := range many {
@@ -64,18 +64,18 @@ func TestAPageHasTheRowsOfTheListAndReadsNoModel(t *testing.T) {
 		insert(&tasks)
 		insert(&reports)
 
-		all, counts, err := s.Tasks(t.Context(), "", "p")
+		all, counts, err := s.Tasks().List(t.Context(), "", "p")
 		require.NoError(t, err)
 		require.Len(t, all, many)
 		require.Len(t, all[0].Objects["services"], applications)
 		before := sealer.opened.Load()
 		for _, order := range [][]store.Sort{nil, {{Key: "created"}}, {{Key: "finished", Descending: true}, {Key: "started"}}, {{Key: "id", Descending: true}}} {
-			whole, err := s.TaskPage(t.Context(), "e", "", store.Page{Sort: order})
+			whole, err := s.Tasks().Page(t.Context(), "e", "", store.Page{Sort: order})
 			require.NoError(t, err)
 			require.Len(t, whole, many)
 			var turned []store.TaskState
 			for marker := ""; ; {
-				part, err := s.TaskPage(t.Context(), "", "p", store.Page{Limit: 5, Marker: marker, Sort: order})
+				part, err := s.Tasks().Page(t.Context(), "", "p", store.Page{Limit: 5, Marker: marker, Sort: order})
 				require.NoError(t, err)
 				if len(part) == 0 {
 					break
@@ -96,35 +96,35 @@ func TestAPageHasTheRowsOfTheListAndReadsNoModel(t *testing.T) {
 		require.Positive(t, opened, "actions are sealed")
 		require.Less(t, opened, int64(4*2*many*200), "models were opened for a page")
 
-		_, err = s.TaskPage(t.Context(), "e", "", store.Page{Marker: "nobody"})
+		_, err = s.Tasks().Page(t.Context(), "e", "", store.Page{Marker: "nobody"})
 		require.ErrorIs(t, err, store.ErrMarker)
-		_, err = s.TaskPage(t.Context(), "other", "", store.Page{Marker: "t01"})
+		_, err = s.Tasks().Page(t.Context(), "other", "", store.Page{Marker: "t01"})
 		require.ErrorIs(t, err, store.ErrMarker, "of another environment")
 		var sorting *store.SortError
-		_, err = s.TaskPage(t.Context(), "e", "", store.Page{Sort: []store.Sort{{Key: "objects"}}})
+		_, err = s.Tasks().Page(t.Context(), "e", "", store.Page{Sort: []store.Sort{{Key: "objects"}}})
 		require.ErrorAs(t, err, &sorting)
 
-		state, err := s.TaskState(t.Context(), all[0].ID)
+		state, err := s.Tasks().State(t.Context(), all[0].ID)
 		require.NoError(t, err)
 		require.Equal(t, all[0].Finished, state.Finished)
 		require.Equal(t, counts[all[0].ID], state.Counts)
-		_, err = s.TaskState(t.Context(), "nobody")
+		_, err = s.Tasks().State(t.Context(), "nobody")
 		require.ErrorIs(t, err, store.ErrNotFound)
 
 		for i := range many {
 			row := store.Environment{ID: fmt.Sprintf("e%02d", (i*7)%many), ProjectID: "q", Name: fmt.Sprint("name ", i%5, "-", i), Model: store.Model{Objects: large(applications)}}
-			require.NoError(t, s.CreateEnvironment(t.Context(), &row))
-			_, err := s.OpenSession(t.Context(), row.ID, "u")
+			require.NoError(t, s.Environments().Create(t.Context(), &row))
+			_, err := s.Sessions().Open(t.Context(), row.ID, store.Holder{ID: "u"})
 			require.NoError(t, err)
 			template := store.Template{ID: row.ID, ProjectID: "q", Name: row.Name, Services: store.List{}, Public: i%2 == 0}
-			require.NoError(t, s.CreateTemplate(t.Context(), &template))
+			require.NoError(t, s.Templates().Create(t.Context(), &template))
 		}
-		wholeRows, wholeSessions, err := s.Environments(t.Context(), "q")
+		wholeRows, wholeSessions, err := s.Environments().List(t.Context(), "q")
 		require.NoError(t, err)
 		before = sealer.opened.Load()
 		var ids []string
 		for marker := ""; ; {
-			part, sessions, err := s.EnvironmentPage(t.Context(), "q", store.Page{Limit: 4, Marker: marker})
+			part, sessions, err := s.Environments().Page(t.Context(), "q", store.Page{Limit: 4, Marker: marker})
 			require.NoError(t, err)
 			if len(part) == 0 {
 				break
@@ -136,10 +136,10 @@ func TestAPageHasTheRowsOfTheListAndReadsNoModel(t *testing.T) {
 			}
 		}
 		require.Len(t, ids, many)
-		byName, _, err := s.EnvironmentPage(t.Context(), "q", store.Page{Sort: []store.Sort{{Key: "name", Descending: true}}})
+		byName, _, err := s.Environments().Page(t.Context(), "q", store.Page{Sort: []store.Sort{{Key: "name", Descending: true}}})
 		require.NoError(t, err)
 		require.True(t, slices.IsSortedFunc(byName, func(a, b store.Environment) int { return strings.Compare(b.Name, a.Name) }))
-		templates, err := s.Templates(t.Context(), "r", store.OwnOrPublic, store.Page{Limit: 100, Marker: "e00"})
+		templates, err := s.Templates().List(t.Context(), "r", store.OwnOrPublic, store.Page{Limit: 100, Marker: "e00"})
 		require.NoError(t, err)
 		for _, template := range templates {
 			require.True(t, template.Public, "a template of another project")

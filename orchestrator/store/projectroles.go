@@ -23,26 +23,32 @@ type ProjectRole struct {
 // ProjectRoleOwner is the owner of the sealed trust of a project's role.
 func ProjectRoleOwner(projectID string) string { return "project-role/" + projectID }
 
-// ProjectRole returns the record of Burano's own role in a project, also of a former one; ErrNotFound where it never had one.
-func (s *Store) ProjectRole(ctx context.Context, projectID string) (ProjectRole, error) {
+// ProjectRoles records the projects in which Burano has a role of its own.
+type ProjectRoles struct{ *handle }
+
+// ProjectRoles are the projects in which Burano has a role of its own.
+func (s *Store) ProjectRoles() ProjectRoles { return ProjectRoles{s.handle} }
+
+// Get returns the record of Burano's own role in a project, also of a former one; ErrNotFound where it never had one.
+func (s ProjectRoles) Get(ctx context.Context, projectID string) (ProjectRole, error) {
 	var row ProjectRole
 	err := s.reading(ctx).Where("project_id = ?", projectID).Take(&row).Error
 	return row, wrap(err, "read a project's role")
 }
 
-// EnableProjectRole records that Burano may work in a project with a role of its own, from now on.
-func (s *Store) EnableProjectRole(ctx context.Context, row *ProjectRole) error {
+// Enable records that Burano may work in a project with a role of its own, from now on.
+func (s ProjectRoles) Enable(ctx context.Context, row *ProjectRole) error {
 	row.Enabled, row.Disabled = s.clock(), nil
 	return wrap(s.rows(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(row).Error, "enable a project's role")
 }
 
-// DisableProjectRole makes tasks begin no more with a project's role; a disabled one is no error.
-func (s *Store) DisableProjectRole(ctx context.Context, projectID string) error {
+// Disable makes tasks begin no more with a project's role; a disabled one is no error.
+func (s ProjectRoles) Disable(ctx context.Context, projectID string) error {
 	return wrap(s.rows(ctx).Model(&ProjectRole{}).Where("project_id = ? AND disabled IS NULL", projectID).Update("disabled", s.clock()).Error, "disable a project's role")
 }
 
-// roleDelegation adds the delegation of a task whose project lets Burano work with a role of its own; "" where it does not.
-func (s *Store) roleDelegation(tx *gorm.DB, environment Environment) (id string, err error) {
+// ofRole adds the delegation of a task whose project lets Burano work with a role of its own; "" where it does not.
+func (s Delegations) ofRole(tx *gorm.DB, environment Environment) (id string, err error) {
 	var role ProjectRole
 	err = tx.Where("project_id = ? AND disabled IS NULL", environment.ProjectID).Take(&role).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {

@@ -37,17 +37,23 @@ func quotas() quota.Table {
 		QuotaSnapshotBytes: snapshots}}
 }
 
+// ProjectQuotas reads and sets the limits of projects.
+type ProjectQuotas struct{ *handle }
+
+// Quotas are the limits of projects.
+func (s *Store) Quotas() ProjectQuotas { return ProjectQuotas{s.handle} }
+
 // Quotas returns a project's limits and usage.
-func (s *Store) Quotas(ctx context.Context, projectID string) (map[string]quota.Usage, error) {
+func (s ProjectQuotas) Quotas(ctx context.Context, projectID string) (map[string]quota.Usage, error) {
 	return s.quotas.Usage(s.reading(ctx), projectID)
 }
 
 // SetQuotas gives a project limits of its own; its other limits stay.
-func (s *Store) SetQuotas(ctx context.Context, projectID string, limits quota.Limits) error {
+func (s ProjectQuotas) SetQuotas(ctx context.Context, projectID string, limits quota.Limits) error {
 	return s.transaction(ctx, "set quotas", func(tx *gorm.DB) error { return s.quotas.Set(tx, projectID, limits) })
 }
 
 // ClearQuotas removes a project's own limits.
-func (s *Store) ClearQuotas(ctx context.Context, projectID string) error {
+func (s ProjectQuotas) ClearQuotas(ctx context.Context, projectID string) error {
 	return s.transaction(ctx, "clear quotas", func(tx *gorm.DB) error { return s.quotas.Clear(tx, projectID) })
 }

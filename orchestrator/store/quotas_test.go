@@ -23,7 +23,7 @@ func TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *gorm.DB) {
 		s, err := store.New(t.Context(), db, nil, store.Quotas(quota.Limits{store.QuotaTemplates: most}))
 		require.NoError(t, err)
-		require.NoError(t, s.SetQuotas(t.Context(), "busy", quota.Limits{store.QuotaEnvironments: most, store.QuotaSessions: most}))
+		require.NoError(t, s.Quotas().SetQuotas(t.Context(), "busy", quota.Limits{store.QuotaEnvironments: most, store.QuotaSessions: most}))
 		var made atomic.Int64
 		race := func(what string, do func(n int) error) {
 			t.Helper()
@@ -47,32 +47,32 @@ func TestOfManyWhoMakeSomethingAtOnceAsManyAreLetAsTheQuotaSays(t *testing.T) {
 		environment := func(project string, n int) *store.Environment {
 			return &store.Environment{ID: store.NewID(), ProjectID: project, Name: fmt.Sprint(n), Model: store.Model{Objects: map[string]any{}}}
 		}
-		race("environments", func(n int) error { return s.CreateEnvironment(t.Context(), environment("busy", n)) })
+		race("environments", func(n int) error { return s.Environments().Create(t.Context(), environment("busy", n)) })
 		race("templates", func(n int) error {
-			return s.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "busy", Name: fmt.Sprint(n)})
+			return s.Templates().Create(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "busy", Name: fmt.Sprint(n)})
 		})
-		environments, _, err := s.Environments(t.Context(), "busy")
+		environments, _, err := s.Environments().List(t.Context(), "busy")
 		require.NoError(t, err)
 		race("sessions", func(n int) error {
-			_, err := s.OpenSession(t.Context(), environments[n%len(environments)].ID, "me")
+			_, err := s.Sessions().Open(t.Context(), environments[n%len(environments)].ID, store.Holder{ID: "me"})
 			return err
 		})
 
-		usage, err := s.Quotas(t.Context(), "busy")
+		usage, err := s.Quotas().Quotas(t.Context(), "busy")
 		require.NoError(t, err)
 		require.Equal(t, map[string]quota.Usage{store.QuotaEnvironments: {Limit: most, Used: most}, store.QuotaSessions: {Limit: most, Used: most},
 			store.QuotaTemplates: {Limit: most, Used: most, Default: true}, store.QuotaSnapshotBytes: {Limit: quota.Unlimited, Default: true}}, usage)
-		err = s.CreateEnvironment(t.Context(), environment("busy", 99))
+		err = s.Environments().Create(t.Context(), environment("busy", 99))
 		require.EqualError(t, err, "Quota exceeded for environments: requested 1, but already used 5 of 5 in project busy. Delete some, or ask an administrator for more.")
 
 		// The model of an action or a deletion is no draft; another project has its own quota; a raised quota lets more in.
-		_, err = s.SubmitDeletion(t.Context(), environments[0].ID, "me", store.Submission{Text: "Action None is scheduled"})
+		_, err = s.Tasks().SubmitDeletion(t.Context(), environments[0].ID, "me", store.Submission{Text: "Action None is scheduled"})
 		require.NoError(t, err)
-		require.NoError(t, s.CreateEnvironment(t.Context(), environment("calm", 1)))
-		require.NoError(t, s.SetQuotas(t.Context(), "busy", quota.Limits{store.QuotaEnvironments: quota.Unlimited}))
-		require.NoError(t, s.CreateEnvironment(t.Context(), environment("busy", 99)))
-		require.NoError(t, s.ClearQuotas(t.Context(), "busy"))
-		usage, err = s.Quotas(t.Context(), "busy")
+		require.NoError(t, s.Environments().Create(t.Context(), environment("calm", 1)))
+		require.NoError(t, s.Quotas().SetQuotas(t.Context(), "busy", quota.Limits{store.QuotaEnvironments: quota.Unlimited}))
+		require.NoError(t, s.Environments().Create(t.Context(), environment("busy", 99)))
+		require.NoError(t, s.Quotas().ClearQuotas(t.Context(), "busy"))
+		usage, err = s.Quotas().Quotas(t.Context(), "busy")
 		require.NoError(t, err)
 		require.Equal(t, quota.Usage{Limit: quota.Unlimited, Used: most + 1, Default: true}, usage[store.QuotaEnvironments])
 	})
@@ -85,10 +85,10 @@ func TestAProjectThatHadMoreThanTheDefaultKeepsIt(t *testing.T) {
 		s, err := store.New(t.Context(), db, nil, limited)
 		require.NoError(t, err)
 		for n := range 900 {
-			require.NoError(t, s.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "former", Name: fmt.Sprint(n), Model: store.Model{Objects: map[string]any{}}}))
+			require.NoError(t, s.Environments().Create(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "former", Name: fmt.Sprint(n), Model: store.Model{Objects: map[string]any{}}}))
 		}
 		limit := func() int64 {
-			usage, err := s.Quotas(t.Context(), "former")
+			usage, err := s.Quotas().Quotas(t.Context(), "former")
 			require.NoError(t, err)
 			return usage[store.QuotaEnvironments].Limit
 		}
@@ -102,9 +102,9 @@ func TestAProjectThatHadMoreThanTheDefaultKeepsIt(t *testing.T) {
 			}
 		}
 		require.EqualValues(t, 1350, limit())
-		require.NoError(t, s.SetQuotas(t.Context(), "former", quota.Limits{store.QuotaEnvironments: 5}))
+		require.NoError(t, s.Quotas().SetQuotas(t.Context(), "former", quota.Limits{store.QuotaEnvironments: 5}))
 		require.EqualValues(t, 5, limit(), "an administrator may say otherwise")
-		require.NoError(t, s.ClearQuotas(t.Context(), "former"))
+		require.NoError(t, s.Quotas().ClearQuotas(t.Context(), "former"))
 		require.EqualValues(t, 1350, limit())
 	})
 }

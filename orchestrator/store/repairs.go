@@ -28,15 +28,15 @@ type Repair struct {
 
 // SubmitRepair makes the task of a repair. The error is ErrBusy when it must not be started now, because of events since the check or because there are
 // enough; ErrRevoked without the delegation that it needs.
-func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
+func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 	var task Task
 	environmentID := repair.Finding.EnvironmentID
 	err := s.transaction(ctx, "submit a repair", func(tx *gorm.DB) error {
-		environment, err := s.idle(tx, environmentID) // locks it
+		environment, err := idleEnvironment(tx, environmentID) // locks it
 		if err != nil {
 			return err
 		}
-		quiet, err := s.quiet(tx, environmentID, repair.TaskFence)
+		quiet, err := isQuiet(tx, environmentID, repair.TaskFence)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		if err := tx.Model(&Task{}).Where("repair = ? AND finished IS NULL", true).Count(&running).Error; err != nil {
 			return err
 		}
-		failed, err := s.failed(tx, environmentID)
+		failed, err := hasFailed(tx, environmentID)
 		if err != nil {
 			return err
 		}
@@ -53,12 +53,12 @@ func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		}
 		delegationID := ""
 		if repair.Cloud {
-			if delegationID, err = s.roleDelegation(tx, environment); err != nil {
+			if delegationID, err = (Delegations{s.handle}).ofRole(tx, environment); err != nil {
 				return err
 			}
 		}
 		if repair.Cloud && delegationID == "" {
-			delegation, err := s.standing(tx, environmentID)
+			delegation, err := standingOf(tx, environmentID)
 			if errors.Is(err, ErrNotFound) {
 				return ErrRevoked
 			}
@@ -86,13 +86,13 @@ func (s *Store) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		if err := tx.Create(&task).Error; err != nil {
 			return err
 		}
-		return s.report(tx, Report{TaskID: id, Level: "info", Text: repair.Text})
+		return Reports{s.handle}.add(tx, Report{TaskID: id, Level: "info", Text: repair.Text})
 	})
 	return task, err
 }
 
 // mended writes a repair's changes of the model. There was no other change meanwhile: only tasks change it.
-func (s *Store) mended(tx *gorm.DB, task Task, outcome Outcome) error {
+func mended(tx *gorm.DB, task Task, outcome Outcome) error {
 	if outcome.Objects == nil {
 		return nil
 	}

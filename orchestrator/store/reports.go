@@ -10,8 +10,14 @@ import (
 	"github.com/burano/burano/internal/memory"
 )
 
-// report adds a line to a task's log; its id, number and time are set here.
-func (s *Store) report(tx *gorm.DB, report Report) error {
+// Reports lists the reports of tasks.
+type Reports struct{ *handle }
+
+// Reports are the reports of tasks.
+func (s *Store) Reports() Reports { return Reports{s.handle} }
+
+// add adds a line to a task's log; its id, number and time are set here.
+func (s Reports) add(tx *gorm.DB, report Report) error {
 	// The task's row is locked first where rows can be (PostgreSQL), so that two reports never get one number.
 	var task Task
 	if err := locked(tx).Select("id").Where("id = ?", report.TaskID).Take(&task).Error; err != nil {
@@ -21,14 +27,14 @@ func (s *Store) report(tx *gorm.DB, report Report) error {
 }
 
 // number adds a report with the next number of its task, whose row is locked.
-func (s *Store) number(tx *gorm.DB, report Report) error {
+func (s Reports) number(tx *gorm.DB, report Report) error {
 	return tx.Exec(`INSERT INTO reports (id, task_id, number, entity_id, entity, level, text, details, created)
 		VALUES (?, ?, (SELECT COALESCE(MAX(number), 0) + 1 FROM reports WHERE task_id = ?), ?, ?, ?, ?, ?, ?)`,
 		NewID(), report.TaskID, report.TaskID, report.EntityID, report.Entity, report.Level, report.Text, report.Details, s.clock()).Error
 }
 
-// Reports returns the task's log, oldest first: the lines whose number is above after, of these at most limit where that is not 0.
-func (s *Store) Reports(ctx context.Context, taskID string, after int64, limit int) ([]Report, error) {
+// List returns the task's log, oldest first: the lines whose number is above after, of these at most limit where that is not 0.
+func (s Reports) List(ctx context.Context, taskID string, after int64, limit int) ([]Report, error) {
 	query := s.reading(ctx).Where("task_id = ? AND number > ?", taskID, after).Order("number")
 	if limit > 0 {
 		query = query.Limit(limit)
@@ -37,21 +43,21 @@ func (s *Store) Reports(ctx context.Context, taskID string, after int64, limit i
 	return reports, wrap(query.Find(&reports).Error, "list reports")
 }
 
-// LastReport returns the number of the newest line of the task's log; 0 when there is none.
-func (s *Store) LastReport(ctx context.Context, taskID string) (number int64, err error) {
+// LastNumber returns the number of the newest line of the task's log; 0 when there is none.
+func (s Reports) LastNumber(ctx context.Context, taskID string) (number int64, err error) {
 	err = s.reading(ctx).Model(&Report{}).Select("COALESCE(MAX(number), 0)").Where("task_id = ?", taskID).Scan(&number).Error
 	return number, wrap(err, "look up the last report")
 }
 
-// reportPages are the lists of ReportPage. Reports are numbered in the order in which they are made.
+// reportPages are the lists of Page. Reports are numbered in the order in which they are made.
 var reportPages = list{
 	keys: map[string]string{"id": "id", "created": "number"},
 	own:  []Sort{{Key: "created"}},
 }
 
-// ReportPage is a part of the task's log: of the lines about these objects, or of all when entities is nil. An error is a *SortError or
+// Page is a part of the task's log: of the lines about these objects, or of all when entities is nil. An error is a *SortError or
 // ErrMarker where the page is wrong.
-func (s *Store) ReportPage(ctx context.Context, taskID string, entities []string, page Page) ([]Report, error) {
+func (s Reports) Page(ctx context.Context, taskID string, entities []string, page Page) ([]Report, error) {
 	query, err := reportPages.page(page, func() *gorm.DB {
 		query := s.reading(ctx).Model(&Report{}).Where("task_id = ?", taskID)
 		if entities != nil {
@@ -110,15 +116,15 @@ func (r Report) bytes() int64 {
 	return int64(size)
 }
 
-// objectReportPages are the lists of ObjectReportPage.
+// objectReportPages are the lists of ObjectPage.
 var objectReportPages = list{
 	keys: map[string]string{"id": "id", "created": "created"},
 	own:  []Sort{{Key: "created", Descending: true}},
 }
 
-// ObjectReportPage is a part of the reports about objects in all of an environment's tasks, the newest first. An error is a *SortError or
+// ObjectPage is a part of the reports about objects in all of an environment's tasks, the newest first. An error is a *SortError or
 // ErrMarker where the page is wrong.
-func (s *Store) ObjectReportPage(ctx context.Context, environmentID string, objects []string, page Page) ([]Report, error) {
+func (s Reports) ObjectPage(ctx context.Context, environmentID string, objects []string, page Page) ([]Report, error) {
 	query, err := objectReportPages.page(page, func() *gorm.DB {
 		tasks := s.reading(ctx).Model(&Task{}).Select("id").Where("environment_id = ?", environmentID)
 		return s.reading(ctx).Model(&Report{}).Where("entity_id IN ? AND task_id IN (?)", objects, tasks)
@@ -130,8 +136,8 @@ func (s *Store) ObjectReportPage(ctx context.Context, environmentID string, obje
 	return reports, wrap(err, "list the reports of objects")
 }
 
-// LastReports returns, by object id, the newest report about each of the objects in the environment's tasks.
-func (s *Store) LastReports(ctx context.Context, environmentID string) (map[string]Report, error) {
+// Newest returns, by object id, the newest report about each of the objects in the environment's tasks.
+func (s Reports) Newest(ctx context.Context, environmentID string) (map[string]Report, error) {
 	tasks := s.reading(ctx).Model(&Task{}).Select("id").Where("environment_id = ?", environmentID)
 	ranked := s.reading(ctx).Model(&Report{}).Select("reports.*, ROW_NUMBER() OVER (PARTITION BY entity_id ORDER BY created DESC, number DESC) AS place").
 		Where("entity_id IS NOT NULL AND task_id IN (?)", tasks)

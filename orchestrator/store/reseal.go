@@ -30,8 +30,14 @@ type place struct {
 
 func (p place) String() string { return p.table + "." + p.column }
 
+// Keys seals values again, and counts them by their keys.
+type Keys struct{ *handle }
+
+// Keys are the keys under which values are sealed.
+func (s *Store) Keys() Keys { return Keys{s.handle} }
+
 // places are all columns of sealed values. TestEverySealedColumnIsSealedAgain looks for others.
-func (s *Store) places() ([]place, error) {
+func (s Keys) places() ([]place, error) {
 	list := []place{
 		{table: "key_proofs", key: []string{"id"}, column: "sealed", owner: func([]string) string { return ProofOwner }},
 		{table: "environments", key: []string{"id"}, column: "trust", owner: func(key []string) string { return TrustOwner(key[0]) }},
@@ -77,7 +83,7 @@ const passes = 5
 // Reseal seals every value again that is not sealed under the active key, while others read and write: a value that changes at the same
 // time stays as its writer wrote it. Ended early and begun again, it goes on with the rest. did is called for each batch. Values that
 // cannot be opened stay, and are named by the error.
-func (s *Store) Reseal(ctx context.Context, ring Ring, did func(column string, values int64)) error {
+func (s Keys) Reseal(ctx context.Context, ring Ring, did func(column string, values int64)) error {
 	places, err := s.places()
 	if err != nil {
 		return fmt.Errorf("seal again: %w", err)
@@ -101,7 +107,7 @@ func (s *Store) Reseal(ctx context.Context, ring Ring, did func(column string, v
 	return fmt.Errorf("values under former keys came again %d times: a server still seals under one; give all servers the same key file", passes)
 }
 
-func (s *Store) resealColumn(ctx context.Context, p place, ring Ring, damaged *[]error, did func(int64)) error {
+func (s Keys) resealColumn(ctx context.Context, p place, ring Ring, damaged *[]error, did func(int64)) error {
 	current := p.mark + ring.Current()
 	tuple := "(" + strings.Join(p.key, ", ") + ")"
 	var last []any
@@ -182,7 +188,7 @@ type SealedValues struct {
 
 // SealedValues counts the sealed values of all columns, by the keys that they name. It reads every text of the database, also columns
 // that Reseal does not seal, so that no value is lost with a key.
-func (s *Store) SealedValues(ctx context.Context) ([]SealedValues, error) {
+func (s Keys) SealedValues(ctx context.Context) ([]SealedValues, error) {
 	places, err := s.places()
 	if err != nil {
 		return nil, fmt.Errorf("count sealed values: %w", err)

@@ -45,28 +45,28 @@ func (f former) Seal(owner string, value []byte) string {
 func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer store.Sealer, name string) (read func(*testing.T, *store.Store, store.Sealer)) {
 	objects := map[string]any{"?": map[string]any{"id": "e"}, "name": name, "services": []any{}}
 	e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: name, Model: store.Model{Objects: objects}}
-	require.NoError(t, s.CreateEnvironment(t.Context(), &e))
+	require.NoError(t, s.Environments().Create(t.Context(), &e))
 	require.NoError(t, db.Exec("UPDATE environments SET trust = ? WHERE id = ?", sealer.Seal(store.TrustOwner(e.ID), []byte("trust")), e.ID).Error)
 	delegation := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Sealed: sealer.Seal(store.TrustOwner(e.ID), []byte("delegated"))}
-	require.NoError(t, s.AddDelegation(t.Context(), &delegation))
+	require.NoError(t, s.Delegations().Add(t.Context(), &delegation))
 	orphaned := store.NewID()
 	require.NoError(t, db.Exec("INSERT INTO doomed_trusts (id, environment_id, trust, created) VALUES (?, ?, ?, 0)", orphaned, e.ID,
 		sealer.Seal(store.TrustOwner(e.ID), []byte("orphaned"))).Error)
 	session, task := deploy(t, s, e)
 	require.NoError(t, take(t, s).SetAttribute(t.Context(), "o", "c", "n", name))
-	require.NoError(t, s.SetSecret(t.Context(), e.ID, "key", sealer.Seal(store.SecretOwner(e.ID, "key"), []byte("secret"))))
+	require.NoError(t, s.Secrets().Set(t.Context(), e.ID, "key", sealer.Seal(store.SecretOwner(e.ID, "key"), []byte("secret"))))
 	template := store.Template{ID: store.NewID(), ProjectID: "p1", Name: name, Services: store.List{name}}
-	require.NoError(t, s.CreateTemplate(t.Context(), &template))
+	require.NoError(t, s.Templates().Create(t.Context(), &template))
 	signIn := store.SignIn{ID: store.NewID(), UserID: "u1", Tokens: "", Created: 1, Used: 1, Expires: 100}
 	signIn.Tokens = sealer.Seal(store.SignInOwner(signIn.ID), []byte("tokens"))
 	require.NoError(t, s.SignIns().AddSignIn(t.Context(), signIn, 0, 1000))
 	snapshot := store.Snapshot{ProjectID: "p1", EnvironmentID: e.ID, ClusterID: "c", Kind: store.Requested, Secrets: "keys of " + name}
-	require.NoError(t, s.BeginSnapshot(t.Context(), &snapshot))
+	require.NoError(t, s.Snapshots().BeginSnapshot(t.Context(), &snapshot))
 	for i := range int64(3) {
-		require.NoError(t, s.AddPiece(t.Context(), snapshot.ID, i, sealer.Seal(store.SnapshotOwner(snapshot.ID, i), []byte("piece"))))
+		require.NoError(t, s.Snapshots().AddPiece(t.Context(), snapshot.ID, i, sealer.Seal(store.SnapshotOwner(snapshot.ID, i), []byte("piece"))))
 	}
-	require.NoError(t, s.KeepSnapshot(t.Context(), snapshot.ID, 7, 15))
-	_, err := s.KeyProof(t.Context(), sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
+	require.NoError(t, s.Snapshots().KeepSnapshot(t.Context(), snapshot.ID, 7, 15))
+	_, err := s.Keys().Proof(t.Context(), sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
 	require.NoError(t, err)
 
 	return func(t *testing.T, s *store.Store, sealer store.Sealer) {
@@ -76,44 +76,44 @@ func fillEverySealedColumn(t *testing.T, db *gorm.DB, s *store.Store, sealer sto
 			require.NoError(t, err)
 			require.Equal(t, want, string(value))
 		}
-		whole, err := s.Snapshot(t.Context(), snapshot.ID)
+		whole, err := s.Snapshots().Snapshot(t.Context(), snapshot.ID)
 		require.NoError(t, err)
 		require.Equal(t, "keys of "+name, whole.Secrets)
 		for i := range int64(3) {
-			piece, _, err := s.Piece(t.Context(), snapshot.ID, i)
+			piece, _, err := s.Snapshots().Piece(t.Context(), snapshot.ID, i)
 			require.NoError(t, err)
 			opens(store.SnapshotOwner(snapshot.ID, i), piece, "piece")
 		}
-		row, err := s.Environment(t.Context(), e.ID)
+		row, err := s.Environments().Get(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Equal(t, objects, row.Model.Objects)
 		opens(store.TrustOwner(e.ID), row.Trust, "trust")
-		made, err := s.Delegation(t.Context(), delegation.ID)
+		made, err := s.Delegations().Get(t.Context(), delegation.ID)
 		require.NoError(t, err)
 		opens(store.TrustOwner(e.ID), made.Sealed, "delegated")
 		var former string
 		require.NoError(t, db.Raw("SELECT trust FROM doomed_trusts WHERE id = ?", orphaned).Scan(&former).Error)
 		opens(store.TrustOwner(e.ID), former, "orphaned")
-		draft, err := s.Session(t.Context(), session.ID)
+		draft, err := s.Sessions().Get(t.Context(), session.ID)
 		require.NoError(t, err)
 		require.Equal(t, objects, draft.Model.Objects)
-		done, err := s.Task(t.Context(), task.ID)
+		done, err := s.Tasks().Get(t.Context(), task.ID)
 		require.NoError(t, err)
 		require.Equal(t, name, done.Objects["name"])
 		require.Equal(t, "deploy", done.Action.Method)
-		value, _, err := s.Attribute(t.Context(), e.ID, "o", "c", "n")
+		value, _, err := s.Attributes().Get(t.Context(), e.ID, "o", "c", "n")
 		require.NoError(t, err)
 		require.Equal(t, name, value)
-		kept, _, err := s.Secret(t.Context(), e.ID, "key")
+		kept, _, err := s.Secrets().Get(t.Context(), e.ID, "key")
 		require.NoError(t, err)
 		opens(store.SecretOwner(e.ID, "key"), kept, "secret")
-		sameTemplate, err := s.Template(t.Context(), template.ID)
+		sameTemplate, err := s.Templates().Get(t.Context(), template.ID)
 		require.NoError(t, err)
 		require.Equal(t, template.Services, sameTemplate.Services)
 		sameSignIn, err := s.SignIns().SignIn(t.Context(), signIn.ID)
 		require.NoError(t, err)
 		opens(store.SignInOwner(signIn.ID), sameSignIn.Tokens, "tokens")
-		proof, err := s.KeyProof(t.Context(), "")
+		proof, err := s.Keys().Proof(t.Context(), "")
 		require.NoError(t, err)
 		opens(store.ProofOwner, proof, store.ProofOwner)
 	}
@@ -142,7 +142,7 @@ func TestEverySealedColumnIsSealedAgain(t *testing.T) {
 		columns := map[string]bool{}
 		under := func() map[string]int64 {
 			counts := map[string]int64{}
-			list, err := s.SealedValues(t.Context())
+			list, err := s.Keys().SealedValues(t.Context())
 			require.NoError(t, err)
 			for _, one := range list {
 				counts[one.KeyID] += one.Number
@@ -159,13 +159,13 @@ func TestEverySealedColumnIsSealedAgain(t *testing.T) {
 		require.NoError(t, err)
 		reads = append(reads, fillEverySealedColumn(t, db, s, sealer, "of the new key"))
 		var told int64
-		require.NoError(t, s.Reseal(t.Context(), sealer, func(_ string, values int64) { told += values }))
+		require.NoError(t, s.Keys().Reseal(t.Context(), sealer, func(_ string, values int64) { told += values }))
 		require.Greater(t, told, counts[""]+counts[old], "with what was never sealed")
 		left := under()
 		require.Positive(t, left[added])
 		require.Len(t, left, 1, "nothing is left under another key")
 		told = 0
-		require.NoError(t, s.Reseal(t.Context(), sealer, func(_ string, values int64) { told += values }))
+		require.NoError(t, s.Keys().Reseal(t.Context(), sealer, func(_ string, values int64) { told += values }))
 		require.Zero(t, told)
 
 		require.NoError(t, secret.RemoveKey(path, old))
@@ -188,7 +188,7 @@ func TestSealedValuesAreFoundInEveryColumn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, db.Exec("CREATE TABLE others (value TEXT NOT NULL, note VARCHAR(200))").Error)
 		require.NoError(t, db.Exec("INSERT INTO others VALUES (?, 'v1: is what a user wrote'), ('v2:of something else', NULL)", sealer.Seal("a", nil)).Error)
-		list, err := s.SealedValues(t.Context())
+		list, err := s.Keys().SealedValues(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []store.SealedValues{{Column: "others.value", KeyID: sealer.Keys()[0], Number: 1}}, list)
 	})
@@ -204,7 +204,7 @@ func TestWhatIsWrittenWhileValuesAreSealedAgainStays(t *testing.T) {
 		const writers, edits = 4, 30
 		var sessions []store.Session
 		for i := range writers {
-			session, err := s.OpenSession(t.Context(), environment(t, s, fmt.Sprint(i)).ID, "u1")
+			session, err := s.Sessions().Open(t.Context(), environment(t, s, fmt.Sprint(i)).ID, store.Holder{ID: "u1"})
 			require.NoError(t, err)
 			sessions = append(sessions, session)
 		}
@@ -215,7 +215,7 @@ func TestWhatIsWrittenWhileValuesAreSealedAgainStays(t *testing.T) {
 			group.Go(func() error {
 				for i := range edits {
 					// Each edit adds to the former ones.
-					err := s.EditSession(t.Context(), session.ID, func(m *store.Model) error {
+					err := s.Sessions().Edit(t.Context(), session.ID, func(m *store.Model) error {
 						written, _ := m.Objects["written"].([]any)
 						m.Objects["written"] = append(written, int64(i))
 						return nil
@@ -232,16 +232,16 @@ func TestWhatIsWrittenWhileValuesAreSealedAgainStays(t *testing.T) {
 				if _, err := secret.AddKey(path, true); err != nil {
 					return err
 				}
-				if err := s.Reseal(t.Context(), sealer, func(string, int64) {}); err != nil {
+				if err := s.Keys().Reseal(t.Context(), sealer, func(string, int64) {}); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		require.NoError(t, group.Wait())
-		require.NoError(t, s.Reseal(t.Context(), sealer, func(string, int64) {}))
+		require.NoError(t, s.Keys().Reseal(t.Context(), sealer, func(string, int64) {}))
 		for _, session := range sessions {
-			read, err := s.Session(t.Context(), session.ID)
+			read, err := s.Sessions().Get(t.Context(), session.ID)
 			require.NoError(t, err)
 			require.Len(t, read.Model.Objects["written"], edits)
 		}
@@ -259,7 +259,7 @@ func TestAValueThatCannotBeOpenedIsNamedAndStopsNothing(t *testing.T) {
 		require.NoError(t, db.Exec("UPDATE environments SET model = ? WHERE id = ?", "sealed:v1:AAAA", damaged.ID).Error)
 		added, err := secret.AddKey(path, true)
 		require.NoError(t, err)
-		err = s.Reseal(t.Context(), sealer, func(string, int64) {})
+		err = s.Keys().Reseal(t.Context(), sealer, func(string, int64) {})
 		require.ErrorContains(t, err, "environments.model of "+damaged.ID)
 		var text string
 		require.NoError(t, db.Raw("SELECT model FROM environments WHERE id = ?", whole.ID).Scan(&text).Error)

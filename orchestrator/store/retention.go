@@ -42,9 +42,15 @@ var errElsewhere = errors.New("another server sweeps")
 // Swept is how many rows of each kind were removed.
 type Swept struct{ Deployments, Reports, Sessions, Statistics, Snapshots, States, Environments int64 }
 
+// Expired removes expired rows.
+type Expired struct{ *handle }
+
+// Expired are the rows that are stored longer than their retention.
+func (s *Store) Expired() Expired { return Expired{s.handle} }
+
 // Sweep removes expired rows, in transactions so small that no writer waits for long. Of several servers over one database one sweeps at a
 // time; the others do nothing. remove removes a snapshot with its pieces.
-func (s *Store) Sweep(ctx context.Context, keep Retention, remove func(ctx context.Context, id string) error) (swept Swept, err error) {
+func (s Expired) Sweep(ctx context.Context, keep Retention, remove func(ctx context.Context, id string) error) (swept Swept, err error) {
 	snapshots := func(ctx context.Context, until Time, swept *Swept) (bool, error) {
 		return s.sweepSnapshots(ctx, until, swept, remove)
 	}
@@ -82,7 +88,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, remove func(ctx conte
 }
 
 // sweeping runs do in a transaction of the one server that sweeps.
-func (s *Store) sweeping(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+func (s Expired) sweeping(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
 	return s.transaction(ctx, what, func(tx *gorm.DB) error {
 		if tx.Name() == database.Postgres {
 			mine := false
@@ -98,7 +104,7 @@ func (s *Store) sweeping(ctx context.Context, what string, do func(tx *gorm.DB) 
 }
 
 // olderTasks are the tasks that ended before the time, without the newest ones of their environments. The condition narrows them.
-func (s *Store) olderTasks(ctx context.Context, until Time, condition string) (ids []string, err error) {
+func (s Expired) olderTasks(ctx context.Context, until Time, condition string) (ids []string, err error) {
 	query := s.reading(ctx).Model(&Task{}).Where("finished < ?", until).
 		Where("started < (SELECT newer.started FROM tasks AS newer WHERE newer.environment_id = tasks.environment_id ORDER BY newer.started DESC LIMIT 1 OFFSET ?)", KeptDeployments-1)
 	if condition != "" {
@@ -109,7 +115,7 @@ func (s *Store) olderTasks(ctx context.Context, until Time, condition string) (i
 	return ids, wrap(err, "look for old deployments")
 }
 
-func (s *Store) sweepReports(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+func (s Expired) sweepReports(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
 	tasks, err := s.olderTasks(ctx, until, "EXISTS (SELECT 1 FROM reports WHERE reports.task_id = tasks.id)")
 	for _, id := range tasks {
 		if err := s.sweepLog(ctx, id, swept); err != nil {
@@ -120,7 +126,7 @@ func (s *Store) sweepReports(ctx context.Context, until Time, swept *Swept) (mor
 }
 
 // sweepLog removes the reports of a task that has ended. Its row records the source of its state.
-func (s *Store) sweepLog(ctx context.Context, taskID string, swept *Swept) error {
+func (s Expired) sweepLog(ctx context.Context, taskID string, swept *Swept) error {
 	for {
 		removed := int64(0)
 		err := s.sweeping(ctx, "remove old reports", func(tx *gorm.DB) error {
@@ -144,7 +150,7 @@ func (s *Store) sweepLog(ctx context.Context, taskID string, swept *Swept) error
 	}
 }
 
-func (s *Store) sweepDeployments(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+func (s Expired) sweepDeployments(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
 	tasks, err := s.olderTasks(ctx, until, "")
 	for _, id := range tasks {
 		if err := s.sweepLog(ctx, id, swept); err != nil {
@@ -170,7 +176,7 @@ func (s *Store) sweepDeployments(ctx context.Context, until Time, swept *Swept) 
 	return len(tasks) == sweptTogether, err
 }
 
-func (s *Store) sweepSessions(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+func (s Expired) sweepSessions(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
 	ended := []State{Deployed, DeployFailure, DeleteFailure}
 	err = s.sweeping(ctx, "remove old sessions", func(tx *gorm.DB) error {
 		var ids []string
@@ -188,7 +194,7 @@ func (s *Store) sweepSessions(ctx context.Context, until Time, swept *Swept) (mo
 	return more, err
 }
 
-func (s *Store) sweepStatistics(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
+func (s Expired) sweepStatistics(ctx context.Context, until Time, swept *Swept) (more bool, err error) {
 	err = s.sweeping(ctx, "remove old statistics", func(tx *gorm.DB) error {
 		old := tx.Where("updated < ?", until).Delete(&RequestStatistics{})
 		if old.Error != nil {

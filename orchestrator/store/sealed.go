@@ -34,12 +34,12 @@ func init() { schema.RegisterSerializer("sealed", sealedColumn{}) }
 type sealerKey struct{}
 
 // rows begins a statement that may write.
-func (s *Store) rows(ctx context.Context) *gorm.DB {
+func (s *handle) rows(ctx context.Context) *gorm.DB {
 	return s.db.WithContext(context.WithValue(ctx, sealerKey{}, s.sealer))
 }
 
 // reading begins a statement that only reads, outside of any transaction: it waits for no writer.
-func (s *Store) reading(ctx context.Context) *gorm.DB { return database.Reading(s.rows(ctx)) }
+func (s *handle) reading(ctx context.Context) *gorm.DB { return database.Reading(s.rows(ctx)) }
 
 func columnOwner(field *schema.Field) string { return columnName(field.Schema.Table, field.DBName) }
 
@@ -67,7 +67,7 @@ func scanSealed(sealer Sealer, owner, stored string, into sql.Scanner) error {
 }
 
 // unseal opens a stored column: callers read many rows first, and open them when no statement is open any more.
-func (s *Store) unseal(table, column, stored string, into sql.Scanner) error {
+func (s *handle) unseal(table, column, stored string, into sql.Scanner) error {
 	return scanSealed(s.sealer, columnName(table, column), stored, into)
 }
 

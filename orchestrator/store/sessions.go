@@ -9,14 +9,15 @@ import (
 // Holder is the user whose draft a session is.
 type Holder struct{ ID, Name string }
 
-// OpenSession is OpenDraft for a user whose name is not known.
-func (s *Store) OpenSession(ctx context.Context, environmentID, userID string) (Session, error) {
-	return s.OpenDraft(ctx, environmentID, Holder{ID: userID})
-}
+// Sessions reads and edits sessions.
+type Sessions struct{ *handle }
 
-// OpenDraft makes a session with a copy of the environment's model, which is shared and must not be changed. ErrBusy while the environment is
+// Sessions are the sessions of environments.
+func (s *Store) Sessions() Sessions { return Sessions{s.handle} }
+
+// Open makes a session with a copy of the environment's model, which is shared and must not be changed. ErrBusy while the environment is
 // deploying or deleting, and a fault when the project has as many open ones as it may.
-func (s *Store) OpenDraft(ctx context.Context, environmentID string, holder Holder) (Session, error) {
+func (s Sessions) Open(ctx context.Context, environmentID string, holder Holder) (Session, error) {
 	var session Session
 	err := s.transaction(s.peeking(ctx), "open a session", func(tx *gorm.DB) error {
 		var err error
@@ -27,8 +28,8 @@ func (s *Store) OpenDraft(ctx context.Context, environmentID string, holder Hold
 }
 
 // openDraft opens a session for a user, unless the project has as many as it may. Sessions of actions and deletions do not count.
-func (s *Store) openDraft(tx *gorm.DB, environmentID string, holder Holder) (Session, error) {
-	environment, err := s.idle(tx, environmentID)
+func (s Sessions) openDraft(tx *gorm.DB, environmentID string, holder Holder) (Session, error) {
+	environment, err := idleEnvironment(tx, environmentID)
 	if err == nil {
 		err = s.quotas.Admit(tx, environment.ProjectID, QuotaSessions, 1)
 	}
@@ -38,21 +39,21 @@ func (s *Store) openDraft(tx *gorm.DB, environmentID string, holder Holder) (Ses
 	return s.begin(tx, environment, holder)
 }
 
-func (s *Store) open(tx *gorm.DB, environmentID, userID string) (Session, error) {
-	environment, err := s.idle(tx, environmentID)
+func (s Sessions) open(tx *gorm.DB, environmentID, userID string) (Session, error) {
+	environment, err := idleEnvironment(tx, environmentID)
 	if err != nil {
 		return Session{}, err
 	}
 	return s.begin(tx, environment, Holder{ID: userID})
 }
 
-// idle returns an environment in which nothing runs, locked.
-func (s *Store) idle(tx *gorm.DB, environmentID string) (Environment, error) {
+// idleEnvironment returns an environment in which nothing runs, locked.
+func idleEnvironment(tx *gorm.DB, environmentID string) (Environment, error) {
 	var environment Environment
 	if err := locked(tx).Where("id = ?", environmentID).Take(&environment).Error; err != nil {
 		return environment, err
 	}
-	busy, err := s.busy(tx, environmentID)
+	busy, err := isBusy(tx, environmentID)
 	if err == nil && busy {
 		err = ErrBusy
 	}
@@ -60,15 +61,15 @@ func (s *Store) idle(tx *gorm.DB, environmentID string) (Environment, error) {
 }
 
 // begin makes a session with the environment's model.
-func (s *Store) begin(tx *gorm.DB, environment Environment, holder Holder) (Session, error) {
+func (s Sessions) begin(tx *gorm.DB, environment Environment, holder Holder) (Session, error) {
 	now := s.clock()
 	session := Session{ID: NewID(), EnvironmentID: environment.ID, UserID: holder.ID, UserName: holder.Name, State: Opened, Version: environment.Version,
 		Model: environment.Model, Created: now, Updated: now}
 	return session, tx.Create(&session).Error
 }
 
-// busy reports whether a session of the environment is deploying or deleting.
-func (s *Store) busy(tx *gorm.DB, environmentID string) (bool, error) {
+// isBusy reports whether a session of the environment is deploying or deleting.
+func isBusy(tx *gorm.DB, environmentID string) (bool, error) {
 	var count int64
 	err := tx.Model(&Session{}).Where("environment_id = ? AND state IN ?", environmentID, []State{Deploying, Deleting}).Count(&count).Error
 	return count > 0, err
@@ -83,32 +84,32 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// Session returns the session, or ErrNotFound.
-func (s *Store) Session(ctx context.Context, id string) (Session, error) {
+// Get returns the session, or ErrNotFound.
+func (s Sessions) Get(ctx context.Context, id string) (Session, error) {
 	var session Session
 	err := s.reading(ctx).Where("id = ?", id).Take(&session).Error
 	return session, wrap(err, "read a session")
 }
 
-// Sessions returns the environment's sessions without their models, oldest first.
-func (s *Store) Sessions(ctx context.Context, environmentID string) ([]Session, error) {
+// List returns the environment's sessions without their models, oldest first.
+func (s Sessions) List(ctx context.Context, environmentID string) ([]Session, error) {
 	var sessions []Session
 	err := s.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("created, id").Find(&sessions).Error
 	return sessions, wrap(err, "list sessions")
 }
 
-// PeekSession is Session for readers only: the result is shared, and must not be changed.
-func (s *Store) PeekSession(ctx context.Context, id string) (Session, error) {
-	return s.remembered.sessions.Read(id, func() (Session, error) { return s.Session(s.peeking(ctx), id) })
+// Peek is Get for readers only: the result is shared, and must not be changed.
+func (s Sessions) Peek(ctx context.Context, id string) (Session, error) {
+	return s.remembered.sessions.Read(id, func() (Session, error) { return s.Get(s.peeking(ctx), id) })
 }
 
-// PeekSessions is Sessions for readers only: the result is shared, and must not be changed.
-func (s *Store) PeekSessions(ctx context.Context, environmentID string) ([]Session, error) {
-	return s.remembered.drafts.Read(environmentID, func() ([]Session, error) { return s.Sessions(ctx, environmentID) })
+// PeekList is List for readers only: the result is shared, and must not be changed.
+func (s Sessions) PeekList(ctx context.Context, environmentID string) ([]Session, error) {
+	return s.remembered.drafts.Read(environmentID, func() ([]Session, error) { return s.List(ctx, environmentID) })
 }
 
-// DeleteSession removes the session; ErrBusy when it is deploying.
-func (s *Store) DeleteSession(ctx context.Context, id string) error {
+// Delete removes the session; ErrBusy when it is deploying.
+func (s Sessions) Delete(ctx context.Context, id string) error {
 	return s.transaction(ctx, "delete a session", func(tx *gorm.DB) error {
 		var session Session
 		if err := locked(tx).Omit("model").Where("id = ?", id).Take(&session).Error; err != nil {
@@ -121,9 +122,9 @@ func (s *Store) DeleteSession(ctx context.Context, id string) error {
 	})
 }
 
-// EditSession lets edit change the session's model and stores it, unless edit returns an error, which it returns unchanged.
+// Edit lets edit change the session's model and stores it, unless edit returns an error, which it returns unchanged.
 // ErrStale when the session is not open or older than the environment, or another session is deploying.
-func (s *Store) EditSession(ctx context.Context, id string, edit func(model *Model) error) error {
+func (s Sessions) Edit(ctx context.Context, id string, edit func(model *Model) error) error {
 	var edited error
 	err := s.transaction(ctx, "edit a session", func(tx *gorm.DB) error {
 		session, err := s.editable(tx, id)
@@ -142,7 +143,7 @@ func (s *Store) EditSession(ctx context.Context, id string, edit func(model *Mod
 }
 
 // editable returns the session when it is a draft and up to date, else ErrStale.
-func (s *Store) editable(tx *gorm.DB, id string) (Session, error) {
+func (s Sessions) editable(tx *gorm.DB, id string) (Session, error) {
 	var session Session
 	if err := tx.Select("id", "environment_id").Where("id = ?", id).Take(&session).Error; err != nil {
 		return Session{}, err
@@ -155,7 +156,7 @@ func (s *Store) editable(tx *gorm.DB, id string) (Session, error) {
 	if err := locked(tx).Where("id = ?", id).Take(&session).Error; err != nil {
 		return Session{}, err
 	}
-	busy, err := s.busy(tx, session.EnvironmentID)
+	busy, err := isBusy(tx, session.EnvironmentID)
 	if err != nil {
 		return Session{}, err
 	}

@@ -20,7 +20,7 @@ const (
 )
 
 // changed wakes the watchers of the task, here and in other processes; called after the change is durable.
-func (s *Store) changed(taskID string) {
+func (s *handle) changed(taskID string) {
 	s.watchers.changed(taskID)
 	select {
 	case s.shared <- taskID:

@@ -41,7 +41,7 @@ func TestServersTellEachOtherWhatTheyChange(t *testing.T) {
 	e := environment(t, one, "one")
 	_, task := deploy(t, one, e)
 	hold := take(t, one)
-	changed, release := other.Watch(task.ID)
+	changed, release := other.Tasks().Watch(task.ID)
 	defer release()
 	woken := func(when string) {
 		t.Helper()

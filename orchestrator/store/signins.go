@@ -17,14 +17,14 @@ type SignIn struct {
 }
 
 // SignIns keeps the rows of users who are signed in.
-type SignIns struct{ store *Store }
+type SignIns struct{ *handle }
 
 // SignIns returns the rows of users who are signed in.
-func (s *Store) SignIns() SignIns { return SignIns{s} }
+func (s *Store) SignIns() SignIns { return SignIns{s.handle} }
 
 // AddSignIn writes a sign-in. It also deletes ended ones, and the user's longest unused ones, so that at most keep stay with the new one.
 func (s SignIns) AddSignIn(ctx context.Context, row SignIn, unusedSince Time, keep int) error {
-	return s.store.transaction(ctx, "write a sign-in", func(tx *gorm.DB) error {
+	return s.transaction(ctx, "write a sign-in", func(tx *gorm.DB) error {
 		if err := tx.Where("expires <= ? OR used <= ?", row.Created, unusedSince).Delete(&SignIn{}).Error; err != nil {
 			return err
 		}
@@ -44,16 +44,16 @@ func (s SignIns) AddSignIn(ctx context.Context, row SignIn, unusedSince Time, ke
 // SignIn returns a sign-in. ErrNotFound when there is none.
 func (s SignIns) SignIn(ctx context.Context, id string) (SignIn, error) {
 	var row SignIn
-	err := s.store.reading(ctx).Where("id = ?", id).Take(&row).Error
+	err := s.reading(ctx).Where("id = ?", id).Take(&row).Error
 	return row, wrap(err, "read a sign-in")
 }
 
 // UseSignIn writes when a sign-in was last used.
 func (s SignIns) UseSignIn(ctx context.Context, id string, used Time) error {
-	return wrap(s.store.rows(ctx).Model(&SignIn{}).Where("id = ?", id).Update("used", used).Error, "write the use of a sign-in")
+	return wrap(s.rows(ctx).Model(&SignIn{}).Where("id = ?", id).Update("used", used).Error, "write the use of a sign-in")
 }
 
 // RemoveSignIn ends a sign-in; one that is gone is no error.
 func (s SignIns) RemoveSignIn(ctx context.Context, id string) error {
-	return wrap(s.store.rows(ctx).Where("id = ?", id).Delete(&SignIn{}).Error, "end a sign-in")
+	return wrap(s.rows(ctx).Where("id = ?", id).Delete(&SignIn{}).Error, "end a sign-in")
 }

@@ -70,15 +70,21 @@ const (
 // SnapshotOwner is the purpose for which a piece of a snapshot is sealed.
 func SnapshotOwner(id string, number int64) string { return fmt.Sprintf("snapshot/%s/%d", id, number) }
 
+// Snapshots stores the snapshots of clusters.
+type Snapshots struct{ *handle }
+
+// Snapshots are the snapshots of clusters.
+func (s *Store) Snapshots() Snapshots { return Snapshots{s.handle} }
+
 // BeginSnapshot adds a snapshot that is being written; its id and time are set here.
-func (s *Store) BeginSnapshot(ctx context.Context, snapshot *Snapshot) error {
+func (s Snapshots) BeginSnapshot(ctx context.Context, snapshot *Snapshot) error {
 	snapshot.ID, snapshot.Created = NewID(), s.clock()
 	return wrap(s.rows(ctx).Create(snapshot).Error, "begin a snapshot")
 }
 
 // AddPiece adds the next sealed piece of a snapshot that is being written; a full quota of the project is a fault
 // (Forbidden).
-func (s *Store) AddPiece(ctx context.Context, id string, number int64, sealed string) error {
+func (s Snapshots) AddPiece(ctx context.Context, id string, number int64, sealed string) error {
 	return s.transaction(ctx, "write a piece of a snapshot", func(tx *gorm.DB) error {
 		if err := s.admitPiece(tx, id, int64(len(sealed)), nil); err != nil {
 			return err
@@ -89,13 +95,13 @@ func (s *Store) AddPiece(ctx context.Context, id string, number int64, sealed st
 
 // CountPiece counts the next piece of a snapshot, of so many bytes, before it is put into its container; a full quota of the project is a
 // fault (Forbidden).
-func (s *Store) CountPiece(ctx context.Context, id string, number, size int64) error {
+func (s Snapshots) CountPiece(ctx context.Context, id string, number, size int64) error {
 	return s.transaction(ctx, "count a piece of a snapshot", func(tx *gorm.DB) error {
 		return s.admitPiece(tx, id, size, map[string]any{"pieces": number + 1})
 	})
 }
 
-func (s *Store) admitPiece(tx *gorm.DB, id string, size int64, change map[string]any) error {
+func (s Snapshots) admitPiece(tx *gorm.DB, id string, size int64, change map[string]any) error {
 	var snapshot Snapshot
 	if err := tx.Select("project_id").Where("id = ?", id).Take(&snapshot).Error; err != nil {
 		return err
@@ -111,7 +117,7 @@ func (s *Store) admitPiece(tx *gorm.DB, id string, size int64, change map[string
 }
 
 // KeepSnapshot marks a snapshot as whole and readable.
-func (s *Store) KeepSnapshot(ctx context.Context, id string, revision, size int64) error {
+func (s Snapshots) KeepSnapshot(ctx context.Context, id string, revision, size int64) error {
 	kept := s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Updates(map[string]any{"revision": revision, "size": size, "verified": s.clock()})
 	if kept.Error == nil && kept.RowsAffected == 0 {
 		kept.Error = ErrNotFound
@@ -123,7 +129,7 @@ func (s *Store) KeepSnapshot(ctx context.Context, id string, revision, size int6
 type SnapshotFilter struct{ ProjectID, EnvironmentID, ClusterID string }
 
 // Snapshots lists the snapshots of etcd that are whole, the newest first, without their secrets and keys.
-func (s *Store) Snapshots(ctx context.Context, filter SnapshotFilter) ([]Snapshot, error) {
+func (s Snapshots) Snapshots(ctx context.Context, filter SnapshotFilter) ([]Snapshot, error) {
 	query := s.reading(ctx).Omit("secrets", "piece_key").Where("verified <> 0 AND kind <> ?", ClaimFiles).Order("created DESC, id")
 	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "cluster_id": filter.ClusterID} {
 		if value != "" {
@@ -135,26 +141,31 @@ func (s *Store) Snapshots(ctx context.Context, filter SnapshotFilter) ([]Snapsho
 }
 
 // Snapshot returns a snapshot that is whole, or ErrNotFound.
-func (s *Store) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+func (s Snapshots) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 	var row Snapshot
 	err := s.reading(ctx).Where("id = ? AND verified <> 0", id).Take(&row).Error
 	return row, wrap(err, "read a snapshot")
 }
 
+// Environment returns the environment of a snapshot that is to be made, or ErrNotFound.
+func (s Snapshots) Environment(ctx context.Context, id string) (Environment, error) {
+	return Environments{s.handle}.Get(ctx, id)
+}
+
 // SnapshotPieces returns the place of a snapshot's pieces, whole or not: of Snapshot only ID, Container, Pieces and PieceKey are set.
-func (s *Store) SnapshotPieces(ctx context.Context, id string) (Snapshot, error) {
+func (s Snapshots) SnapshotPieces(ctx context.Context, id string) (Snapshot, error) {
 	var row Snapshot
 	err := s.reading(ctx).Select("id", "container", "pieces", "piece_key").Where("id = ?", id).Take(&row).Error
 	return row, wrap(err, "look where the pieces of a snapshot are")
 }
 
 // HideSnapshot removes a snapshot from lists, so that it can be removed.
-func (s *Store) HideSnapshot(ctx context.Context, id string) error {
+func (s Snapshots) HideSnapshot(ctx context.Context, id string) error {
 	return wrap(s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Update("verified", 0).Error, "remove a snapshot")
 }
 
 // Piece returns a sealed piece of a snapshot; false when it has no more.
-func (s *Store) Piece(ctx context.Context, id string, number int64) (string, bool, error) {
+func (s Snapshots) Piece(ctx context.Context, id string, number int64) (string, bool, error) {
 	var rows []snapshotPiece
 	err := s.reading(ctx).Where("snapshot_id = ? AND number = ?", id, number).Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
@@ -164,7 +175,7 @@ func (s *Store) Piece(ctx context.Context, id string, number int64) (string, boo
 }
 
 // DeleteSnapshot removes the rows of a snapshot, whole or not; a missing one is no error. It is listed no more as soon as that begins.
-func (s *Store) DeleteSnapshot(ctx context.Context, id string) error {
+func (s Snapshots) DeleteSnapshot(ctx context.Context, id string) error {
 	err := s.HideSnapshot(ctx, id)
 	for more := true; more && err == nil; {
 		err = s.transaction(ctx, "remove a snapshot", func(tx *gorm.DB) error {
@@ -181,25 +192,25 @@ func (s *Store) DeleteSnapshot(ctx context.Context, id string) error {
 	return wrap(err, "remove a snapshot")
 }
 
-// orphanSnapshots marks the snapshots of a deleted environment.
-func (s *Store) orphanSnapshots(tx *gorm.DB, environmentID string) error {
+// orphan marks the snapshots of a deleted environment.
+func (s Snapshots) orphan(tx *gorm.DB, environmentID string) error {
 	return tx.Model(&Snapshot{}).Where("environment_id = ?", environmentID).Update("orphaned", s.clock()).Error
 }
 
 // sweepSnapshots removes the snapshots of environments that were deleted before the time, and cannot be restored, except parts of backups.
-func (s *Store) sweepSnapshots(ctx context.Context, until Time, swept *Swept, remove removal) (more bool, err error) {
+func (s Expired) sweepSnapshots(ctx context.Context, until Time, swept *Swept, remove removal) (more bool, err error) {
 	return s.sweepSnapshotsWhere(ctx, swept, remove, "orphaned <> 0 AND orphaned < ? AND backup_id = '' AND NOT EXISTS (SELECT 1 FROM deleted_environments WHERE deleted_environments.environment_id = snapshots.environment_id)", until)
 }
 
 // sweepAbandoned removes snapshots whose writer has died.
-func (s *Store) sweepAbandoned(ctx context.Context, swept *Swept, remove removal) (more bool, err error) {
+func (s Expired) sweepAbandoned(ctx context.Context, swept *Swept, remove removal) (more bool, err error) {
 	return s.sweepSnapshotsWhere(ctx, swept, remove, "verified = 0 AND created < ?", s.clock()-Time(abandoned.Microseconds()))
 }
 
 // removal removes a snapshot with all its pieces, wherever they are.
 type removal func(ctx context.Context, id string) error
 
-func (s *Store) sweepSnapshotsWhere(ctx context.Context, swept *Swept, remove removal, condition string, until Time) (more bool, err error) {
+func (s Expired) sweepSnapshotsWhere(ctx context.Context, swept *Swept, remove removal, condition string, until Time) (more bool, err error) {
 	var ids []string
 	err = s.sweeping(ctx, "look for old snapshots", func(tx *gorm.DB) error {
 		return tx.Model(&Snapshot{}).Where(condition, until).Limit(sweptTogether).Pluck("id", &ids).Error

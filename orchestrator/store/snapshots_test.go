@@ -24,15 +24,15 @@ func TestSnapshotsAreListedOnceTheyAreWholeAndOutliveTheirEnvironmentForAWhile(t
 			t.Helper()
 			now = now.Add(time.Second)
 			snapshot := store.Snapshot{ProjectID: "p1", EnvironmentID: e.ID, EnvironmentName: "one", ClusterID: "c", ClusterName: "cluster", Kind: store.Scheduled}
-			require.NoError(t, s.BeginSnapshot(t.Context(), &snapshot))
+			require.NoError(t, s.Snapshots().BeginSnapshot(t.Context(), &snapshot))
 			for i := range pieces {
-				require.NoError(t, s.AddPiece(t.Context(), snapshot.ID, i, fmt.Sprint("piece ", i)))
+				require.NoError(t, s.Snapshots().AddPiece(t.Context(), snapshot.ID, i, fmt.Sprint("piece ", i)))
 			}
 			return snapshot
 		}
 		listed := func(want ...store.Snapshot) {
 			t.Helper()
-			list, err := s.Snapshots(t.Context(), store.SnapshotFilter{ProjectID: "p1", EnvironmentID: e.ID, ClusterID: "c"})
+			list, err := s.Snapshots().Snapshots(t.Context(), store.SnapshotFilter{ProjectID: "p1", EnvironmentID: e.ID, ClusterID: "c"})
 			require.NoError(t, err)
 			var ids, wanted []string
 			for _, one := range list {
@@ -44,31 +44,31 @@ func TestSnapshotsAreListedOnceTheyAreWholeAndOutliveTheirEnvironmentForAWhile(t
 			require.Equal(t, wanted, ids)
 		}
 		first, second, unfinished := write(200), write(2), write(3)
-		require.NoError(t, s.KeepSnapshot(t.Context(), first.ID, 7, 1000))
-		require.NoError(t, s.KeepSnapshot(t.Context(), second.ID, 8, 1000))
+		require.NoError(t, s.Snapshots().KeepSnapshot(t.Context(), first.ID, 7, 1000))
+		require.NoError(t, s.Snapshots().KeepSnapshot(t.Context(), second.ID, 8, 1000))
 		listed(second, first)
-		_, err = s.Snapshot(t.Context(), unfinished.ID)
+		_, err = s.Snapshots().Snapshot(t.Context(), unfinished.ID)
 		require.ErrorIs(t, err, store.ErrNotFound)
-		usage, err := s.Quotas(t.Context(), "p1")
+		usage, err := s.Quotas().Quotas(t.Context(), "p1")
 		require.NoError(t, err)
 		require.EqualValues(t, 205*len("piece 0")+100*2+90, usage[store.QuotaSnapshotBytes].Used)
 
-		require.NoError(t, s.DeleteSnapshot(t.Context(), first.ID))
+		require.NoError(t, s.Snapshots().DeleteSnapshot(t.Context(), first.ID))
 		listed(second)
-		require.NoError(t, s.DeleteSnapshot(t.Context(), first.ID), "again")
-		_, there, err := s.Piece(t.Context(), first.ID, 0)
+		require.NoError(t, s.Snapshots().DeleteSnapshot(t.Context(), first.ID), "again")
+		_, there, err := s.Snapshots().Piece(t.Context(), first.ID, 0)
 		require.NoError(t, err)
 		require.False(t, there)
 
 		keep := store.Retention{Snapshots: 24 * time.Hour}
-		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
+		require.NoError(t, s.Environments().Remove(t.Context(), e.ID, ""))
 		now = now.Add(23 * time.Hour)
-		swept, err := s.Sweep(t.Context(), keep, s.DeleteSnapshot)
+		swept, err := s.Expired().Sweep(t.Context(), keep, s.Snapshots().DeleteSnapshot)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, swept.Snapshots, "the one that nobody writes any more")
 		listed(second)
 		now = now.Add(2 * time.Hour)
-		swept, err = s.Sweep(t.Context(), keep, s.DeleteSnapshot)
+		swept, err = s.Expired().Sweep(t.Context(), keep, s.Snapshots().DeleteSnapshot)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, swept.Snapshots)
 		listed()
@@ -83,9 +83,9 @@ func TestAPieceBeyondTheQuotaOfAProjectIsRefused(t *testing.T) {
 		s, err := store.New(t.Context(), db, nil, store.Quotas(quota.Limits{store.QuotaSnapshotBytes: 100}))
 		require.NoError(t, err)
 		snapshot := store.Snapshot{ProjectID: "p1"}
-		require.NoError(t, s.BeginSnapshot(t.Context(), &snapshot))
-		require.NoError(t, s.AddPiece(t.Context(), snapshot.ID, 0, strings.Repeat("x", 60)))
-		err = s.AddPiece(t.Context(), snapshot.ID, 1, strings.Repeat("x", 60))
+		require.NoError(t, s.Snapshots().BeginSnapshot(t.Context(), &snapshot))
+		require.NoError(t, s.Snapshots().AddPiece(t.Context(), snapshot.ID, 0, strings.Repeat("x", 60)))
+		err = s.Snapshots().AddPiece(t.Context(), snapshot.ID, 1, strings.Repeat("x", 60))
 		require.Equal(t, fault.Forbidden, fault.KindOf(err))
 		require.ErrorContains(t, err, "snapshot_bytes: requested 60, but already used 60 of 100")
 	})

@@ -31,21 +31,21 @@ type StackResource struct {
 }
 
 // Stacks keeps the rows of stacks that Burano makes itself, and of their resources.
-type Stacks struct{ store *Store }
+type Stacks struct{ *handle }
 
 // Stacks returns the rows of stacks that Burano makes itself, and of their resources.
-func (s *Store) Stacks() Stacks { return Stacks{s} }
+func (s *Store) Stacks() Stacks { return Stacks{s.handle} }
 
 // AddStack adds a stack without a holder; ErrDuplicate if the project has one of that name in that region.
 func (s Stacks) AddStack(ctx context.Context, stack *Stack) error {
-	stack.Created = s.store.clock()
-	return wrap(s.store.rows(ctx).Create(stack).Error, "add a stack")
+	stack.Created = s.clock()
+	return wrap(s.rows(ctx).Create(stack).Error, "add a stack")
 }
 
 // AddStackOf adds an existing stack with its resources, all or nothing; ErrDuplicate as AddStack.
 func (s Stacks) AddStackOf(ctx context.Context, stack *Stack, resources []StackResource) error {
-	stack.Created = s.store.clock()
-	return s.store.transaction(ctx, "take over a stack", func(tx *gorm.DB) error {
+	stack.Created = s.clock()
+	return s.transaction(ctx, "take over a stack", func(tx *gorm.DB) error {
 		if err := tx.Create(stack).Error; err != nil || len(resources) == 0 {
 			return err
 		}
@@ -56,14 +56,14 @@ func (s Stacks) AddStackOf(ctx context.Context, stack *Stack, resources []StackR
 // StacksNamed returns the stacks of a project in a region that have this name: one at most.
 func (s Stacks) StacksNamed(ctx context.Context, projectID, region, name string) ([]Stack, error) {
 	var found []Stack
-	err := s.store.reading(ctx).Omit("body").Where("project_id = ? AND region = ? AND name = ?", projectID, region, name).Find(&found).Error
+	err := s.reading(ctx).Omit("body").Where("project_id = ? AND region = ? AND name = ?", projectID, region, name).Find(&found).Error
 	return s.withHeld(ctx, found, err, "look for a stack")
 }
 
 // Stack returns one stack; ErrNotFound.
 func (s Stacks) Stack(ctx context.Context, id string) (Stack, error) {
 	var found Stack
-	err := s.store.reading(ctx).Where("id = ?", id).Take(&found).Error
+	err := s.reading(ctx).Where("id = ?", id).Take(&found).Error
 	list, err := s.withHeld(ctx, []Stack{found}, err, "read a stack")
 	if err != nil {
 		return Stack{}, err
@@ -76,7 +76,7 @@ func (s Stacks) withHeld(ctx context.Context, found []Stack, err error, what str
 	if err != nil || len(found) == 0 {
 		return nil, wrap(err, what)
 	}
-	now, err := s.store.databaseClock(s.store.reading(ctx))
+	now, err := s.databaseClock(s.reading(ctx))
 	for i := range found {
 		found[i].Held = found[i].Holder != "" && found[i].HeldUntil > now
 	}
@@ -86,12 +86,12 @@ func (s Stacks) withHeld(ctx context.Context, found []Stack, err error, what str
 // HoldStack holds a stack for a term, or goes on holding it. ErrBusy if it has another holder, ErrNotFound if it is gone.
 func (s Stacks) HoldStack(ctx context.Context, id, holder string, term time.Duration) error {
 	busy := false
-	err := s.store.transaction(ctx, "hold a stack", func(tx *gorm.DB) error {
+	err := s.transaction(ctx, "hold a stack", func(tx *gorm.DB) error {
 		var row Stack
 		if err := locked(tx).Select("id", "holder", "held_until").Where("id = ?", id).Take(&row).Error; err != nil {
 			return err
 		}
-		now, err := s.store.databaseClock(tx)
+		now, err := s.databaseClock(tx)
 		if err != nil {
 			return err
 		}
@@ -108,12 +108,12 @@ func (s Stacks) HoldStack(ctx context.Context, id, holder string, term time.Dura
 
 // ReleaseStack gives back a stack, if the holder has it.
 func (s Stacks) ReleaseStack(ctx context.Context, id, holder string) error {
-	return wrap(s.store.rows(ctx).Model(&Stack{}).Where("id = ? AND holder = ?", id, holder).Updates(map[string]any{"holder": "", "held_until": 0}).Error, "give a stack back")
+	return wrap(s.rows(ctx).Model(&Stack{}).Where("id = ? AND holder = ?", id, holder).Updates(map[string]any{"holder": "", "held_until": 0}).Error, "give a stack back")
 }
 
 // ReleaseStacks gives back the stacks that a former process held, where there is one process only.
 func (s Stacks) ReleaseStacks(ctx context.Context) error {
-	return wrap(s.store.rows(ctx).Model(&Stack{}).Where("holder <> ''").Updates(map[string]any{"holder": "", "held_until": 0}).Error, "give back the stacks of a former process")
+	return wrap(s.rows(ctx).Model(&Stack{}).Where("holder <> ''").Updates(map[string]any{"holder": "", "held_until": 0}).Error, "give back the stacks of a former process")
 }
 
 // ChangeStack writes a stack's present action, and its body.
@@ -133,7 +133,7 @@ func (s Stacks) RemoveStack(ctx context.Context, id, holder string) error {
 // StackResources returns the resources of a stack, in no order.
 func (s Stacks) StackResources(ctx context.Context, stackID string) ([]StackResource, error) {
 	var found []StackResource
-	return found, wrap(s.store.reading(ctx).Where("stack_id = ?", stackID).Find(&found).Error, "read the resources of a stack")
+	return found, wrap(s.reading(ctx).Where("stack_id = ?", stackID).Find(&found).Error, "read the resources of a stack")
 }
 
 // PutStackResource writes a resource of a stack, which may be new.
@@ -152,12 +152,12 @@ func (s Stacks) RemoveStackResource(ctx context.Context, holder, stackID, id str
 
 // asHolder writes something of a stack that the holder has.
 func (s Stacks) asHolder(ctx context.Context, id, holder, what string, write func(tx *gorm.DB) error) error {
-	return s.store.transaction(ctx, what, func(tx *gorm.DB) error {
+	return s.transaction(ctx, what, func(tx *gorm.DB) error {
 		var row Stack
 		if err := locked(tx).Select("id", "holder", "held_until").Where("id = ?", id).Take(&row).Error; err != nil {
 			return err
 		}
-		now, err := s.store.databaseClock(tx)
+		now, err := s.databaseClock(tx)
 		if err != nil {
 			return err
 		}

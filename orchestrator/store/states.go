@@ -123,31 +123,31 @@ func (p *packed) Scan(source any) error {
 }
 
 // States reads the states of environments.
-type States struct{ store *Store }
+type States struct{ *handle }
 
-// NewStates returns the states of a store.
-func NewStates(s *Store) States { return States{s} }
+// States are the former states of environments.
+func (s *Store) States() States { return States{s.handle} }
 
 // List returns the states of an environment without their models, the newest first.
 func (s States) List(ctx context.Context, environmentID string) ([]PastState, error) {
 	var list []PastState
-	err := s.store.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("number DESC").Find(&list).Error
+	err := s.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("number DESC").Find(&list).Error
 	return list, wrap(err, "list states")
 }
 
 // State returns one state; ErrNotFound.
 func (s States) State(ctx context.Context, environmentID string, number int64) (PastState, error) {
 	var state PastState
-	err := s.store.reading(ctx).Where("environment_id = ? AND number = ?", environmentID, number).Take(&state).Error
+	err := s.reading(ctx).Where("environment_id = ? AND number = ?", environmentID, number).Take(&state).Error
 	return state, wrap(err, "read a state")
 }
 
 // Discard resets the model of an environment to the last deployed one, and reports whether they differed: an edit that was refused before
 // anything of it was made. ErrBusy while the environment is deploying or deleting.
 func (s States) Discard(ctx context.Context, environmentID string) (discarded bool, err error) {
-	err = s.store.transaction(ctx, "discard a refused edit", func(tx *gorm.DB) error {
+	err = s.transaction(ctx, "discard a refused edit", func(tx *gorm.DB) error {
 		discarded = false
-		environment, err := s.store.idle(tx, environmentID)
+		environment, err := idleEnvironment(tx, environmentID)
 		if err != nil || environment.Model.ObjectsCopy == nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (s States) Discard(ctx context.Context, environmentID string) (discarded bo
 		discarded = true
 		environment.Model.Objects = withActions(deployed, environment.Model.Objects)
 		return tx.Select("model", "version", "updated").Where("id = ?", environmentID).
-			Updates(&Environment{Model: environment.Model, Version: environment.Version + 1, Updated: s.store.clock()}).Error
+			Updates(&Environment{Model: environment.Model, Version: environment.Version + 1, Updated: s.clock()}).Error
 	})
 	return discarded, err
 }
@@ -261,7 +261,7 @@ func (p past) keep(task Task, failed bool, outcome Outcome, now Time) error {
 
 // sweepStates removes the oldest states of the environments that have more than the limits. The newest state of each
 // stays.
-func (s *Store) sweepStates(ctx context.Context, keep Retention, swept *Swept) error {
+func (s Expired) sweepStates(ctx context.Context, keep Retention, swept *Swept) error {
 	const unlimited = math.MaxInt64
 	most, bytes := cmp.Or(keep.States, unlimited), cmp.Or(keep.StateBytes, unlimited)
 	if most == unlimited && bytes == unlimited {

@@ -32,7 +32,7 @@ func TestAStateIsKeptOfEachDeploymentThatChangesSomething(t *testing.T) {
 		}{{"a", false}, {"a", false}, {"b", true}, {"c", false}} {
 			finished(t, s, e, one.name, one.failed)
 		}
-		states := store.NewStates(s)
+		states := s.States()
 		list, err := states.List(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Len(t, list, 2)
@@ -48,7 +48,7 @@ func TestAStateIsKeptOfEachDeploymentThatChangesSomething(t *testing.T) {
 		_, err = states.State(t.Context(), e.ID, 3)
 		require.ErrorIs(t, err, store.ErrNotFound)
 
-		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
+		require.NoError(t, s.Environments().Remove(t.Context(), e.ID, ""))
 		list, err = states.List(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Empty(t, list)
@@ -64,11 +64,11 @@ func TestTheStateOfBeforeThereWasAHistoryIsKept(t *testing.T) {
 		finished(t, s, e, "before", false)
 		require.NoError(t, db.Exec("DELETE FROM states").Error)
 		require.NoError(t, db.Exec("UPDATE tasks SET origin = ''").Error)
-		tasks, _, err := s.Tasks(t.Context(), e.ID, "")
+		tasks, _, err := s.Tasks().List(t.Context(), e.ID, "")
 		require.NoError(t, err)
 		require.Zero(t, tasks[0].Origin)
 		finished(t, s, e, "after", true)
-		states := store.NewStates(s)
+		states := s.States()
 		list, err := states.List(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
@@ -90,7 +90,7 @@ func TestOldStatesGoAndTheNewestStays(t *testing.T) {
 			finished(t, s, one, fmt.Sprint(i), false)
 		}
 		finished(t, s, two, "only", false)
-		states := store.NewStates(s)
+		states := s.States()
 		numbers := func(e store.Environment) (numbers []int64) {
 			list, err := states.List(t.Context(), e.ID)
 			require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestOldStatesGoAndTheNewestStays(t *testing.T) {
 			return numbers
 		}
 		sweep := func(keep store.Retention) int64 {
-			swept, err := s.Sweep(t.Context(), keep, nil)
+			swept, err := s.Expired().Sweep(t.Context(), keep, nil)
 			require.NoError(t, err)
 			return swept.States
 		}
@@ -124,15 +124,15 @@ func TestARefusedEditIsDiscarded(t *testing.T) {
 		require.NoError(t, err)
 		e := environment(t, s, "one")
 		finished(t, s, e, "deployed", false)
-		states := store.NewStates(s)
+		states := s.States()
 		discarded, err := states.Discard(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.False(t, discarded)
 
-		session, err := s.OpenSession(t.Context(), e.ID, "u")
+		session, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u"})
 		require.NoError(t, err)
-		require.NoError(t, s.EditSession(t.Context(), session.ID, func(model *store.Model) error { model.Objects["name"] = "refused"; return nil }))
-		_, err = s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "deploy"})
+		require.NoError(t, s.Sessions().Edit(t.Context(), session.ID, func(model *store.Model) error { model.Objects["name"] = "refused"; return nil }))
+		_, err = s.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"}, Text: "deploy"})
 		require.NoError(t, err)
 		_, err = states.Discard(t.Context(), e.ID)
 		require.ErrorIs(t, err, store.ErrBusy)
@@ -140,14 +140,14 @@ func TestARefusedEditIsDiscarded(t *testing.T) {
 		require.NoError(t, hold.Begin(t.Context()))
 		_, err = hold.Finish(t.Context(), store.Outcome{Failed: true, Result: store.Document{}})
 		require.NoError(t, err)
-		stale, err := s.OpenSession(t.Context(), e.ID, "u")
+		stale, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u"})
 		require.NoError(t, err)
 		discarded, err = states.Discard(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.True(t, discarded)
-		row, err := s.Environment(t.Context(), e.ID)
+		row, err := s.Environments().Get(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Equal(t, "deployed", row.Model.Objects["name"])
-		require.ErrorIs(t, s.EditSession(t.Context(), stale.ID, func(*store.Model) error { return nil }), store.ErrStale, "a draft of the refused edit is out of date")
+		require.ErrorIs(t, s.Sessions().Edit(t.Context(), stale.ID, func(*store.Model) error { return nil }), store.ErrStale, "a draft of the refused edit is out of date")
 	})
 }

@@ -26,8 +26,14 @@ type RequestStatistics struct {
 // TableName is the table of RequestStatistics (gorm).
 func (RequestStatistics) TableName() string { return "request_statistics" }
 
-// SaveRequestStatistics writes the row of the statistics' host, in the place of the one before; its id and times are set here.
-func (s *Store) SaveRequestStatistics(ctx context.Context, row RequestStatistics) error {
+// Statistics counts requests, and applications and servers.
+type Statistics struct{ *handle }
+
+// Statistics are the counts of requests, and of applications and servers.
+func (s *Store) Statistics() Statistics { return Statistics{s.handle} }
+
+// SaveRequests writes the row of the statistics' host, in the place of the one before; its id and times are set here.
+func (s Statistics) SaveRequests(ctx context.Context, row RequestStatistics) error {
 	return s.transaction(ctx, "write statistics of requests", func(tx *gorm.DB) error {
 		row.Updated = s.clock()
 		var former RequestStatistics
@@ -48,8 +54,8 @@ func (s *Store) SaveRequestStatistics(ctx context.Context, row RequestStatistics
 	})
 }
 
-// RequestStatistics lists the API servers' last reports, by their ids.
-func (s *Store) RequestStatistics(ctx context.Context) ([]RequestStatistics, error) {
+// Requests lists the API servers' last reports, by their ids.
+func (s Statistics) Requests(ctx context.Context) ([]RequestStatistics, error) {
 	var rows []RequestStatistics
 	return rows, wrap(s.reading(ctx).Order("id").Find(&rows).Error, "list statistics of requests")
 }
@@ -95,8 +101,8 @@ func (h *Hold) UntrackInstance(ctx context.Context, instanceID string) error {
 	})
 }
 
-// InstanceStatistics lists the counted objects of the environment, oldest first.
-func (s *Store) InstanceStatistics(ctx context.Context, environmentID string) ([]InstanceStatistics, error) {
+// Instances lists the counted objects of the environment, oldest first.
+func (s Statistics) Instances(ctx context.Context, environmentID string) ([]InstanceStatistics, error) {
 	var rows []InstanceStatistics
 	err := s.reading(ctx).Where("environment_id = ?", environmentID).Order("created, instance_id").Find(&rows).Error
 	return rows, wrap(err, "list statistics of instances")

@@ -34,8 +34,11 @@ var (
 	ErrStale     = errors.New("the session is older than the environment, or not open")
 )
 
-// Store is safe for concurrent use.
-type Store struct {
+// Store is safe for concurrent use. Its rows are read and written by a type for each subject.
+type Store struct{ *handle }
+
+// handle is the database as all subjects use it: its transactions, clock and seal, and the caches.
+type handle struct {
 	db         *gorm.DB
 	now        func() time.Time
 	sealer     Sealer
@@ -76,7 +79,7 @@ func New(ctx context.Context, db *gorm.DB, now func() time.Time, options ...Opti
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{db: db, models: newModels(), logs: DefaultLogLimits, shared: make(chan string, maxShared), now: now, quotas: quotas(), ledger: database.NewLedger(ledger)}
+	s := &Store{&handle{db: db, models: newModels(), logs: DefaultLogLimits, shared: make(chan string, maxShared), now: now, quotas: quotas(), ledger: database.NewLedger(ledger)}}
 	if err := s.ledger.Sweep(db.WithContext(ctx)); err != nil {
 		return nil, fmt.Errorf("sweep the ledger of transactions: %w", err)
 	}
@@ -98,10 +101,10 @@ func NewID() string {
 }
 
 // clock returns the row time of now.
-func (s *Store) clock() Time { return Time(s.now().UTC().UnixMicro()) }
+func (s *handle) clock() Time { return Time(s.now().UTC().UnixMicro()) }
 
 // databaseClock returns the time by which leases end. SQLite has one process, whose clock that is.
-func (s *Store) databaseClock(tx *gorm.DB) (Time, error) {
+func (s *handle) databaseClock(tx *gorm.DB) (Time, error) {
 	if tx.Name() != database.Postgres {
 		return s.clock(), nil
 	}
@@ -119,16 +122,16 @@ const forUpdate = "NO KEY UPDATE"
 func locked(tx *gorm.DB) *gorm.DB { return tx.Clauses(clause.Locking{Strength: forUpdate}) }
 
 // transaction runs do, which must use tx only, because SQLite has one connection that writes, and must bear to be run again.
-func (s *Store) transaction(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
+func (s *handle) transaction(ctx context.Context, what string, do func(tx *gorm.DB) error) error {
 	err := s.remembering(ctx, func(ctx context.Context) error {
 		return database.Transaction(s.rows(ctx), s.ledger, do)
 	})
 	return wrap(err, what)
 }
 
-// KeyProof returns the one value by which servers find out whether they seal under the same key; it is the given one when there was
+// Proof returns the one value by which servers find out whether they seal under the same key; it is the given one when there was
 // none.
-func (s *Store) KeyProof(ctx context.Context, sealed string) (string, error) {
+func (s Keys) Proof(ctx context.Context, sealed string) (string, error) {
 	type keyProof struct {
 		ID     int
 		Sealed string

@@ -65,10 +65,10 @@ func TestTheStoreIsTheSameOnEachDatabase(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := open(t, db)
 				test(t, s)
-				environments, _, err := s.Environments(t.Context(), "")
+				environments, _, err := s.Environments().List(t.Context(), "")
 				require.NoError(t, err)
 				for _, e := range environments {
-					require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
+					require.NoError(t, s.Environments().Remove(t.Context(), e.ID, ""))
 				}
 			})
 		}
@@ -124,25 +124,25 @@ func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
 		s, err := store.New(t.Context(), db, nil, store.Sealed(sealer))
 		require.NoError(t, err)
 		former := environment(t, old, "former")
-		read, err := s.Environment(t.Context(), former.ID)
+		read, err := s.Environments().Get(t.Context(), former.ID)
 		require.NoError(t, err)
 		require.Equal(t, former, read)
 
 		model := map[string]any{"?": map[string]any{"id": "e"}, "name": "one", "services": []any{map[string]any{"opening": password}}}
 		e := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: model}}
-		require.NoError(t, s.CreateEnvironment(t.Context(), &e))
+		require.NoError(t, s.Environments().Create(t.Context(), &e))
 		template := store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one", Services: store.List{password}}
-		require.NoError(t, s.CreateTemplate(t.Context(), &template))
-		_, err = s.EditTemplate(t.Context(), template.ID, func(row *store.Template) error { row.Services = append(row.Services, password); return nil })
+		require.NoError(t, s.Templates().Create(t.Context(), &template))
+		_, err = s.Templates().Edit(t.Context(), template.ID, func(row *store.Template) error { row.Services = append(row.Services, password); return nil })
 		require.NoError(t, err)
 		fromTemplate := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "two", Model: store.Model{Objects: map[string]any{}}}
-		_, err = s.CreateEnvironmentWithSession(t.Context(), &fromTemplate, store.Holder{ID: "u1"}, template.Services)
+		_, err = s.Environments().CreateWithSession(t.Context(), &fromTemplate, store.Holder{ID: "u1"}, template.Services)
 		require.NoError(t, err)
-		session, err := s.OpenSession(t.Context(), e.ID, "u1")
+		session, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 		require.NoError(t, err)
-		require.NoError(t, s.EditSession(t.Context(), session.ID, func(m *store.Model) error { m.Objects["other"] = password; return nil }))
+		require.NoError(t, s.Sessions().Edit(t.Context(), session.ID, func(m *store.Model) error { m.Objects["other"] = password; return nil }))
 		action := store.Action{ObjectID: e.ID, Method: "deploy", Args: map[string]any{"opening": password}}
-		task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: action, Text: "Action deploy is scheduled"})
+		task, err := s.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: action, Text: "Action deploy is scheduled"})
 		require.NoError(t, err)
 		hold := take(t, s)
 		require.Equal(t, action, hold.Task().Action)
@@ -152,28 +152,28 @@ func TestWhatUsersPutIntoModelsIsNotInTheDatabase(t *testing.T) {
 		require.NoError(t, err)
 
 		// It comes back as it was,
-		read, err = s.Environment(t.Context(), e.ID)
+		read, err = s.Environments().Get(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.Model{Objects: model, ObjectsCopy: model}, read.Model)
-		done, err := s.Task(t.Context(), task.ID)
+		done, err := s.Tasks().Get(t.Context(), task.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.Document{"result": password}, done.Result)
-		value, _, err := s.Attribute(t.Context(), e.ID, "a", "c", "n")
+		value, _, err := s.Attributes().Get(t.Context(), e.ID, "a", "c", "n")
 		require.NoError(t, err)
 		require.Equal(t, password, value)
-		kept, err := s.Template(t.Context(), template.ID)
+		kept, err := s.Templates().Get(t.Context(), template.ID)
 		require.NoError(t, err)
 		require.Equal(t, store.List{password, password}, kept.Services)
 		// and is in no column; nor can it be read without the key.
 		require.Empty(t, columnsWith(t, db, password))
 		require.NotEmpty(t, columnsWith(t, db, "Action deploy is scheduled"), "columns are looked at")
-		_, err = old.Environment(t.Context(), e.ID)
+		_, err = old.Environments().Get(t.Context(), e.ID)
 		require.ErrorContains(t, err, "no key")
 		other, err := secret.Open(filepath.Join(t.TempDir(), "key"))
 		require.NoError(t, err)
 		foreign, err := store.New(t.Context(), db, nil, store.Sealed(other))
 		require.NoError(t, err)
-		_, err = foreign.Environment(t.Context(), e.ID)
+		_, err = foreign.Environments().Get(t.Context(), e.ID)
 		require.ErrorContains(t, err, "another key")
 	})
 }
@@ -214,14 +214,14 @@ func open(t *testing.T, db *gorm.DB) *store.Store {
 func environment(t *testing.T, s *store.Store, name string) store.Environment {
 	row := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: name,
 		Model: store.Model{Objects: map[string]any{"name": name, "count": int64(3), "ratio": 1.5}}}
-	require.NoError(t, s.CreateEnvironment(t.Context(), &row))
+	require.NoError(t, s.Environments().Create(t.Context(), &row))
 	return row
 }
 
 func deploy(t *testing.T, s *store.Store, e store.Environment) (store.Session, store.Task) {
-	session, err := s.OpenSession(t.Context(), e.ID, "u1")
+	session, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 	require.NoError(t, err)
-	task, err := s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
+	task, err := s.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
 		Text: "Action deploy is scheduled"})
 	require.NoError(t, err)
 	return session, task
@@ -229,68 +229,70 @@ func deploy(t *testing.T, s *store.Store, e store.Environment) (store.Session, s
 
 // take takes the oldest task for a minute.
 func take(t *testing.T, s *store.Store) *store.Hold {
-	hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w1", Lease: time.Minute})
+	hold, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "w1", Lease: time.Minute})
 	require.NoError(t, err)
 	return hold
 }
 
 func environmentsComeBack(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
-	read, err := s.Environment(t.Context(), e.ID)
+	read, err := s.Environments().Get(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Equal(t, e, read)
 	require.IsType(t, int64(0), read.Model.Objects["count"])
 	require.Nil(t, read.Model.ObjectsCopy)
 
-	err = s.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one"})
+	err = s.Environments().Create(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one"})
 	require.ErrorIs(t, err, store.ErrDuplicate)
-	require.NoError(t, s.CreateEnvironment(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "p2", Name: "one"}))
-	_, err = s.Environment(t.Context(), "nope")
+	require.NoError(t, s.Environments().Create(t.Context(), &store.Environment{ID: store.NewID(), ProjectID: "p2", Name: "one"}))
+	_, err = s.Environments().Get(t.Context(), "nope")
 	require.ErrorIs(t, err, store.ErrNotFound)
 
 	environment(t, s, "two")
-	_, err = s.RenameEnvironment(t.Context(), e.ID, "two")
+	_, err = s.Environments().Rename(t.Context(), e.ID, "two")
 	require.ErrorIs(t, err, store.ErrDuplicate)
-	renamed, err := s.RenameEnvironment(t.Context(), e.ID, "three")
+	renamed, err := s.Environments().Rename(t.Context(), e.ID, "three")
 	require.NoError(t, err)
 	require.Equal(t, "three", renamed.Name)
 	require.Greater(t, renamed.Updated, e.Updated)
 
-	_, err = s.OpenSession(t.Context(), e.ID, "u1")
+	_, err = s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 	require.NoError(t, err)
-	own, sessions, err := s.Environments(t.Context(), "p1")
+	own, sessions, err := s.Environments().List(t.Context(), "p1")
 	require.NoError(t, err)
 	require.Len(t, own, 2)
 	require.Len(t, sessions[e.ID], 1)
-	all, _, err := s.Environments(t.Context(), "")
+	all, _, err := s.Environments().List(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, all, 3)
 }
 
 func sessionsAreEdited(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
-	stale, err := s.OpenSession(t.Context(), e.ID, "u1")
+	stale, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 	require.NoError(t, err)
-	require.NoError(t, s.EditSession(t.Context(), stale.ID, func(m *store.Model) error { m.Objects["services"] = []any{}; return nil }))
+	require.NoError(t, s.Sessions().Edit(t.Context(), stale.ID, func(m *store.Model) error { m.Objects["services"] = []any{}; return nil }))
 	session, _ := deploy(t, s, e)
 
-	edit := func(id string) error { return s.EditSession(t.Context(), id, func(*store.Model) error { return nil }) }
+	edit := func(id string) error {
+		return s.Sessions().Edit(t.Context(), id, func(*store.Model) error { return nil })
+	}
 	require.ErrorIs(t, edit(session.ID), store.ErrStale, "it is deploying")
 	require.ErrorIs(t, edit(stale.ID), store.ErrStale, "another one is deploying")
-	require.ErrorIs(t, s.DeleteSession(t.Context(), session.ID), store.ErrBusy)
-	_, err = s.OpenSession(t.Context(), e.ID, "u1")
+	require.ErrorIs(t, s.Sessions().Delete(t.Context(), session.ID), store.ErrBusy)
+	_, err = s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 	require.ErrorIs(t, err, store.ErrBusy)
 
 	failed, err := take(t, s).Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}, Objects: map[string]any{"name": "new"}})
 	require.NoError(t, err)
 	require.False(t, failed)
 	require.ErrorIs(t, edit(stale.ID), store.ErrStale, "the environment is newer")
-	require.NoError(t, s.DeleteSession(t.Context(), stale.ID))
-	read, err := s.Environment(t.Context(), e.ID)
+	require.NoError(t, s.Sessions().Delete(t.Context(), stale.ID))
+	read, err := s.Environments().Get(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, read.Version)
 	require.Equal(t, "new", read.Model.Objects["name"])
-	after, err := s.Session(t.Context(), session.ID)
+	after, err := s.Sessions().Get(t.Context(), session.ID)
 	require.NoError(t, err)
 	require.Equal(t, store.Deployed, after.State)
 }
@@ -306,7 +308,7 @@ func tasksAreTaken(t *testing.T, s *store.Store) {
 	var group sync.WaitGroup
 	for range 6 {
 		group.Go(func() {
-			hold, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "w1", Lease: time.Minute})
+			hold, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "w1", Lease: time.Minute})
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -328,10 +330,10 @@ func reportsDecide(t *testing.T, s *store.Store) {
 	failed, err := hold.Finish(t.Context(), store.Outcome{Result: store.Document{"isException": false}})
 	require.NoError(t, err)
 	require.True(t, failed)
-	read, err := s.Environment(t.Context(), e.ID)
+	read, err := s.Environments().Get(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Equal(t, store.ForAPI(task.Objects), read.Model.Objects, "an end without a model leaves the draft")
-	reports, err := s.Reports(t.Context(), task.ID, 0, 0)
+	reports, err := s.Reports().List(t.Context(), task.ID, 0, 0)
 	require.NoError(t, err)
 	var texts []string
 	for i, report := range reports {
@@ -339,10 +341,10 @@ func reportsDecide(t *testing.T, s *store.Store) {
 		texts = append(texts, report.Text)
 	}
 	require.Equal(t, []string{"Action deploy is scheduled", "hm", "no", "Deployment finished with errors"}, texts)
-	last, err := s.LastReports(t.Context(), e.ID)
+	last, err := s.Reports().Newest(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Equal(t, "no", last["a"].Text)
-	tasks, counts, err := s.Tasks(t.Context(), "", "p1")
+	tasks, counts, err := s.Tasks().List(t.Context(), "", "p1")
 	require.NoError(t, err)
 	require.Len(t, tasks, 1)
 	require.NotNil(t, tasks[0].Finished)
@@ -360,17 +362,17 @@ func reportsAreReadWithinMemory(t *testing.T, s *store.Store) {
 	budget := memory.NewGuard(nil).Budget(4 << 20)
 	within := func() context.Context { return memory.With(t.Context(), budget.Account("p1")) }
 	var none *memory.None
-	_, err := s.ReportPage(within(), task.ID, nil, store.Page{})
+	_, err := s.Reports().Page(within(), task.ID, nil, store.Page{})
 	require.ErrorAs(t, err, &none)
 	budget = memory.NewGuard(nil).Budget(4 << 20)
-	_, err = s.ObjectReportPage(within(), e.ID, []string{"a"}, store.Page{Limit: 1000})
+	_, err = s.Reports().ObjectPage(within(), e.ID, []string{"a"}, store.Page{Limit: 1000})
 	require.ErrorAs(t, err, &none)
 	budget = memory.NewGuard(nil).Budget(4 << 20)
-	page, err := s.ObjectReportPage(within(), e.ID, []string{"a"}, store.Page{Limit: 5})
+	page, err := s.Reports().ObjectPage(within(), e.ID, []string{"a"}, store.Page{Limit: 5})
 	require.NoError(t, err)
 	require.Len(t, page, 5)
 	budget = memory.NewGuard(nil).Budget(4 << 20)
-	last, err := s.LastReports(within(), e.ID)
+	last, err := s.Reports().Newest(within(), e.ID)
 	require.NoError(t, err, "older reports are not read")
 	require.EqualValues(t, 31, last["a"].Number)
 }
@@ -378,10 +380,10 @@ func reportsAreReadWithinMemory(t *testing.T, s *store.Store) {
 func deletionsRemove(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
 	delegation := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Sealed: "sealed"}
-	require.NoError(t, s.AddDelegation(t.Context(), &delegation))
-	task, err := s.SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
+	require.NoError(t, s.Delegations().Add(t.Context(), &delegation))
+	task, err := s.Tasks().SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
 	require.NoError(t, err)
-	orphaned, err := s.OrphanedDelegations(t.Context(), 10, 0, true)
+	orphaned, err := s.Delegations().Orphaned(t.Context(), 10, 0, true)
 	require.NoError(t, err)
 	require.Empty(t, orphaned, "the task holds it now")
 	hold := take(t, s)
@@ -390,53 +392,53 @@ func deletionsRemove(t *testing.T, s *store.Store) {
 	step, err := hold.StartStep(t.Context(), store.Step{ObjectID: "a", Class: "org.test.A", Name: "make", WaitsFor: store.Names{"prepare"}})
 	require.NoError(t, err)
 	require.NoError(t, hold.EndStep(t.Context(), step, ""))
-	steps, err := s.Steps(t.Context(), task.ID)
+	steps, err := s.Tasks().Steps(t.Context(), task.ID)
 	require.NoError(t, err)
 	require.Equal(t, store.Names{"prepare"}, steps[0].WaitsFor)
 
 	failed, err := hold.Finish(t.Context(), store.Outcome{Failed: true})
 	require.NoError(t, err)
 	require.True(t, failed)
-	kept, err := s.Environment(t.Context(), e.ID)
+	kept, err := s.Environments().Get(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Equal(t, e.Model, kept.Model, "a deletion that failed leaves the model")
-	task, err = s.SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "Action None is scheduled"})
+	task, err = s.Tasks().SubmitDeletion(t.Context(), e.ID, "u1", store.Submission{Text: "Action None is scheduled"})
 	require.NoError(t, err)
 	failed, err = take(t, s).Finish(t.Context(), store.Outcome{})
 	require.NoError(t, err)
 	require.False(t, failed)
-	_, err = s.Environment(t.Context(), e.ID)
+	_, err = s.Environments().Get(t.Context(), e.ID)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	_, err = s.Task(t.Context(), task.ID)
+	_, err = s.Tasks().Get(t.Context(), task.ID)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	_, found, err := s.Secret(t.Context(), e.ID, "key")
+	_, found, err := s.Secrets().Get(t.Context(), e.ID, "key")
 	require.NoError(t, err)
 	require.False(t, found)
-	orphaned, err = s.OrphanedDelegations(t.Context(), 10, 0, true)
+	orphaned, err = s.Delegations().Orphaned(t.Context(), 10, 0, true)
 	require.NoError(t, err)
 	require.Len(t, orphaned, 1)
-	require.NoError(t, s.ForgetDelegation(t.Context(), orphaned[0].ID))
+	require.NoError(t, s.Delegations().Forget(t.Context(), orphaned[0].ID))
 }
 
 func heatNeedsTrusts(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
 	row := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Sealed: "sealed", Used: true}
-	require.NoError(t, s.AddDelegation(t.Context(), &row))
+	require.NoError(t, s.Delegations().Add(t.Context(), &row))
 	count := func() int64 {
-		load, err := s.Load(t.Context())
+		load, err := s.Tasks().Load(t.Context())
 		require.NoError(t, err)
 		return load.Orphaned
 	}
 	before := count()
-	require.NoError(t, s.PostponeDelegation(t.Context(), row.ID, time.Hour, false))
+	require.NoError(t, s.Delegations().Postpone(t.Context(), row.ID, time.Hour, false))
 	require.Equal(t, before-1, count(), "it is looked at again later")
-	require.NoError(t, s.PostponeDelegation(t.Context(), row.ID, time.Hour, true))
+	require.NoError(t, s.Delegations().Postpone(t.Context(), row.ID, time.Hour, true))
 	require.Equal(t, before, count(), "it could not be revoked")
-	orphaned, err := s.OrphanedDelegations(t.Context(), 10, 0, false)
+	orphaned, err := s.Delegations().Orphaned(t.Context(), 10, 0, false)
 	require.NoError(t, err)
 	require.Empty(t, orphaned)
-	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
-	require.NoError(t, s.ForgetDelegation(t.Context(), row.ID))
+	require.NoError(t, s.Environments().Remove(t.Context(), e.ID, ""))
+	require.NoError(t, s.Delegations().Forget(t.Context(), row.ID))
 }
 
 // attributesAreRemembered has a hold write attributes at the same time, one value over another, and remove them: its memory of them then equals the
@@ -445,10 +447,10 @@ func attributesAreRemembered(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
 	deploy(t, s, e)
 	require.NoError(t, take(t, s).SetAttribute(t.Context(), "a", "c", "of a former worker", 1))
-	require.NoError(t, s.EndLeases(t.Context()))
+	require.NoError(t, s.Tasks().EndLeases(t.Context()))
 	hold := take(t, s)
 	agrees := func(object, name string) (found bool) {
-		want, there, err := s.Attribute(t.Context(), e.ID, object, "c", name)
+		want, there, err := s.Attributes().Get(t.Context(), e.ID, object, "c", name)
 		require.NoError(t, err)
 		has, found, err := hold.Attribute(t.Context(), object, "c", name)
 		require.NoError(t, err)
@@ -481,7 +483,7 @@ func attributesAreRemembered(t *testing.T, s *store.Store) {
 		require.True(t, agrees("b", "before any question"))
 	}
 
-	require.NoError(t, s.EndLeases(t.Context()))
+	require.NoError(t, s.Tasks().EndLeases(t.Context()))
 	other := take(t, s)
 	require.NoError(t, other.SetAttribute(t.Context(), "b", "c", "before any question", "of another worker"))
 	value, _, err := hold.Attribute(t.Context(), "b", "c", "before any question")
@@ -499,24 +501,24 @@ func attributesAndSecrets(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
 	deploy(t, s, e)
 	hold := take(t, s)
-	_, found, err := s.Attribute(t.Context(), e.ID, "a", "org.test.A", "x")
+	_, found, err := s.Attributes().Get(t.Context(), e.ID, "a", "org.test.A", "x")
 	require.NoError(t, err)
 	require.False(t, found)
 	for _, value := range []any{int64(1), "two", []any{map[string]any{"three": int64(3)}}, true} {
 		require.NoError(t, hold.SetAttribute(t.Context(), "a", "org.test.A", "x", value))
-		read, found, err := s.Attribute(t.Context(), e.ID, "a", "org.test.A", "x")
+		read, found, err := s.Attributes().Get(t.Context(), e.ID, "a", "org.test.A", "x")
 		require.NoError(t, err)
 		require.True(t, found)
 		require.Equal(t, value, read)
 	}
 	require.NoError(t, hold.SetAttribute(t.Context(), "a", "org.test.A", "x", nil))
-	_, found, err = s.Attribute(t.Context(), e.ID, "a", "org.test.A", "x")
+	_, found, err = s.Attributes().Get(t.Context(), e.ID, "a", "org.test.A", "x")
 	require.NoError(t, err)
 	require.False(t, found)
 
 	for _, value := range []string{"one", "two"} {
-		require.NoError(t, s.SetSecret(t.Context(), e.ID, "key", value))
-		read, found, err := s.Secret(t.Context(), e.ID, "key")
+		require.NoError(t, s.Secrets().Set(t.Context(), e.ID, "key", value))
+		read, found, err := s.Secrets().Get(t.Context(), e.ID, "key")
 		require.NoError(t, err)
 		require.True(t, found)
 		require.Equal(t, value, read)
@@ -527,7 +529,7 @@ func oneDeploys(t *testing.T, s *store.Store) {
 	e := environment(t, s, "one")
 	var sessions []store.Session
 	for range 8 {
-		session, err := s.OpenSession(t.Context(), e.ID, "u1")
+		session, err := s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 		require.NoError(t, err)
 		sessions = append(sessions, session)
 	}
@@ -535,7 +537,7 @@ func oneDeploys(t *testing.T, s *store.Store) {
 	var group sync.WaitGroup
 	for i, session := range sessions {
 		group.Go(func() {
-			_, errs[i] = s.Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
+			_, errs[i] = s.Tasks().Submit(t.Context(), store.Submission{SessionID: session.ID, Action: store.Action{ObjectID: e.ID, Method: "deploy"},
 				Text: "Action deploy is scheduled"})
 		})
 	}
@@ -553,7 +555,7 @@ func oneDeploys(t *testing.T, s *store.Store) {
 
 func keysAreProved(t *testing.T, s *store.Store) {
 	for _, sealed := range []string{"first", "second"} {
-		kept, err := s.KeyProof(t.Context(), sealed)
+		kept, err := s.Keys().Proof(t.Context(), sealed)
 		require.NoError(t, err)
 		require.Equal(t, "first", kept)
 	}
@@ -562,18 +564,18 @@ func keysAreProved(t *testing.T, s *store.Store) {
 func templatesAreKept(t *testing.T, s *store.Store) {
 	services := store.List{map[string]any{"?": map[string]any{"id": "a"}, "count": int64(2), "ratio": 0.5}}
 	one := store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one", DescriptionText: "text", Services: services}
-	require.NoError(t, s.CreateTemplate(t.Context(), &one))
-	read, err := s.Template(t.Context(), one.ID)
+	require.NoError(t, s.Templates().Create(t.Context(), &one))
+	read, err := s.Templates().Get(t.Context(), one.ID)
 	require.NoError(t, err)
 	require.Equal(t, one, read)
 	public := store.Template{ID: store.NewID(), ProjectID: "p2", Name: "one", Public: true}
-	require.NoError(t, s.CreateTemplate(t.Context(), &public))
+	require.NoError(t, s.Templates().Create(t.Context(), &public))
 	foreign := store.Template{ID: store.NewID(), ProjectID: "p2", Name: "private"}
-	require.NoError(t, s.CreateTemplate(t.Context(), &foreign))
-	require.ErrorIs(t, s.CreateTemplate(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one"}), store.ErrDuplicate)
+	require.NoError(t, s.Templates().Create(t.Context(), &foreign))
+	require.ErrorIs(t, s.Templates().Create(t.Context(), &store.Template{ID: store.NewID(), ProjectID: "p1", Name: "one"}), store.ErrDuplicate)
 
 	for visible, want := range map[store.Visible][]string{store.OwnOrPublic: {one.ID, public.ID}, store.AllPublic: {public.ID}, store.OwnPrivate: {one.ID}} {
-		rows, err := s.Templates(t.Context(), "p1", visible, store.Page{})
+		rows, err := s.Templates().List(t.Context(), "p1", visible, store.Page{})
 		require.NoError(t, err)
 		var ids []string
 		for _, row := range rows {
@@ -583,56 +585,56 @@ func templatesAreKept(t *testing.T, s *store.Store) {
 		require.Equal(t, want, ids)
 	}
 
-	edited, err := s.EditTemplate(t.Context(), one.ID, func(row *store.Template) error {
+	edited, err := s.Templates().Edit(t.Context(), one.ID, func(row *store.Template) error {
 		row.Name, row.Public, row.Services = "two", true, nil
 		return nil
 	})
 	require.NoError(t, err)
-	read, err = s.Template(t.Context(), one.ID)
+	read, err = s.Templates().Get(t.Context(), one.ID)
 	require.NoError(t, err)
 	require.Equal(t, edited.Updated, read.Updated)
 	require.Greater(t, read.Updated, one.Updated)
 	require.Equal(t, "two", read.Name)
 	require.True(t, read.Public)
 	require.Empty(t, read.Services)
-	_, err = s.EditTemplate(t.Context(), foreign.ID, func(row *store.Template) error { row.Name = "one"; return nil })
+	_, err = s.Templates().Edit(t.Context(), foreign.ID, func(row *store.Template) error { row.Name = "one"; return nil })
 	require.ErrorIs(t, err, store.ErrDuplicate)
 	refused := errors.New("not this")
-	_, err = s.EditTemplate(t.Context(), foreign.ID, func(row *store.Template) error { row.Name = "changed"; return refused })
+	_, err = s.Templates().Edit(t.Context(), foreign.ID, func(row *store.Template) error { row.Name = "changed"; return refused })
 	require.Equal(t, refused, err)
-	read, err = s.Template(t.Context(), foreign.ID)
+	read, err = s.Templates().Get(t.Context(), foreign.ID)
 	require.NoError(t, err)
 	require.Equal(t, "private", read.Name)
 
 	for _, row := range []store.Template{one, public, foreign} {
-		require.NoError(t, s.DeleteTemplate(t.Context(), row.ID))
-		require.ErrorIs(t, s.DeleteTemplate(t.Context(), row.ID), store.ErrNotFound)
+		require.NoError(t, s.Templates().Delete(t.Context(), row.ID))
+		require.ErrorIs(t, s.Templates().Delete(t.Context(), row.ID), store.ErrNotFound)
 	}
-	_, err = s.EditTemplate(t.Context(), one.ID, func(*store.Template) error { return nil })
+	_, err = s.Templates().Edit(t.Context(), one.ID, func(*store.Template) error { return nil })
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
 func templatesBecomeEnvironments(t *testing.T, s *store.Store) {
 	row := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: map[string]any{"name": "one"}}}
-	session, err := s.CreateEnvironmentWithSession(t.Context(), &row, store.Holder{ID: "u1"}, []any{"x"})
+	session, err := s.Environments().CreateWithSession(t.Context(), &row, store.Holder{ID: "u1"}, []any{"x"})
 	require.NoError(t, err)
-	read, err := s.Session(t.Context(), session.ID)
+	read, err := s.Sessions().Get(t.Context(), session.ID)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"name": "one", "services": []any{"x"}}, read.Model.Objects)
-	kept, err := s.Environment(t.Context(), row.ID)
+	kept, err := s.Environments().Get(t.Context(), row.ID)
 	require.NoError(t, err)
 	require.Equal(t, row, kept, "the services are in the draft only")
 	again := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: row.Model}
-	_, err = s.CreateEnvironmentWithSession(t.Context(), &again, store.Holder{ID: "u1"}, nil)
+	_, err = s.Environments().CreateWithSession(t.Context(), &again, store.Holder{ID: "u1"}, nil)
 	require.ErrorIs(t, err, store.ErrDuplicate)
 }
 
 func statisticsAreKept(t *testing.T, s *store.Store) {
 	for i, host := range []string{"first", "second", "first"} {
-		require.NoError(t, s.SaveRequestStatistics(t.Context(), store.RequestStatistics{Host: host, Requests: int64(i + 1), Seconds: 0.25,
+		require.NoError(t, s.Statistics().SaveRequests(t.Context(), store.RequestStatistics{Host: host, Requests: int64(i + 1), Seconds: 0.25,
 			Projects: store.Document{"p1": int64(i + 1)}, CPUs: 2}))
 	}
-	rows, err := s.RequestStatistics(t.Context())
+	rows, err := s.Statistics().Requests(t.Context())
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, []any{int64(1), "first", int64(3), 0.25, store.Document{"p1": int64(3)}},
@@ -649,21 +651,21 @@ func statisticsAreKept(t *testing.T, s *store.Store) {
 	}
 	count("a")
 	count("b")
-	first, err := s.InstanceStatistics(t.Context(), e.ID)
+	first, err := s.Statistics().Instances(t.Context(), e.ID)
 	require.NoError(t, err)
 	title = "Another"
 	count("a")
 	require.NoError(t, hold.UntrackInstance(t.Context(), "b"))
 	require.NoError(t, hold.UntrackInstance(t.Context(), "nobody"))
-	then, err := s.InstanceStatistics(t.Context(), e.ID)
+	then, err := s.Statistics().Instances(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Len(t, then, 2)
 	require.Equal(t, first[0].Created, then[0].Created, "counting goes on")
 	require.Equal(t, "Another", *then[0].TypeTitle)
 	require.Nil(t, then[0].Destroyed)
 	require.Greater(t, *then[1].Destroyed, then[1].Created)
-	require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, ""))
-	rest, err := s.InstanceStatistics(t.Context(), e.ID)
+	require.NoError(t, s.Environments().Remove(t.Context(), e.ID, ""))
+	rest, err := s.Statistics().Instances(t.Context(), e.ID)
 	require.NoError(t, err)
 	require.Empty(t, rest)
 }
@@ -686,15 +688,18 @@ func TestNoReaderWaitsForAWriter(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, reading.Next())
 	for name, read := range map[string]func() error{
-		"environment":  func() error { _, err := s.Environment(ctx, e.ID); return err },
-		"environments": func() error { _, _, err := s.Environments(ctx, e.ProjectID); return err },
-		"session":      func() error { _, err := s.Session(ctx, session.ID); return err },
-		"sessions":     func() error { _, err := s.Sessions(ctx, e.ID); return err },
-		"task":         func() error { _, err := s.Task(ctx, task.ID); return err },
-		"tasks":        func() error { _, _, err := s.Tasks(ctx, e.ID, ""); return err },
-		"reports":      func() error { _, err := s.Reports(ctx, task.ID, 0, 0); return err },
-		"last reports": func() error { _, err := s.LastReports(ctx, e.ID); return err },
-		"templates":    func() error { _, err := s.Templates(ctx, e.ProjectID, store.OwnOrPublic, store.Page{}); return err },
+		"environment":  func() error { _, err := s.Environments().Get(ctx, e.ID); return err },
+		"environments": func() error { _, _, err := s.Environments().List(ctx, e.ProjectID); return err },
+		"session":      func() error { _, err := s.Sessions().Get(ctx, session.ID); return err },
+		"sessions":     func() error { _, err := s.Sessions().List(ctx, e.ID); return err },
+		"task":         func() error { _, err := s.Tasks().Get(ctx, task.ID); return err },
+		"tasks":        func() error { _, _, err := s.Tasks().List(ctx, e.ID, ""); return err },
+		"reports":      func() error { _, err := s.Reports().List(ctx, task.ID, 0, 0); return err },
+		"last reports": func() error { _, err := s.Reports().Newest(ctx, e.ID); return err },
+		"templates": func() error {
+			_, err := s.Templates().List(ctx, e.ProjectID, store.OwnOrPublic, store.Page{})
+			return err
+		},
 	} {
 		require.NoError(t, read(), name)
 	}
@@ -714,16 +719,16 @@ func TestTheAgeOfATrustIsJudgedByTheClockOfTheDatabase(t *testing.T) {
 	require.NoError(t, err)
 	e := environment(t, behind, "one")
 	made := store.Delegation{EnvironmentID: e.ID, Kind: store.Trust, Roles: store.Names{"member"}, Sealed: "sealed"}
-	require.NoError(t, behind.AddDelegation(t.Context(), &made))
-	orphaned, err := ahead.OrphanedDelegations(t.Context(), 10, 10*time.Minute, true)
+	require.NoError(t, behind.Delegations().Add(t.Context(), &made))
+	orphaned, err := ahead.Delegations().Orphaned(t.Context(), 10, 10*time.Minute, true)
 	require.NoError(t, err)
 	require.Empty(t, orphaned, "it is just being made")
-	orphaned, err = behind.OrphanedDelegations(t.Context(), 10, 0, true)
+	orphaned, err = behind.Delegations().Orphaned(t.Context(), 10, 0, true)
 	require.NoError(t, err)
 	require.Len(t, orphaned, 1)
-	require.NoError(t, ahead.PostponeDelegation(t.Context(), made.ID, time.Minute, false))
+	require.NoError(t, ahead.Delegations().Postpone(t.Context(), made.ID, time.Minute, false))
 	require.NoError(t, db.Exec("UPDATE delegations SET next_try = next_try - 61000000").Error)
-	orphaned, err = behind.OrphanedDelegations(t.Context(), 10, 0, false)
+	orphaned, err = behind.Delegations().Orphaned(t.Context(), 10, 0, false)
 	require.NoError(t, err)
 	require.Len(t, orphaned, 1, "it was postponed for a minute, which is over")
 }

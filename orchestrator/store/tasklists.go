@@ -18,7 +18,7 @@ type TaskState struct {
 	Updated       Time
 	Started       Time
 	Finished      *Time
-	Action        Action // in a TaskPage only
+	Action        Action // in a Page only
 	Counts        Counts
 }
 
@@ -29,8 +29,8 @@ func (t *TaskState) places() []any {
 	return []any{&t.ID, &t.EnvironmentID, &t.Created, &t.Updated, &t.Started, &t.Finished, &t.Counts.Errors, &t.Counts.Warnings}
 }
 
-// tasksOf are the tasks of an environment, or of all environments of a project (the other argument is "").
-func (s *Store) tasksOf(ctx context.Context, environmentID, projectID string) *gorm.DB {
+// of are the tasks of an environment, or of all environments of a project (the other argument is "").
+func (s Tasks) of(ctx context.Context, environmentID, projectID string) *gorm.DB {
 	query := s.reading(ctx).Model(&Task{})
 	if projectID != "" {
 		return query.Where("environment_id IN (?)", s.reading(ctx).Model(&Environment{}).Select("id").Where("project_id = ?", projectID))
@@ -41,10 +41,10 @@ func (s *Store) tasksOf(ctx context.Context, environmentID, projectID string) *g
 // taskOrder is the order of lists of tasks: newest first.
 const taskOrder = "started DESC, created DESC, id"
 
-// Tasks returns the tasks of an environment, or of all environments of a project (the other argument is ""), newest first,
+// List returns the tasks of an environment, or of all environments of a project (the other argument is ""), newest first,
 // with the numbers of their reports. Models are many: they are opened when they have all been read.
-func (s *Store) Tasks(ctx context.Context, environmentID, projectID string) ([]Task, map[string]Counts, error) {
-	tasks, err := s.tasks(ctx, environmentID, projectID)
+func (s Tasks) List(ctx context.Context, environmentID, projectID string) ([]Task, map[string]Counts, error) {
+	tasks, err := s.list(ctx, environmentID, projectID)
 	if err != nil {
 		return nil, nil, wrap(err, "list tasks")
 	}
@@ -52,17 +52,17 @@ func (s *Store) Tasks(ctx context.Context, environmentID, projectID string) ([]T
 	for _, task := range tasks {
 		counts[task.ID] = Counts{Errors: task.GoneErrors, Warnings: task.GoneWarnings}
 	}
-	err = countReports(s.reading(ctx), s.tasksOf(ctx, environmentID, projectID).Select("id"), counts)
+	err = countReports(s.reading(ctx), s.of(ctx, environmentID, projectID).Select("id"), counts)
 	return tasks, counts, wrap(err, "list tasks")
 }
 
-func (s *Store) tasks(ctx context.Context, environmentID, projectID string) ([]Task, error) {
+func (s Tasks) list(ctx context.Context, environmentID, projectID string) ([]Task, error) {
 	type sealed struct{ action, objects, result string }
 	var tasks []Task
 	var columns []sealed
 	var task Task
 	var column sealed
-	query := s.tasksOf(ctx, environmentID, projectID).Order(taskOrder).Select("id, environment_id, session_id, worker, fence, lease_until, deaths, " +
+	query := s.of(ctx, environmentID, projectID).Order(taskOrder).Select("id, environment_id, session_id, worker, fence, lease_until, deaths, " +
 		"cancelled_by, created, updated, started, finished, gone_errors, gone_warnings, gone_reports, action, objects, result")
 	err := each(query, func() { tasks, columns = append(tasks, task), append(columns, column) },
 		&task.ID, &task.EnvironmentID, &task.SessionID, &task.Worker, &task.Fence, &task.LeaseUntil, &task.Deaths, &task.CancelledBy, &task.Created, &task.Updated,
@@ -84,15 +84,15 @@ func (s *Store) tasks(ctx context.Context, environmentID, projectID string) ([]T
 	return tasks, nil
 }
 
-// taskPages are the lists of TaskPage.
+// taskPages are the lists of Page.
 var taskPages = list{
 	keys: map[string]string{"id": "id", "created": "created", "updated": "updated", "started": "started", "finished": "COALESCE(finished, 9223372036854775807)"},
 	own:  []Sort{{Key: "started", Descending: true}, {Key: "created", Descending: true}},
 }
 
-// TaskPage is a part of Tasks without models and results. An error is a *SortError or ErrMarker where the page is wrong.
-func (s *Store) TaskPage(ctx context.Context, environmentID, projectID string, page Page) ([]TaskState, error) {
-	query, err := taskPages.page(page, func() *gorm.DB { return s.tasksOf(ctx, environmentID, projectID) })
+// Page is a part of List without models and results. An error is a *SortError or ErrMarker where the page is wrong.
+func (s Tasks) Page(ctx context.Context, environmentID, projectID string, page Page) ([]TaskState, error) {
+	query, err := taskPages.page(page, func() *gorm.DB { return s.of(ctx, environmentID, projectID) })
 	if err != nil {
 		return nil, wrap(err, "list tasks")
 	}
@@ -113,7 +113,7 @@ func (s *Store) TaskPage(ctx context.Context, environmentID, projectID string, p
 const maxListedIDs = 500
 
 // complete adds actions and numbers of reports.
-func (s *Store) complete(ctx context.Context, tasks []TaskState) error {
+func (s Tasks) complete(ctx context.Context, tasks []TaskState) error {
 	ids := make([]string, len(tasks))
 	places := make(map[string]*TaskState, len(tasks))
 	counts := make(map[string]Counts, len(tasks))
@@ -161,8 +161,8 @@ func countReports(tx *gorm.DB, ids any, counts map[string]Counts) error {
 		add, &id, &level, &number)
 }
 
-// counts are the numbers of one task's reports.
-func (s *Store) counts(tx *gorm.DB, taskID string) (Counts, error) {
+// countsOf are the numbers of one task's reports.
+func countsOf(tx *gorm.DB, taskID string) (Counts, error) {
 	var task Task
 	if err := tx.Select("id", "gone_errors", "gone_warnings").Where("id = ?", taskID).Take(&task).Error; err != nil {
 		return Counts{}, err
@@ -172,8 +172,8 @@ func (s *Store) counts(tx *gorm.DB, taskID string) (Counts, error) {
 	return counts[taskID], err
 }
 
-// TaskState returns how the task is, without its model and its action, or ErrNotFound.
-func (s *Store) TaskState(ctx context.Context, id string) (TaskState, error) {
+// State returns how the task is, without its model and its action, or ErrNotFound.
+func (s Tasks) State(ctx context.Context, id string) (TaskState, error) {
 	var task TaskState
 	found := false
 	if err := each(s.reading(ctx).Model(&Task{}).Select(taskState).Where("id = ?", id), func() { found = true }, task.places()...); err != nil {

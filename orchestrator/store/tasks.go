@@ -21,13 +21,19 @@ type Submission struct {
 	DelegationID string
 }
 
+// Tasks submits, lists and hands out tasks.
+type Tasks struct{ *handle }
+
+// Tasks are the tasks of environments.
+func (s *Store) Tasks() Tasks { return Tasks{s.handle} }
+
 // Submit makes the task, in one transaction with the state of its session, its first report and the environment's trust.
 // ErrStale when the session is not open or older than the environment, or another session is deploying. The task's objects are shared and
 // must not be changed.
-func (s *Store) Submit(ctx context.Context, submission Submission) (Task, error) {
+func (s Tasks) Submit(ctx context.Context, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(s.peeking(ctx), "submit a task", func(tx *gorm.DB) error {
-		session, err := s.editable(tx, submission.SessionID)
+		session, err := Sessions{s.handle}.editable(tx, submission.SessionID)
 		if err != nil {
 			return err
 		}
@@ -40,10 +46,10 @@ func (s *Store) Submit(ctx context.Context, submission Submission) (Task, error)
 
 // SubmitDeletion opens a session that deletes the environment and submits it, in one transaction. ErrBusy while the
 // environment is deploying or deleting.
-func (s *Store) SubmitDeletion(ctx context.Context, environmentID, userID string, submission Submission) (Task, error) {
+func (s Tasks) SubmitDeletion(ctx context.Context, environmentID, userID string, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit a deletion", func(tx *gorm.DB) error {
-		session, err := s.open(tx, environmentID, userID)
+		session, err := Sessions{s.handle}.open(tx, environmentID, userID)
 		if err != nil {
 			return err
 		}
@@ -56,10 +62,10 @@ func (s *Store) SubmitDeletion(ctx context.Context, environmentID, userID string
 
 // SubmitAction opens a session with the environment as it is and submits the submission's action on it, in one transaction.
 // ErrBusy while the environment is deploying or deleting.
-func (s *Store) SubmitAction(ctx context.Context, environmentID, userID string, submission Submission) (Task, error) {
+func (s Tasks) SubmitAction(ctx context.Context, environmentID, userID string, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit an action", func(tx *gorm.DB) error {
-		session, err := s.open(tx, environmentID, userID)
+		session, err := Sessions{s.handle}.open(tx, environmentID, userID)
 		if err != nil {
 			return err
 		}
@@ -72,21 +78,21 @@ func (s *Store) SubmitAction(ctx context.Context, environmentID, userID string, 
 // Resubmit submits a failed task once more, if it is the newest that a user has submitted in the environment (else ErrNoFailure), in one transaction. ErrBusy while the
 // environment is deploying or deleting. A deployment that was rejected is submitted with its draft as that is now; ErrStale when the draft is gone or older than the
 // environment.
-func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission Submission) (Task, error) {
+func (s Tasks) Resubmit(ctx context.Context, taskID, userID string, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit a task again", func(tx *gorm.DB) error {
 		var former, newest Task
 		if err := tx.Where("id = ?", taskID).Take(&former).Error; err != nil {
 			return err
 		}
-		environment, err := s.idle(tx, former.EnvironmentID) // locks it
+		environment, err := idleEnvironment(tx, former.EnvironmentID) // locks it
 		if err != nil {
 			return err
 		}
 		if err := tx.Select("id").Where("environment_id = ? AND repair = ?", former.EnvironmentID, false).Order("started DESC, created DESC, id").Take(&newest).Error; err != nil {
 			return err
 		}
-		counts, err := s.counts(tx, taskID)
+		counts, err := countsOf(tx, taskID)
 		if err != nil {
 			return err
 		}
@@ -98,12 +104,12 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 		submission.Action.Plan, _, _ = strings.Cut(submission.Action.Plan, ".")
 		var session Session
 		if former.Stage == Rejected {
-			session, err = s.editable(tx, former.SessionID)
+			session, err = Sessions{s.handle}.editable(tx, former.SessionID)
 			if errors.Is(err, gorm.ErrRecordNotFound) {
 				err = ErrStale
 			}
 		} else {
-			session, err = s.begin(tx, environment, Holder{ID: userID})
+			session, err = Sessions{s.handle}.begin(tx, environment, Holder{ID: userID})
 		}
 		if err != nil {
 			return err
@@ -119,7 +125,7 @@ func (s *Store) Resubmit(ctx context.Context, taskID, userID string, submission 
 }
 
 // submit makes the task of an open session of an environment that is not busy; both are locked. Objects are nil for a deletion.
-func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, objects Document) (Task, error) {
+func (s Tasks) submit(tx *gorm.DB, session Session, submission Submission, objects Document) (Task, error) {
 	now := s.clock()
 	state := Deploying
 	if objects == nil {
@@ -130,7 +136,7 @@ func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, obje
 		Updates(&Session{State: state, Model: session.Model, Updated: now}).Error; err != nil {
 		return Task{}, err
 	}
-	if err := s.use(tx, submission.DelegationID); err != nil {
+	if err := useDelegation(tx, submission.DelegationID); err != nil {
 		return Task{}, err
 	}
 	if session.Model.Back != nil {
@@ -141,12 +147,12 @@ func (s *Store) submit(tx *gorm.DB, session Session, submission Submission, obje
 	if err := tx.Create(&task).Error; err != nil {
 		return Task{}, err
 	}
-	return task, s.report(tx, Report{TaskID: task.ID, Level: "info", Text: submission.Text})
+	return task, Reports{s.handle}.add(tx, Report{TaskID: task.ID, Level: "info", Text: submission.Text})
 }
 
-// CancelTask marks the task as cancelled by the user; its worker then ends it. A second cancellation changes nothing. ErrEnded
+// Cancel marks the task as cancelled by the user; its worker then ends it. A second cancellation changes nothing. ErrEnded
 // when the task has ended, ErrNotFound when there is none.
-func (s *Store) CancelTask(ctx context.Context, id, userID, text string) error {
+func (s Tasks) Cancel(ctx context.Context, id, userID, text string) error {
 	err := s.transaction(ctx, "cancel a task", func(tx *gorm.DB) error {
 		var task Task
 		if err := locked(tx).Select("id", "finished", "cancelled_by").Where("id = ?", id).Take(&task).Error; err != nil {
@@ -161,14 +167,14 @@ func (s *Store) CancelTask(ctx context.Context, id, userID, text string) error {
 		if err := tx.Model(&Task{}).Where("id = ?", id).Update("cancelled_by", userID).Error; err != nil {
 			return err
 		}
-		return s.report(tx, Report{TaskID: id, Level: "warning", Text: text})
+		return Reports{s.handle}.add(tx, Report{TaskID: id, Level: "warning", Text: text})
 	})
 	s.changed(id)
 	return err
 }
 
-// Task returns the task, or ErrNotFound.
-func (s *Store) Task(ctx context.Context, id string) (Task, error) {
+// Get returns the task, or ErrNotFound.
+func (s Tasks) Get(ctx context.Context, id string) (Task, error) {
 	var task Task
 	err := s.reading(ctx).Where("id = ?", id).Take(&task).Error
 	return task, wrap(err, "read a task")

@@ -54,8 +54,14 @@ const (
 	OwnPrivate                 // the project's that are not public
 )
 
-// CreateTemplate adds the template and sets its times. It returns ErrDuplicate when the project has one of that name.
-func (s *Store) CreateTemplate(ctx context.Context, template *Template) error {
+// Templates reads and writes templates of environments.
+type Templates struct{ *handle }
+
+// Templates are the templates of environments.
+func (s *Store) Templates() Templates { return Templates{s.handle} }
+
+// Create adds the template and sets its times. It returns ErrDuplicate when the project has one of that name.
+func (s Templates) Create(ctx context.Context, template *Template) error {
 	template.Created = s.clock()
 	template.Updated = template.Created
 	return s.transaction(ctx, "create a template", func(tx *gorm.DB) error {
@@ -66,22 +72,22 @@ func (s *Store) CreateTemplate(ctx context.Context, template *Template) error {
 	})
 }
 
-// Template returns the template, or ErrNotFound.
-func (s *Store) Template(ctx context.Context, id string) (Template, error) {
+// Get returns the template, or ErrNotFound.
+func (s Templates) Get(ctx context.Context, id string) (Template, error) {
 	var template Template
 	err := s.reading(ctx).Where("id = ?", id).Take(&template).Error
 	return template, wrap(err, "read a template")
 }
 
-// templatePages are the lists of Templates.
+// templatePages are the lists of List.
 var templatePages = list{
 	keys: map[string]string{"id": "id", "name": "name", "created": "created", "updated": "updated"},
 	own:  []Sort{{Key: "created"}},
 }
 
-// Templates lists templates without their applications, oldest first unless the page sorts them. An error is a *SortError or ErrMarker where the page is
+// List lists templates without their applications, oldest first unless the page sorts them. An error is a *SortError or ErrMarker where the page is
 // wrong.
-func (s *Store) Templates(ctx context.Context, projectID string, visible Visible, page Page) ([]Template, error) {
+func (s Templates) List(ctx context.Context, projectID string, visible Visible, page Page) ([]Template, error) {
 	query, err := templatePages.page(page, func() *gorm.DB {
 		query := s.reading(ctx).Model(&Template{})
 		switch visible {
@@ -99,9 +105,9 @@ func (s *Store) Templates(ctx context.Context, projectID string, visible Visible
 	return templates, wrap(query.Omit("services").Find(&templates).Error, "list templates")
 }
 
-// EditTemplate lets edit change the template and stores it, unless edit returns an error, which is returned as it is. ErrNotFound when
+// Edit lets edit change the template and stores it, unless edit returns an error, which is returned as it is. ErrNotFound when
 // there is none, ErrDuplicate when the project has another of its new name.
-func (s *Store) EditTemplate(ctx context.Context, id string, edit func(*Template) error) (Template, error) {
+func (s Templates) Edit(ctx context.Context, id string, edit func(*Template) error) (Template, error) {
 	var template Template
 	var edited error
 	err := s.transaction(ctx, "change a template", func(tx *gorm.DB) error {
@@ -118,8 +124,8 @@ func (s *Store) EditTemplate(ctx context.Context, id string, edit func(*Template
 	return template, firstError(edited, err)
 }
 
-// DeleteTemplate removes the template; ErrNotFound when there is none.
-func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
+// Delete removes the template; ErrNotFound when there is none.
+func (s Templates) Delete(ctx context.Context, id string) error {
 	return s.transaction(ctx, "delete a template", func(tx *gorm.DB) error {
 		deleted := tx.Where("id = ?", id).Delete(&Template{})
 		if deleted.Error == nil && deleted.RowsAffected == 0 {
@@ -129,15 +135,15 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	})
 }
 
-// CreateEnvironmentWithSession adds the environment, as CreateEnvironment does, and a session of the user whose draft holds the
+// CreateWithSession adds the environment, as Create does, and a session of the user whose draft holds the
 // services besides, in one transaction.
-func (s *Store) CreateEnvironmentWithSession(ctx context.Context, environment *Environment, holder Holder, services []any) (Session, error) {
+func (s Environments) CreateWithSession(ctx context.Context, environment *Environment, holder Holder, services []any) (Session, error) {
 	var session Session
 	err := s.transaction(ctx, "create an environment from a template", func(tx *gorm.DB) error {
 		if err := s.add(tx, environment); err != nil {
 			return err
 		}
-		opened, err := s.openDraft(tx, environment.ID, holder)
+		opened, err := Sessions{s.handle}.openDraft(tx, environment.ID, holder)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ type write struct {
 
 // write is transaction for simultaneous small writes, in which the hold (nil: none) cannot be lost. A failure of one of them fails no other: each is then
 // run by itself.
-func (s *Store) write(ctx context.Context, what string, hold *Hold, do func(tx *gorm.DB) error) error {
+func (s *handle) write(ctx context.Context, what string, hold *Hold, do func(tx *gorm.DB) error) error {
 	if s.db.Name() == database.Postgres {
 		return s.transaction(ctx, what, hold.held(do))
 	}
@@ -61,7 +61,7 @@ func (s *Store) write(ctx context.Context, what string, hold *Hold, do func(tx *
 }
 
 // writeAll writes until none waits.
-func (s *Store) writeAll() {
+func (s *handle) writeAll() {
 	for {
 		runtime.Gosched() // a goroutine that is about to write, and waits for a processor, joins
 		s.gathered.mutex.Lock()
@@ -76,7 +76,7 @@ func (s *Store) writeAll() {
 	}
 }
 
-func (s *Store) writeBatch(batch []*write) {
+func (s *handle) writeBatch(batch []*write) {
 	err := errors.New("there is one")
 	if len(batch) > 1 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(batch[0].ctx), togetherLimit)

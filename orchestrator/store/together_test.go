@@ -17,8 +17,8 @@ func writesThatComeTogether(t *testing.T, s *store.Store) {
 	lost := environment(t, s, "lost")
 	deploy(t, s, lost)
 	former := take(t, s)
-	require.NoError(t, s.EndLeases(t.Context()))
-	_, _, err := s.TakeTask(t.Context(), store.Taking{Worker: "other", Lease: time.Minute})
+	require.NoError(t, s.Tasks().EndLeases(t.Context()))
+	_, _, err := s.Tasks().Take(t.Context(), store.Taking{Worker: "other", Lease: time.Minute})
 	require.NoError(t, err)
 	held := environment(t, s, "held")
 	deploy(t, s, held)
@@ -48,13 +48,13 @@ func writesThatComeTogether(t *testing.T, s *store.Store) {
 		}
 	}
 	require.NoError(t, group.Wait())
-	reports, err := s.Reports(t.Context(), hold.Task().ID, 0, 0)
+	reports, err := s.Reports().List(t.Context(), hold.Task().ID, 0, 0)
 	require.NoError(t, err)
 	require.Len(t, reports, many+1, "with that of the submission")
 	for i, report := range reports {
 		require.EqualValues(t, i+1, report.Number)
 	}
-	steps, err := s.Steps(t.Context(), hold.Task().ID)
+	steps, err := s.Tasks().Steps(t.Context(), hold.Task().ID)
 	require.NoError(t, err)
 	require.Len(t, steps, many)
 	for _, step := range steps {

@@ -18,7 +18,7 @@ func TestADeletedEnvironmentCanBeBroughtBackForAWhile(t *testing.T) {
 		now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 		s, err := store.New(t.Context(), db, func() time.Time { return now }, store.Undelete(7*24*time.Hour), store.Quotas(quota.Limits{store.QuotaEnvironments: 1}))
 		require.NoError(t, err)
-		deleted := store.Deleted(s)
+		deleted := s.Deleted()
 		e := environment(t, s, "one")
 		_, ended := deploy(t, s, e)
 		hold := take(t, s)
@@ -30,12 +30,12 @@ func TestADeletedEnvironmentCanBeBroughtBackForAWhile(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, failed)
 		taken := store.Snapshot{ProjectID: "p1", EnvironmentID: e.ID, EnvironmentName: "one", ClusterID: "c", Kind: store.Requested}
-		require.NoError(t, s.BeginSnapshot(t.Context(), &taken))
-		require.NoError(t, s.KeepSnapshot(t.Context(), taken.ID, 1, 1))
+		require.NoError(t, s.Snapshots().BeginSnapshot(t.Context(), &taken))
+		require.NoError(t, s.Snapshots().KeepSnapshot(t.Context(), taken.ID, 1, 1))
 
 		remove := func() {
 			t.Helper()
-			_, err := s.SubmitDeletion(t.Context(), e.ID, "u2", store.Submission{Text: "Action None is scheduled"})
+			_, err := s.Tasks().SubmitDeletion(t.Context(), e.ID, "u2", store.Submission{Text: "Action None is scheduled"})
 			require.NoError(t, err)
 			hold := take(t, s)
 			require.NoError(t, hold.RemoveAttributes(t.Context(), "a", "code/"))
@@ -46,38 +46,38 @@ func TestADeletedEnvironmentCanBeBroughtBackForAWhile(t *testing.T) {
 		remove()
 		gone := func() {
 			t.Helper()
-			_, err := s.Environment(t.Context(), e.ID)
+			_, err := s.Environments().Get(t.Context(), e.ID)
 			require.ErrorIs(t, err, store.ErrNotFound)
-			_, err = s.EnvironmentHead(t.Context(), e.ID)
+			_, err = s.Environments().Head(t.Context(), e.ID)
 			require.ErrorIs(t, err, store.ErrNotFound)
-			_, err = s.RenameEnvironment(t.Context(), e.ID, "other")
+			_, err = s.Environments().Rename(t.Context(), e.ID, "other")
 			require.ErrorIs(t, err, store.ErrNotFound)
-			_, err = s.OpenSession(t.Context(), e.ID, "u1")
+			_, err = s.Sessions().Open(t.Context(), e.ID, store.Holder{ID: "u1"})
 			require.ErrorIs(t, err, store.ErrNotFound)
 			for _, project := range []string{"", "p1"} {
-				list, _, err := s.Environments(t.Context(), project)
+				list, _, err := s.Environments().List(t.Context(), project)
 				require.NoError(t, err)
 				for _, one := range list {
 					require.NotEqual(t, e.ID, one.ID)
 				}
-				page, _, err := s.EnvironmentPage(t.Context(), project, store.Page{Limit: 10})
+				page, _, err := s.Environments().Page(t.Context(), project, store.Page{Limit: 10})
 				require.NoError(t, err)
 				for _, one := range page {
 					require.NotEqual(t, e.ID, one.ID)
 				}
 			}
-			tasks, _, err := s.Tasks(t.Context(), "", "p1")
+			tasks, _, err := s.Tasks().List(t.Context(), "", "p1")
 			require.NoError(t, err)
 			for _, one := range tasks {
 				require.NotEqual(t, e.ID, one.EnvironmentID)
 			}
-			require.NoError(t, s.AddKeepers(t.Context()))
-			claims, err := s.ClaimKeepers(t.Context(), "w1", time.Minute, 10)
+			require.NoError(t, s.Keepers().Add(t.Context()))
+			claims, err := s.Keepers().Claim(t.Context(), "w1", time.Minute, 10)
 			require.NoError(t, err)
 			for _, one := range claims {
 				require.NotEqual(t, e.ID, one.EnvironmentID)
 			}
-			require.NoError(t, s.GiveBackKeepers(t.Context(), "w1"))
+			require.NoError(t, s.Keepers().GiveBack(t.Context(), "w1"))
 		}
 		gone()
 		other := environment(t, s, "one") // the name is free, and deleted ones do not count
@@ -93,37 +93,37 @@ func TestADeletedEnvironmentCanBeBroughtBackForAWhile(t *testing.T) {
 
 		_, err = deleted.Restore(t.Context(), e.ID, "")
 		require.Equal(t, fault.Forbidden, fault.KindOf(err), "the project has as many as it may: %v", err)
-		require.NoError(t, s.SetQuotas(t.Context(), "p1", quota.Limits{store.QuotaEnvironments: 10}))
+		require.NoError(t, s.Quotas().SetQuotas(t.Context(), "p1", quota.Limits{store.QuotaEnvironments: 10}))
 		_, err = deleted.Restore(t.Context(), e.ID, "")
 		require.ErrorIs(t, err, store.ErrDuplicate)
 		gone()
 		back, err := deleted.Restore(t.Context(), e.ID, "two")
 		require.NoError(t, err)
 		require.Equal(t, "two", back.Name)
-		read, err := s.Environment(t.Context(), e.ID)
+		read, err := s.Environments().Get(t.Context(), e.ID)
 		require.NoError(t, err)
 		require.Equal(t, "p1", read.ProjectID)
 		require.Nil(t, read.Model.ObjectsCopy, "everything is made anew")
 		require.Equal(t, "one", read.Model.Objects["name"])
-		tasks, _, err := s.Tasks(t.Context(), e.ID, "")
+		tasks, _, err := s.Tasks().List(t.Context(), e.ID, "")
 		require.NoError(t, err)
 		require.Len(t, tasks, 1, "its history is there, without its deletion")
 		require.Equal(t, ended.ID, tasks[0].ID)
-		_, kept, err := s.Attribute(t.Context(), e.ID, "a", "c", "code/password")
+		_, kept, err := s.Attributes().Get(t.Context(), e.ID, "a", "c", "code/password")
 		require.NoError(t, err)
 		require.True(t, kept)
-		_, kept, err = s.Attribute(t.Context(), e.ID, "a", "c", "server")
+		_, kept, err = s.Attributes().Get(t.Context(), e.ID, "a", "c", "server")
 		require.NoError(t, err)
 		require.False(t, kept)
-		_, kept, err = s.Secret(t.Context(), e.ID, "attribute/a/c/password")
+		_, kept, err = s.Secrets().Get(t.Context(), e.ID, "attribute/a/c/password")
 		require.NoError(t, err)
 		require.True(t, kept)
-		_, sessions, err := s.Environments(t.Context(), "p1")
+		_, sessions, err := s.Environments().List(t.Context(), "p1")
 		require.NoError(t, err)
 		for _, one := range sessions[e.ID] {
 			require.Equal(t, store.Deployed, one.State)
 		}
-		snapshot, err := s.Snapshot(t.Context(), taken.ID)
+		snapshot, err := s.Snapshots().Snapshot(t.Context(), taken.ID)
 		require.NoError(t, err)
 		require.Zero(t, snapshot.Orphaned)
 		_, err = deleted.Restore(t.Context(), e.ID, "three")
@@ -132,7 +132,7 @@ func TestADeletedEnvironmentCanBeBroughtBackForAWhile(t *testing.T) {
 		remove()
 		sweep := func() store.Swept {
 			t.Helper()
-			swept, err := s.Sweep(t.Context(), store.Retention{Snapshots: 24 * time.Hour}, func(ctx context.Context, id string) error { return s.DeleteSnapshot(ctx, id) })
+			swept, err := s.Expired().Sweep(t.Context(), store.Retention{Snapshots: 24 * time.Hour}, func(ctx context.Context, id string) error { return s.Snapshots().DeleteSnapshot(ctx, id) })
 			require.NoError(t, err)
 			return swept
 		}
@@ -144,12 +144,12 @@ func TestADeletedEnvironmentCanBeBroughtBackForAWhile(t *testing.T) {
 		require.EqualValues(t, 1, swept.Environments)
 		swept.Snapshots += sweep().Snapshots
 		require.EqualValues(t, 1, swept.Snapshots)
-		_, kept, err = s.Secret(t.Context(), e.ID, "attribute/a/c/password")
+		_, kept, err = s.Secrets().Get(t.Context(), e.ID, "attribute/a/c/password")
 		require.NoError(t, err)
 		require.False(t, kept, "secrets go with it")
 		_, err = deleted.Environment(t.Context(), e.ID)
 		require.ErrorIs(t, err, store.ErrNotFound)
-		_, err = s.Environment(t.Context(), other.ID)
+		_, err = s.Environments().Get(t.Context(), other.ID)
 		require.NoError(t, err)
 	})
 }
@@ -162,24 +162,24 @@ func TestDeletedEnvironmentsAreBounded(t *testing.T) {
 		var ids []string
 		for range 103 {
 			e := environment(t, s, "one")
-			removed, err := s.RemoveUndeployed(t.Context(), e.ID, "u1")
+			removed, err := s.Environments().RemoveUndeployed(t.Context(), e.ID, "u1")
 			require.NoError(t, err)
 			require.True(t, removed)
 			ids = append(ids, e.ID)
 		}
-		list, err := store.Deleted(s).Of(t.Context(), "p1")
+		list, err := s.Deleted().Of(t.Context(), "p1")
 		require.NoError(t, err)
 		require.Len(t, list, 100)
 		require.Equal(t, ids[102], list[0].EnvironmentID)
 		require.Equal(t, ids[3], list[99].EnvironmentID, "the oldest are gone")
-		require.NoError(t, store.Deleted(s).Purge(t.Context(), ids[3]))
+		require.NoError(t, s.Deleted().Purge(t.Context(), ids[3]))
 
 		// Where the setting is off they are removed, and stored ones go.
 		s, err = store.New(t.Context(), db, func() time.Time { now = now.Add(time.Second); return now })
 		require.NoError(t, err)
 		e := environment(t, s, "two")
-		require.NoError(t, s.RemoveEnvironment(t.Context(), e.ID, "u1"))
-		swept, err := s.Sweep(t.Context(), store.Retention{}, nil)
+		require.NoError(t, s.Environments().Remove(t.Context(), e.ID, "u1"))
+		swept, err := s.Expired().Sweep(t.Context(), store.Retention{}, nil)
 		require.NoError(t, err)
 		require.EqualValues(t, 99, swept.Environments)
 	})

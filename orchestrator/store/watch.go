@@ -10,7 +10,7 @@ type watchers struct {
 
 // Watch returns a channel that gets a value, soon, after every change of the task's reports, steps or state that this process
 // writes; several changes may share one. release must be called.
-func (s *Store) Watch(taskID string) (changed <-chan struct{}, release func()) {
+func (s Tasks) Watch(taskID string) (changed <-chan struct{}, release func()) {
 	channel := make(chan struct{}, 1)
 	w := &s.watchers
 	w.mutex.Lock()

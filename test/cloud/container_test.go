@@ -49,7 +49,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 
 	now := time.Now()
 	rows, sealer, environment := snapshotRows(t, func() time.Time { return now })
-	archive := snapshot.New(rows, service, sealer, func(context.Context, string) (snapshot.Checked, error) {
+	archive := snapshot.New(rows.Snapshots(), service, sealer, func(context.Context, string) (snapshot.Checked, error) {
 		return snapshot.Checked{Revision: 1, Size: 1}, nil
 	}, scratch.New(t.TempDir(), 1<<30))
 	of := snapshot.Subject{EnvironmentID: environment, ClusterID: "c", Kind: store.Requested, Secrets: []byte("keys"), Container: address,
@@ -60,7 +60,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	require.NoError(t, err)
 	require.Equal(t, address, taken.Container)
 	require.Greater(t, taken.Stored, int64(9<<20), "it counts for the quota")
-	_, there, err := rows.Piece(t.Context(), taken.ID, 0)
+	_, there, err := rows.Snapshots().Piece(t.Context(), taken.ID, 0)
 	require.NoError(t, err)
 	require.False(t, there, "the database has nothing of it")
 
@@ -88,7 +88,7 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	require.Equal(t, sum(content()), sum(read))
 
 	// The limit of bytes holds, and nothing of the refused snapshot stays.
-	require.NoError(t, rows.SetQuotas(t.Context(), "p1", quota.Limits{store.QuotaSnapshotBytes: 14 << 20}))
+	require.NoError(t, rows.Quotas().SetQuotas(t.Context(), "p1", quota.Limits{store.QuotaSnapshotBytes: 14 << 20}))
 	_, err = archive.Take(t.Context(), of, write)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
 	require.Len(t, listed(), 3)
@@ -101,13 +101,13 @@ func aSharedContainerTakesASnapshot(t *testing.T, c *cloud) {
 	// A snapshot whose environment is deleted stays for its time, and then goes.
 	taken, err = archive.Take(t.Context(), of, write)
 	require.NoError(t, err)
-	require.NoError(t, rows.RemoveEnvironment(t.Context(), environment, ""))
+	require.NoError(t, rows.Environments().Remove(t.Context(), environment, ""))
 	keep := store.Retention{Snapshots: time.Hour}
-	_, err = rows.Sweep(t.Context(), keep, archive.DeleteSnapshot)
+	_, err = rows.Expired().Sweep(t.Context(), keep, archive.DeleteSnapshot)
 	require.NoError(t, err)
 	require.Len(t, listed(), 3)
 	now = now.Add(2 * time.Hour)
-	_, err = rows.Sweep(t.Context(), keep, archive.DeleteSnapshot)
+	_, err = rows.Expired().Sweep(t.Context(), keep, archive.DeleteSnapshot)
 	require.NoError(t, err)
 	require.Empty(t, listed())
 
@@ -147,6 +147,6 @@ func snapshotRows(t *testing.T, clock func() time.Time) (*store.Store, *secret.S
 
 func addEnvironment(t *testing.T, rows *store.Store) (id string) {
 	environment := store.Environment{ID: store.NewID(), ProjectID: "p1", Name: "one", Model: store.Model{Objects: map[string]any{}}}
-	require.NoError(t, rows.CreateEnvironment(t.Context(), &environment))
+	require.NoError(t, rows.Environments().Create(t.Context(), &environment))
 	return environment.ID
 }

@@ -81,7 +81,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	s.sealer, s.logger = sealer, slog.New(slog.NewTextHandler(s.log, nil))
 	s.authenticator = s.newAuthenticator(rows, sealer)
 	cloud := enginetest.NewCloud()
-	archive := snapshot.New(rows, nil, sealer, func(context.Context, string) (snapshot.Checked, error) {
+	archive := snapshot.New(rows.Snapshots(), nil, sealer, func(context.Context, string) (snapshot.Checked, error) {
 		return snapshot.Checked{Revision: 7, Size: 25}, nil
 	}, scratch.New(t.TempDir(), 1<<30))
 	runner, err := engine.New(t.Context(), engine.Config{Store: rows, Sealer: sealer, Cloud: cloud, Source: packageService.Source,
@@ -95,7 +95,7 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 	service := orchestrator.New(orchestrator.Config{Store: rows, Sealer: sealer, Trusts: cloud, Engine: runner, Logger: slog.New(slog.DiscardHandler)})
 	config := Config{
 		Orchestrator: service,
-		Backups: orchestrator.NewBackups(service, orchestrator.BackupsConfig{Keep: backup.Backups{Rows: store.NewBackups(rows), Archive: archive},
+		Backups: orchestrator.NewBackups(service, orchestrator.BackupsConfig{Keep: backup.Backups{Rows: rows.Backups(), Archive: archive},
 			Claims: func(_ context.Context, environmentID, _ string) ([]claimdata.Claim, map[string]string, error) {
 				return []claimdata.Claim{{Namespace: "default", Name: "of " + environmentID, Size: "1Gi"}}, map[string]string{"default/raw": "it is a block device"}, nil
 			}}),
@@ -114,8 +114,8 @@ func newServer(t *testing.T, options ...func(*Config)) *server {
 		Snapshots:    archive,
 		Deleted:      orchestrator.NewUndeletion(rows, func(context.Context, string) error { return nil }),
 		SnapshotLoss: func(store.Snapshot) string { return "what came later" },
-		Quotas:       []QuotaStore{rows, packageRows},
-		Applied:      rows,
+		Quotas:       []QuotaStore{rows.Quotas(), packageRows},
+		Applied:      rows.Applied(),
 		Logger:       s.logger,
 	}
 	for _, option := range options {

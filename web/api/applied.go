@@ -14,8 +14,8 @@ import (
 
 // AppliedStore stores the projects' objects under labels.
 type AppliedStore interface {
-	Applied(ctx context.Context, projectID, label string) ([]store.Applied, error)
-	SetApplied(ctx context.Context, projectID, label string, list []store.Applied) error
+	List(ctx context.Context, projectID, label string) ([]store.Applied, error)
+	Set(ctx context.Context, projectID, label string, list []store.Applied) error
 }
 
 // appliedHandlers store for clients the objects that were made of files under a label.
@@ -61,7 +61,7 @@ func (h appliedHandlers) show(c echo.Context) error {
 		return err
 	}
 	ctx, _ := calling(c)
-	rows, err := h.store.Applied(ctx, project, label)
+	rows, err := h.store.List(ctx, project, label)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (h appliedHandlers) set(c echo.Context) error {
 		}
 	}
 	ctx, _ := calling(c)
-	if err := h.store.SetApplied(ctx, project, label, list); err != nil {
+	if err := h.store.Set(ctx, project, label, list); err != nil {
 		return err
 	}
 	return h.show(c)

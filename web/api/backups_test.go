@@ -63,8 +63,8 @@ func TestADrillRestoresABackupBesideAndRemovesWhatItHasMade(t *testing.T) {
 	for _, one := range field(s.call("demo", "", "GET", "/v1/environments", nil, 200), "environments").([]any) {
 		if field(one, "name") == field(begun, "environment") { // as the keeper takes them
 			taken := store.Snapshot{ProjectID: goldenDemo, EnvironmentID: field(one, "id").(string), EnvironmentName: field(one, "name").(string), ClusterID: "c", Kind: store.Scheduled}
-			require.NoError(t, s.rows.BeginSnapshot(t.Context(), &taken))
-			require.NoError(t, s.rows.KeepSnapshot(t.Context(), taken.ID, 1, 1))
+			require.NoError(t, s.rows.Snapshots().BeginSnapshot(t.Context(), &taken))
+			require.NoError(t, s.rows.Snapshots().KeepSnapshot(t.Context(), taken.ID, 1, 1))
 		}
 	}
 	require.Contains(t, s.snapshotsOf("demo"), field(begun, "environment"))
@@ -181,10 +181,10 @@ func TestABackupOfWhichAnEnvironmentWaitsForFilesCannotBeDeleted(t *testing.T) {
 	s := newServer(t)
 	mine := s.populate("demo", "demos")
 	held := store.Backup{ProjectID: goldenDemo, Kind: store.Requested, EnvironmentName: "held", Model: store.Model{Objects: map[string]any{"name": "held"}}}
-	require.NoError(t, store.NewBackups(s.rows).Begin(t.Context(), &held))
-	require.NoError(t, store.NewBackups(s.rows).Keep(t.Context(), held))
+	require.NoError(t, s.rows.Backups().Begin(t.Context(), &held))
+	require.NoError(t, s.rows.Backups().Keep(t.Context(), held))
 	waiting := store.Environment{ID: store.NewID(), ProjectID: goldenDemo, Name: "waits", Model: store.Model{Objects: map[string]any{}}}
-	require.NoError(t, s.rows.ImportEnvironment(t.Context(), store.Imported{Environment: waiting,
+	require.NoError(t, s.rows.Environments().Import(t.Context(), store.Imported{Environment: waiting,
 		Attributes: []store.Attribute{{EnvironmentID: waiting.ID, ObjectID: "c", Class: "Cluster", Name: backup.AttributeFilledFrom, Value: fmt.Sprintf("%q", held.ID)}}}))
 	refused := s.call("demo", "", "DELETE", "/burano/v1/backups/"+held.ID, nil, 409)
 	require.Contains(t, field(refused, "message"), "Environment "+waiting.ID+" waits for files of backup "+held.ID)

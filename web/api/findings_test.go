@@ -12,15 +12,15 @@ import (
 // find keeps findings of an environment, as a keeper does.
 func (s *server) find(environmentID string, found ...store.Finding) {
 	s.t.Helper()
-	require.NoError(s.t, s.rows.AddKeepers(s.t.Context()))
-	claims, err := s.rows.ClaimKeepers(s.t.Context(), "keeper", time.Minute, 100)
+	require.NoError(s.t, s.rows.Keepers().Add(s.t.Context()))
+	claims, err := s.rows.Keepers().Claim(s.t.Context(), "keeper", time.Minute, 100)
 	require.NoError(s.t, err)
 	for _, claim := range claims {
 		looked := store.Looked{Duties: []string{"health"}, Mends: func(f store.Finding) string { return f.Mends }}
 		if claim.EnvironmentID == environmentID {
 			looked.Findings = found
 		}
-		_, err := s.rows.EndLook(s.t.Context(), claim, looked)
+		_, err := s.rows.Keepers().EndLook(s.t.Context(), claim, looked)
 		require.NoError(s.t, err)
 	}
 }

@@ -74,13 +74,13 @@ func TestParametersThatATemplateHidesAreShownToNobody(t *testing.T) {
 			application["templateParameters"], application["name"] = shown, "renamed"
 			require.Equal(t, []any{application}, s.call("demo", session, "PUT", environment+"/services", []any{application}, 200))
 			stored := func() any {
-				rows, err := s.rows.PeekSession(t.Context(), session)
+				rows, err := s.rows.Sessions().Peek(t.Context(), session)
 				require.NoError(t, err)
 				return field(rows.Model.Objects, "services", 0, "templateParameters")
 			}
 			require.Equal(t, fmt.Sprint(given()), fmt.Sprint(stored()))
 			made := s.call("other", "", "POST", "/v1/templates/"+template+"/create-environment", map[string]any{"name": "of it"}, 200)
-			row, err := s.rows.PeekSession(t.Context(), field(made, "session_id").(string))
+			row, err := s.rows.Sessions().Peek(t.Context(), field(made, "session_id").(string))
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprint(given()), fmt.Sprint(field(row.Model.Objects, "services", 0, "templateParameters")), "an environment of a template gets its secrets")
 

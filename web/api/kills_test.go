@@ -87,7 +87,7 @@ func (s *server) environments() (names []string) {
 
 // withCluster has a backup have a cluster, so that its environment waits for files.
 func (s *server) withCluster(backupID string) {
-	rows := store.NewBackups(s.rows)
+	rows := s.rows.Backups()
 	kept, err := rows.Get(s.t.Context(), backupID)
 	require.NoError(s.t, err)
 	kept.Parts.Clusters = []store.BackupCluster{{ObjectID: "c", Class: "Cluster", Name: "kube"}}
@@ -118,10 +118,10 @@ func TestARestorationWhoseServerIsKilledAtAnyInstantIsBegunOrLeavesNothing(t *te
 		s.awaitIdle(id)
 		list := field(s.call("demo", "", "GET", "/v1/environments/"+id+"/deployments", nil, 200), "deployments").([]any)
 		require.Equal(t, "success", field(list[0], "state"), instants)
-		_, found, err := s.rows.Secret(t.Context(), id, store.AttributeSecrets("c")+"password")
+		_, found, err := s.rows.Secrets().Get(t.Context(), id, store.AttributeSecrets("c")+"password")
 		require.NoError(t, err)
 		require.True(t, found)
-		require.NoError(t, s.rows.RemoveEnvironment(t.Context(), id, ""))
+		require.NoError(t, s.rows.Environments().Remove(t.Context(), id, ""))
 		begun++
 	}
 	require.Equal(t, before, s.environments())
@@ -137,7 +137,7 @@ func TestADrillWhoseServerIsKilledAtAnyInstantEnds(t *testing.T) {
 	before := s.environments()
 	s.mortal()
 	drills := func() []store.BackupDrill {
-		list, err := store.NewBackups(s.rows).Drills(t.Context(), mine["environment"], 1000)
+		list, err := s.rows.Backups().Drills(t.Context(), mine["environment"], 1000)
 		require.NoError(t, err)
 		return list
 	}

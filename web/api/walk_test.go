@@ -63,13 +63,13 @@ func (s *server) populate(token, mark string) possessions {
 
 	backedUp := store.Backup{ProjectID: callers["{token:"+token+"}"].ProjectID, EnvironmentID: id, EnvironmentName: mark + "-environment", Kind: store.Requested, Reason: mark,
 		Model: store.Model{Objects: map[string]any{"name": mark + "-environment"}}}
-	require.NoError(s.t, store.NewBackups(s.rows).Begin(s.t.Context(), &backedUp))
-	require.NoError(s.t, store.NewBackups(s.rows).Keep(s.t.Context(), backedUp))
+	require.NoError(s.t, s.rows.Backups().Begin(s.t.Context(), &backedUp))
+	require.NoError(s.t, s.rows.Backups().Keep(s.t.Context(), backedUp))
 
 	s.call(token, "", "PUT", "/burano/v1/environments/"+id+"/backups/schedule", map[string]any{"hours": 24, "kept": 7}, 200)
 
 	joining := store.JoinToken{EnvironmentID: id, ClusterID: object, Hash: mark, UserName: mark, Expires: store.Time(time.Now().Add(time.Hour).UnixMicro())}
-	require.NoError(s.t, s.rows.AddJoinToken(s.t.Context(), &joining))
+	require.NoError(s.t, s.rows.JoinTokens().Add(s.t.Context(), &joining))
 
 	return possessions{"snapshot": kept, "deleted": gone, "backup": backedUp.ID, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
 		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,

@@ -74,7 +74,7 @@ Murano made in Heat, and makes a new trust.`,
 			if err != nil {
 				return err
 			}
-			taking := murano.Import{From: from, Catalog: packages, Environments: environments, Packages: process.PackageReader(), Preview: preview, EndUnfinished: endUnfinished,
+			taking := murano.Import{From: from, Catalog: packages, Environments: environments.Environments(), Templates: environments.Templates(), Packages: process.PackageReader(), Preview: preview, EndUnfinished: endUnfinished,
 				NewID: store.NewID}
 			for _, one := range embedded {
 				taking.Embedded = append(taking.Embedded, one.FullName())

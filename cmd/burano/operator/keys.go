@@ -95,7 +95,7 @@ again: it continues with the rest. Afterwards nothing needs the former keys, and
 					fmt.Fprintf(out, "%s is the active key\n", id)
 				}
 				var total int64
-				err := rows.Reseal(ctx, sealer, func(column string, values int64) {
+				err := rows.Keys().Reseal(ctx, sealer, func(column string, values int64) {
 					total += values
 					fmt.Fprintf(out, "%d values sealed again, last of %s\n", total, column)
 				})
@@ -129,7 +129,7 @@ func (c *databaseCommands) withRows(ctx context.Context, do func(*store.Store, *
 }
 
 func printKeys(command *cobra.Command, rows *store.Store, sealer *secret.Sealer) error {
-	values, err := rows.SealedValues(command.Context())
+	values, err := rows.Keys().SealedValues(command.Context())
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func removeKey(ctx context.Context, rows *store.Store, path, id string) error {
 	if age := time.Since(info.ModTime()); age < lateWrites {
 		return fmt.Errorf("the keys changed %s ago, and a server may still write what it sealed before: try again in %s", age.Round(time.Second), (lateWrites - age).Round(time.Second))
 	}
-	values, err := rows.SealedValues(ctx)
+	values, err := rows.Keys().SealedValues(ctx)
 	if err != nil {
 		return err
 	}

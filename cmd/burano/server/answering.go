@@ -29,8 +29,8 @@ func (w *wiring) api(stopping context.Context) api.Config {
 		Projects:         orchestrator.NewProjectRoles(w.rows, w.sealer, w.cloud, w.options.projectRoles, w.logger),
 		MarkImage:        w.cloud.MarkImage,
 		AllProjects:      w.cloud.AllProjects,
-		Quotas:           []api.QuotaStore{w.rows, w.packageRows},
-		Applied:          w.rows,
+		Quotas:           []api.QuotaStore{w.rows.Quotas(), w.packageRows},
+		Applied:          w.rows.Applied(),
 		Checks:           []api.Check{w.databaseAnswers()},
 		Audit:            w.account,
 		AuditRows:        w.rows.Audit(),
@@ -56,6 +56,6 @@ func (w *wiring) addClusters(config *api.Config) {
 	config.Snapshots = w.archive
 	config.SnapshotLoss = native.Loss
 	config.Deleted = orchestrator.NewUndeletion(w.rows, func(ctx context.Context, environmentID string) error {
-		return known.ForgetClusters(ctx, w.rows, w.tasks, environmentID)
+		return known.ForgetClusters(ctx, w.rows.Secrets(), w.tasks, environmentID)
 	})
 }

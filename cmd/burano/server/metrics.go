@@ -105,7 +105,7 @@ func (l *load) Describe(to chan<- *prometheus.Desc) {
 func (l *load) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), loadPatience)
 	defer cancel()
-	now, err := l.rows.Load(ctx)
+	now, err := l.rows.Tasks().Load(ctx)
 	if err != nil {
 		l.log.Warn("metrics of tasks are missing", "error", err)
 		return
@@ -114,13 +114,13 @@ func (l *load) Collect(to chan<- prometheus.Metric) {
 		l.overdue: float64(now.Overdue), l.orphaned: float64(now.Orphaned)} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
-	unlooked, err := l.rows.OverdueKeepers(ctx, time.Minute)
+	unlooked, err := l.rows.Keepers().Overdue(ctx, time.Minute)
 	if err != nil {
 		l.log.Warn("metrics of keepers are missing", "error", err)
 		return
 	}
 	to <- prometheus.MustNewConstMetric(l.unlooked, prometheus.GaugeValue, float64(unlooked))
-	found, err := l.rows.FindingCounts(ctx)
+	found, err := l.rows.Findings().Counts(ctx)
 	if err != nil {
 		l.log.Warn("metrics of findings are missing", "error", err)
 		return

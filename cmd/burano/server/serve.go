@@ -154,7 +154,7 @@ func (w *wiring) keeper() *keeper.Keeper {
 	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, Hour: w.options.tests.anHour(), FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
 		Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
-			return known.ClusterIDs(ctx, w.rows, environmentID)
+			return known.ClusterIDs(ctx, w.rows.Secrets(), environmentID)
 		},
 		Waits: w.tasks.HasSuspect, Running: w.running, Memory: w.budgets.machines,
 		Project: w.tasks.StandingProject, Wake: w.tasks.Wake, Logger: w.logger, Metrics: w.metrics, Lease: w.options.Lease, Repairs: w.options.keeperRepairs,

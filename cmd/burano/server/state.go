@@ -87,7 +87,7 @@ func (o *Options) SQLite() string { return filepath.Join(o.State, "burano.db") }
 // CheckKey refuses a key under which the database's secrets are not sealed: of a second server that made a key of its own, or of a
 // first one that lost it.
 func CheckKey(ctx context.Context, rows *store.Store, sealer *secret.Sealer) error {
-	sealed, err := rows.KeyProof(ctx, sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
+	sealed, err := rows.Keys().Proof(ctx, sealer.Seal(store.ProofOwner, []byte(store.ProofOwner)))
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,10 @@ func openBlackBox(ctx context.Context, path string, rows *store.Store, logger *s
 	for _, work := range ran {
 		logger.Warn("the former process died while this ran", "kind", work.Kind, "project", work.Project, "what", work.What, "beside", len(ran)-1, "more", more)
 	}
-	if err := rows.NoteDeath(ctx, ran, more, builtAs()); err != nil {
+	if err := rows.Deaths().Note(ctx, ran, more, builtAs()); err != nil {
 		return nil, errors.Join(err, box.Close())
 	}
-	suspects, err := rows.Suspects(ctx, builtAs())
+	suspects, err := rows.Deaths().Suspects(ctx, builtAs())
 	if err != nil {
 		return nil, errors.Join(err, box.Close())
 	}
@@ -159,13 +159,13 @@ func keepSuspects(ctx context.Context, box *blackbox.Box, rows *store.Store, log
 		case <-ctx.Done():
 			return
 		case key := <-box.Survived():
-			if err := rows.Survived(ctx, key); err != nil && ctx.Err() == nil {
+			if err := rows.Deaths().Survived(ctx, key); err != nil && ctx.Err() == nil {
 				logger.Warn("it could not be written that a work ended no server this time", "error", err)
 			}
 			continue
 		case <-ticker.C:
 		}
-		suspects, err := rows.Suspects(ctx, builtAs())
+		suspects, err := rows.Deaths().Suspects(ctx, builtAs())
 		if err != nil {
 			if ctx.Err() == nil {
 				logger.Warn("what servers died over cannot be looked up", "error", err)

@@ -73,7 +73,7 @@ func connect(ctx context.Context, held *held, budgets budgets) (*wiring, error) 
 // choices are a caller's choices in the cloud. Where servers belong to the service user, no key pair of the caller's can be chosen.
 func (w *wiring) choices(ctx context.Context, caller identity.Caller, kind, region string) (any, error) {
 	if kind == "keypairs" {
-		role, err := w.rows.ProjectRole(ctx, caller.ProjectID)
+		role, err := w.rows.ProjectRoles().Get(ctx, caller.ProjectID)
 		if err == nil && role.Disabled == nil {
 			return []openstack.KeypairChoice{}, nil
 		}
@@ -114,8 +114,8 @@ func (w *wiring) makeCatalog(ctx context.Context) (err error) {
 
 // makeNatives gives the classes with bodies in Go their dependencies.
 func (w *wiring) makeNatives(ctx context.Context) error {
-	w.archive = snapshot.New(w.rows, w.cloud, w.sealer, w.checker.Check, w.budget)
-	w.backups = backup.Backups{Rows: store.NewBackups(w.rows), Archive: w.archive}
+	w.archive = snapshot.New(w.rows.Snapshots(), w.cloud, w.sealer, w.checker.Check, w.budget)
+	w.backups = backup.Backups{Rows: w.rows.Backups(), Archive: w.archive}
 	containerImages, err := workloads.NewImageFolder(filepath.Join(w.options.State, "container-images"), w.budget, images.NameOf)
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func measure(b *testing.B, db *gorm.DB, options ...store.Option) {
 	for i := range count {
 		e := store.Environment{ID: fmt.Sprintf("%032x", i+1), ProjectID: fmt.Sprintf("p%d", i%100), Name: fmt.Sprintf("e%d", i)}
 		e.Model = store.Model{Objects: map[string]any{"?": map[string]any{"id": e.ID}}, ObjectsCopy: cluster(b, e.ID)}
-		require.NoError(b, rows.CreateEnvironment(b.Context(), &e))
+		require.NoError(b, rows.Environments().Create(b.Context(), &e))
 	}
 	duties := []*simulated{{name: "health"}, {name: "servers"}, {name: "certificates"}}
 	kept := keeper.New(keeper.Config{Store: rows, Duties: []keeper.Duty{duties[0], duties[1], duties[2]}, Logger: slog.New(slog.DiscardHandler), Wake: func() {}, Sole: true,
@@ -116,7 +116,7 @@ func measure(b *testing.B, db *gorm.DB, options ...store.Option) {
 	<-time.After(length)
 	took := time.Since(began)
 	spent := processor(b) - before
-	late, err := rows.OverdueKeepers(b.Context(), interval/4)
+	late, err := rows.Keepers().Overdue(b.Context(), interval/4)
 	require.NoError(b, err)
 	stop()
 	require.NoError(b, <-ended)
