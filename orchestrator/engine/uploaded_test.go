@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
@@ -28,7 +29,7 @@ func uploadedHouse(t *testing.T) *house {
 	require.False(t, uploaded.Embedded())
 	h.packages = append(h.packages, uploaded)
 	h.natives = func(runtime *engine.Runtime) muranopl.Natives {
-		natives := native.Methods(runtime, native.Config{Reach: known.Reach{Logger: runtime.Logger()}})
+		natives := native.Methods(runtime, native.Config{Settings: clusters.Settings{Reach: known.Reach{Logger: runtime.Logger()}}})
 		natives["io.murano"]["io.murano.Environment"] = map[string]muranopl.NativeMethod{
 			"deploy": func(ctx context.Context, call muranopl.Call) (any, error) {
 				for _, application := range call.Object.Objects("applications") {
@@ -87,7 +88,7 @@ func TestTheEmbeddedClassesAndTheirBodiesMatch(t *testing.T) {
 		list = append(list, p)
 	}
 	classes := muranopl.NewClasses(catalog.Shelf(packages))
-	require.NoError(t, muranopl.CheckNatives(t.Context(), classes, list, native.Methods(nil, native.Config{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}})))
+	require.NoError(t, muranopl.CheckNatives(t.Context(), classes, list, native.Methods(nil, native.Config{Settings: clusters.Settings{Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}}})))
 }
 
 // A former version has admitted an uploaded copy of the cluster's package to its catalog.

@@ -18,7 +18,7 @@ import (
 // adoptPods lets the pods of a restored cluster take over the objects of their former environment there. A pod that cannot is reported, and the next
 // deployment tries again. It names workloads that belong to no object of the model.
 func (c clusterRestores) adoptPods(ctx context.Context, call muranopl.Call) error {
-	api, err := c.clusters.Kubernetes(ctx, call.Object)
+	api, err := c.Kubernetes(ctx, call.Object)
 	if err != nil {
 		return err
 	}
@@ -26,14 +26,14 @@ func (c clusterRestores) adoptPods(ctx context.Context, call muranopl.Call) erro
 	if err != nil {
 		return err
 	}
-	for _, pod := range c.objects.All(task.ClassPod) {
+	for _, pod := range c.Objects.All(task.ClassPod) {
 		if pod.Object("kubernetesCluster") != call.Object {
 			continue
 		}
 		spec, err := workloads.PodSpecOf(pod)
 		former := ""
 		if err == nil {
-			former, err = spec.FormerID(ctx, client, c.objects.Has)
+			former, err = spec.FormerID(ctx, client, c.Objects.Has)
 		}
 		if err == nil && former != "" {
 			_, err = call.Interpreter.Invoke(ctx, pod, task.MethodDeploy, nil)
@@ -42,12 +42,12 @@ func (c clusterRestores) adoptPods(ctx context.Context, call muranopl.Call) erro
 			return err
 		}
 		if err != nil {
-			c.reports.Warn(ctx, pod, fmt.Sprintf("Pod %s does not run with the claims of the snapshot: %v", pod.Text("name"), err), "Deploy the environment: that tries again.")
+			c.Reports.Warn(ctx, pod, fmt.Sprintf("Pod %s does not run with the claims of the snapshot: %v", pod.Text("name"), err), "Deploy the environment: that tries again.")
 		}
 	}
 	strangers, err := c.strangers(ctx, client)
 	if err == nil && len(strangers) > 0 {
-		c.reports.Warn(ctx, call.Object, fmt.Sprintf("These workloads of the snapshot belong to no application of the environment, and run on: %s", storage.Some(strangers)),
+		c.Reports.Warn(ctx, call.Object, fmt.Sprintf("These workloads of the snapshot belong to no application of the environment, and run on: %s", storage.Some(strangers)),
 			"Put an application with a pod of that name into the environment, which takes its workload over, or delete the workload with kubectl.")
 	}
 	return err
@@ -63,7 +63,7 @@ func (c clusterRestores) strangers(ctx context.Context, client kubernetes.Interf
 		return nil, fmt.Errorf("list workloads: %w", err)
 	}
 	add := func(kind string, object metav1.Object) {
-		if workloads.MadeByBurano(object) && !c.objects.Has(object.GetLabels()[workloads.LabelPod]) {
+		if workloads.MadeByBurano(object) && !c.Objects.Has(object.GetLabels()[workloads.LabelPod]) {
 			names = append(names, kind+" "+object.GetName())
 		}
 	}

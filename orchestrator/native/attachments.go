@@ -22,34 +22,34 @@ const (
 
 // settleAttachments is the part of a restore that has volumes be attached as Kubernetes records it since.
 func (c clusterClass) settleAttachments(ctx context.Context, object *muranopl.Object) error {
-	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.clusters.runtime, Cluster: object.ID()}, kube.Cinder)
+	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()}, kube.Cinder)
 	if err != nil || !has {
 		return err
 	}
-	return c.clusters.runtime.Step(ctx, object, "compare the attachments of volumes", func(ctx context.Context) error {
-		project, err := c.clusters.runtime.Project(ctx)
+	return c.Runtime.Step(ctx, object, "compare the attachments of volumes", func(ctx context.Context) error {
+		project, err := c.Runtime.Project(ctx)
 		if err != nil {
 			return err
 		}
-		live, err := c.clusters.Live(object)
+		live, err := c.Live(object)
 		if err != nil {
 			return err
 		}
-		known, err := c.clusters.facts(ctx, object)
+		known, err := c.Facts(ctx, object)
 		if err != nil {
 			return err
 		}
-		of, err := storage.AttachmentsOf(ctx, c.runtime.EnvironmentID(), object.ID(), object.Text("name"), known.Nodes, live, project)
+		of, err := storage.AttachmentsOf(ctx, c.Runtime.EnvironmentID(), object.ID(), object.Text("name"), known.Nodes, live, project)
 		if err != nil {
 			return err
 		}
-		left, err := of.Settle(ctx, settlePatience, func(one attachments.Difference) { c.reports.Inform(ctx, object, "%s. %s", one.Text, one.Mends) })
+		left, err := of.Settle(ctx, settlePatience, func(one attachments.Difference) { c.Reports.Inform(ctx, object, "%s. %s", one.Text, one.Mends) })
 		var expired *wait.Expired
 		if err != nil && (!errors.As(err, &expired) || ctx.Err() != nil) {
 			return err
 		}
 		for _, one := range left {
-			c.reports.Warn(ctx, object, one.Text, fmt.Sprintf("%s. The finding volume-attachment-differs goes when it is done.", one.Mends))
+			c.Reports.Warn(ctx, object, one.Text, fmt.Sprintf("%s. The finding volume-attachment-differs goes when it is done.", one.Mends))
 		}
 		return nil
 	})

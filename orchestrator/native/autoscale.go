@@ -9,6 +9,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/autoscale"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -24,26 +25,19 @@ const (
 	propertyAfter   = "scaleDownAfter" // seconds
 )
 
-func groupFacts(cluster *desired.Cluster) (list []known.GroupFact) {
-	for _, one := range cluster.Groups {
-		list = append(list, known.GroupFact{Name: one.Name, Minimum: one.Minimum, Maximum: one.Maximum, After: one.After})
-	}
-	return list
-}
-
 // scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
 func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.Close()
+	defer c.Close()
 	list := task.Desired(call.Object).Groups
 	if !slices.ContainsFunc(list, desired.Group.Elastic) {
 		return nil, fault.New(fault.Invalid, "no group of cluster %s has a minimum: give one limits with scale", call.Object.Text("name"))
 	}
-	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: call.Object.ID()}
+	keep := known.Vault{Runtime: c.Runtime, Cluster: call.Object.ID()}
 	record, err := scaling.LoadGroupRecord(ctx, keep.Load)
 	if err != nil {
 		return nil, err
 	}
-	if record.Task != c.clusters.runtime.TaskID() {
+	if record.Task != c.Runtime.TaskID() {
 		if err := c.decide(ctx, call, list, &record); err != nil {
 			return nil, err
 		}
@@ -56,12 +50,12 @@ func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, 
 		}
 	}
 	if len(record.Changes) == 0 {
-		c.reports.Inform(ctx, call.Object, "No group has to become larger or smaller")
+		c.Reports.Inform(ctx, call.Object, "No group has to become larger or smaller")
 		return nil, nil
 	}
 	var changes []resizing
 	for _, change := range record.Changes {
-		c.reports.Inform(ctx, call.Object, "%s", change.Reason)
+		c.Reports.Inform(ctx, call.Object, "%s", change.Reason)
 		one, err := c.resizingTo(ctx, call, change)
 		if err != nil {
 			return nil, err
@@ -73,21 +67,21 @@ func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, 
 
 // decide decides on the sizes of the groups.
 func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scaling.GroupRecord) error {
-	known, err := scalingStateOf(c.clusters).forScaling(ctx, call.Object)
+	known, err := scalingStateOf(c.Clusters).forScaling(ctx, call.Object)
 	if err != nil {
 		return err
 	}
-	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
+	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}
-	return c.clusters.runtime.Step(ctx, call.Object, "decide on the size of groups", func(ctx context.Context) error {
+	return c.Runtime.Step(ctx, call.Object, "decide on the size of groups", func(ctx context.Context) error {
 		client, err := scaling.KubernetesOf(ctx, live)
 		if err != nil {
 			return err
 		}
 		state, err := scaling.Load(ctx, client, list, *known, *record, func(ctx context.Context, name string) (*openstack.FlavorChoice, error) {
-			project, err := c.clusters.runtime.Project(ctx)
+			project, err := c.Runtime.Project(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -97,7 +91,7 @@ func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desi
 			return err
 		}
 		decision := autoscale.Decide(state)
-		record.Task, record.Changes = c.clusters.runtime.TaskID(), decision.Changes
+		record.Task, record.Changes = c.Runtime.TaskID(), decision.Changes
 		for _, change := range decision.Changes {
 			at := slices.IndexFunc(list, func(one desired.Group) bool { return one.Name == change.Group })
 			kept := scaling.ScaledGroup{Flavor: list[at].Flavor, Last: &scaling.Decision{At: state.Now.UTC(), From: change.From, To: change.Count, Text: change.Reason, Task: record.Task}}
@@ -113,44 +107,44 @@ func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desi
 }
 
 // scalingState is the stored state that scaling needs.
-type scalingState struct{ *clusters }
+type scalingState struct{ *clusters.Clusters }
 
-func scalingStateOf(c *clusters) scalingState { return scalingState{c} }
+func scalingStateOf(c *clusters.Clusters) scalingState { return scalingState{c} }
 
 // forScaling has the data of a cluster whose number of nodes may be changed by its load.
 func (c scalingState) forScaling(ctx context.Context, cluster *muranopl.Object) (*known.Facts, error) {
-	known, err := c.clusters.facts(ctx, cluster)
+	known, err := c.Facts(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	if known == nil || !known.Network.IsValid() {
 		return nil, fault.New(fault.Invalid, "cluster %s was never up: deploy the environment", cluster.Text("name"))
 	}
-	upgrade, err := upgradePlansOf(c.clusters).upgradeOf(ctx, cluster)
+	upgrade, err := clusters.UpgradesOf(c.Clusters).Current(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	if upgrade != nil {
 		return nil, fault.New(fault.Conflict, "an upgrade of cluster %s has begun: its nodes follow their load again when it has ended", cluster.Text("name"))
 	}
-	c.clusters.useFacts(cluster, known)
+	c.UseFacts(cluster, known)
 	return known, nil
 }
 
 // resizingTo makes the nodes for a change, and moves the leaving nodes to the end.
 func (c nodeScaling) resizingTo(ctx context.Context, call muranopl.Call, change autoscale.Change) (resizing, error) {
-	for _, group := range call.Object.Objects(propertyGroups) {
+	for _, group := range call.Object.Objects(clusters.PropertyGroups) {
 		if group.Text("name") != change.Group {
 			continue
 		}
-		l := nodeList{grouped, group}
-		if err := c.clusters.groups.fill(ctx, call.Interpreter, group, change.Count); err != nil {
+		l := clusters.Grouped.In(group)
+		if err := c.Groups.Fill(ctx, call.Interpreter, group, change.Count); err != nil {
 			return resizing{}, err
 		}
-		order := l.all()
+		order := l.All()
 		for _, name := range change.Remove {
-			active := order[:l.size()]
-			at, err := nodeNamesOf(c.clusters).named(ctx, active, name)
+			active := order[:l.Size()]
+			at, err := clusters.NodeNamesOf(c.Clusters).Named(ctx, active, name)
 			if err != nil {
 				return resizing{}, fmt.Errorf("find node %s of group %s: %w", name, change.Group, err)
 			}
@@ -168,7 +162,7 @@ func (c nodeScaling) setLimits(ctx context.Context, object *muranopl.Object, cal
 	undo = func() {
 		for name, value := range was {
 			if err := object.Set(name, value); err != nil {
-				c.reports.Logger.WarnContext(ctx, "the model keeps limits that were not set", "object", object.ID(), "error", err)
+				c.Reports.Logger.WarnContext(ctx, "the model keeps limits that were not set", "object", object.ID(), "error", err)
 			}
 		}
 	}

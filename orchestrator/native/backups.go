@@ -30,14 +30,14 @@ const (
 
 // withClaims gives work the project's volumes, and the API server of a cluster that has, or may have, claims with such.
 func (c backupAccess) withClaims(ctx context.Context, object *muranopl.Object, work func(storage *openstack.BlockStorage, api *rest.Config) error) error {
-	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.runtime, Cluster: object.ID()}, kube.Cinder)
+	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()}, kube.Cinder)
 	if err != nil {
 		return err
 	}
 	if !has {
 		return fault.New(fault.Invalid, "Cluster %s has no volumes in Cinder, of which backups are made: none of its storageClasses has the back-end cinder", object.Text("name"))
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c backupAccess) withClaims(ctx context.Context, object *muranopl.Object, w
 	if err != nil {
 		return err
 	}
-	live, _, err := c.clusters.former(ctx, object)
+	live, _, err := c.Former(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,12 @@ func claimBackupsOf(c clusterClass) claimBackups { return claimBackups{c} }
 // due, and it deletes old ones over the limit.
 func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
 	var ids []any
-	err := backupAccessOf(c.clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+	err := backupAccessOf(c.Clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		claims, err := storage.ClaimsOf(ctx, api)
 		if err != nil {
 			return err
 		}
-		order := volumes.Order{Cluster: volumes.ClusterID(c.clusters.runtime.EnvironmentID(), call.Object.ID()), ClusterName: call.Object.Text("name"), Why: volumes.Requested, Run: c.clusters.runtime.TaskID()}
+		order := volumes.Order{Cluster: volumes.ClusterID(c.Runtime.EnvironmentID(), call.Object.ID()), ClusterName: call.Object.Text("name"), Why: volumes.Requested, Run: c.Runtime.TaskID()}
 		order.Reason, _ = call.Args[known.ArgumentReason].(string)
 		list, err := volumes.Backups(ctx, cinder, order.Cluster)
 		if err != nil {
@@ -98,7 +98,7 @@ func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any
 				continue
 			}
 			begun, ids = append(begun, one), append(ids, one.ID)
-			c.reports.Inform(ctx, call.Object, "Claim %s: %s %s is being made", claim, one.Kind, one.ID)
+			c.Reports.Inform(ctx, call.Object, "Claim %s: %s %s is being made", claim, one.Kind, one.ID)
 		}
 		if order.Why == volumes.Scheduled {
 			return errors.Join(append(failures, c.deleteSurplus(ctx, call.Object, cinder, list))...)
@@ -108,10 +108,10 @@ func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any
 				failures = append(failures, err)
 				continue
 			}
-			c.reports.Inform(ctx, call.Object, "Claim %s: %s %s is complete", one.Claim, one.Kind, one.ID)
+			c.Reports.Inform(ctx, call.Object, "Claim %s: %s %s is complete", one.Claim, one.Kind, one.ID)
 		}
 		if len(claims) == 0 {
-			c.reports.Inform(ctx, call.Object, "Cluster %s has no claims with volumes in Cinder", call.Object.Text("name"))
+			c.Reports.Inform(ctx, call.Object, "Cluster %s has no claims with volumes in Cinder", call.Object.Text("name"))
 		}
 		return errors.Join(failures...)
 	})
@@ -126,7 +126,7 @@ func (c claimBackups) deleteSurplus(ctx context.Context, object *muranopl.Object
 			failures = append(failures, err)
 			continue
 		}
-		c.reports.Inform(ctx, object, "Claim %s: %s %s of %s is deleted", one.Claim, one.Kind, one.ID, one.Made.Format(time.RFC1123))
+		c.Reports.Inform(ctx, object, "Claim %s: %s %s of %s is deleted", one.Claim, one.Kind, one.ID, one.Made.Format(time.RFC1123))
 	}
 	return errors.Join(failures...)
 }
@@ -154,7 +154,7 @@ func (c claimBackups) listClaimBackups(ctx context.Context, call muranopl.Call) 
 	if err != nil {
 		return nil, err
 	}
-	cluster := volumes.ClusterID(c.clusters.runtime.EnvironmentID(), call.Object.ID())
+	cluster := volumes.ClusterID(c.Runtime.EnvironmentID(), call.Object.ID())
 	if all, _ := call.Args["all"].(bool); all {
 		cluster = ""
 	}
@@ -168,7 +168,7 @@ func (c claimBackups) listClaimBackups(ctx context.Context, call muranopl.Call) 
 }
 
 func (c claimBackups) storage(ctx context.Context) (*openstack.BlockStorage, error) {
-	project, err := c.clusters.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func backupOf(ctx context.Context, storage *openstack.BlockStorage, call muranop
 // restoreClaim is the action that makes a claim, with a new volume, of a backup.
 func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any, error) {
 	var made string
-	err := backupAccessOf(c.clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+	err := backupAccessOf(c.Clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		from, err := backupOf(ctx, cinder, call)
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any
 			}
 			claim.Namespace, claim.Name = to.Namespace, to.Name
 		}
-		run := c.clusters.runtime.TaskID()
+		run := c.Runtime.TaskID()
 		has, err := kube.CheckRestore(ctx, api, claim, run)
 		var exists *kube.ClaimExists
 		if errors.As(err, &exists) {
@@ -222,7 +222,7 @@ func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any
 			return err
 		}
 		claim.Volume = "restored-" + run
-		volume, err := volumes.Restore(ctx, cinder, from, volumes.ClusterID(c.clusters.runtime.EnvironmentID(), call.Object.ID()), claim.Volume, storage.ClaimOf(claim))
+		volume, err := volumes.Restore(ctx, cinder, from, volumes.ClusterID(c.Runtime.EnvironmentID(), call.Object.ID()), claim.Volume, storage.ClaimOf(claim))
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any
 		if err := kube.MakeClaim(ctx, api, claim, kube.Cinder, volume.GiB, run); err != nil {
 			return err
 		}
-		c.reports.Inform(ctx, call.Object, "Claim %s has what claim %s of cluster %s had on %s (%s %s)", claim, from.Claim, from.ClusterName, from.Made.Format(time.RFC1123), from.Kind, from.ID)
+		c.Reports.Inform(ctx, call.Object, "Claim %s has what claim %s of cluster %s had on %s (%s %s)", claim, from.Claim, from.ClusterName, from.Made.Format(time.RFC1123), from.Kind, from.ID)
 		return nil
 	})
 	return made, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
@@ -27,7 +28,7 @@ func Leaving(config Config) engine.Question {
 		return bodies.natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
 			r.SetModel(root)
 			var answer preview.Deletion
-			for _, cluster := range bodies.clusters.objects.All(task.ClassCluster) {
+			for _, cluster := range bodies.clusters.Objects.All(task.ClassCluster) {
 				clusterDeletionOf(bodies.clusters).leaving(ctx, cluster, &answer)
 			}
 			return answer, nil
@@ -36,14 +37,14 @@ func Leaving(config Config) engine.Question {
 }
 
 // clusterDeletion foresees the loss of data when a cluster is deleted.
-type clusterDeletion struct{ *clusters }
+type clusterDeletion struct{ *clusters.Clusters }
 
-func clusterDeletionOf(c *clusters) clusterDeletion { return clusterDeletion{c} }
+func clusterDeletionOf(c *clusters.Clusters) clusterDeletion { return clusterDeletion{c} }
 
 // leaving adds the claims in a cluster, which go with it, and its volumes in Cinder that stay.
 func (c clusterDeletion) leaving(ctx context.Context, cluster *muranopl.Object, answer *preview.Deletion) {
 	name := cluster.Text("name")
-	in := c.clusters.previews().Observe(ctx, cluster)
+	in := c.Previews().Observe(ctx, cluster)
 	if in.Live == nil && in.Why == nil {
 		return // it was never up
 	}
@@ -76,7 +77,7 @@ func (c clusterDeletion) volumesOf(ctx context.Context, cluster *muranopl.Object
 	if !task.Desired(cluster).HasStorage(kube.Cinder) {
 		return nil, nil
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,5 +85,5 @@ func (c clusterDeletion) volumesOf(ctx context.Context, cluster *muranopl.Object
 	if err != nil {
 		return nil, err
 	}
-	return storage.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.runtime.EnvironmentID(), cluster.ID())})
+	return storage.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.Runtime.EnvironmentID(), cluster.ID())})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
@@ -12,7 +13,7 @@ import (
 // environment is io.murano.Environment.
 type environment struct {
 	own      *stacks.OwnStacks
-	clusters *clusters
+	clusters *clusters.Clusters
 }
 
 func (e environment) methods() map[string]muranopl.NativeMethod {
@@ -32,7 +33,7 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if err := answersAwaitedOf(e.clusters).awaitAnswers(ctx); err != nil {
+	if err := clusters.AnswersAwaitedOf(e.clusters).AwaitAnswers(ctx); err != nil {
 		return nil, err
 	}
 	return nil, e.own.Tidy(ctx, call.Interpreter, call.Object)
@@ -43,5 +44,5 @@ func (e environment) destroy(ctx context.Context, call muranopl.Call) (any, erro
 	if err := e.own.Remove(ctx, call.Object); err != nil {
 		return nil, err
 	}
-	return nil, leftVolumesOf(e.clusters).afterServers(ctx)
+	return nil, e.clusters.ServersGone(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/backup"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
@@ -31,16 +32,16 @@ func environmentBackupsOf(c clusterClass) environmentBackups { return environmen
 
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
 func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.Close()
-	server := c.clusters.server
+	defer c.Close()
+	server := c.Settings
 	if server.Backups == nil || server.Snapshots == nil {
 		return nil, errors.New("this Burano keeps no backups")
 	}
-	environment, err := server.Snapshots.Environment(ctx, c.clusters.runtime.EnvironmentID())
+	environment, err := server.Snapshots.Environment(ctx, c.Runtime.EnvironmentID())
 	if err != nil {
 		return nil, err
 	}
-	contents, err := server.Backups.Contents(ctx, environment.ID, engine.CodeAttribute(""), c.clusters.runtime.Secret)
+	contents, err := server.Backups.Contents(ctx, environment.ID, engine.CodeAttribute(""), c.Runtime.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -65,24 +66,24 @@ func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any
 		return nil, err
 	}
 	for _, warning := range made.Parts.Warnings {
-		c.reports.Warn(ctx, call.Object, warning, "")
+		c.Reports.Warn(ctx, call.Object, warning, "")
 	}
-	c.reports.Inform(ctx, call.Object, "Backup %s of environment %s is whole", made.ID, environment.Name)
+	c.Reports.Inform(ctx, call.Object, "Backup %s of environment %s is whole", made.ID, environment.Name)
 	return made.ID, nil
 }
 
 // backupOrder has the parts that each work on a backup of the environment needs.
 func backupOrder(c clusterClass, call muranopl.Call, environment store.Environment) backup.Order {
-	return backup.Order{Environment: environment, Task: c.clusters.runtime.TaskID(), Kind: store.Requested, Before: environmentBackupsOf(c).hooks(call, methodBeforeBackup), After: environmentBackupsOf(c).hooks(call, methodAfterBackup),
-		Report: func(ctx context.Context, text string) { c.reports.Inform(ctx, call.Object, "%s", text) },
+	return backup.Order{Environment: environment, Task: c.Runtime.TaskID(), Kind: store.Requested, Before: environmentBackupsOf(c).hooks(call, methodBeforeBackup), After: environmentBackupsOf(c).hooks(call, methodAfterBackup),
+		Report: func(ctx context.Context, text string) { c.Reports.Inform(ctx, call.Object, "%s", text) },
 		Step: func(ctx context.Context, name string, do func(ctx context.Context) error) error {
-			return c.clusters.runtime.Step(ctx, call.Object, name, do)
+			return c.Runtime.Step(ctx, call.Object, name, do)
 		}}
 }
 
 func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluster, err error) {
-	for _, object := range c.objects.All(task.ClassCluster) {
-		one, err := backupAccessOf(c.clusters).forBackup(ctx, object)
+	for _, object := range c.Objects.All(task.ClassCluster) {
+		one, err := backupAccessOf(c.Clusters).forBackup(ctx, object)
 		if err != nil {
 			return nil, err
 		}
@@ -93,12 +94,12 @@ func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluste
 
 // endBackup is the action that ends the backups of the environment that were not finished.
 func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, error) {
-	defer c.clusters.Close()
-	server := c.clusters.server
+	defer c.Close()
+	server := c.Settings
 	if server.Backups == nil || server.Snapshots == nil {
 		return nil, errors.New("this Burano keeps no backups")
 	}
-	environment, err := server.Snapshots.Environment(ctx, c.clusters.runtime.EnvironmentID())
+	environment, err := server.Snapshots.Environment(ctx, c.Runtime.EnvironmentID())
 	if err != nil {
 		return nil, err
 	}
@@ -110,20 +111,20 @@ func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, er
 }
 
 // backupAccess opens clusters for backups.
-type backupAccess struct{ *clusters }
+type backupAccess struct{ *clusters.Clusters }
 
-func backupAccessOf(c *clusters) backupAccess { return backupAccess{c} }
+func backupAccessOf(c *clusters.Clusters) backupAccess { return backupAccess{c} }
 
 // forBackup is a cluster, as it was deployed last, for its backup.
 func (c backupAccess) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {
-	if err := c.clusters.EnsureOpen(ctx, object); err != nil {
+	if err := c.EnsureOpen(ctx, object); err != nil {
 		return backup.Cluster{}, err
 	}
-	live, err := c.clusters.Live(object)
+	live, err := c.Live(object)
 	if err != nil {
 		return backup.Cluster{}, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
 	}
-	facts, err := c.clusters.facts(ctx, object)
+	facts, err := c.Facts(ctx, object)
 	if err != nil {
 		return backup.Cluster{}, err
 	}
@@ -132,10 +133,10 @@ func (c backupAccess) forBackup(ctx context.Context, object *muranopl.Object) (b
 		return backup.Cluster{}, err
 	}
 	client, err := kubernetes.NewForConfig(api)
-	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.clusters.server.ContainerOf(facts),
-		Refused: func(why error) { c.reports.Warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) },
+	return backup.Cluster{ObjectID: object.ID(), Class: object.Class().Name, Name: object.Text("name"), Nodes: live, API: client, Container: c.Settings.ContainerOf(facts),
+		Refused: func(why error) { c.Reports.Warn(ctx, object, "T"+known.InDatabaseInstead[1:], why.Error()) },
 		Snapshot: func(ctx context.Context, of snapshot.Subject) (store.Snapshot, error) {
-			return known.SnapshotOf(ctx, c.clusters.server.Snapshots, live, of, live.Snapshot)
+			return known.SnapshotOf(ctx, c.Settings.Snapshots, live, of, live.Snapshot)
 		}}, err
 }
 
@@ -145,7 +146,7 @@ const hookTime = 2 * time.Minute
 // hooks calls a method of all applications, by which they take part in a backup, and returns why some of them could not.
 func (c environmentBackups) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
 	return func(ctx context.Context) (failures []string) {
-		for _, application := range c.objects.All(task.ClassApplication) {
+		for _, application := range c.Objects.All(task.ClassApplication) {
 			asked, cancel := context.WithTimeoutCause(ctx, hookTime, fmt.Errorf("it took longer than %s", hookTime))
 			if _, err := call.Interpreter.Invoke(asked, application, method, nil); err != nil {
 				failures = append(failures, fmt.Sprintf("%s (%s): %v", application.Text("name"), method, err))
@@ -158,12 +159,12 @@ func (c environmentBackups) hooks(call muranopl.Call, method string) func(ctx co
 
 // fillClaims makes the claims of a cluster that is made from a backup, with their files. No pod of an application was there yet.
 func (c backupAccess) fillClaims(ctx context.Context, object *muranopl.Object) error {
-	value, _, err := c.runtime.Attribute(ctx, object, backup.AttributeFilledFrom)
+	value, _, err := c.Runtime.Attribute(ctx, object, backup.AttributeFilledFrom)
 	id, _ := value.(string)
 	if err != nil || id == "" {
 		return err
 	}
-	if c.clusters.server.Backups == nil {
+	if c.Settings.Backups == nil {
 		return errors.New("this Burano keeps no backups")
 	}
 	one, err := c.forBackup(ctx, object)
@@ -171,10 +172,10 @@ func (c backupAccess) fillClaims(ctx context.Context, object *muranopl.Object) e
 		return err
 	}
 	step := func(ctx context.Context, name string, do func(ctx context.Context) error) error {
-		return c.runtime.Step(ctx, object, name, do)
+		return c.Runtime.Step(ctx, object, name, do)
 	}
-	if err := c.clusters.server.Backups.Fill(ctx, id, one, step, func(ctx context.Context, text string) { c.reports.Inform(ctx, object, "%s", text) }); err != nil {
+	if err := c.Settings.Backups.Fill(ctx, id, one, step, func(ctx context.Context, text string) { c.Reports.Inform(ctx, object, "%s", text) }); err != nil {
 		return err
 	}
-	return c.runtime.SetAttribute(ctx, object, backup.AttributeFilledFrom, nil)
+	return c.Runtime.SetAttribute(ctx, object, backup.AttributeFilledFrom, nil)
 }

@@ -14,8 +14,8 @@ import (
 
 // takeOver gives a cluster the volumes and shares of the cluster in its snapshot, if that cluster is gone: the claims in the snapshot name them. The
 // volumes of a present cluster stay with it.
-func (c clusterStates) takeOver(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
-	former, own := volumes.ClusterID(from.EnvironmentID, from.ClusterID), volumes.ClusterID(c.runtime.EnvironmentID(), object.ID())
+func (c clusterRestores) takeOver(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
+	former, own := volumes.ClusterID(from.EnvironmentID, from.ClusterID), volumes.ClusterID(c.Runtime.EnvironmentID(), object.ID())
 	if former == own {
 		return nil
 	}
@@ -24,12 +24,12 @@ func (c clusterStates) takeOver(ctx context.Context, object *muranopl.Object, fr
 		return err
 	}
 	if !gone {
-		c.reports.Warn(ctx, object, fmt.Sprintf("Cluster %s of environment %s, which snapshot %s is of, is there: its volumes and shares in the cloud stay with it", from.ClusterName, from.EnvironmentName, from.ID),
+		c.Reports.Warn(ctx, object, fmt.Sprintf("Cluster %s of environment %s, which snapshot %s is of, is there: its volumes and shares in the cloud stay with it", from.ClusterName, from.EnvironmentName, from.ID),
 			fmt.Sprintf("Claims of the snapshot have no volumes in cluster %s: delete them, and restore them from their backups (burano cluster backup restore).", object.Text("name")))
 		return nil
 	}
-	return c.runtime.Step(ctx, object, "take the former cluster's volumes over", func(ctx context.Context) error {
-		project, err := c.runtime.Project(ctx)
+	return c.Runtime.Step(ctx, object, "take the former cluster's volumes over", func(ctx context.Context) error {
+		project, err := c.Runtime.Project(ctx)
 		if err != nil {
 			return err
 		}
@@ -49,18 +49,18 @@ func (c clusterStates) takeOver(ctx context.Context, object *muranopl.Object, fr
 			return err
 		}
 		if taken = append(taken, shared...); len(taken) > 0 {
-			c.reports.Inform(ctx, object, "Cluster %s takes over from cluster %s of environment %s, which is gone: %s", object.Text("name"), from.ClusterName, from.EnvironmentName, strings.Join(taken, ", "))
+			c.Reports.Inform(ctx, object, "Cluster %s takes over from cluster %s of environment %s, which is gone: %s", object.Text("name"), from.ClusterName, from.EnvironmentName, strings.Join(taken, ", "))
 		}
 		return nil
 	})
 }
 
 // gone reports whether the cluster that a snapshot is of exists no more.
-func (c clusterStates) gone(ctx context.Context, from store.Snapshot) (bool, error) {
-	if from.EnvironmentID == c.runtime.EnvironmentID() {
-		return !c.objects.Has(from.ClusterID), nil
+func (c clusterRestores) gone(ctx context.Context, from store.Snapshot) (bool, error) {
+	if from.EnvironmentID == c.Runtime.EnvironmentID() {
+		return !c.Objects.Has(from.ClusterID), nil
 	}
-	row, err := c.clusters.server.Snapshots.Environment(ctx, from.EnvironmentID)
+	row, err := c.Settings.Snapshots.Environment(ctx, from.EnvironmentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return true, nil
 	}

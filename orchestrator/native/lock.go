@@ -11,6 +11,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/stacks"
@@ -31,18 +32,18 @@ func (c nodeOperations) empty(ctx context.Context, call muranopl.Call, one *name
 	if one.Role == nodes.Minion {
 		limit := seconds(patience)
 		if limit == 0 {
-			limit = clusterConnectionsOf(c.clusters).drainPatience()
+			limit = clusters.ConnectionsOf(c.Clusters).DrainPatience()
 		}
 		otherwise := "if some are left then, nothing is changed"
 		if force {
 			otherwise = "what is left then is ended"
 		}
-		c.reports.Inform(ctx, one.cluster, "%s: its pods have %s to move to other nodes, as disruption budgets allow; %s", one.Name, limit, otherwise)
+		c.Reports.Inform(ctx, one.cluster, "%s: its pods have %s to move to other nodes, as disruption budgets allow; %s", one.Name, limit, otherwise)
 	}
 	err := live.Empty(ctx, one.Name, force)
 	var stay *nodes.PodsStay
 	if force && errors.As(err, &stay) {
-		c.reports.Warn(ctx, one.cluster, fmt.Sprintf("%s: some of its pods did not move in time, and are ended", one.Name), stay.Err.Error())
+		c.Reports.Warn(ctx, one.cluster, fmt.Sprintf("%s: some of its pods did not move in time, and are ended", one.Name), stay.Err.Error())
 		return nil
 	}
 	return err
@@ -79,23 +80,23 @@ func (c nodeOperations) rebootNode(ctx context.Context, call muranopl.Call, know
 		return err
 	}
 	var begun reboot
-	if err := c.clusters.settings.read(ctx, one.instance, attributeReboot, &begun); err != nil {
+	if err := c.NodeSettings.Read(ctx, one.instance, clusters.AttributeReboot, &begun); err != nil {
 		return err
 	}
-	if begun.Task != c.clusters.runtime.TaskID() {
+	if begun.Task != c.Runtime.TaskID() {
 		if begun, err = c.beginReboot(ctx, call, one, live); err != nil {
 			return err
 		}
 	}
-	err = c.clusters.runtime.Step(ctx, one.cluster, stepName(one.Name, "reboot"), func(ctx context.Context) error {
-		limited, cancel := stacks.Limit(ctx, c.clusters.server.ServerPatience)
+	err = c.Runtime.Step(ctx, one.cluster, clusters.StepName(one.Name, "reboot"), func(ctx context.Context) error {
+		limited, cancel := stacks.Limit(ctx, c.Settings.ServerPatience)
 		defer cancel()
 		return c.reboot(limited, one, live, begun)
 	})
 	if err != nil {
 		return err
 	}
-	c.reports.Inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
+	c.Reports.Inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
 	return nodeRepairsOf(c.clusterClass).rejoin(ctx, one.cluster, known)
 }
 
@@ -115,9 +116,9 @@ func (c nodeOperations) beginReboot(ctx context.Context, call muranopl.Call, one
 			return begun, err
 		}
 	}
-	begun.Task = c.clusters.runtime.TaskID()
+	begun.Task = c.Runtime.TaskID()
 	begun.Run, begun.Reached = bootOf(ctx, live, one.Name)
-	return begun, c.clusters.settings.write(ctx, one.instance, attributeReboot, begun)
+	return begun, c.NodeSettings.Write(ctx, one.instance, clusters.AttributeReboot, begun)
 }
 
 // missed describes the cluster's loss while a node is away.
@@ -169,7 +170,7 @@ func (c nodeOperations) reboot(ctx context.Context, one *namedNode, live *nodes.
 	if one.Machine != nil {
 		return c.rebootMachine(ctx, one, live, anew)
 	}
-	project, err := c.clusters.servers.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (c nodeOperations) reboot(ctx context.Context, one *namedNode, live *nodes.
 	case state.Status == openstack.Gone:
 		return fault.New(fault.Conflict, "the server of %s is gone from Nova: deploy the environment for a new one in its place", one.Name)
 	case state.Down():
-		err = stacks.StartServer(ctx, c.reports, project, one.cluster, one.Name, one.Server)
+		err = stacks.StartServer(ctx, c.Reports, project, one.cluster, one.Name, one.Server)
 	default:
 		err = project.RebootServer(ctx, one.Server, !begun.Reached)
 	}

@@ -33,13 +33,13 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 		if err != nil {
 			return preview.Foreseen{}, err
 		}
-		refused, _ := clusters.refused(ctx) // the deployment repeats checks that got no answer
+		refused, _ := clusters.Refused(ctx) // the deployment repeats checks that got no answer
 		foreseen.Refused = append(foreseen.Refused, refused...)
-		clusters.foreseeReplacements(ctx, &foreseen)
+		clusters.ForeseeReplacements(ctx, &foreseen)
 		if stage.Looks() {
 			foreseen.Effects = append(foreseen.Effects, own.NewServers()...)
 		}
-		clusters.previews().All(ctx, interpreter, stage, &foreseen)
+		clusters.Previews().All(ctx, interpreter, stage, &foreseen)
 		return foreseen, own.Refused()
 	}
 }
@@ -53,7 +53,7 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 		bodies := assemble(r, config, true)
 		return bodies.natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
 			r.SetModel(root)
-			object := bodies.clusters.objects.Find(clusterID)
+			object := bodies.clusters.Objects.Find(clusterID)
 			if object == nil || !object.Class().IsEmbedded(task.ClassCluster) {
 				return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster", clusterID)
 			}

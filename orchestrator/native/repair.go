@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/stacks"
@@ -22,9 +23,9 @@ func nodeRepairsOf(c clusterClass) nodeRepairs { return nodeRepairs{c} }
 // repairNode is the action that repairs a node: its server is started if it is off, or replaced if it is gone. Then its units are started, and it joins.
 // Other nodes do not change.
 func (c nodeRepairs) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.Close()
+	defer c.Close()
 	name, _ := call.Args[known.ArgumentNode].(string)
-	known, err := c.clusters.facts(ctx, call.Object)
+	known, err := c.Facts(ctx, call.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +48,13 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 	if node.Machine != nil {
 		return c.rejoin(ctx, call.Object, known)
 	}
-	project, err := c.clusters.servers.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
 	var state openstack.ServerState
-	err = c.clusters.runtime.Step(ctx, call.Object, node.Name+": server", func(ctx context.Context) error {
-		limited, cancel := stacks.Limit(ctx, c.clusters.server.ServerPatience)
+	err = c.Runtime.Step(ctx, call.Object, node.Name+": server", func(ctx context.Context) error {
+		limited, cancel := stacks.Limit(ctx, c.Settings.ServerPatience)
 		defer cancel()
 		if state, err = project.Server(limited, node.Server); err != nil {
 			return err
@@ -64,7 +65,7 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 		case state.Status == "ERROR":
 			return fmt.Errorf("server %s is %s: mend it, or delete it in Nova for a new one in its place", node.Name, state)
 		case state.Down():
-			return stacks.StartServer(limited, c.reports, project, call.Object, node.Name, node.Server)
+			return stacks.StartServer(limited, c.Reports, project, call.Object, node.Name, node.Server)
 		}
 		return nil
 	})
@@ -80,14 +81,40 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 
 // rejoin deploys a cluster as it is, without a check of its servers.
 func (c nodeRepairs) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
-	c.clusters.useFacts(object, known)
-	live, err := clusterConnectionsOf(c.clusters).connect(ctx, object, known.Nodes)
+	c.UseFacts(object, known)
+	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, object, known.Nodes)
 	if err != nil {
 		return err
 	}
 	if err := live.Deploy(ctx); err != nil {
 		return err
 	}
-	c.reportUp(ctx, object)
+	clusters.DeploymentsOf(c.Clusters).ReportUp(ctx, object)
 	return nil
+}
+
+// replaceNode is the action that gives a node another server.
+func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
+	defer c.Close()
+	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
+	named, _ := call.Args[known.ArgumentNode].(string)
+	if _, is := task.Desired(call.Object).MachineCalled(named); is {
+		return nil, byHand(named)
+	}
+	var all []*muranopl.Object
+	for _, node := range clusters.ActiveNodes(call.Object) {
+		all = append(all, node.Object)
+	}
+	at, err := clusters.NodeNamesOf(c.Clusters).Named(ctx, all, named)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
+	}
+	node := clusters.ActiveNodes(call.Object)[at]
+	if err := clusters.VersionSkewOf(c.Clusters).Admit(ctx, call.Object, []clusters.ActiveNode{node}); err != nil {
+		return nil, err
+	}
+	if err := clusters.ReplacementsOf(c.Clusters).Order(ctx, call.Object, node, false); err != nil {
+		return nil, err
+	}
+	return nil, nodeScalingOf(c).redeploy(ctx, call, node.Role == nodes.Gateway)
 }

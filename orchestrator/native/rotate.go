@@ -7,7 +7,9 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/pki"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 )
 
@@ -56,16 +58,30 @@ func (c clusterClass) rotate(ctx context.Context, call muranopl.Call, known *kno
 
 func (c clusterClass) rotateTrust(ctx context.Context, call muranopl.Call, known *known.Facts, parts []pki.Part) error {
 	restart, given := call.Args[argumentRestartPods].(bool)
-	order := nodes.Rotation{Run: c.clusters.runtime.TaskID(), Parts: parts, KeepPods: given && !restart}
-	c.clusters.useFacts(call.Object, known)
-	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
+	order := nodes.Rotation{Run: c.Runtime.TaskID(), Parts: parts, KeepPods: given && !restart}
+	c.UseFacts(call.Object, known)
+	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}
-	defer clusterStatesOf(c.clusters).saveBefore(ctx, call.Object, live, "a rotation")()
+	defer clusters.StatesOf(c.Clusters).SaveBefore(ctx, call.Object, live, "a rotation")()
 	if err := live.Rotate(ctx, order); err != nil {
 		return err
 	}
-	c.reports.Inform(ctx, call.Object, "Rotated in cluster %s: nothing accepts the former ones any more", call.Object.Text("name"))
+	c.Reports.Inform(ctx, call.Object, "Rotated in cluster %s: nothing accepts the former ones any more", call.Object.Text("name"))
+	return nil
+}
+
+// rotateRegistry gives the cluster's registry other passwords.
+func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+	c.UseFacts(call.Object, known)
+	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, call.Object, known.Nodes)
+	if err != nil {
+		return err
+	}
+	if err := live.RotateRegistry(ctx); err != nil {
+		return err
+	}
+	c.Reports.Inform(ctx, call.Object, "The registry %s accepts the former passwords no more; nodes have others, and so has who pushes, in the Secret %s/%s", known.Registry, kube.RegistryNamespace, kube.RegistryLogin)
 	return nil
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
@@ -28,68 +30,12 @@ const (
 	wordGateways = "gateways"
 )
 
-// pool is a kind of list of nodes whose first ones are there.
-type pool struct {
-	list, count string // properties
-	role        nodes.Role
-	fewest      int
-	what        string
-	most, least string // the reports at the limits
-	beside      int    // nodes that count but are not in the list
-}
-
-// The ones of a cluster, at whose limits Murano's words are reported, and the one of a group.
-var (
-	minions  = pool{"minionNodes", "nodeCount", nodes.Minion, 1, "node", "The maximum number of nodes has been reached", "At least one node must be in cluster", 0}
-	gateways = pool{"gatewayNodes", "gatewayCount", nodes.Gateway, 1, "gateway", "The maximum number of gateway nodes has been reached", "No gateway nodes that can be removed", 0}
-	grouped  = pool{"nodes", "count", nodes.Minion, 0, "node of the group", "The maximum number of nodes has been reached", "The group has no nodes that can be removed", 0}
-	// masters are the ones beside the first.
-	masters = pool{list: "masterNodes", count: "masterCount", role: nodes.Master, what: "master", beside: 1}
-)
-
-// nodeList is such a list, with the object that has it: a cluster, or one of its groups.
-type nodeList struct {
-	pool
-	of *muranopl.Object
-}
-
-// nodeLists are all of a cluster.
-func nodeLists(cluster *muranopl.Object) []nodeList {
-	if task.OnlyGateways(cluster) {
-		return []nodeList{{gateways, cluster}}
-	}
-	lists := []nodeList{{masters, cluster}, {minions, cluster}}
-	for _, group := range cluster.Objects(propertyGroups) {
-		lists = append(lists, nodeList{grouped, group})
-	}
-	return append(lists, nodeList{gateways, cluster})
-}
-
-func (l nodeList) all() []*muranopl.Object { return l.of.Objects(l.list) }
-
-// size is how many nodes are to run.
-func (l nodeList) size() int { return min(l.of.Int(l.count)-l.beside, len(l.all())) }
-
-// active lists the nodes that are to run, and idle the others.
-func (l nodeList) active() []*muranopl.Object { return l.all()[:l.size()] }
-
-func (l nodeList) idle() []*muranopl.Object { return l.all()[l.size():] }
-
-// limit is how many may run, and the source of that limit.
-func (l nodeList) limit() (most int, said string) {
-	if l.list == grouped.list {
-		most = l.of.Int(propertyMaximum)
-		return most, fmt.Sprintf("the maximum of group %s is %d", l.of.Text("name"), most)
-	}
-	return len(l.all()), fmt.Sprintf("%s lists %d", l.list, len(l.all()))
-}
-
 // listed finds the list that an action is about.
-type listed func(call muranopl.Call) (nodeList, error)
+type listed func(call muranopl.Call) (clusters.List, error)
 
 // ofCluster is for the actions on a list of the cluster's own.
-func ofCluster(p pool) listed {
-	return func(call muranopl.Call) (nodeList, error) { return nodeList{p, call.Object}, nil }
+func ofCluster(p clusters.Pool) listed {
+	return func(call muranopl.Call) (clusters.List, error) { return p.In(call.Object), nil }
 }
 
 // nodeScaling changes the numbers of nodes of a cluster, by actions and by load.
@@ -99,8 +45,8 @@ func nodeScalingOf(c clusterClass) nodeScaling { return nodeScaling{c} }
 
 // scale is the action that sets the number of nodes of a group, or its limits. When it fails, the model does not change, so that the same action goes on.
 func (c nodeScaling) scale(ctx context.Context, call muranopl.Call) (any, error) {
-	volumeLossesOf(c.clusters).allowLoss(call)
-	named, _ := call.Args[argumentGroup].(string)
+	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
+	named, _ := call.Args[clusters.ArgumentGroup].(string)
 	l, err := ofGroup(call)
 	switch {
 	case err == nil: // a group that a former version has called masters, too
@@ -109,18 +55,18 @@ func (c nodeScaling) scale(ctx context.Context, call muranopl.Call) (any, error)
 			err = c.scaleGroup(ctx, call, l)
 		}
 	case named == wordMasters:
-		err = notOf(call, named, propertyMinimum, propertyMaximum, propertyAfter, argumentSessions)
+		err = notOf(call, named, propertyMinimum, clusters.PropertyMaximum, propertyAfter, argumentSessions)
 		if err == nil {
 			err = c.scaleMasters(ctx, call)
 		}
 	case named == wordMinions:
-		err = notOf(call, named, propertyMinimum, propertyMaximum, propertyAfter, argumentSessions)
+		err = notOf(call, named, propertyMinimum, clusters.PropertyMaximum, propertyAfter, argumentSessions)
 		if count, given := call.Args[argumentCount].(int64); err == nil && given {
-			l := nodeList{minions, call.Object}
-			err = c.resizeTo(ctx, call, l, l.all(), c.within(ctx, call, l, count))
+			l := clusters.Minions.In(call.Object)
+			err = c.resizeTo(ctx, call, l, l.All(), c.within(ctx, call, l, count))
 		}
 	case named == wordGateways:
-		err = notOf(call, named, propertyMaximum)
+		err = notOf(call, named, clusters.PropertyMaximum)
 		if err == nil {
 			err = c.scaleGateways(ctx, call)
 		}
@@ -140,21 +86,21 @@ func notOf(call muranopl.Call, group string, arguments ...string) error {
 
 // limited reports whether a call sets limits.
 func limited(call muranopl.Call) bool {
-	return slices.ContainsFunc([]string{propertyMinimum, propertyMaximum, propertyAfter, argumentSessions}, func(one string) bool { return call.Args[one] != nil })
+	return slices.ContainsFunc([]string{propertyMinimum, clusters.PropertyMaximum, propertyAfter, argumentSessions}, func(one string) bool { return call.Args[one] != nil })
 }
 
 // scaleGroup scales a group of minions.
-func (c nodeScaling) scaleGroup(ctx context.Context, call muranopl.Call, l nodeList) error {
-	undo, err := c.setLimits(ctx, l.of, call, map[string]string{propertyMinimum: propertyMinimum, propertyMaximum: propertyMaximum, propertyAfter: propertyAfter})
+func (c nodeScaling) scaleGroup(ctx context.Context, call muranopl.Call, l clusters.List) error {
+	undo, err := c.setLimits(ctx, l.Of, call, map[string]string{propertyMinimum: propertyMinimum, clusters.PropertyMaximum: clusters.PropertyMaximum, propertyAfter: propertyAfter})
 	if err != nil {
 		return err
 	}
-	group := desired.ReadGroup(l.of)
+	group := desired.ReadGroup(l.Of)
 	if err := group.CheckLimits(); err != nil {
 		undo()
 		return fault.New(fault.Invalid, "%s", err)
 	}
-	l.fewest = group.Fewest()
+	l.Fewest = group.Fewest()
 	count := group.Count
 	if asked, given := call.Args[argumentCount].(int64); given {
 		count = c.within(ctx, call, l, asked)
@@ -180,8 +126,8 @@ func (c nodeScaling) scaleGateways(ctx context.Context, call muranopl.Call) erro
 		undo()
 		return fault.New(fault.Invalid, "%s", err)
 	}
-	l := nodeList{gateways, call.Object}
-	count := l.size()
+	l := clusters.Gateways.In(call.Object)
+	count := l.Size()
 	if asked, given := call.Args[argumentCount].(int64); given {
 		count = c.within(ctx, call, l, asked)
 	}
@@ -192,12 +138,12 @@ func (c nodeScaling) scaleGateways(ctx context.Context, call muranopl.Call) erro
 }
 
 // resizeLimited resizes a list whose limits were set; undo restores these on a failure.
-func (c nodeScaling) resizeLimited(ctx context.Context, call muranopl.Call, l nodeList, count int, undo func()) error {
+func (c nodeScaling) resizeLimited(ctx context.Context, call muranopl.Call, l clusters.List, count int, undo func()) error {
 	resize := c.resizeTo
 	if limited(call) {
 		resize = c.fillAndResize
 	}
-	err := resize(ctx, call, l, l.all(), count)
+	err := resize(ctx, call, l, l.All(), count)
 	if err != nil {
 		undo()
 	}
@@ -212,28 +158,28 @@ func (c nodeScaling) scaleUp(find listed) muranopl.NativeMethod {
 			return nil, err
 		}
 		count, _ := call.Args[argumentCount].(int64)
-		return nil, c.resizeTo(ctx, call, l, l.all(), c.within(ctx, call, l, int64(l.size())+count))
+		return nil, c.resizeTo(ctx, call, l, l.All(), c.within(ctx, call, l, int64(l.Size())+count))
 	}
 }
 
 // scaleDown is the action that removes nodes: the last ones, or the named one.
 func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
-		volumeLossesOf(c.clusters).allowLoss(call)
+		clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 		l, err := find(call)
 		if err != nil {
 			return nil, err
 		}
 		count, _ := call.Args[argumentCount].(int64)
 		named, _ := call.Args[known.ArgumentNode].(string)
-		active, list := l.active(), l.all()
+		active, list := l.Active(), l.All()
 		if named != "" {
 			if count != 1 {
 				return nil, fault.New(fault.Invalid, "count is %d and node is %s: name one node, or say how many go", count, named)
 			}
-			at, err := nodeNamesOf(c.clusters).named(ctx, active, named)
+			at, err := clusters.NodeNamesOf(c.Clusters).Named(ctx, active, named)
 			if err != nil {
-				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: %s", named, l.what, call.Object.Text("name"), err)
+				return nil, fault.New(fault.Invalid, "%s is no %s of cluster %s: %s", named, l.Noun, call.Object.Text("name"), err)
 			}
 			// From now on it is the last one of all, so that the counts, which take from the front, leave it out.
 			list = append(slices.Delete(slices.Clone(list), at, at+1), list[at])
@@ -243,65 +189,65 @@ func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
 }
 
 // within is the number of nodes that a list gets when a caller asks for count. It warns at the limits of the list.
-func (c nodeScaling) within(ctx context.Context, call muranopl.Call, l nodeList, count int64) int {
-	now := l.size()
+func (c nodeScaling) within(ctx context.Context, call muranopl.Call, l clusters.List, count int64) int {
+	now := l.Size()
 	if count > int64(now) {
-		most, said := l.limit()
+		most, said := l.Limit()
 		target := int(min(count, int64(most)))
 		if int64(target) < count {
-			c.reports.Warn(ctx, call.Object, l.most, fmt.Sprintf("%s and %d are there, so that %d can be added: allow more for a larger cluster", said, now, max(target-now, 0)))
+			c.Reports.Warn(ctx, call.Object, l.Most, fmt.Sprintf("%s and %d are there, so that %d can be added: allow more for a larger cluster", said, now, max(target-now, 0)))
 		}
 		return max(target, now)
 	}
-	target := int(max(count, int64(l.fewest)))
+	target := int(max(count, int64(l.Fewest)))
 	if int64(target) > count {
-		c.reports.Warn(ctx, call.Object, l.least, fmt.Sprintf("%d are there, so that %d can be removed", now, max(now-target, 0)))
+		c.Reports.Warn(ctx, call.Object, l.Least, fmt.Sprintf("%d are there, so that %d can be removed", now, max(now-target, 0)))
 	}
 	return min(target, now)
 }
 
 // resizeTo resizes a list to its first nodes in this order, unless it has that number of nodes.
-func (c nodeScaling) resizeTo(ctx context.Context, call muranopl.Call, l nodeList, order []*muranopl.Object, count int) error {
-	if count == l.size() {
+func (c nodeScaling) resizeTo(ctx context.Context, call muranopl.Call, l clusters.List, order []*muranopl.Object, count int) error {
+	if count == l.Size() {
 		return nil
 	}
 	return c.fillAndResize(ctx, call, l, order, count)
 }
 
 // fillAndResize is resizeTo where a deployment may be needed for the same number of nodes, as with other limits.
-func (c nodeScaling) fillAndResize(ctx context.Context, call muranopl.Call, l nodeList, order []*muranopl.Object, count int) error {
-	if l.list == grouped.list && count > len(order) {
-		if err := c.clusters.groups.fill(ctx, call.Interpreter, l.of, count); err != nil {
+func (c nodeScaling) fillAndResize(ctx context.Context, call muranopl.Call, l clusters.List, order []*muranopl.Object, count int) error {
+	if l.Property == clusters.Grouped.Property && count > len(order) {
+		if err := c.Groups.Fill(ctx, call.Interpreter, l.Of, count); err != nil {
 			return err
 		}
-		order = l.all()
+		order = l.All()
 	}
 	return c.resize(ctx, call, resizing{l, order, count})
 }
 
 // resizing is the wanted state of a list of nodes: its nodes, of which so many run.
 type resizing struct {
-	nodeList
+	clusters.List
 	order []*muranopl.Object
 	count int
 }
 
 func (r resizing) set() error {
-	if err := r.of.SetObjects(r.list, r.order); err != nil {
+	if err := r.Of.SetObjects(r.Property, r.order); err != nil {
 		return err
 	}
-	return r.of.Set(r.nodeList.count, int64(r.count))
+	return r.Of.Set(r.List.CountProperty, int64(r.count))
 }
 
 // resize deploys the cluster with other nodes in these lists. When that fails, the model does not change, so the same action goes on where it
 // stopped, and a deployment of the environment restores the former nodes.
 func (c nodeScaling) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
-	defer c.clusters.Close()
+	defer c.Close()
 	var former []resizing
 	gateways := false
 	for _, one := range changes {
-		former = append(former, resizing{one.nodeList, one.all(), one.of.Int(one.nodeList.count)})
-		gateways = gateways || one.role == nodes.Gateway
+		former = append(former, resizing{one.List, one.All(), one.Of.Int(one.List.CountProperty)})
+		gateways = gateways || one.Role == nodes.Gateway
 		err = errors.Join(err, one.set())
 	}
 	if err == nil {
@@ -310,7 +256,7 @@ func (c nodeScaling) resize(ctx context.Context, call muranopl.Call, changes ...
 	if err != nil {
 		for _, one := range former {
 			if undo := one.set(); undo != nil {
-				c.reports.Logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", call.Object.ID(), "error", undo)
+				c.Reports.Logger.WarnContext(ctx, "the model keeps nodes that are not there", "cluster", call.Object.ID(), "error", undo)
 			}
 		}
 	}
@@ -331,10 +277,10 @@ func (c nodeScaling) redeploy(ctx context.Context, call muranopl.Call, otherGate
 // updateRoutes deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
 func (c nodeScaling) updateRoutes(ctx context.Context, call muranopl.Call) error {
 	if task.OnlyGateways(call.Object) {
-		return workloads.UpdateEndpoints(ctx, c.clusters.runtime, c.clusters.objects, call.Object, gatewayAddresses(call.Object))
+		return workloads.UpdateEndpoints(ctx, c.Runtime, c.Objects, call.Object, clusters.GatewayAddresses(call.Object))
 	}
 	var pods []*muranopl.Object
-	for _, pod := range c.objects.All(task.ClassPod) {
+	for _, pod := range c.Objects.All(task.ClassPod) {
 		if pod.Object("kubernetesCluster") == call.Object {
 			pods = append(pods, pod)
 		}
@@ -343,4 +289,51 @@ func (c nodeScaling) updateRoutes(ctx context.Context, call muranopl.Call) error
 		_, err := call.Interpreter.Invoke(ctx, pod, task.MethodDeploy, nil)
 		return err
 	})
+}
+
+// ofGroup is for the actions on the group that is named.
+func ofGroup(call muranopl.Call) (clusters.List, error) {
+	named, _ := call.Args[clusters.ArgumentGroup].(string)
+	var names []string
+	for _, group := range call.Object.Objects(clusters.PropertyGroups) {
+		if group.Text("name") == named {
+			list := clusters.Grouped.In(group)
+			list.Fewest = desired.ReadGroup(group).Fewest()
+			return list, nil
+		}
+		names = append(names, group.Text("name"))
+	}
+	there := "it has none"
+	if len(names) > 0 {
+		there = "there are " + strings.Join(names, ", ")
+	}
+	return clusters.List{}, fault.New(fault.Invalid, "%s is no group of cluster %s: %s", named, call.Object.Text("name"), there)
+}
+
+// scaleMasters sets the number of masters. When it fails, the model does not change, so the same action goes on where it stopped, and a deployment of
+// the environment restores the former masters.
+func (c nodeScaling) scaleMasters(ctx context.Context, call muranopl.Call) error {
+	defer c.Close()
+	count, _ := call.Args[argumentCount].(int64)
+	if !slices.Contains([]int64{1, 3, 5}, count) {
+		return fault.New(fault.Invalid, "a cluster has 1, 3 or 5 masters: give one of these as count")
+	}
+	was := call.Object.Int(clusters.Masters.CountProperty)
+	known, err := c.Masters.Known(ctx, call.Object)
+	if err != nil {
+		return err
+	}
+	if err := call.Object.Set(clusters.Masters.CountProperty, count); err != nil {
+		return err
+	}
+	if err := c.Masters.Make(ctx, call.Interpreter, call.Object, known, max(int(count), len(call.Object.Objects(clusters.Masters.Property))+1)); err != nil {
+		return err
+	}
+	err = c.redeploy(ctx, call, false)
+	if err != nil {
+		if undo := call.Object.Set(clusters.Masters.CountProperty, int64(was)); undo != nil {
+			c.Reports.Logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)
+		}
+	}
+	return err
 }

@@ -2,25 +2,17 @@ package native
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
 
 // Users' settings of nodes are stored with the nodes' instances, so that every server of a node gets them.
-
-// Attributes of instances: the node's settings, and its reboot that has begun.
-const (
-	attributeSettings = "nodeSettings"
-	attributeReboot   = "nodeReboot"
-)
 
 // Arguments of the actions on one node.
 const (
@@ -33,76 +25,6 @@ const (
 	argumentForce        = "force"
 	argumentPatience     = "patience"
 )
-
-// nodeSettings keeps them.
-type nodeSettings struct {
-	runtime interface {
-		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
-		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
-	}
-}
-
-func (n nodeSettings) of(ctx context.Context, instance *muranopl.Object) (settings kube.Settings, err error) {
-	return settings, n.read(ctx, instance, attributeSettings, &settings)
-}
-
-// whole are the settings of a node with its group's, of which its own come first.
-func (n nodeSettings) whole(ctx context.Context, instance *muranopl.Object) (kube.Settings, error) {
-	own, err := n.of(ctx, instance)
-	return wholeSettings(instance, own), err
-}
-
-func wholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
-	if instance.Class().IsEmbedded(classExternalNode) {
-		whole := kube.Settings{Labels: map[string]string{nodes.LabelExternal: "true"}}.With(own.Labels, nil, own.Taints, nil)
-		whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
-		return whole
-	}
-	group := instance.FindEmbedded(task.ClassMinionGroup)
-	if group == nil {
-		return own
-	}
-	of := desired.ReadGroup(group)
-	whole := of.Settings.With(own.Labels, nil, own.Taints, nil)
-	whole.Labels[known.LabelGroup] = of.Name
-	whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
-	return whole
-}
-
-func (n nodeSettings) keep(ctx context.Context, instance *muranopl.Object, settings kube.Settings) error {
-	if settings.IsZero() {
-		return n.runtime.SetAttribute(ctx, instance, attributeSettings, nil)
-	}
-	return n.write(ctx, instance, attributeSettings, settings)
-}
-
-// forget is for a node that is none any more.
-func (n nodeSettings) forget(ctx context.Context, instance *muranopl.Object) error {
-	if settings, err := n.of(ctx, instance); err != nil || settings.IsZero() {
-		return err
-	}
-	return n.keep(ctx, instance, kube.Settings{})
-}
-
-// read reads an attribute into a value, which stays as it is where there is none.
-func (n nodeSettings) read(ctx context.Context, instance *muranopl.Object, name string, into any) error {
-	value, found, err := n.runtime.Attribute(ctx, instance, name)
-	if err != nil || !found || value == nil {
-		return err
-	}
-	if err := known.Convert(value, into); err != nil {
-		return fmt.Errorf("read what is set of node %s: %w", instance.Text("name"), err)
-	}
-	return nil
-}
-
-func (n nodeSettings) write(ctx context.Context, instance *muranopl.Object, name string, value any) error {
-	plain := map[string]any{}
-	if err := known.Convert(value, &plain); err != nil {
-		return err
-	}
-	return n.runtime.SetAttribute(ctx, instance, name, plain)
-}
 
 // namedNode is the node that an action is about.
 type namedNode struct {
@@ -128,19 +50,19 @@ func (c nodeOperations) namedNode(ctx context.Context, call muranopl.Call, facts
 		}
 		one := &namedNode{Node: node, cluster: call.Object, instance: external, known: facts}
 		var err error
-		one.Settings, err = c.clusters.settings.of(ctx, external)
+		one.Settings, err = c.NodeSettings.Of(ctx, external)
 		return one, err
 	}
-	active := activeNodes(call.Object)
+	active := clusters.ActiveNodes(call.Object)
 	all := make([]*muranopl.Object, len(active))
 	for i, node := range active {
-		all[i] = node.object
+		all[i] = node.Object
 	}
-	at, err := nodeNamesOf(c.clusters).named(ctx, all, named)
+	at, err := clusters.NodeNamesOf(c.Clusters).Named(ctx, all, named)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s is no node of cluster %s: %s", named, call.Object.Text("name"), err)
 	}
-	name, err := nodeNamesOf(c.clusters).nameOf(ctx, all[at])
+	name, err := clusters.NodeNamesOf(c.Clusters).NameOf(ctx, all[at])
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +71,7 @@ func (c nodeOperations) namedNode(ctx context.Context, call muranopl.Call, facts
 		return nil, fault.New(fault.Conflict, "Node %s has not joined cluster %s yet: deploy the environment", name, call.Object.Text("name"))
 	}
 	one := &namedNode{Node: node, cluster: call.Object, instance: all[at].Object("instance"), known: facts}
-	one.Settings, err = c.clusters.settings.of(ctx, one.instance)
+	one.Settings, err = c.NodeSettings.Of(ctx, one.instance)
 	return one, err
 }
 
@@ -167,16 +89,16 @@ func (c nodeOperations) set(ctx context.Context, one *namedNode, settings kube.S
 	if err := settings.Check(); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
 	}
-	if err := c.clusters.settings.keep(ctx, one.instance, settings); err != nil {
+	if err := c.NodeSettings.Keep(ctx, one.instance, settings); err != nil {
 		return nil, err
 	}
 	for i := range one.known.Nodes {
 		if one.known.Nodes[i].Name == one.Name {
-			one.known.Nodes[i].Settings = wholeSettings(one.instance, settings)
+			one.known.Nodes[i].Settings = clusters.WholeSettings(one.instance, settings)
 		}
 	}
 	one.Settings = settings
-	if err := c.clusters.storeFacts(ctx, one.cluster, *one.known); err != nil {
+	if err := c.StoreFacts(ctx, one.cluster, *one.known); err != nil {
 		return nil, err
 	}
 	return c.connectKnown(ctx, one, 0)
@@ -184,27 +106,8 @@ func (c nodeOperations) set(ctx context.Context, one *namedNode, settings kube.S
 
 // connectKnown returns the cluster of the last deployment, whose pods have so many seconds to leave a node; 0 for the server's setting.
 func (c nodeOperations) connectKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
-	c.clusters.useFacts(one.cluster, one.known)
-	return clusterConnectionsOf(c.clusters).connectPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
-}
-
-// groupKeeps finds labels and taints that a node cannot lose, because its group has them and not it alone.
-func groupKeeps(one *namedNode, remove []string) error {
-	group := one.instance.FindEmbedded(task.ClassMinionGroup)
-	if group == nil {
-		return nil
-	}
-	of := desired.ReadGroup(group)
-	has := func(settings kube.Settings, key string) bool {
-		_, labelled := settings.Labels[key]
-		return labelled || slices.ContainsFunc(settings.Taints, func(taint kube.Taint) bool { return key == taint.Key || key == taint.Key+":"+taint.Effect })
-	}
-	for _, key := range remove {
-		if has(of.Settings, key) && !has(one.Settings, key) {
-			return fault.New(fault.Invalid, "%s cannot lose %s: all nodes of group %s have it. Change the group", one.Name, key, of.Name)
-		}
-	}
-	return nil
+	c.UseFacts(one.cluster, one.known)
+	return clusters.ConnectionsOf(c.Clusters).ConnectPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
 
 // nodeChange holds the arguments of setNode.
@@ -224,7 +127,7 @@ func changeOf(call muranopl.Call) nodeChange {
 		change.labels[key], _ = value.(string)
 	}
 	taints, _ := call.Args[argumentTaints].([]any)
-	change.taints = taintsOf(taints)
+	change.taints = clusters.TaintsOf(taints)
 	if cordoned, given := call.Args[argumentCordoned].(bool); given {
 		change.cordoned = &cordoned
 	}
@@ -241,10 +144,10 @@ func (n nodeChange) opens() bool { return n.cordoned != nil && !*n.cordoned }
 
 // check refuses a change that a node's present state, or its group, does not admit.
 func (n nodeChange) check(one *namedNode) error {
-	if err := groupKeeps(one, n.removeLabels); err != nil {
+	if err := clusters.GroupKeeps(one.instance, one.Name, one.Settings, n.removeLabels); err != nil {
 		return err
 	}
-	if err := groupKeeps(one, n.removeTaints); err != nil {
+	if err := clusters.GroupKeeps(one.instance, one.Name, one.Settings, n.removeTaints); err != nil {
 		return err
 	}
 	locked := one.Settings.Locked
@@ -317,23 +220,23 @@ func (c nodeOperations) setNode(ctx context.Context, call muranopl.Call, known *
 
 func (c nodeOperations) reportNode(ctx context.Context, one *namedNode, change nodeChange) {
 	if count, removed := len(change.labels), len(change.removeLabels); count+removed > 0 {
-		c.reports.Inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, count, removed)
+		c.Reports.Inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, count, removed)
 	}
 	if count, removed := len(change.taints), len(change.removeTaints); count+removed > 0 {
-		c.reports.Inform(ctx, one.cluster, "%s: taints set: %d, removed: %d", one.Name, count, removed)
+		c.Reports.Inform(ctx, one.cluster, "%s: taints set: %d, removed: %d", one.Name, count, removed)
 	}
 	switch {
 	case change.opens():
-		c.reports.Inform(ctx, one.cluster, "%s takes pods", one.Name)
+		c.Reports.Inform(ctx, one.cluster, "%s takes pods", one.Name)
 	case change.cordoned != nil:
-		c.reports.Inform(ctx, one.cluster, "%s takes no new pods", one.Name)
+		c.Reports.Inform(ctx, one.cluster, "%s takes no new pods", one.Name)
 	}
 	switch {
 	case change.locked == nil:
 	case *change.locked:
-		c.reports.Inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
+		c.Reports.Inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
 	default:
-		c.reports.Inform(ctx, one.cluster, "%s is unlocked", one.Name)
+		c.Reports.Inform(ctx, one.cluster, "%s is unlocked", one.Name)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // endShares deletes the shares of a destroyed cluster where keepVolumes allows it, except the shares of classes with the policy Retain, and names the
 // shares that stay.
 func (c leftVolumes) endShares(ctx context.Context, object *muranopl.Object) error {
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (c leftVolumes) endShares(ctx context.Context, object *muranopl.Object) err
 	if err != nil {
 		return err
 	}
-	all, err := shares.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID())})
+	all, err := shares.Tagged(ctx, "", map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.Runtime.EnvironmentID(), object.ID())})
 	if err != nil {
 		return err
 	}
@@ -44,10 +44,10 @@ func (c leftVolumes) endShares(ctx context.Context, object *muranopl.Object) err
 		}
 	}
 	if deleted > 0 {
-		c.reports.Inform(ctx, object, "Cluster %s: %d of its shares in Manila were deleted, as keepVolumes says", object.Text("name"), deleted)
+		c.Reports.Inform(ctx, object, "Cluster %s: %d of its shares in Manila were deleted, as keepVolumes says", object.Text("name"), deleted)
 	}
 	if len(kept) > 0 {
-		c.reports.Inform(ctx, object, "Cluster %s: these of its shares stay in Manila, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
+		c.Reports.Inform(ctx, object, "Cluster %s: these of its shares stay in Manila, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
 	}
 	return nil
 }

@@ -52,12 +52,12 @@ func (c unusedVolumes) unusedOf(ctx context.Context, object *muranopl.Object, ap
 		list = append(list, unusedVolume{kind: "claim", name: claim.Name, size: size.String(), made: claim.CreationTimestamp.Time,
 			delete: func(ctx context.Context) error { return kube.DeleteUnusedClaim(ctx, api, claim) }})
 	}
-	project, err := c.clusters.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.clusters.runtime.EnvironmentID(), object.ID())}
-	keep := known.Vault{Runtime: c.clusters.runtime, Cluster: object.ID()}
+	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.Runtime.EnvironmentID(), object.ID())}
+	keep := known.Vault{Runtime: c.Runtime, Cluster: object.ID()}
 	cinder, err := nodes.HasStorage(ctx, keep, kube.Cinder)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func unusedInCinder(cinder *openstack.BlockStorage, found storage.Left) (list []
 
 // withUnused calls work with the unused claims and volumes of a cluster.
 func (c unusedVolumes) withUnused(ctx context.Context, object *muranopl.Object, work func(list []unusedVolume) error) error {
-	live, _, err := c.clusters.former(ctx, object)
+	live, _, err := c.Former(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c unusedVolumes) deleteUnusedVolumes(ctx context.Context, call muranopl.Ca
 				failures = append(failures, fmt.Errorf("delete %s %s: %w", one.kind, one.name, err))
 				continue
 			}
-			c.reports.Inform(ctx, call.Object, "Cluster %s: %s %s (%s, made %s) is deleted", call.Object.Text("name"), one.kind, one.name, one.size, one.made.UTC().Format("2 January 2006"))
+			c.Reports.Inform(ctx, call.Object, "Cluster %s: %s %s (%s, made %s) is deleted", call.Object.Text("name"), one.kind, one.name, one.size, one.made.UTC().Format("2 January 2006"))
 		}
 		return errors.Join(failures...)
 	})

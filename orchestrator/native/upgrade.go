@@ -10,6 +10,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/store"
@@ -35,12 +36,12 @@ func nodeUpgradesOf(c clusterClass) nodeUpgrades { return nodeUpgrades{c} }
 
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
 func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.Close()
-	volumeLossesOf(c.clusters).allowLoss(call)
+	defer c.Close()
+	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 	named, _ := call.Args[argumentImage].(string)
 	force, _ := call.Args[argumentForce].(bool)
 	object := call.Object
-	facts, err := upgradePlansOf(c.clusters).upgradeOf(ctx, object)
+	facts, err := clusters.UpgradesOf(c.Clusters).Current(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 	}
 	var image openstack.NodeImage
 	if named != "" {
-		project, err := c.clusters.runtime.Project(ctx)
+		project, err := c.Runtime.Project(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -62,18 +63,18 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 			return nil, fault.New(fault.Conflict, "Cluster %s is being upgraded to image %s (%s) already: go on with that (upgrade without an image) or go back (upgradeBack) first",
 				object.Text("name"), facts.ImageName, facts.Image)
 		}
-		if facts.State == known.UpgradeBacks && facts.Task != c.clusters.runtime.TaskID() {
+		if facts.State == known.UpgradeBacks && facts.Task != c.Runtime.TaskID() {
 			return nil, fault.New(fault.Conflict, "Cluster %s goes back from its upgrade to image %s: call upgradeBack again, which ends that", object.Text("name"), facts.ImageName)
 		}
-		if facts.Task != c.clusters.runtime.TaskID() { // else this task was taken over, and may be asked to pause
-			facts.State, facts.Task = known.UpgradeRuns, c.clusters.runtime.TaskID()
+		if facts.Task != c.Runtime.TaskID() { // else this task was taken over, and may be asked to pause
+			facts.State, facts.Task = known.UpgradeRuns, c.Runtime.TaskID()
 		}
-		if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
+		if err := clusters.UpgradesOf(c.Clusters).Keep(ctx, object, facts); err != nil {
 			return nil, err
 		}
 		return nil, c.goOn(ctx, call, facts)
 	}
-	plan, err := upgradePlansOf(c.clusters).planUpgrade(ctx, object, image)
+	plan, err := upgradePlansOf(c.Clusters).planUpgrade(ctx, object, image)
 	if err != nil {
 		return nil, err
 	}
@@ -81,18 +82,18 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 		return nil, err
 	}
 	if len(plan.Nodes) == 0 {
-		c.reports.Inform(ctx, object, "All nodes of cluster %s have image %s already: nothing was changed", object.Text("name"), image.Name)
+		c.Reports.Inform(ctx, object, "All nodes of cluster %s have image %s already: nothing was changed", object.Text("name"), image.Name)
 		return nil, nil
 	}
 	for _, line := range plan.lines() {
-		c.reports.Inform(ctx, object, "%s", line)
+		c.Reports.Inform(ctx, object, "%s", line)
 	}
 	facts = &known.Upgrade{Image: image.ID, ImageName: image.Name, From: plan.From, Kubernetes: plan.Kubernetes, Began: time.Now().UTC(), State: known.UpgradeRuns,
-		Nodes: plan.turns, Task: c.clusters.runtime.TaskID()}
+		Nodes: plan.turns, Task: c.Runtime.TaskID()}
 	if facts.Snapshot, err = c.saveUpgrade(ctx, object, plan); err != nil {
 		return nil, err
 	}
-	if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
+	if err := clusters.UpgradesOf(c.Clusters).Keep(ctx, object, facts); err != nil {
 		return nil, err
 	}
 	return nil, c.goOn(ctx, call, facts)
@@ -100,20 +101,20 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 
 // saveUpgrade takes the snapshot without which no upgrade begins.
 func (c nodeUpgrades) saveUpgrade(ctx context.Context, object *muranopl.Object, plan *UpgradePlan) (id string, err error) {
-	if c.clusters.server.Snapshots == nil {
+	if c.Settings.Snapshots == nil {
 		return "", nil
 	}
-	cluster, facts, err := c.clusters.former(ctx, object)
+	cluster, facts, err := c.Former(ctx, object)
 	if err != nil {
 		return "", err
 	}
 	defer cluster.Close()
-	of := clusterStatesOf(c.clusters).subject(ctx, object, facts, store.BeforeChange, fmt.Sprintf("before the upgrade from %s to %s", plan.From, plan.Kubernetes))
-	taken, err := known.SnapshotOf(ctx, c.clusters.server.Snapshots, cluster, of, cluster.Snapshot)
+	of := clusters.StatesOf(c.Clusters).Subject(ctx, object, facts, store.BeforeChange, fmt.Sprintf("before the upgrade from %s to %s", plan.From, plan.Kubernetes))
+	taken, err := known.SnapshotOf(ctx, c.Settings.Snapshots, cluster, of, cluster.Snapshot)
 	if err != nil {
 		return "", fmt.Errorf("no snapshot can be taken, without which no upgrade begins: %w", err)
 	}
-	c.reports.Inform(ctx, object, "Snapshot %s of the cluster was taken, %d bytes, and opens", taken.ID, taken.Size)
+	c.Reports.Inform(ctx, object, "Snapshot %s of the cluster was taken, %d bytes, and opens", taken.ID, taken.Size)
 	return taken.ID, nil
 }
 
@@ -124,7 +125,7 @@ func (c nodeUpgrades) goOn(ctx context.Context, call muranopl.Call, facts *known
 		return err
 	}
 	facts.State = known.UpgradePaused
-	return errors.Join(err, upgradePlansOf(c.clusters).keepUpgrade(ctx, call.Object, facts))
+	return errors.Join(err, clusters.UpgradesOf(c.Clusters).Keep(ctx, call.Object, facts))
 }
 
 func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
@@ -138,7 +139,7 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 		return err
 	}
 	if !back {
-		giveTurns(facts, activeNodes(object))
+		giveTurns(facts, clusters.ActiveNodes(object))
 	}
 	for i := range facts.Nodes {
 		node := &facts.Nodes[i]
@@ -155,16 +156,16 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 			if err != nil {
 				return err
 			}
-			over = !there || !one.replacing
+			over = !there || !one.Replacing
 		}
 		if !over {
-			if paused, err := upgradePlansOf(c.clusters).halts(ctx, object); err != nil || paused {
+			if paused, err := clusters.UpgradesOf(c.Clusters).Halts(ctx, object); err != nil || paused {
 				return err
 			}
 		}
 		if !began {
 			node.State = known.NodeChanges
-			if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
+			if err := clusters.UpgradesOf(c.Clusters).Keep(ctx, object, facts); err != nil {
 				return err
 			}
 			if err := c.show(ctx, call.Interpreter, object, facts); err != nil {
@@ -181,10 +182,10 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 			}
 		}
 		node.State = ended
-		if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
+		if err := clusters.UpgradesOf(c.Clusters).Keep(ctx, object, facts); err != nil {
 			return err
 		}
-		c.reports.Inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(facts.Nodes))
+		c.Reports.Inform(ctx, object, "%s is done: %d of %d", node.Name, i+1, len(facts.Nodes))
 	}
 	if !back {
 		c.recordImages(object, facts)
@@ -192,24 +193,24 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 	if err := c.hold(ctx, object, false); err != nil {
 		return err
 	}
-	if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, nil); err != nil {
+	if err := clusters.UpgradesOf(c.Clusters).Keep(ctx, object, nil); err != nil {
 		return err
 	}
 	if back {
-		c.reports.Inform(ctx, object, "Cluster %s is back on Kubernetes %s", object.Text("name"), facts.From)
+		c.Reports.Inform(ctx, object, "Cluster %s is back on Kubernetes %s", object.Text("name"), facts.From)
 	} else {
-		c.reports.Inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
+		c.Reports.Inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
 	}
 	return nodeScalingOf(c.clusterClass).updateRoutes(ctx, call)
 }
 
 // giveTurns gives turns to nodes that have come since the upgrade began.
-func giveTurns(u *known.Upgrade, active []activeNode) {
+func giveTurns(u *known.Upgrade, active []clusters.ActiveNode) {
 	for _, one := range active {
-		instance := one.object.Object("instance")
+		instance := one.Object.Object("instance")
 		facts := slices.ContainsFunc(u.Nodes, func(node known.UpgradeNode) bool { return node.Instance == instance.ID() })
 		if image := instance.Text("image"); !facts && image != u.Image && image != u.ImageName {
-			u.Nodes = append(u.Nodes, known.UpgradeNode{Instance: instance.ID(), Name: instance.Text("name"), Role: one.role, Former: image, State: known.NodeWaits})
+			u.Nodes = append(u.Nodes, known.UpgradeNode{Instance: instance.ID(), Name: instance.Text("name"), Role: one.Role, Former: image, State: known.NodeWaits})
 		}
 	}
 }
@@ -217,8 +218,8 @@ func giveTurns(u *known.Upgrade, active []activeNode) {
 // show writes the present or next image of each node of an upgrade to the model.
 func (c nodeUpgrades) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, facts *known.Upgrade) error {
 	back := facts.State == known.UpgradeBacks
-	for _, one := range activeNodes(object) {
-		instance := one.object.Object("instance")
+	for _, one := range clusters.ActiveNodes(object) {
+		instance := one.Object.Object("instance")
 		i := slices.IndexFunc(facts.Nodes, func(node known.UpgradeNode) bool { return node.Instance == instance.ID() })
 		if i < 0 {
 			continue // it joined since
@@ -237,37 +238,37 @@ func (c nodeUpgrades) show(ctx context.Context, interpreter *muranopl.Interprete
 // hold stores the images of a cluster's further masters and of its groups' nodes: during an upgrade they differ from the images of the first master and
 // the groups. held is false when the upgrade has ended.
 func (c nodeUpgrades) hold(ctx context.Context, object *muranopl.Object, held bool) error {
-	for _, group := range object.Objects(propertyGroups) {
-		if err := c.clusters.groups.hold(ctx, group, held); err != nil {
+	for _, group := range object.Objects(clusters.PropertyGroups) {
+		if err := c.Groups.Hold(ctx, group, held); err != nil {
 			return err
 		}
 	}
-	return c.clusters.masters.hold(ctx, object, held)
+	return c.Masters.Hold(ctx, object, held)
 }
 
 // recordImages gives the image to objects without a running node of the upgrade: stopped nodes, and groups.
 func (c nodeUpgrades) recordImages(object *muranopl.Object, known *known.Upgrade) {
 	give := func(to *muranopl.Object) {
 		if err := to.Initialise("image", known.Image); err != nil {
-			c.reports.Logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)
+			c.Reports.Logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)
 		}
 	}
-	for _, list := range nodeLists(object) {
-		for _, node := range list.all() {
+	for _, list := range clusters.Lists(object) {
+		for _, node := range list.All() {
 			give(node.Object("instance"))
 		}
-		if list.list == grouped.list && list.of.Text("image") != "" {
-			give(list.of)
+		if list.Property == clusters.Grouped.Property && list.Of.Text("image") != "" {
+			give(list.Of)
 		}
 	}
 }
 
 // memberOf is the node of the cluster that has a turn in an upgrade; there is false when it was removed since.
-func (c nodeUpgrades) memberOf(ctx context.Context, object *muranopl.Object, node *known.UpgradeNode) (one member, there bool, err error) {
-	members, err := c.clusters.members(ctx, object)
-	i := slices.IndexFunc(members, func(one member) bool { return one.instance().ID() == node.Instance && !one.leaving })
+func (c nodeUpgrades) memberOf(ctx context.Context, object *muranopl.Object, node *known.UpgradeNode) (one clusters.Member, there bool, err error) {
+	members, err := c.Members(ctx, object)
+	i := slices.IndexFunc(members, func(one clusters.Member) bool { return one.Instance().ID() == node.Instance && !one.Leaving })
 	if err != nil || i < 0 {
-		return member{}, false, err
+		return clusters.Member{}, false, err
 	}
 	return members[i], true, nil
 }
@@ -279,12 +280,12 @@ func (c nodeUpgrades) turn(ctx context.Context, interpreter *muranopl.Interprete
 		return err == nil, err
 	}
 	started := time.Now()
-	if err := nodeReplacementsOf(c.clusterClass).replaceOne(ctx, interpreter, object, one); err != nil {
+	if err := clusters.ReplacementsOf(c.Clusters).ReplaceOne(ctx, interpreter, object, one); err != nil {
 		return false, err
 	}
-	known, err := c.clusters.successions.of(ctx, one.instance())
-	if err != nil || known.replacing() {
+	known, err := c.Successions.Of(ctx, one.Instance())
+	if err != nil || known.Replacing() {
 		return false, err
 	}
-	return true, upgradePlansOf(c.clusters).measured(ctx, object, node.Role, time.Since(started))
+	return true, upgradePlansOf(c.Clusters).measured(ctx, object, node.Role, time.Since(started))
 }

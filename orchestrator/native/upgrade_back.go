@@ -7,16 +7,17 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 )
 
 // upgradeBack is the action that gives the nodes that an upgrade has changed their former images back, as long as Kubernetes allows it: before the last
 // API server of the former version is gone, or where the minor version is the same.
 func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
-	defer c.clusters.Close()
-	volumeLossesOf(c.clusters).allowLoss(call)
-	object, task := call.Object, c.clusters.runtime.TaskID()
-	facts, err := upgradePlansOf(c.clusters).upgradeOf(ctx, object)
+	defer c.Close()
+	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
+	object, task := call.Object, c.Runtime.TaskID()
+	facts, err := clusters.UpgradesOf(c.Clusters).Current(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +31,7 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 		facts.State = known.UpgradeBacks
 	}
 	facts.Task = task
-	if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
+	if err := clusters.UpgradesOf(c.Clusters).Keep(ctx, object, facts); err != nil {
 		return nil, err
 	}
 	if !facts.Turned {
@@ -38,7 +39,7 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 			if facts.Nodes[i].State != known.NodeChanges {
 				continue
 			}
-			turned, err := upgradePlansOf(c.clusters).turnBack(ctx, object, facts.Nodes[i])
+			turned, err := upgradePlansOf(c.Clusters).turnBack(ctx, object, facts.Nodes[i])
 			if err != nil {
 				return nil, err
 			}
@@ -47,33 +48,33 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 			}
 		}
 		facts.Turned = true
-		if err := upgradePlansOf(c.clusters).keepUpgrade(ctx, object, facts); err != nil {
+		if err := clusters.UpgradesOf(c.Clusters).Keep(ctx, object, facts); err != nil {
 			return nil, err
 		}
 	}
-	c.reports.Inform(ctx, object, "Cluster %s goes back to the images that it had before the upgrade to %s", object.Text("name"), facts.ImageName)
+	c.Reports.Inform(ctx, object, "Cluster %s goes back to the images that it had before the upgrade to %s", object.Text("name"), facts.ImageName)
 	return nil, c.goOn(ctx, call, facts)
 }
 
 // mayGoBack returns the reason why an upgrade cannot go back.
 func (c nodeUpgrades) mayGoBack(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
-	from, to := parseKubernetes(facts.From), parseKubernetes(facts.Kubernetes)
-	if from == nil || to == nil || above(to, from) == 0 {
+	from, to := clusters.ParseKubernetes(facts.From), clusters.ParseKubernetes(facts.Kubernetes)
+	if from == nil || to == nil || clusters.CompareVersions(to, from) == 0 {
 		return nil
 	}
 	for _, node := range facts.Nodes {
 		if node.Role != nodes.Master || node.State == known.NodeDone {
 			continue
 		}
-		one := c.objects.Find(node.Instance)
+		one := c.Objects.Find(node.Instance)
 		if one == nil {
 			continue
 		}
-		has, err := c.clusters.successions.of(ctx, one)
+		has, err := c.Successions.Of(ctx, one)
 		if err != nil {
 			return err
 		}
-		if node.State == known.NodeWaits || has.replacing() && !has.Leaves && !has.Gone {
+		if node.State == known.NodeWaits || has.Replacing() && !has.Leaves && !has.Gone {
 			return nil
 		}
 	}
@@ -88,30 +89,30 @@ func (c nodeUpgrades) mayGoBack(ctx context.Context, object *muranopl.Object, fa
 // turnBack takes back that a node gets another server, where the former one is still there: the new one leaves in its place, if it has come
 // so far that the cluster knows it.
 func (c upgradePlans) turnBack(ctx context.Context, object *muranopl.Object, node known.UpgradeNode) (turned bool, err error) {
-	instance := c.objects.Find(node.Instance)
+	instance := c.Objects.Find(node.Instance)
 	if instance == nil {
 		return true, nil
 	}
-	known, err := c.successions.of(ctx, instance)
-	if err != nil || !known.replacing() || known.Current < known.Former { // turned back before, or not begun
+	known, err := c.Successions.Of(ctx, instance)
+	if err != nil || !known.Replacing() || known.Current < known.Former { // turned back before, or not begun
 		return true, err
 	}
 	if known.Gone || known.Leaves {
 		return false, nil
 	}
-	names, err := nodeNamesOf(c.clusters).names(ctx)
+	names, err := clusters.NodeNamesOf(c.Clusters).Names(ctx)
 	if err != nil {
 		return false, err
 	}
-	current := names.server(instance, known, known.Current)
-	facts, err := c.clusters.facts(ctx, object)
+	current := names.Server(instance, known, known.Current)
+	facts, err := c.Facts(ctx, object)
 	if err != nil {
 		return false, err
 	}
 	if _, came := facts.Node(current.Name()); !came || known.First {
-		c.reports.Inform(ctx, object, "%s: given up, the former server stays as it is", current.Name())
-		return true, c.successions.keep(ctx, instance, succession{Current: known.Former})
+		c.Reports.Inform(ctx, object, "%s: given up, the former server stays as it is", current.Name())
+		return true, c.Successions.Keep(ctx, instance, clusters.Succession{Current: known.Former})
 	}
-	c.reports.Inform(ctx, object, "%s leaves again, and the former server stays", current.Name())
-	return true, c.successions.keep(ctx, instance, succession{Current: known.Former, Former: known.Current, FormerName: current.Name(), Moved: !known.Moved, Task: known.Task})
+	c.Reports.Inform(ctx, object, "%s leaves again, and the former server stays", current.Name())
+	return true, c.Successions.Keep(ctx, instance, clusters.Succession{Current: known.Former, Former: known.Current, FormerName: current.Name(), Moved: !known.Moved, Task: known.Task})
 }

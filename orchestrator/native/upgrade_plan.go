@@ -13,6 +13,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -81,14 +82,14 @@ func (p *UpgradePlan) lines() []string {
 }
 
 // upgradePlans are the plans and the stored progress of upgrades.
-type upgradePlans struct{ *clusters }
+type upgradePlans struct{ *clusters.Clusters }
 
-func upgradePlansOf(c *clusters) upgradePlans { return upgradePlans{c} }
+func upgradePlansOf(c *clusters.Clusters) upgradePlans { return upgradePlans{c} }
 
 // planUpgrade finds the steps of an upgrade to an image, and its obstacles.
 func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {
 	plan := &UpgradePlan{Image: image.ID, ImageName: image.Name, Kubernetes: image.Kubernetes, Nodes: []PlannedNode{}, Problems: []PlanProblem{}}
-	live, facts, err := c.clusters.former(ctx, object)
+	live, facts, err := c.Former(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -96,49 +97,51 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 		return nil, fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
 	}
 	defer live.Close()
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
 	has := live.Versions(ctx)
-	list, err := c.clusters.members(ctx, object)
+	list, err := c.Members(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(list, func(a, b member) int { return slices.Index(upgradeOrder, a.role) - slices.Index(upgradeOrder, b.role) })
+	slices.SortStableFunc(list, func(a, b clusters.Member) int {
+		return slices.Index(clusters.UpgradeOrder, a.Role) - slices.Index(clusters.UpgradeOrder, b.Role)
+	})
 	took, err := c.replacements(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	wanted := parseKubernetes(image.Kubernetes)
+	wanted := clusters.ParseKubernetes(image.Kubernetes)
 	plan.Measured = true
-	var due []member
-	var versions []nodeVersion
+	var due []clusters.Member
+	var versions []clusters.NodeVersion
 	minions := 0
 	for _, one := range list {
-		if one.leaving {
-			plan.problem(true, "%s is being replaced: deploy the environment, which ends that, first", one.server.Name())
+		if one.Leaving {
+			plan.problem(true, "%s is being replaced: deploy the environment, which ends that, first", one.Server.Name())
 			continue
 		}
-		name := one.server.Name()
-		if one.role == nodes.Minion {
+		name := one.Server.Name()
+		if one.Role == nodes.Minion {
 			minions++
 		}
-		version := nodeVersion{name: name, role: one.role, now: parseKubernetes(has[name])}
+		version := clusters.NodeVersion{Name: name, Role: one.Role, Now: clusters.ParseKubernetes(has[name])}
 		node, _ := facts.Node(name)
 		made, err := project.ImageOf(ctx, node.Server)
 		if err != nil {
 			return nil, err
 		}
-		said := one.instance().Text("image")
-		if one.role == nodes.Master && plan.From == "" {
+		said := one.Instance().Text("image")
+		if one.Role == nodes.Master && plan.From == "" {
 			plan.From = has[name]
 		}
 		if made == image.ID && made != "" {
 			versions = append(versions, version)
 			continue
 		}
-		version.wanted = wanted
+		version.Wanted = wanted
 		versions = append(versions, version)
 		former := said
 		if made != "" {
@@ -146,29 +149,29 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 				former = made // the name is another image's by now
 			}
 		}
-		seconds, measured := took[one.role]
+		seconds, measured := took[one.Role]
 		if !measured {
 			seconds, plan.Measured = assumedReplacement, false
 		}
 		due = append(due, one)
 		plan.Seconds += seconds
-		plan.Nodes = append(plan.Nodes, PlannedNode{Name: name, Role: one.role, Kubernetes: has[name], Image: former, Seconds: seconds})
-		plan.turns = append(plan.turns, known.UpgradeNode{Instance: one.instance().ID(), Name: name, Role: one.role, Former: former, State: known.NodeWaits})
+		plan.Nodes = append(plan.Nodes, PlannedNode{Name: name, Role: one.Role, Kubernetes: has[name], Image: former, Seconds: seconds})
+		plan.turns = append(plan.turns, known.UpgradeNode{Instance: one.Instance().ID(), Name: name, Role: one.Role, Former: former, State: known.NodeWaits})
 	}
 	if len(due) == 0 {
 		return plan, nil
 	}
-	external, stay := externalVersions(facts, has)
+	external, stay := clusters.ExternalVersions(facts, has)
 	versions = append(versions, external...)
 	if err := plan.checkVersions(ctx, object, image, versions, live); err != nil {
 		return nil, err
 	}
-	pods, err := c.clusters.PodNetwork(ctx, object)
+	pods, err := c.PodNetwork(ctx, object)
 	if err != nil {
 		return nil, err
 	}
 	plan.checkImage(object, image, pods, due)
-	why, err := clusterReplacementsOf(c.clusters).noRoom(ctx, object, due[0].instance())
+	why, err := clusters.DifferencesOf(c.Clusters).NoRoom(ctx, object, due[0].Instance())
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +181,7 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 	if why != "" && minions == 1 {
 		plan.problem(true, "the only node that takes pods would go before there is another one, %s: add a node first, or make room for one server more and set surge to 1", why)
 	}
-	plan.Cost = replacements(due, why) + stay
+	plan.Cost = clusters.DescribeReplacements(due, why) + stay
 	return plan, nil
 }
 
@@ -187,16 +190,16 @@ func (plan *UpgradePlan) problem(grave bool, format string, args ...any) {
 }
 
 // checkVersions adds the obstacles in the versions of Kubernetes.
-func (plan *UpgradePlan) checkVersions(ctx context.Context, object *muranopl.Object, image openstack.NodeImage, versions []nodeVersion, live *nodes.Cluster) error {
-	wanted := parseKubernetes(image.Kubernetes)
+func (plan *UpgradePlan) checkVersions(ctx context.Context, object *muranopl.Object, image openstack.NodeImage, versions []clusters.NodeVersion, live *nodes.Cluster) error {
+	wanted := clusters.ParseKubernetes(image.Kubernetes)
 	if wanted == nil {
 		plan.problem(true, "image %s does not say which Kubernetes it holds, so that the rules for versions cannot be kept: burano image check %s says what to do", image.Name, image.Name)
 		return nil
 	}
-	if text := unknownTo(object, wanted); text != "" {
+	if text := clusters.UnknownTo(object, wanted); text != "" {
 		plan.problem(true, "%s", text)
 	}
-	for _, text := range skewed(versions) {
+	for _, text := range clusters.Skewed(versions) {
 		plan.problem(true, "%s", text)
 	}
 	if plan.From == "" {
@@ -213,14 +216,14 @@ func (plan *UpgradePlan) checkVersions(ctx context.Context, object *muranopl.Obj
 }
 
 // checkImage adds the parts that the image lacks for nodes which get it.
-func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.NodeImage, pods desired.PodNetwork, due []member) {
-	takesPods := func(one member) bool { return one.role == nodes.Minion }
+func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.NodeImage, pods desired.PodNetwork, due []clusters.Member) {
+	takesPods := func(one clusters.Member) bool { return one.Role == nodes.Minion }
 	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
-		plan.problem(true, "%v", workloads.NoDocker(image.Name, due[i].server.Name(), image.ID))
+		plan.problem(true, "%v", workloads.NoDocker(image.Name, due[i].Server.Name(), image.ID))
 	}
-	for _, need := range imageNeeds(pods) {
-		if i := slices.IndexFunc(due, func(one member) bool { return need.has(one.role) }); i >= 0 {
-			if missing := need.missing(image, image.Name, due[i].server.Name()); missing != nil {
+	for _, need := range clusters.ImageNeeds(pods) {
+		if i := slices.IndexFunc(due, func(one clusters.Member) bool { return need.Has(one.Role) }); i >= 0 {
+			if missing := need.Missing(image, image.Name, due[i].Server.Name()); missing != nil {
 				plan.problem(true, "%v", missing)
 			}
 		}
@@ -228,16 +231,16 @@ func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.Nod
 }
 
 // checkLosses adds the volumes that would be lost with nodes, unless the caller allows it.
-func (c upgradePlans) checkLosses(ctx context.Context, plan *UpgradePlan, live *nodes.Cluster, due []member) error {
+func (c upgradePlans) checkLosses(ctx context.Context, plan *UpgradePlan, live *nodes.Cluster, due []clusters.Member) error {
 	var leaving []string
 	for _, one := range due {
-		leaving = append(leaving, one.server.Name())
+		leaving = append(leaving, one.Server.Name())
 	}
 	volumes, err := live.VolumesLost(ctx, leaving...)
 	if err != nil {
 		return err
 	}
-	if len(volumes) > 0 && !volumeLossesOf(c.clusters).mayLose() {
+	if len(volumes) > 0 && !clusters.VolumeLossesOf(c.Clusters).MayLose() {
 		plan.problem(true, "%v", &nodes.VolumesLost{Volumes: volumes})
 	}
 	return nil
@@ -254,12 +257,12 @@ func (c upgradePlans) measured(ctx context.Context, object *muranopl.Object, rol
 	if err != nil {
 		return err
 	}
-	return known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Store(ctx, replacementsName, text)
+	return known.Vault{Runtime: c.Runtime, Cluster: object.ID()}.Store(ctx, replacementsName, text)
 }
 
 func (c upgradePlans) replacements(ctx context.Context, object *muranopl.Object) (map[nodes.Role]int, error) {
 	all := map[nodes.Role]int{}
-	text, found, err := known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Load(ctx, replacementsName)
+	text, found, err := known.Vault{Runtime: c.Runtime, Cluster: object.ID()}.Load(ctx, replacementsName)
 	if err == nil && found {
 		err = json.Unmarshal(text, &all)
 	}

@@ -5,14 +5,15 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 )
 
 // asDeployed returns the body of an action on the cluster as it was last deployed, which sends no requests to the cloud.
 func (c clusterClass) asDeployed(work func(ctx context.Context, call muranopl.Call, known *known.Facts) error) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
-		defer c.clusters.Close()
-		known, err := c.clusters.facts(ctx, call.Object)
+		defer c.Close()
+		known, err := c.Facts(ctx, call.Object)
 		if err != nil {
 			return nil, err
 		}
@@ -30,8 +31,8 @@ func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call,
 
 // defragment is the action that gives the room back that is free in the files of etcd.
 func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	c.clusters.useFacts(call.Object, known)
-	live, err := clusterConnectionsOf(c.clusters).connect(ctx, call.Object, known.Nodes)
+	c.UseFacts(call.Object, known)
+	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, call.Object, known.Nodes)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
@@ -18,15 +19,15 @@ import (
 )
 
 // leftVolumes are the volumes and shares that a destroyed cluster leaves in the cloud.
-type leftVolumes struct{ *clusters }
+type leftVolumes struct{ *clusters.Clusters }
 
-func leftVolumesOf(c *clusters) leftVolumes { return leftVolumes{c} }
+func leftVolumesOf(c *clusters.Clusters) leftVolumes { return leftVolumes{c} }
 
 // leaveVolumes plans the end of a cluster's volumes in Cinder, and of its shares in Manila, for when its servers are gone.
 func (c leftVolumes) leaveVolumes(ctx context.Context, object *muranopl.Object) error {
 	ends := map[kube.Storage]func(context.Context, *muranopl.Object) error{kube.Cinder: c.endVolumes, kube.Manila: c.endShares}
 	for backend := range ends {
-		has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.runtime, Cluster: object.ID()}, backend)
+		has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()}, backend)
 		if err != nil {
 			return err
 		}
@@ -44,32 +45,18 @@ func (c leftVolumes) leaveVolumes(ctx context.Context, object *muranopl.Object) 
 		}
 		return errors.Join(failures...)
 	}
-	if c.objects.Model() != nil {
-		c.runtime.AtEnd(decide)
+	if c.Objects.Model() != nil {
+		c.Runtime.AtEnd(decide)
 		return nil
 	}
-	c.clusters.mutex.Lock()
-	defer c.clusters.mutex.Unlock()
-	c.clusters.last = append(c.clusters.last, decide)
+	c.AfterServers(decide)
 	return nil
-}
-
-// afterServers does the work that had to wait until the servers of a deleted environment are gone.
-func (c leftVolumes) afterServers(ctx context.Context) error {
-	c.clusters.mutex.Lock()
-	list := c.clusters.last
-	c.clusters.mutex.Unlock()
-	var failures []error
-	for _, do := range list {
-		failures = append(failures, do(ctx))
-	}
-	return errors.Join(failures...)
 }
 
 // endVolumes deletes the volumes of a destroyed cluster, with their snapshots, if keepVolumes allows it, except the ones of classes that keep theirs. It
 // names the remaining ones. Cinder deletes no volume that has snapshots, so a remaining snapshot, also a foreign one, keeps its volume.
 func (c leftVolumes) endVolumes(ctx context.Context, object *muranopl.Object) error {
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +64,7 @@ func (c leftVolumes) endVolumes(ctx context.Context, object *muranopl.Object) er
 	if err != nil {
 		return err
 	}
-	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID())}
+	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.Runtime.EnvironmentID(), object.ID())}
 	all, err := cinder.Tagged(ctx, "", tag)
 	if err != nil {
 		return err
@@ -115,10 +102,10 @@ func (c leftVolumes) endVolumes(ctx context.Context, object *muranopl.Object) er
 		deleted++
 	}
 	if deleted > 0 {
-		c.reports.Inform(ctx, object, "Cluster %s: %d of its volumes in Cinder were deleted with their snapshots, as keepVolumes says", object.Text("name"), deleted)
+		c.Reports.Inform(ctx, object, "Cluster %s: %d of its volumes in Cinder were deleted with their snapshots, as keepVolumes says", object.Text("name"), deleted)
 	}
 	if len(kept) > 0 {
-		c.reports.Inform(ctx, object, "Cluster %s: these of its volumes stay in Cinder, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
+		c.Reports.Inform(ctx, object, "Cluster %s: these of its volumes stay in Cinder, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
 	}
 	return nil
 }

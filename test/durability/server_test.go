@@ -25,6 +25,7 @@ import (
 	catalogstore "github.com/burano/burano/catalog/store"
 	"github.com/burano/burano/internal/database"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
@@ -118,7 +119,7 @@ func serve(text string, logger *slog.Logger) error {
 	tasks, err := engine.New(ctx, engine.Config{
 		Store: rows, Sealer: sealer, Cloud: cloud, Source: shelf.Source, Logger: logger, Lease: s.Lease, MaxDeaths: s.MaxDeaths, Sole: s.Postgres == "",
 		Natives: func(runtime *engine.Runtime) muranopl.Natives {
-			natives := native.Methods(runtime, native.Config{Reach: known.Reach{Logger: logger}})
+			natives := native.Methods(runtime, native.Config{Settings: clusters.Settings{Reach: known.Reach{Logger: logger}}})
 			natives["io.murano"]["io.murano.Environment"] = environment
 			natives["org.durability.Recorder"] = outside.natives(runtime)
 			return natives

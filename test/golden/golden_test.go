@@ -18,6 +18,7 @@ import (
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
@@ -78,7 +79,7 @@ func newServer(t *testing.T) *server {
 	logger := slog.New(slog.DiscardHandler)
 	tasks, err := engine.New(t.Context(), engine.Config{Store: environments, Sealer: sealer, Cloud: s.cloud, Source: packages.Source,
 		Natives: func(r *engine.Runtime) muranopl.Natives {
-			return s.gates.through(native.Methods(r, native.Config{Reach: known.Reach{Logger: logger}, ServerPatience: time.Minute}))
+			return s.gates.through(native.Methods(r, native.Config{Settings: clusters.Settings{Reach: known.Reach{Logger: logger}, ServerPatience: time.Minute}}))
 		}, Logger: logger})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -27,6 +27,7 @@ import (
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
@@ -60,8 +61,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{attributes: map[string]any{}, secrets: map[string][]byte{}, networks: `{"id": "outside", "name": "public"}`, zones: zonesNamed("nova", "zone-1", "zone-2"),
 		limits: `"maxServerGroups": 10, "maxServerGroupMembers": 10`,
-		config: native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region, ServerPatience: time.Minute,
-			Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}}}
+		config: native.Config{Networks: netip.MustParsePrefix("10.20.0.0/16"), Region: localkeystone.Region,
+			Settings: clusters.Settings{ServerPatience: time.Minute, Reach: known.Reach{Logger: slog.New(slog.DiscardHandler)}}}}
 	w.nova, w.ports = answer(`{}`), `{"id": "p", "device_owner": "network:dhcp"}`
 	listener := httptest.NewUnstartedServer(nil)
 	url := "http://" + listener.Listener.Addr().String()

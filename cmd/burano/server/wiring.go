@@ -21,6 +21,7 @@ import (
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/access"
 	"github.com/burano/burano/orchestrator/backup"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/direct"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
@@ -122,10 +123,9 @@ func (w *wiring) makeNatives(ctx context.Context) error {
 	}
 	o := w.options
 	reach := known.Reach{Connected: countConnections(w.metrics), MachineNetworks: w.machines, Snapshots: w.archive, SnapshotContainer: o.snapshotContainer, Backups: &w.backups, Logger: w.logger}
-	w.natives = native.Config{Reach: reach, Binary: w.binary, Images: containerImages, Applications: images.Applications(),
-		ShareContainer: w.cloud.ShareContainer, Issued: o.tests.issued(), TokenGrace: o.tests.tokenGrace(), Networks: w.networks, Region: w.cloud.Region(),
-		ExternalNetwork: o.External, DNSServers: o.dns, SSHFrom: o.sshFrom,
-		ServerPatience: o.serverPatience, SSHPatience: o.sshPatience, StepPatience: o.stepPatience, DrainPatience: o.drainPatience}
+	w.natives = native.Config{Settings: clusters.Settings{Reach: reach, Binary: w.binary, ShareContainer: w.cloud.ShareContainer, Issued: o.tests.issued(), TokenGrace: o.tests.tokenGrace(),
+		SSHFrom: o.sshFrom, ServerPatience: o.serverPatience, SSHPatience: o.sshPatience, StepPatience: o.stepPatience, DrainPatience: o.drainPatience},
+		Images: containerImages, Applications: images.Applications(), Networks: w.networks, Region: w.cloud.Region(), ExternalNetwork: o.External, DNSServers: o.dns}
 	return checkNatives(ctx, w.natives)
 }
 

@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -21,9 +21,9 @@ const (
 )
 
 // virtualAddresses are the virtual addresses of gateways.
-type virtualAddresses struct{ *clusters }
+type virtualAddresses struct{ *Clusters }
 
-func virtualAddressesOf(c *clusters) virtualAddresses { return virtualAddresses{c} }
+func virtualAddressesOf(c *Clusters) virtualAddresses { return virtualAddresses{c} }
 
 // prepareVirtual puts the shared address of a cluster into the template, and returns the further addresses that the ports of its gateways may use.
 func (c virtualAddresses) prepareVirtual(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object) ([]any, error) {
@@ -40,14 +40,14 @@ func (c virtualAddresses) prepareVirtual(ctx context.Context, interpreter *muran
 
 // keepVirtual adapts the port of a node that else stays in the template as it is to the shared address: a gateway that stays may use it, and addresses
 // that the template no longer has are removed.
-func (c virtualAddresses) keepVirtual(ctx context.Context, node member, virtual []any) error {
-	own := c.stacks.Own()
-	template, err := c.stacks.Template(ctx, own)
+func (c virtualAddresses) keepVirtual(ctx context.Context, node Member, virtual []any) error {
+	own := c.Templates.Own()
+	template, err := c.Templates.Template(ctx, own)
 	if err != nil {
 		return err
 	}
 	resources, _ := template["resources"].(map[string]any)
-	name := node.server.Prefix() + "port"
+	name := node.Server.Prefix() + "port"
 	port, _ := resources[name].(map[string]any)
 	properties, _ := port["properties"].(map[string]any)
 	pairs, guarded := properties["allowed_address_pairs"].([]any)
@@ -55,7 +55,7 @@ func (c virtualAddresses) keepVirtual(ctx context.Context, node member, virtual 
 		return nil
 	}
 	wanted := map[string]any{} // addresses by the ports that have them
-	if node.role == nodes.Gateway && !node.leaving {
+	if node.Role == nodes.Gateway && !node.Leaving {
 		for _, reference := range virtual {
 			wanted[referredPort(reference)] = reference
 		}
@@ -78,7 +78,7 @@ func (c virtualAddresses) keepVirtual(ctx context.Context, node member, virtual 
 	port, properties = maps.Clone(port), maps.Clone(properties)
 	properties["allowed_address_pairs"] = kept
 	port["properties"] = properties
-	c.stacks.Restore(own, name, port)
+	c.Templates.Restore(own, name, port)
 	return nil
 }
 
@@ -99,36 +99,36 @@ func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Ob
 		return nil, nil
 	}
 	name := cluster.Text("name")
-	for _, other := range c.objects.Clusters() {
+	for _, other := range c.Objects.Clusters() {
 		if other != cluster && other.Object(propertyVirtual) == shared {
 			problems = append(problems, fmt.Errorf("clusters %s and %s have the same virtualAddress: give each an io.murano.SharedIp of its own", name, other.Text("name")))
 		}
 	}
-	if network := shared.Object("network"); network != nil && network != stacks.EnvironmentNetwork(c.objects.Model(), "") {
+	if network := shared.Object("network"); network != nil && network != stacks.EnvironmentNetwork(c.Objects.Model(), "") {
 		problems = append(problems, fmt.Errorf("the virtualAddress of cluster %s is in another network than its gateways: leave its network out, for that of the environment", name))
 	}
-	members, err := c.clusters.members(ctx, cluster)
+	members, err := c.Clusters.Members(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range members {
-		if one.role != nodes.Gateway || one.leaving {
+		if one.Role != nodes.Gateway || one.Leaving {
 			continue
 		}
-		if network, asked := nodePlacesOf(c.clusters).wishedNetwork(one.instance()); network != nil || one.place.Subnet != "" {
+		if network, asked := nodePlacesOf(c.Clusters).wishedNetwork(one.Instance()); network != nil || one.place.Subnet != "" {
 			problems = append(problems, fmt.Errorf("gateway %s of cluster %s stands in a network of its own (%s), and gateways with a virtualAddress all stand in that of the environment",
-				one.server.ModelName(), name, asked))
+				one.Server.ModelName(), name, asked))
 		}
 	}
-	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Gateway }, func(image openstack.NodeImage, of member) {
+	err = eachImage(ctx, project, members, func(role nodes.Role) bool { return role == nodes.Gateway }, func(image openstack.NodeImage, of Member) {
 		if image.Keepalived == "" {
 			problems = append(problems, fmt.Errorf("image %s of gateway %s does not say that it has keepalived, which a virtualAddress needs: build a node image with this "+
 				"release and upload it, or, where keepalived is in this one, say so (openstack image set --property %s=VERSION %s)",
-				of.instance().Text("image"), of.server.ModelName(), openstack.KeepalivedProperty, image.ID))
+				of.Instance().Text("image"), of.Server.ModelName(), openstack.KeepalivedProperty, image.ID))
 		}
 	})
 	if err != nil {
@@ -147,7 +147,7 @@ func (c virtualAddresses) checkVirtual(ctx context.Context, cluster *muranopl.Ob
 
 // withoutKeepalived are the gateways of a cluster that run and cannot share an address, where they do not share one already.
 func (c virtualAddresses) withoutKeepalived(ctx context.Context, cluster *muranopl.Object) ([]string, error) {
-	live, known, err := c.clusters.former(ctx, cluster)
+	live, known, err := c.Clusters.Former(ctx, cluster)
 	if err != nil || live == nil {
 		return nil, err
 	}

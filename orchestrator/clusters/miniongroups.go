@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -22,24 +22,24 @@ import (
 // about the same servers.
 
 const (
-	propertyGroups  = "minionGroups" // of a cluster
-	propertyMaximum = "maximum"
-	// attributeGroup is a group's attribute with its nodes.
-	attributeGroup = "group"
+	PropertyGroups  = "minionGroups" // of a cluster
+	PropertyMaximum = "maximum"
+	// AttributeGroup is a group's attribute with its nodes.
+	AttributeGroup = "group"
 
 	classMinionNode = "com.mirantis.docker.kubernetes.KubernetesMinionNode"
-	argumentGroup   = "group"
+	ArgumentGroup   = "group"
 )
 
-// groups is com.mirantis.docker.kubernetes.KubernetesMinionGroup.
-type groups struct {
+// minionGroups is com.mirantis.docker.kubernetes.KubernetesMinionGroup.
+type minionGroups struct {
 	runtime interface {
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		SetAttribute(ctx context.Context, object *muranopl.Object, name string, value any) error
 	}
 }
 
-func (g groups) methods() map[string]muranopl.NativeMethod {
+func (g minionGroups) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{".init": g.init}
 }
 
@@ -59,20 +59,20 @@ type keptMember struct {
 }
 
 // memberID is the id of a node of a group, and instanceID that of its instance.
-func memberID(group string, number int) string { return derivedID(group, strconv.Itoa(number)) }
+func memberID(group string, number int) string { return DerivedID(group, strconv.Itoa(number)) }
 
 func instanceID(group string, number int) string {
-	return derivedID(group, strconv.Itoa(number), "instance")
+	return DerivedID(group, strconv.Itoa(number), "instance")
 }
 
-// derivedID has the form of other ids.
-func derivedID(parts ...string) string {
+// DerivedID has the form of other ids.
+func DerivedID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	return hex.EncodeToString(sum[:16])
 }
 
 // init makes the nodes that the group has.
-func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
+func (g minionGroups) init(ctx context.Context, call muranopl.Call) (any, error) {
 	group := call.Object
 	if group.FindEmbedded(task.ClassCluster) == nil {
 		return nil, fault.New(fault.Invalid, "group %s stands in no cluster: put it into the minionGroups of one", group.Text("name"))
@@ -88,7 +88,7 @@ func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 			known.Count = wanted.Fewest()
 		}
 	}
-	count, _ := group.Get(grouped.count)
+	count, _ := group.Get(Grouped.CountProperty)
 	switch {
 	case wanted.Elastic() && (found || count == nil): // the model's number is as old as the model
 		count = int64(wanted.Between(known.Count))
@@ -97,14 +97,14 @@ func (g groups) init(ctx context.Context, call muranopl.Call) (any, error) {
 	case count == nil:
 		count = int64(known.Count)
 	}
-	if err := group.Set(grouped.count, count); err != nil {
+	if err := group.Set(Grouped.CountProperty, count); err != nil {
 		return nil, err
 	}
-	return nil, g.make(ctx, call.Interpreter, group, known.Nodes, group.Int(grouped.count))
+	return nil, g.make(ctx, call.Interpreter, group, known.Nodes, group.Int(Grouped.CountProperty))
 }
 
-// fill makes nodes until there are so many.
-func (g groups) fill(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, count int) error {
+// Fill makes nodes until there are so many.
+func (g minionGroups) Fill(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, count int) error {
 	known, _, err := g.known(ctx, group)
 	if err != nil {
 		return err
@@ -113,12 +113,12 @@ func (g groups) fill(ctx context.Context, interpreter *muranopl.Interpreter, gro
 }
 
 // make gives the group these nodes, and more until there are so many, all of them with the group's properties.
-func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, members []keptMember, count int) error {
+func (g minionGroups) make(ctx context.Context, interpreter *muranopl.Interpreter, group *muranopl.Object, members []keptMember, count int) error {
 	members = slices.Clone(members)
 	for number := len(members) + 1; number <= count; number++ {
 		members = append(members, keptMember{Number: number})
 	}
-	like, wanted := group.FindEmbedded(task.ClassCluster).Objects(minions.list)[0].Object("instance"), desired.ReadGroup(group)
+	like, wanted := group.FindEmbedded(task.ClassCluster).Objects(Minions.Property)[0].Object("instance"), desired.ReadGroup(group)
 	zones := wanted.Zones
 	if len(zones) == 0 {
 		zones = []string{like.Text("availabilityZone")}
@@ -158,12 +158,12 @@ func (g groups) make(ctx context.Context, interpreter *muranopl.Interpreter, gro
 		}
 		made[i] = node
 	}
-	return group.SetObjects(grouped.list, made)
+	return group.SetObjects(Grouped.Property, made)
 }
 
 // groupNode is the node of that id that a group has already, nil for none.
 func groupNode(group *muranopl.Object, id string) *muranopl.Object {
-	for _, node := range group.Objects(grouped.list) {
+	for _, node := range group.Objects(Grouped.Property) {
 		if node.ID() == id {
 			return node
 		}
@@ -196,7 +196,7 @@ func memberName(group desired.Group, number int) string {
 
 // membersOf are the nodes that a group has now, with their images when it is held.
 func membersOf(group *muranopl.Object, held bool) []keptMember {
-	list := group.Objects(grouped.list)
+	list := group.Objects(Grouped.Property)
 	members := make([]keptMember, 0, len(list))
 	for _, node := range list {
 		for number := 1; number <= len(list); number++ {
@@ -212,8 +212,8 @@ func membersOf(group *muranopl.Object, held bool) []keptMember {
 	return members
 }
 
-func (g groups) known(ctx context.Context, group *muranopl.Object) (facts keptGroup, found bool, err error) {
-	value, found, err := g.runtime.Attribute(ctx, group, attributeGroup)
+func (g minionGroups) known(ctx context.Context, group *muranopl.Object) (facts keptGroup, found bool, err error) {
+	value, found, err := g.runtime.Attribute(ctx, group, AttributeGroup)
 	if err != nil || !found || value == nil {
 		return facts, false, err
 	}
@@ -224,39 +224,39 @@ func (g groups) known(ctx context.Context, group *muranopl.Object) (facts keptGr
 }
 
 // keep keeps which nodes a group has before anything is made of them.
-func (g groups) keep(ctx context.Context, group *muranopl.Object) error {
+func (g minionGroups) keep(ctx context.Context, group *muranopl.Object) error {
 	known, found, err := g.known(ctx, group)
 	if err != nil {
 		return err
 	}
 	if !found {
-		known.Count = group.Int(grouped.count)
+		known.Count = group.Int(Grouped.CountProperty)
 	}
 	return g.store(ctx, group, known, found, keptGroup{membersOf(group, known.Held), known.Count, known.Held})
 }
 
 // keepCount stores how many nodes of a group run, for models without a number.
-func (g groups) keepCount(ctx context.Context, group *muranopl.Object) error {
+func (g minionGroups) keepCount(ctx context.Context, group *muranopl.Object) error {
 	known, found, err := g.known(ctx, group)
 	if err != nil {
 		return err
 	}
-	return g.store(ctx, group, known, found, keptGroup{membersOf(group, known.Held), group.Int(grouped.count), known.Held})
+	return g.store(ctx, group, known, found, keptGroup{membersOf(group, known.Held), group.Int(Grouped.CountProperty), known.Held})
 }
 
-// hold keeps with a group which images its nodes have, or lets them have the group's again.
-func (g groups) hold(ctx context.Context, group *muranopl.Object, held bool) error {
+// Hold keeps with a group which images its nodes have, or lets them have the group's again.
+func (g minionGroups) Hold(ctx context.Context, group *muranopl.Object, held bool) error {
 	known, found, err := g.known(ctx, group)
 	if err != nil {
 		return err
 	}
 	if !found {
-		known.Count = group.Int(grouped.count)
+		known.Count = group.Int(Grouped.CountProperty)
 	}
 	return g.store(ctx, group, known, found, keptGroup{membersOf(group, held), known.Count, held})
 }
 
-func (g groups) store(ctx context.Context, group *muranopl.Object, facts keptGroup, found bool, now keptGroup) error {
+func (g minionGroups) store(ctx context.Context, group *muranopl.Object, facts keptGroup, found bool, now keptGroup) error {
 	if found && facts.Count == now.Count && facts.Held == now.Held && slices.Equal(facts.Nodes, now.Nodes) {
 		return nil
 	}
@@ -264,30 +264,11 @@ func (g groups) store(ctx context.Context, group *muranopl.Object, facts keptGro
 	if err := known.Convert(now, &plain); err != nil {
 		return err
 	}
-	return g.runtime.SetAttribute(ctx, group, attributeGroup, plain)
+	return g.runtime.SetAttribute(ctx, group, AttributeGroup, plain)
 }
 
-// ofGroup is for the actions on the group that is named.
-func ofGroup(call muranopl.Call) (nodeList, error) {
-	named, _ := call.Args[argumentGroup].(string)
-	var names []string
-	for _, group := range call.Object.Objects(propertyGroups) {
-		if group.Text("name") == named {
-			list := nodeList{grouped, group}
-			list.fewest = desired.ReadGroup(group).Fewest()
-			return list, nil
-		}
-		names = append(names, group.Text("name"))
-	}
-	there := "it has none"
-	if len(names) > 0 {
-		there = "there are " + strings.Join(names, ", ")
-	}
-	return nodeList{}, fault.New(fault.Invalid, "%s is no group of cluster %s: %s", named, call.Object.Text("name"), there)
-}
-
-// taintsOf are the taints of a list of their fields.
-func taintsOf(list []any) (taints []kube.Taint) {
+// TaintsOf are the taints of a list of their fields.
+func TaintsOf(list []any) (taints []kube.Taint) {
 	for _, entry := range list {
 		fields, _ := entry.(map[string]any)
 		text := func(name string) string {

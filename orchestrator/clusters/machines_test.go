@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"net/netip"
@@ -13,12 +13,12 @@ import (
 
 func TestMachinesKeepTheirKubernetesInAnUpgrade(t *testing.T) {
 	facts := &known.Facts{Nodes: []nodes.Node{{Name: "kube-1", Role: nodes.Master}, {Name: "lab-1", Role: nodes.Minion, Machine: &access.Machine{User: "root"}}}}
-	list, said := externalVersions(facts, map[string]string{"kube-1": "v1.36.3", "lab-1": "v1.33.1"})
+	list, said := ExternalVersions(facts, map[string]string{"kube-1": "v1.36.3", "lab-1": "v1.33.1"})
 	require.Len(t, list, 1)
 	require.Contains(t, said, "lab-1 (v1.33.1)")
-	master := nodeVersion{name: "kube-1", role: nodes.Master, now: parseKubernetes("v1.36.3"), wanted: parseKubernetes("v1.37.0")}
-	require.Contains(t, skewed(append([]nodeVersion{master}, list...))[0], "lab-1 would have")
-	_, said = externalVersions(&known.Facts{Nodes: facts.Nodes[:1]}, nil)
+	master := NodeVersion{Name: "kube-1", Role: nodes.Master, Now: ParseKubernetes("v1.36.3"), Wanted: ParseKubernetes("v1.37.0")}
+	require.Contains(t, Skewed(append([]NodeVersion{master}, list...))[0], "lab-1 would have")
+	_, said = ExternalVersions(&known.Facts{Nodes: facts.Nodes[:1]}, nil)
 	require.Empty(t, said)
 }
 

@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -14,23 +14,23 @@ import (
 
 // answer answers a cluster's requests for its volumes of Cinder and shares of Manila, with the task's own project, until ctx ends. The keeper does not
 // begin to while a task runs, and the task's deployments may wait for volumes. Where the keeper of some server does so already, that one goes on.
-func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *nodes.Cluster, list []nodes.Node) {
+func (c *Clusters) answer(ctx context.Context, object *muranopl.Object, live *nodes.Cluster, list []nodes.Node) {
 	servers, addresses := map[string]string{}, map[string]string{}
 	for _, node := range list {
 		servers[node.Name], addresses[node.Name] = node.Server, node.Address.String()
 	}
-	asked := volumes.Cluster{ID: volumes.ClusterID(c.runtime.EnvironmentID(), object.ID()), Name: object.Text("name"), Logger: c.reports.Logger,
+	asked := volumes.Cluster{ID: volumes.ClusterID(c.Runtime.EnvironmentID(), object.ID()), Name: object.Text("name"), Logger: c.Reports.Logger,
 		Servers:   func(context.Context) (map[string]string, error) { return servers, nil },
 		Addresses: func(context.Context) (map[string]string, error) { return addresses, nil },
 		Shares: func(ctx context.Context) (volumes.Shares, error) {
-			project, err := c.runtime.Project(ctx)
+			project, err := c.Runtime.Project(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return project.SharedFileSystems()
 		},
 		Cloud: func(ctx context.Context) (volumes.Cloud, error) {
-			project, err := c.runtime.Project(ctx)
+			project, err := c.Runtime.Project(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -45,7 +45,7 @@ func (c *clusters) answer(ctx context.Context, object *muranopl.Object, live *no
 			return storage.AnswerOn(ctx, line, asked)
 		})
 		if err != nil && !errors.Is(err, nodes.ErrVolumesHeld) && ctx.Err() == nil {
-			c.reports.Logger.DebugContext(ctx, "a task could not answer what a cluster asks for its volumes; trying again", "cluster", object.ID(), "error", err)
+			c.Reports.Logger.DebugContext(ctx, "a task could not answer what a cluster asks for its volumes; trying again", "cluster", object.ID(), "error", err)
 		}
 		return wait.Again(errors.New("until the task is done"))
 	})

@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 // attributeServers is the attribute of io.murano.resources.LinuxMuranoInstance with its succession.
 const attributeServers = "servers"
 
-// succession is the record of the servers of a node. It is durable before anything is made or removed for it.
-type succession struct {
+// Succession is the record of the servers of a node. It is durable before anything is made or removed for it.
+type Succession struct {
 	Current int64 `json:"current"` // the node's server, or the one that it is to be
 	// Former is the one whose place it takes, as long as that is there; 0 for none.
 	Former int64 `json:"former,omitempty"`
@@ -41,8 +41,8 @@ type succession struct {
 	Edit bool `json:"edit,omitempty"`
 }
 
-// replacing is true if there are two servers.
-func (s succession) replacing() bool { return s.Former != 0 }
+// Replacing is true if there are two servers.
+func (s Succession) Replacing() bool { return s.Former != 0 }
 
 // successions keeps them with the instances of nodes.
 type successions struct {
@@ -53,8 +53,8 @@ type successions struct {
 	}
 }
 
-func (s successions) of(ctx context.Context, instance *muranopl.Object) (succession, error) {
-	facts := succession{Current: 1}
+func (s successions) Of(ctx context.Context, instance *muranopl.Object) (Succession, error) {
+	facts := Succession{Current: 1}
 	value, found, err := s.runtime.CodeAttribute(ctx, instance, task.ClassNodeServer, attributeServers)
 	if err != nil || !found || value == nil {
 		return facts, err
@@ -65,66 +65,66 @@ func (s successions) of(ctx context.Context, instance *muranopl.Object) (success
 	return facts, nil
 }
 
-func (s successions) keep(ctx context.Context, instance *muranopl.Object, known succession) error {
+func (s successions) Keep(ctx context.Context, instance *muranopl.Object, known Succession) error {
 	value := map[string]any{"current": known.Current, "former": known.Former, "formerName": known.FormerName, "moved": known.Moved, "first": known.First, "gone": known.Gone, "leaves": known.Leaves, "task": known.Task, "edit": known.Edit}
 	return s.runtime.SetCodeAttribute(ctx, instance, task.ClassNodeServer, attributeServers, value)
 }
 
 // ordered is true if a node will get another server, or has got one in this task.
 func (s successions) ordered(ctx context.Context, instance *muranopl.Object) (bool, error) {
-	known, err := s.of(ctx, instance)
-	return known.replacing() || known.Task == s.runtime.TaskID(), err
+	known, err := s.Of(ctx, instance)
+	return known.Replacing() || known.Task == s.runtime.TaskID(), err
 }
 
 // order gives a node another server in the place of the one that is called so. edit is succession.Edit.
 func (s successions) order(ctx context.Context, instance *muranopl.Object, former string, first, edit bool) error {
-	known, err := s.of(ctx, instance)
+	known, err := s.Of(ctx, instance)
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, instance, succession{Current: known.Current + 1, Former: known.Current, FormerName: former, First: first, Task: s.runtime.TaskID(), Edit: edit})
+	return s.Keep(ctx, instance, Succession{Current: known.Current + 1, Former: known.Current, FormerName: former, First: first, Task: s.runtime.TaskID(), Edit: edit})
 }
 
 // nodeNames are the names of nodes, of which each server gets one.
-type nodeNames struct{ *clusters }
+type nodeNames struct{ *Clusters }
 
-func nodeNamesOf(c *clusters) nodeNames { return nodeNames{c} }
+func NodeNamesOf(c *Clusters) nodeNames { return nodeNames{c} }
 
 // withdraw cancels orders of former tasks that came from the model and for which nothing was made or removed yet: this task compares the model anew,
 // so an edit that was undone replaces nothing.
 func (c nodeNames) withdraw(ctx context.Context, cluster *muranopl.Object) error {
-	for _, node := range activeNodes(cluster) {
-		instance := node.object.Object("instance")
-		known, err := c.successions.of(ctx, instance)
+	for _, node := range ActiveNodes(cluster) {
+		instance := node.Object.Object("instance")
+		known, err := c.Successions.Of(ctx, instance)
 		if err != nil {
 			return err
 		}
-		if !known.Edit || !known.replacing() || known.Moved || known.Gone || known.Leaves || known.Task == c.runtime.TaskID() {
+		if !known.Edit || !known.Replacing() || known.Moved || known.Gone || known.Leaves || known.Task == c.Runtime.TaskID() {
 			continue
 		}
-		names, err := c.names(ctx)
+		names, err := c.Names(ctx)
 		if err != nil {
 			return err
 		}
 		if _, made := names[openstack.ServerResource(stacks.Server{Instance: instance, Number: known.Current}.ID())]; made {
 			continue
 		}
-		if err := c.successions.keep(ctx, instance, succession{Current: known.Former}); err != nil {
+		if err := c.Successions.Keep(ctx, instance, Succession{Current: known.Former}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// member is a node of a cluster that is to run, or that another server of the same object takes the place of.
-type member struct {
+// Member is a node of a cluster that is to run, or that another server of the same object takes the place of.
+type Member struct {
 	object  *muranopl.Object // the node
-	role    nodes.Role
-	server  stacks.Server
-	known   succession
-	leaving bool
+	Role    nodes.Role
+	Server  stacks.Server
+	known   Succession
+	Leaving bool
 	// holds is true if the floating address of the object is the server's, and replacing if the object has two servers.
-	holds, replacing bool
+	holds, Replacing bool
 	// waits is true if another server takes its place only when it is gone: until then it stays unchanged in the stack.
 	waits bool
 	// place is the server's present or desired place; otherwise is true if the model has another network by now, and moves if that network differs
@@ -137,34 +137,34 @@ type member struct {
 }
 
 // misnamed is true if the model has another name for the server.
-func (m member) misnamed() bool { return m.server.Name() != m.server.ModelName() }
+func (m Member) misnamed() bool { return m.Server.Name() != m.Server.ModelName() }
 
-func (m member) instance() *muranopl.Object { return m.server.Instance }
+func (m Member) Instance() *muranopl.Object { return m.Server.Instance }
 
-// members lists the present and desired nodes of a cluster, the master first and the nodes that leave last.
-func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list []member, err error) {
-	names, err := nodeNamesOf(c).names(ctx)
+// Members lists the present and desired nodes of a cluster, the master first and the nodes that leave last.
+func (c *Clusters) Members(ctx context.Context, cluster *muranopl.Object) (list []Member, err error) {
+	names, err := NodeNamesOf(c).Names(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var leaving []member
-	for _, node := range activeNodes(cluster) {
-		instance := node.object.Object("instance")
-		known, err := c.successions.of(ctx, instance)
+	var leaving []Member
+	for _, node := range ActiveNodes(cluster) {
+		instance := node.Object.Object("instance")
+		known, err := c.Successions.Of(ctx, instance)
 		if err != nil {
 			return nil, err
 		}
-		one := member{object: node.object, role: node.role, known: known, server: names.server(instance, known, known.Current), holds: !known.replacing() || known.Moved, replacing: known.replacing()}
+		one := Member{object: node.Object, Role: node.Role, known: known, Server: names.Server(instance, known, known.Current), holds: !known.Replacing() || known.Moved, Replacing: known.Replacing()}
 		switch {
 		case known.First && !known.Gone:
-			one.server, one.holds, one.waits = names.server(instance, known, known.Former), true, true
+			one.Server, one.holds, one.waits = names.Server(instance, known, known.Former), true, true
 			list = append(list, one)
 		case known.First:
 			one.absent = true
 			list = append(list, one)
-		case known.replacing():
+		case known.Replacing():
 			list = append(list, one)
-			one.server, one.holds, one.leaving, one.absent = names.server(instance, known, known.Former), !known.Moved, true, known.Gone
+			one.Server, one.holds, one.Leaving, one.absent = names.Server(instance, known, known.Former), !known.Moved, true, known.Gone
 			leaving = append(leaving, one)
 		default:
 			list = append(list, one)
@@ -174,28 +174,28 @@ func (c *clusters) members(ctx context.Context, cluster *muranopl.Object) (list 
 	return list, nodePlacesOf(c).locate(ctx, list, names)
 }
 
-// nameOf is the name of the server of a cluster's node.
-func (c nodeNames) nameOf(ctx context.Context, node *muranopl.Object) (string, error) {
+// NameOf is the name of the server of a cluster's node.
+func (c nodeNames) NameOf(ctx context.Context, node *muranopl.Object) (string, error) {
 	instance := node.Object("instance")
-	known, err := c.successions.of(ctx, instance)
+	known, err := c.Successions.Of(ctx, instance)
 	if err != nil {
 		return "", err
 	}
-	names, err := c.names(ctx)
-	return names.server(instance, known, known.Current).Name(), err
+	names, err := c.Names(ctx)
+	return names.Server(instance, known, known.Current).Name(), err
 }
 
 // serverNames are the names of present servers of the stack, by the names of their resources.
 type serverNames map[string]string
 
-// names are the names of the servers that were there at the first request. Until a server is replaced the model's name of it is a wish.
-func (c nodeNames) names(ctx context.Context) (serverNames, error) {
-	c.clusters.naming.Lock()
-	defer c.clusters.naming.Unlock()
-	if c.clusters.called != nil {
-		return c.clusters.called, nil
+// Names are the names of the servers that were there at the first request. Until a server is replaced the model's name of it is a wish.
+func (c nodeNames) Names(ctx context.Context) (serverNames, error) {
+	c.Clusters.naming.Lock()
+	defer c.Clusters.naming.Unlock()
+	if c.Clusters.called != nil {
+		return c.Clusters.called, nil
 	}
-	template, err := c.stacks.Template(ctx, c.stacks.Own())
+	template, err := c.Templates.Template(ctx, c.Templates.Own())
 	if err != nil {
 		return nil, err
 	}
@@ -209,22 +209,22 @@ func (c nodeNames) names(ctx context.Context) (serverNames, error) {
 		}
 	}
 	if len(found) > 0 {
-		project, err := c.runtime.Project(ctx)
+		project, err := c.Runtime.Project(ctx)
 		if err != nil {
 			return nil, err
 		}
-		made, err := project.Made(ctx, c.stacks.Own().Name)
+		made, err := project.Made(ctx, c.Templates.Own().Name)
 		if err != nil {
 			return nil, err
 		}
 		maps.DeleteFunc(found, func(resource, _ string) bool { return !made[resource] })
 	}
-	c.clusters.called = found
+	c.Clusters.called = found
 	return found, nil
 }
 
-// server is one of an instance.
-func (n serverNames) server(instance *muranopl.Object, known succession, number int64) stacks.Server {
+// Server is one of an instance.
+func (n serverNames) Server(instance *muranopl.Object, known Succession, number int64) stacks.Server {
 	server := stacks.Server{Instance: instance, Number: number}
 	server.Called = n[openstack.ServerResource(server.ID())]
 	if number == known.Former && known.FormerName != "" {
@@ -233,11 +233,11 @@ func (n serverNames) server(instance *muranopl.Object, known succession, number 
 	return server
 }
 
-// named finds the node whose server, or instance, is called so.
-func (c nodeNames) named(ctx context.Context, list []*muranopl.Object, name string) (int, error) {
+// Named finds the node whose server, or instance, is called so.
+func (c nodeNames) Named(ctx context.Context, list []*muranopl.Object, name string) (int, error) {
 	var names []string
 	for i, node := range list {
-		current, err := c.nameOf(ctx, node)
+		current, err := c.NameOf(ctx, node)
 		if err != nil {
 			return 0, err
 		}

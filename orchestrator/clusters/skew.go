@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -23,22 +23,22 @@ import (
 // propertyVersions are the minor versions of Kubernetes that a cluster's class knows.
 const propertyVersions = "kubernetesVersions"
 
-// nodeVersion is a node's Kubernetes as it is and as it is to be; nil where it is not known.
-type nodeVersion struct {
-	name        string
-	role        nodes.Role
-	now, wanted *version.Version
+// NodeVersion is a node's Kubernetes as it is and as it is to be; nil where it is not known.
+type NodeVersion struct {
+	Name        string
+	Role        nodes.Role
+	Now, Wanted *version.Version
 }
 
-func (n nodeVersion) then() *version.Version {
-	if n.wanted != nil {
-		return n.wanted
+func (n NodeVersion) then() *version.Version {
+	if n.Wanted != nil {
+		return n.Wanted
 	}
-	return n.now
+	return n.Now
 }
 
-// parseKubernetes reads the form of programs and images, such as v1.36.3; nil of any other text.
-func parseKubernetes(text string) *version.Version {
+// ParseKubernetes reads the form of programs and images, such as v1.36.3; nil of any other text.
+func ParseKubernetes(text string) *version.Version {
 	parsed, err := version.ParseGeneric(text)
 	if err != nil {
 		return nil
@@ -49,23 +49,23 @@ func parseKubernetes(text string) *version.Version {
 // minorText is 1.36 of v1.36.3.
 func minorText(v *version.Version) string { return fmt.Sprintf("%d.%d", v.Major(), v.Minor()) }
 
-// above is how many minor versions a is above b; versions with other first numbers are far apart.
-func above(a, b *version.Version) int {
+// CompareVersions is how many minor versions a is above b; versions with other first numbers are far apart.
+func CompareVersions(a, b *version.Version) int {
 	const far = 1000
 	return (int(a.Major())-int(b.Major()))*far + int(a.Minor()) - int(b.Minor())
 }
 
-// skewed returns the rules that the nodes' new versions break, the masters first.
-func skewed(list []nodeVersion) (broken []string) {
+// Skewed returns the rules that the nodes' new versions break, the masters first.
+func Skewed(list []NodeVersion) (broken []string) {
 	var lowest, api *version.Version // of the API servers: now, and then
 	for _, node := range list {
-		if node.role != nodes.Master {
+		if node.Role != nodes.Master {
 			continue
 		}
-		if node.now != nil && (lowest == nil || above(node.now, lowest) < 0) {
-			lowest = node.now
+		if node.Now != nil && (lowest == nil || CompareVersions(node.Now, lowest) < 0) {
+			lowest = node.Now
 		}
-		if then := node.then(); then != nil && (api == nil || above(then, api) < 0) {
+		if then := node.then(); then != nil && (api == nil || CompareVersions(then, api) < 0) {
 			api = then
 		}
 	}
@@ -75,34 +75,34 @@ func skewed(list []nodeVersion) (broken []string) {
 		}
 	}
 	for _, node := range list {
-		if node.role != nodes.Master || node.wanted == nil || lowest == nil {
+		if node.Role != nodes.Master || node.Wanted == nil || lowest == nil {
 			continue
 		}
-		switch distance := above(node.wanted, lowest); {
+		switch distance := CompareVersions(node.Wanted, lowest); {
 		case distance > 1:
 			add("Kubernetes' control plane goes up one minor version at a time: from %s first to %d.%d, and not at once to %s",
-				lowest, lowest.Major(), lowest.Minor()+1, node.wanted)
+				lowest, lowest.Major(), lowest.Minor()+1, node.Wanted)
 		case distance < 0:
-			add("Kubernetes does not go back: the API server is %s already, and what it has stored %s may not understand", lowest, node.wanted)
+			add("Kubernetes does not go back: the API server is %s already, and what it has stored %s may not understand", lowest, node.Wanted)
 		}
 	}
 	for _, node := range list {
 		then := node.then()
-		if node.role != nodes.Minion || then == nil || api == nil {
+		if node.Role != nodes.Minion || then == nil || api == nil {
 			continue
 		}
-		switch distance := above(then, api); {
-		case distance > 0 && node.wanted != nil:
-			add("a kubelet must not be newer than the API server: %s would have %s, and the API server %s; upgrade the cluster as a whole", node.name, then, api)
+		switch distance := CompareVersions(then, api); {
+		case distance > 0 && node.Wanted != nil:
+			add("a kubelet must not be newer than the API server: %s would have %s, and the API server %s; upgrade the cluster as a whole", node.Name, then, api)
 		case distance < -nodes.OldestKubelet:
-			add("a kubelet must not be more than %d minor versions older than the API server: %s would have %s, and the API server %s", nodes.OldestKubelet, node.name, then, api)
+			add("a kubelet must not be more than %d minor versions older than the API server: %s would have %s, and the API server %s", nodes.OldestKubelet, node.Name, then, api)
 		}
 	}
 	return broken
 }
 
-// unknownTo is the problem that a cluster's class does not know a version; "" when it does.
-func unknownTo(cluster *muranopl.Object, v *version.Version) string {
+// UnknownTo is the problem that a cluster's class does not know a version; "" when it does.
+func UnknownTo(cluster *muranopl.Object, v *version.Version) string {
 	known := cluster.Texts(propertyVersions)
 	if len(known) == 0 || slices.Contains(known, minorText(v)) {
 		return ""
@@ -111,31 +111,31 @@ func unknownTo(cluster *muranopl.Object, v *version.Version) string {
 }
 
 // versionSkew keeps versions of Kubernetes apart by no more than its rules allow.
-type versionSkew struct{ *clusters }
+type versionSkew struct{ *Clusters }
 
-func versionSkewOf(c *clusters) versionSkew { return versionSkew{c} }
+func VersionSkewOf(c *Clusters) versionSkew { return versionSkew{c} }
 
 // raises finds out, once in a task, whether changed images give nodes of a cluster other versions of Kubernetes: then its masters get theirs first. It
 // returns the broken rules. Images without a declared version are skipped.
 func (c versionSkew) raises(ctx context.Context, cluster *muranopl.Object, images map[string]string) (broken []string, err error) {
-	c.clusters.skewing.Lock()
-	defer c.clusters.skewing.Unlock()
-	if checked, done := c.clusters.skew[cluster.ID()]; done {
+	c.Clusters.skewing.Lock()
+	defer c.Clusters.skewing.Unlock()
+	if checked, done := c.Clusters.skew[cluster.ID()]; done {
 		return checked.broken, nil
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
 	wanted := imageVersions(ctx, project, slices.Collect(maps.Values(images)))
 	checked := skewCheck{}
 	if len(wanted) > 0 {
-		members, err := c.clusters.members(ctx, cluster)
+		members, err := c.Clusters.Members(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}
 		has := map[string]string{}
-		live, _, err := c.clusters.former(ctx, cluster)
+		live, _, err := c.Clusters.Former(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -143,31 +143,31 @@ func (c versionSkew) raises(ctx context.Context, cluster *muranopl.Object, image
 			has = live.Versions(ctx)
 			_ = live.Close()
 		}
-		var list []nodeVersion
+		var list []NodeVersion
 		for _, one := range members {
 			if one.absent {
 				continue
 			}
-			node := nodeVersion{name: one.server.Name(), role: one.role, now: parseKubernetes(has[one.server.Name()])}
-			if !one.leaving {
-				node.wanted = wanted[images[one.instance().ID()]]
+			node := NodeVersion{Name: one.Server.Name(), Role: one.Role, Now: ParseKubernetes(has[one.Server.Name()])}
+			if !one.Leaving {
+				node.Wanted = wanted[images[one.Instance().ID()]]
 			}
-			if node.role == nodes.Master && node.now != nil && node.wanted != nil && node.now.LessThan(node.wanted) {
+			if node.Role == nodes.Master && node.Now != nil && node.Wanted != nil && node.Now.LessThan(node.Wanted) {
 				checked.raised = true
 			}
-			if node.wanted != nil {
-				if text := unknownTo(cluster, node.wanted); text != "" && !slices.Contains(checked.broken, text) {
+			if node.Wanted != nil {
+				if text := UnknownTo(cluster, node.Wanted); text != "" && !slices.Contains(checked.broken, text) {
 					checked.broken = append(checked.broken, text)
 				}
 			}
 			list = append(list, node)
 		}
-		checked.broken = append(checked.broken, skewed(list)...)
+		checked.broken = append(checked.broken, Skewed(list)...)
 	}
-	if c.clusters.skew == nil {
-		c.clusters.skew = map[string]skewCheck{}
+	if c.Clusters.skew == nil {
+		c.Clusters.skew = map[string]skewCheck{}
 	}
-	c.clusters.skew[cluster.ID()] = checked
+	c.Clusters.skew[cluster.ID()] = checked
 	return checked.broken, nil
 }
 
@@ -177,7 +177,7 @@ func imageVersions(ctx context.Context, project *openstack.Project, images []str
 	found := map[string]*version.Version{}
 	for _, image := range slices.Compact(images) {
 		if one, err := project.Image(ctx, image); err == nil {
-			if said := parseKubernetes(one.Kubernetes); said != nil {
+			if said := ParseKubernetes(one.Kubernetes); said != nil {
 				found[image] = said
 			}
 		}
@@ -185,29 +185,29 @@ func imageVersions(ctx context.Context, project *openstack.Project, images []str
 	return found
 }
 
-// admit refuses nodes that join a cluster, before they have servers, if their images have a Kubernetes that does not fit the masters'. The images of the
+// Admit refuses nodes that join a cluster, before they have servers, if their images have a Kubernetes that does not fit the masters'. The images of the
 // masters' servers declare that version.
-func (c versionSkew) admit(ctx context.Context, cluster *muranopl.Object, joining []activeNode) error {
+func (c versionSkew) Admit(ctx context.Context, cluster *muranopl.Object, joining []ActiveNode) error {
 	if len(joining) == 0 {
 		return nil
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
-	known, err := c.clusters.facts(ctx, cluster)
+	known, err := c.Clusters.Facts(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	var images []string
 	for _, node := range joining {
-		images = append(images, node.object.Object("instance").Text("image"))
+		images = append(images, node.Object.Object("instance").Text("image"))
 	}
 	wanted := imageVersions(ctx, project, images)
 	if len(wanted) == 0 {
 		return nil
 	}
-	var list []nodeVersion
+	var list []NodeVersion
 	if known != nil {
 		for _, node := range known.Nodes {
 			if node.Role != nodes.Master {
@@ -218,7 +218,7 @@ func (c versionSkew) admit(ctx context.Context, cluster *muranopl.Object, joinin
 				return err
 			}
 			if image != "" {
-				list = append(list, nodeVersion{name: node.Name, role: node.Role, now: imageVersions(ctx, project, []string{image})[image]})
+				list = append(list, NodeVersion{Name: node.Name, Role: node.Role, Now: imageVersions(ctx, project, []string{image})[image]})
 			}
 		}
 	}
@@ -226,31 +226,31 @@ func (c versionSkew) admit(ctx context.Context, cluster *muranopl.Object, joinin
 		if wanted[images[i]] == nil {
 			continue
 		}
-		name, err := nodeNamesOf(c.clusters).nameOf(ctx, node.object)
+		name, err := NodeNamesOf(c.Clusters).NameOf(ctx, node.Object)
 		if err != nil {
 			return err
 		}
-		list = append(list, nodeVersion{name: name, role: node.role, wanted: wanted[images[i]]})
+		list = append(list, NodeVersion{Name: name, Role: node.Role, Wanted: wanted[images[i]]})
 	}
-	if broken := skewed(list); len(broken) > 0 {
+	if broken := Skewed(list); len(broken) > 0 {
 		return fault.New(fault.Conflict, "%s. The images of the nodes decide: give those that join one that fits", strings.Join(broken, "; "))
 	}
 	return nil
 }
 
 // newcomers are the nodes of a cluster that never had a server.
-func (c versionSkew) newcomers(ctx context.Context, cluster *muranopl.Object) (list []activeNode, err error) {
-	known, err := c.clusters.facts(ctx, cluster)
+func (c versionSkew) newcomers(ctx context.Context, cluster *muranopl.Object) (list []ActiveNode, err error) {
+	known, err := c.Clusters.Facts(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	members, err := c.clusters.members(ctx, cluster)
+	members, err := c.Clusters.Members(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range members {
-		if _, there := known.Node(one.server.Name()); !there && !one.replacing && !one.leaving {
-			list = append(list, activeNode{one.object, one.role})
+		if _, there := known.Node(one.Server.Name()); !there && !one.Replacing && !one.Leaving {
+			list = append(list, ActiveNode{one.object, one.Role})
 		}
 	}
 	return list, nil
@@ -264,13 +264,13 @@ type skewCheck struct {
 
 // raised is true if the masters of a cluster get a newer Kubernetes, and so go first.
 func (c versionSkew) raised(cluster *muranopl.Object) bool {
-	c.clusters.skewing.Lock()
-	defer c.clusters.skewing.Unlock()
-	return c.clusters.skew[cluster.ID()].raised
+	c.Clusters.skewing.Lock()
+	defer c.Clusters.skewing.Unlock()
+	return c.Clusters.skew[cluster.ID()].raised
 }
 
 // refuseSkew refuses changes of images that break the rules of versions.
-func (c *clusters) refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []stacks.Server) (refused []*openstack.ServerChange, err error) {
+func (c *Clusters) refuseSkew(ctx context.Context, changes []*openstack.ServerChange, active []stacks.Server) (refused []*openstack.ServerChange, err error) {
 	images := map[*muranopl.Object]map[string]string{} // by cluster and instance
 	of := map[string]*muranopl.Object{}                // clusters, by resource
 	for _, change := range changes {
@@ -289,7 +289,7 @@ func (c *clusters) refuseSkew(ctx context.Context, changes []*openstack.ServerCh
 		of[change.Resource] = cluster
 	}
 	for cluster, wanted := range images {
-		broken, err := versionSkewOf(c).raises(ctx, cluster, wanted)
+		broken, err := VersionSkewOf(c).raises(ctx, cluster, wanted)
 		if err != nil {
 			return nil, err
 		}

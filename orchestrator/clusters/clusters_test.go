@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 	embedded, err := apps.Packages()
 	require.NoError(t, err)
 	errDeployed := errors.New("the cluster was deployed")
-	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), muranopl.Natives{packageCluster: {task.ClassCluster: {
+	interpreter := muranopl.NewInterpreter(muranopl.NewClasses(catalog.Shelf(embedded)), muranopl.Natives{task.ClassCluster: {task.ClassCluster: {
 		task.MethodDeploy: func(context.Context, muranopl.Call) (any, error) { return nil, errDeployed }}}})
 	pod := tasktest.Pod(t, nil)
 	cluster := pod.Object("kubernetesCluster")
@@ -84,7 +84,7 @@ func TestAnActionOfAPodTakesTheClusterAsItStands(t *testing.T) {
 			runtime.secrets[known.SecretName(cluster.ID(), known.FactsName)] = text
 		}
 		once := &task.Once{}
-		clusters := &clusters{runtime: runtime, once: once, reports: task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}}
+		clusters := &Clusters{Runtime: runtime, Once: once, Reports: task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}}
 		pods := workloads.Pods{Runtime: runtime, Once: once, Clusters: clusters}
 		for range 2 {
 			api, err := pods.Kubernetes(t.Context(), interpreter, pod)

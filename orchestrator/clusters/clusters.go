@@ -1,9 +1,11 @@
-package native
+// Package clusters deploys the Kubernetes clusters of a model during one task: it knows their desired nodes, prepares and connects these, and replaces servers.
+package clusters
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/plan"
+	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/stacks"
@@ -25,8 +28,29 @@ import (
 	"github.com/burano/burano/orchestrator/workloads"
 )
 
-// clustersRuntime is the part of a task that clusters use.
-type clustersRuntime interface {
+// Settings are the server's settings for clusters.
+type Settings struct {
+	known.Reach
+	// Binary is the burano program that is copied onto masters and gateways.
+	Binary string
+	// SSHFrom are the ranges from which servers of clusters let SSH in; nil for everywhere.
+	SSHFrom []string
+	// ServerPatience is how long a change of servers may take until all of them run.
+	ServerPatience time.Duration
+	// SSHPatience is how long a server that runs may take until its sshd answers.
+	SSHPatience time.Duration
+	// StepPatience is how long one step of a node may take, and DrainPatience how long the pods of a node that is removed.
+	StepPatience, DrainPatience time.Duration
+	// Issued is nodes.Config.Issued.
+	Issued func() time.Time
+	// TokenGrace is nodes.Config.TokenGrace.
+	TokenGrace time.Duration
+	// ShareContainer shares the container of a project for snapshots with the server (openstack.Service).
+	ShareContainer func(ctx context.Context, project *openstack.Project, name string) (address string, err error)
+}
+
+// Runtime is the part of a task that clusters use.
+type Runtime interface {
 	EnvironmentID() string
 	TaskID() string
 	Secret(ctx context.Context, name string) ([]byte, bool, error)
@@ -41,20 +65,21 @@ type clustersRuntime interface {
 	Alive() error
 }
 
-// clusters are the Kubernetes clusters of the model during one task.
-type clusters struct {
-	runtime     clustersRuntime
-	objects     task.Objects
-	reports     task.Reports
-	once        *task.Once
-	servers     servers
-	stacks      *stacks.Templates
-	successions successions
-	settings    nodeSettings
-	groups      groups
-	masters     furtherMasters
-	images      workloads.Images
-	server      Config
+// Clusters are the Kubernetes clusters of the model during one task.
+type Clusters struct {
+	Runtime      Runtime
+	Objects      task.Objects
+	Reports      task.Reports
+	Once         *task.Once
+	servers      servers
+	Templates    *stacks.Templates
+	own          *stacks.OwnStack
+	Successions  successions
+	NodeSettings nodeSettings
+	Groups       minionGroups
+	Masters      furtherMasters
+	images       workloads.Images
+	Settings     Settings
 
 	naming sync.Mutex
 	called serverNames // nil before they were asked for
@@ -82,6 +107,14 @@ type clusters struct {
 	last []func(context.Context) error
 }
 
+// New returns the clusters of a task's model.
+func New(runtime task.Runtime, objects task.Objects, reports task.Reports, once *task.Once, own *stacks.OwnStacks, images workloads.Images, settings Settings) *Clusters {
+	c := &Clusters{Runtime: runtime, own: own.First, Objects: objects, Reports: reports, Once: once, servers: servers{runtime, reports}, Templates: own.Templates, Successions: successions{runtime},
+		NodeSettings: nodeSettings{runtime}, Groups: minionGroups{runtime}, Masters: furtherMasters{runtime}, images: images, Settings: settings}
+	own.First.Nodes = c
+	return c
+}
+
 // cluster is a Kubernetes cluster of the model during one task.
 type cluster struct {
 	object *muranopl.Object
@@ -89,78 +122,78 @@ type cluster struct {
 	stop   func()         // ends the server of its volumes
 }
 
-// activeNode is a node of a cluster that is to run.
-type activeNode struct {
-	object *muranopl.Object
-	role   nodes.Role
+// ActiveNode is a node of a cluster that is to run.
+type ActiveNode struct {
+	Object *muranopl.Object
+	Role   nodes.Role
 }
 
-// activeNodes lists the nodes that must run, masters first: of all but the first master as many as the counts ask for.
-func activeNodes(cluster *muranopl.Object) []activeNode {
-	var active []activeNode
+// ActiveNodes lists the nodes that must run, masters first: of all but the first master as many as the counts ask for.
+func ActiveNodes(cluster *muranopl.Object) []ActiveNode {
+	var active []ActiveNode
 	if !task.OnlyGateways(cluster) {
-		active = append(active, activeNode{cluster.Object("masterNode"), nodes.Master})
+		active = append(active, ActiveNode{cluster.Object("masterNode"), nodes.Master})
 	}
-	for _, list := range nodeLists(cluster) {
-		for _, node := range list.active() {
-			active = append(active, activeNode{node, list.role})
+	for _, list := range Lists(cluster) {
+		for _, node := range list.Active() {
+			active = append(active, ActiveNode{node, list.Role})
 		}
 	}
 	return active
 }
 
-// clusterConnections connect to clusters through their nodes.
-type clusterConnections struct{ *clusters }
+// Connections connect to clusters through their nodes.
+type Connections struct{ *Clusters }
 
-func clusterConnectionsOf(c *clusters) clusterConnections { return clusterConnections{c} }
+func ConnectionsOf(c *Clusters) Connections { return Connections{c} }
 
-// connect returns the cluster with the present servers of its nodes.
-func (c clusterConnections) connect(ctx context.Context, object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
-	return c.connectPatient(ctx, object, list, 0)
+// Connect returns the cluster with the present servers of its nodes.
+func (c Connections) Connect(ctx context.Context, object *muranopl.Object, list []nodes.Node) (*nodes.Cluster, error) {
+	return c.ConnectPatient(ctx, object, list, 0)
 }
 
-// drainPatience is how long the pods of a node have to leave it, without a setting.
-func (c clusterConnections) drainPatience() time.Duration {
-	return cmp.Or(c.clusters.server.DrainPatience, nodes.DefaultDrainPatience)
+// DrainPatience is how long the pods of a node have to leave it, without a setting.
+func (c Connections) DrainPatience() time.Duration {
+	return cmp.Or(c.Clusters.Settings.DrainPatience, nodes.DefaultDrainPatience)
 }
 
-// connectPatient is bring for a cluster whose pods have so long to leave a node; 0 for the server's setting.
-func (c clusterConnections) connectPatient(ctx context.Context, object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
+// ConnectPatient is bring for a cluster whose pods have so long to leave a node; 0 for the server's setting.
+func (c Connections) ConnectPatient(ctx context.Context, object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
 	config, err := c.config(ctx, object, list)
 	if err != nil {
 		return nil, err
 	}
 	config.DrainPatience = cmp.Or(patience, config.DrainPatience)
-	config.NodeNetwork, config.Further = c.clusters.nodeNetworks(object)
+	config.NodeNetwork, config.Further = c.Clusters.nodeNetworks(object)
 	answering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var live *nodes.Cluster
-	config.Storing = sync.OnceFunc(func() { go c.clusters.answer(answering, object, live, list) })
+	config.Storing = sync.OnceFunc(func() { go c.Clusters.answer(answering, object, live, list) })
 	if live, err = nodes.NewCluster(config); err != nil {
 		stop()
 		return nil, err
 	}
-	c.clusters.mutex.Lock()
-	former := c.clusters.known[object.ID()]
-	if c.clusters.known == nil {
-		c.clusters.known = map[string]*cluster{}
+	c.Clusters.mutex.Lock()
+	former := c.Clusters.known[object.ID()]
+	if c.Clusters.known == nil {
+		c.Clusters.known = map[string]*cluster{}
 	}
-	c.clusters.known[object.ID()] = &cluster{object: object, live: live, stop: stop}
-	c.clusters.mutex.Unlock()
+	c.Clusters.known[object.ID()] = &cluster{object: object, live: live, stop: stop}
+	c.Clusters.mutex.Unlock()
 	if former != nil {
 		c.end(former)
 	}
 	return live, nil
 }
 
-func (c clusterConnections) end(known *cluster) {
+func (c Connections) end(known *cluster) {
 	known.stop()
 	if err := known.live.Close(); err != nil {
-		c.reports.Logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
+		c.Reports.Logger.Debug("closing the connections of a cluster", "cluster", known.object.ID(), "error", err)
 	}
 }
 
 // Live returns the cluster if this task has brought it up, and else an error.
-func (c *clusters) Live(object *muranopl.Object) (*nodes.Cluster, error) {
+func (c *Clusters) Live(object *muranopl.Object) (*nodes.Cluster, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if known := c.known[object.ID()]; known != nil {
@@ -170,7 +203,7 @@ func (c *clusters) Live(object *muranopl.Object) (*nodes.Cluster, error) {
 }
 
 // Kubernetes returns access to the API of a cluster that this task has brought up, and else an error.
-func (c *clusters) Kubernetes(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
+func (c *Clusters) Kubernetes(ctx context.Context, object *muranopl.Object) (*rest.Config, error) {
 	live, err := c.Live(object)
 	if err != nil {
 		return nil, err
@@ -179,16 +212,16 @@ func (c *clusters) Kubernetes(ctx context.Context, object *muranopl.Object) (*re
 }
 
 // Remaining is the cluster of a leaving object (its property kubernetesCluster), brought up; nil where the cluster goes as well.
-func (c *clusters) Remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error) {
+func (c *Clusters) Remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error) {
 	return c.StillThere(ctx, call.Interpreter, call.Object.Object("kubernetesCluster"))
 }
 
 // StillThere is a cluster, brought up, if the model has it; else nil.
-func (c *clusters) StillThere(ctx context.Context, interpreter *muranopl.Interpreter, was *muranopl.Object) (*muranopl.Object, error) {
+func (c *Clusters) StillThere(ctx context.Context, interpreter *muranopl.Interpreter, was *muranopl.Object) (*muranopl.Object, error) {
 	if was == nil {
 		return nil, nil
 	}
-	cluster := c.objects.Find(was.ID())
+	cluster := c.Objects.Find(was.ID())
 	if cluster == nil {
 		return nil, nil
 	}
@@ -200,36 +233,36 @@ func (c *clusters) StillThere(ctx context.Context, interpreter *muranopl.Interpr
 
 // EnsureOpen makes live return the cluster of the last deployment, if this task has not brought it up: this sends no request to the cloud or a node. A cluster
 // that never was up, or that a former version deployed, stays unknown.
-func (c *clusters) EnsureOpen(ctx context.Context, object *muranopl.Object) error {
-	return c.once.Do("stand "+object.ID(), func() error {
+func (c *Clusters) EnsureOpen(ctx context.Context, object *muranopl.Object) error {
+	return c.Once.Do("stand "+object.ID(), func() error {
 		if _, err := c.Live(object); err == nil {
 			return nil
 		}
-		known, err := c.facts(ctx, object)
+		known, err := c.Facts(ctx, object)
 		if err != nil || known == nil || !known.Network.IsValid() {
 			return err
 		}
-		c.useFacts(object, known)
-		_, err = clusterConnectionsOf(c).connect(ctx, object, known.Nodes)
+		c.UseFacts(object, known)
+		_, err = ConnectionsOf(c).Connect(ctx, object, known.Nodes)
 		return err
 	})
 }
 
 // setNetwork sets the range of the nodes' addresses.
-func (c *clusters) setNetwork(network netip.Prefix) {
+func (c *Clusters) setNetwork(network netip.Prefix) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.network = network
 }
 
-// useFacts sets the ranges of the nodes' addresses as a cluster's last deployment had them.
-func (c *clusters) useFacts(object *muranopl.Object, known *known.Facts) {
+// UseFacts sets the ranges of the nodes' addresses as a cluster's last deployment had them.
+func (c *Clusters) UseFacts(object *muranopl.Object, known *known.Facts) {
 	c.setNetwork(known.Network)
 	c.setFurther(object, known.Further)
 }
 
 // setFurther sets the further networks of a cluster's nodes.
-func (c *clusters) setFurther(object *muranopl.Object, further []netip.Prefix) {
+func (c *Clusters) setFurther(object *muranopl.Object, further []netip.Prefix) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.further == nil {
@@ -239,29 +272,48 @@ func (c *clusters) setFurther(object *muranopl.Object, further []netip.Prefix) {
 }
 
 // nodeNetworks are where the nodes of a cluster are: the environment's network, and others.
-func (c *clusters) nodeNetworks(object *muranopl.Object) (own netip.Prefix, further []netip.Prefix) {
+func (c *Clusters) nodeNetworks(object *muranopl.Object) (own netip.Prefix, further []netip.Prefix) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.network, c.further[object.ID()]
 }
 
+// AfterServers defers work until the servers of a deleted environment are gone.
+func (c *Clusters) AfterServers(do func(context.Context) error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.last = append(c.last, do)
+}
+
+// ServersGone does the work that was deferred until the servers of a deleted environment are gone.
+func (c *Clusters) ServersGone(ctx context.Context) error {
+	c.mutex.Lock()
+	list := c.last
+	c.mutex.Unlock()
+	var failures []error
+	for _, do := range list {
+		failures = append(failures, do(ctx))
+	}
+	return errors.Join(failures...)
+}
+
 // Close ends the connections to nodes.
-func (c *clusters) Close() {
+func (c *Clusters) Close() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for _, known := range c.known {
-		clusterConnectionsOf(c).end(known)
+		ConnectionsOf(c).end(known)
 	}
 }
 
-func (c clusterConnections) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
+func (c Connections) config(ctx context.Context, object *muranopl.Object, list []nodes.Node) (nodes.Config, error) {
 	wanted := task.Desired(object) // check has refused one with mistakes
-	pods, err := c.clusters.PodNetwork(ctx, object)
+	pods, err := c.Clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
 	}
 	peers, _ := wanted.Routers(pods)
-	registry, err := imageChecksOf(c.clusters).registryOf(ctx, object)
+	registry, err := imageChecksOf(c.Clusters).registryOf(ctx, object)
 	if err != nil {
 		return nodes.Config{}, err
 	}
@@ -269,7 +321,7 @@ func (c clusterConnections) config(ctx context.Context, object *muranopl.Object,
 		Name:           wanted.Name,
 		Nodes:          list,
 		Virtual:        wanted.Virtual,
-		SSHFrom:        c.clusters.server.SSHFrom,
+		SSHFrom:        c.Clusters.Settings.SSHFrom,
 		Network:        pods.Kind,
 		Addressing:     pods.Addressing,
 		NodeNetwork6:   pods.Nodes6,
@@ -278,15 +330,15 @@ func (c clusterConnections) config(ctx context.Context, object *muranopl.Object,
 		Peers:          peers,
 		Datastore:      pods.Datastore,
 		EtcdOnMasters:  wanted.EtcdOnMasters,
-		Vault:          known.Vault{Runtime: c.runtime, Cluster: object.ID()},
+		Vault:          known.Vault{Runtime: c.Runtime, Cluster: object.ID()},
 		Image:          c.images.Load,
-		Binary:         c.clusters.server.Binary,
-		Patience:       c.clusters.server.SSHPatience,
-		StepPatience:   c.clusters.server.StepPatience,
-		DrainPatience:  c.clusters.server.DrainPatience,
-		Connected:      c.clusters.server.Connected,
-		Issued:         c.clusters.server.Issued,
-		TokenGrace:     c.clusters.server.TokenGrace,
+		Binary:         c.Clusters.Settings.Binary,
+		Patience:       c.Clusters.Settings.SSHPatience,
+		StepPatience:   c.Clusters.Settings.StepPatience,
+		DrainPatience:  c.Clusters.Settings.DrainPatience,
+		Connected:      c.Clusters.Settings.Connected,
+		Issued:         c.Clusters.Settings.Issued,
+		TokenGrace:     c.Clusters.Settings.TokenGrace,
 		DNS:            wanted.DNS,
 		Metrics:        wanted.Metrics,
 		Runtime:        wanted.Runtime,
@@ -294,27 +346,27 @@ func (c clusterConnections) config(ctx context.Context, object *muranopl.Object,
 		Proxy:          wanted.Proxy,
 		StorageClasses: wanted.StorageClasses,
 		Registry:       registry,
-		LoseVolumes:    volumeLossesOf(c.clusters).mayLose(),
-		Fence:          c.runtime.Fence(),
-		Alive:          c.runtime.Alive,
+		LoseVolumes:    VolumeLossesOf(c.Clusters).MayLose(),
+		Fence:          c.Runtime.Fence(),
+		Alive:          c.Runtime.Alive,
 		Report: func(ctx context.Context, node, text string) {
 			if node != "" {
 				text = node + ": " + text
 			}
-			c.reports.Inform(ctx, object, "%s", text)
+			c.Reports.Inform(ctx, object, "%s", text)
 		},
 		Step: func(ctx context.Context, node, name string, run func(context.Context) error) error {
-			return c.runtime.Step(ctx, object, stepName(node, name), run)
+			return c.Runtime.Step(ctx, object, StepName(node, name), run)
 		},
-		Planned: func(steps []plan.Step) { c.runtime.Planned(object, waitingSteps(steps)) },
+		Planned: func(steps []plan.Step) { c.Runtime.Planned(object, waitingSteps(steps)) },
 		Server:  func(ctx context.Context, node string) nodes.ServerState { return c.servers.state(ctx, list, node) },
 		Console: func(ctx context.Context, node string) string { return c.servers.console(ctx, list, node) },
-		Logger:  c.reports.Logger,
+		Logger:  c.Reports.Logger,
 	}, nil
 }
 
-// stepName is the name of a node's step among the steps of its cluster.
-func stepName(node, name string) string {
+// StepName is the name of a node's step among the steps of its cluster.
+func StepName(node, name string) string {
 	if node == "" {
 		return name
 	}
@@ -325,7 +377,7 @@ func stepName(node, name string) string {
 func waitingSteps(steps []plan.Step) map[string][]string {
 	names, waiting := map[string]string{}, map[string][]string{}
 	for _, step := range steps {
-		names[step.ID()] = stepName(step.Node, step.Name)
+		names[step.ID()] = StepName(step.Node, step.Name)
 	}
 	for _, step := range steps {
 		all := []string{}
@@ -348,13 +400,13 @@ type loadedFacts struct {
 	of    map[string]*known.Facts
 }
 
-// facts returns the stored data of a cluster that was up before; nil when it never was. A task loads it once, and may change its copy.
-func (c *clusters) facts(ctx context.Context, object *muranopl.Object) (*known.Facts, error) {
+// Facts returns the stored data of a cluster that was up before; nil when it never was. A task loads it once, and may change its copy.
+func (c *Clusters) Facts(ctx context.Context, object *muranopl.Object) (*known.Facts, error) {
 	c.stored.mutex.Lock()
 	defer c.stored.mutex.Unlock()
 	facts, loaded := c.stored.of[object.ID()]
 	if !loaded {
-		text, found, err := known.Vault{Runtime: c.runtime, Cluster: object.ID()}.Load(ctx, known.FactsName)
+		text, found, err := known.Vault{Runtime: c.Runtime, Cluster: object.ID()}.Load(ctx, known.FactsName)
 		if err != nil {
 			return nil, err
 		}
@@ -379,18 +431,18 @@ func (l *loadedFacts) keep(object *muranopl.Object, facts *known.Facts) {
 
 // Shrink takes out of all clusters the nodes that run in them and are not wanted any more, once per task. It must be done before their
 // servers go.
-func (c *clusters) Shrink(ctx context.Context) error {
-	return task.Each(c.objects.Clusters(), func(object *muranopl.Object) error { return clusterShrinkingOf(c).shrinkOne(ctx, object) })
+func (c *Clusters) Shrink(ctx context.Context) error {
+	return task.Each(c.Objects.Clusters(), func(object *muranopl.Object) error { return shrinkingOf(c).shrinkOne(ctx, object) })
 }
 
-// clusterShrinking takes nodes out of clusters.
-type clusterShrinking struct{ *clusters }
+// shrinking takes nodes out of clusters.
+type shrinking struct{ *Clusters }
 
-func clusterShrinkingOf(c *clusters) clusterShrinking { return clusterShrinking{c} }
+func shrinkingOf(c *Clusters) shrinking { return shrinking{c} }
 
-func (c clusterShrinking) shrinkOne(ctx context.Context, object *muranopl.Object) error {
-	return c.once.Do("shrink "+object.ID(), func() error {
-		known, err := c.clusters.facts(ctx, object)
+func (c shrinking) shrinkOne(ctx context.Context, object *muranopl.Object) error {
+	return c.Once.Do("shrink "+object.ID(), func() error {
+		known, err := c.Clusters.Facts(ctx, object)
 		if err != nil || known == nil {
 			return err
 		}
@@ -417,23 +469,23 @@ func (c clusterShrinking) shrinkOne(ctx context.Context, object *muranopl.Object
 }
 
 // leavers are the running nodes of a cluster that are not wanted any more; staying are the others.
-func (c clusterShrinking) leavers(ctx context.Context, object *muranopl.Object, known *known.Facts) (leaving []string, staying []nodes.Node, err error) {
-	list, err := c.clusters.members(ctx, object)
+func (c shrinking) leavers(ctx context.Context, object *muranopl.Object, known *known.Facts) (leaving []string, staying []nodes.Node, err error) {
+	list, err := c.Clusters.Members(ctx, object)
 	if err != nil {
 		return nil, nil, err
 	}
-	names, err := nodeNamesOf(c.clusters).names(ctx)
+	names, err := NodeNamesOf(c.Clusters).Names(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	wanted := map[string]bool{}
 	for _, one := range list {
-		wanted[one.server.Name()] = true
-		for former := one.server.Number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
-			wanted[names.server(one.instance(), one.known, former).Name()] = true
+		wanted[one.Server.Name()] = true
+		for former := one.Server.Number - 1; one.absent && former > 0; former-- { // whose place it takes leaves with it
+			wanted[names.Server(one.Instance(), one.known, former).Name()] = true
 		}
 	}
-	external, err := machinesOf(c.clusters).externalNodes(ctx, object)
+	external, err := MachinesOf(c.Clusters).externalNodes(ctx, object)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -448,23 +500,23 @@ func (c clusterShrinking) leavers(ctx context.Context, object *muranopl.Object, 
 }
 
 // remove takes nodes out of a cluster.
-func (c clusterShrinking) remove(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving ...string) error {
-	config, err := clusterConnectionsOf(c.clusters).config(ctx, object, all)
+func (c shrinking) remove(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving ...string) error {
+	config, err := ConnectionsOf(c.Clusters).config(ctx, object, all)
 	if err != nil {
 		return err
 	}
-	config.NodeNetwork, config.Further = c.clusters.nodeNetworks(object)
+	config.NodeNetwork, config.Further = c.Clusters.nodeNetworks(object)
 	former, err := nodes.NewCluster(config)
 	if err != nil {
 		return err
 	}
 	defer former.Close()
-	defer clusterStatesOf(c.clusters).saveBefore(ctx, object, former, strings.Join(leaving, ", ")+" left")()
-	c.reports.Inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
+	defer StatesOf(c.Clusters).SaveBefore(ctx, object, former, strings.Join(leaving, ", ")+" left")()
+	c.Reports.Inform(ctx, object, "Removing %s", strings.Join(leaving, ", "))
 	if err := former.Remove(ctx, leaving...); err != nil {
 		return err
 	}
-	return c.clusters.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
+	return c.Clusters.keepFacts(ctx, object, slices.DeleteFunc(slices.Clone(all), func(node nodes.Node) bool { return slices.Contains(leaving, node.Name) }))
 }
 
 // apiURL is that of the API, for users; "" where there is none.
@@ -499,7 +551,7 @@ func apiAddress(list []nodes.Node, virtual nodes.VirtualAddress) netip.Addr {
 }
 
 // masterStays makes sure that of the masters that are to stay one is there when others leave.
-func (c clusterShrinking) masterStays(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving []string, staying []nodes.Node) error {
+func (c shrinking) masterStays(ctx context.Context, object *muranopl.Object, all []nodes.Node, leaving []string, staying []nodes.Node) error {
 	var left, gone []string
 	for _, node := range all {
 		if node.Role == nodes.Master && !node.Leaving && slices.Contains(leaving, node.Name) {
@@ -509,7 +561,7 @@ func (c clusterShrinking) masterStays(ctx context.Context, object *muranopl.Obje
 	if len(left) == 0 {
 		return nil
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
@@ -533,7 +585,7 @@ func (c clusterShrinking) masterStays(ctx context.Context, object *muranopl.Obje
 }
 
 // keepFacts stores the cluster's data for a kubeconfig.
-func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
+func (c *Clusters) keepFacts(ctx context.Context, object *muranopl.Object, list []nodes.Node) error {
 	own, further := c.nodeNetworks(object)
 	pods, err := c.PodNetwork(ctx, object)
 	if err != nil {
@@ -544,22 +596,29 @@ func (c *clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		return err
 	}
 	wanted := task.Desired(object)
-	return c.storeFacts(ctx, object, known.Facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
+	return c.StoreFacts(ctx, object, known.Facts{Name: wanted.Name, API: apiURL(list, wanted.Virtual), Nodes: list, Network: own, Further: further,
 		Addressing: pods.Addressing, Datastore: pods.Datastore, Encapsulation: pods.Encapsulation,
-		SnapshotContainer: clusterStatesOf(c).snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,
+		SnapshotContainer: StatesOf(c).snapshotContainer(ctx, object), Groups: groupFacts(wanted), Gateways: wanted.GatewayLimits, Virtual: wanted.Virtual,
 		Registry: registry})
 }
 
-func (c *clusters) storeFacts(ctx context.Context, object *muranopl.Object, facts known.Facts) error {
+func (c *Clusters) StoreFacts(ctx context.Context, object *muranopl.Object, facts known.Facts) error {
 	text, err := json.Marshal(facts)
 	if err != nil {
 		return err
 	}
 	c.stored.mutex.Lock()
 	defer c.stored.mutex.Unlock()
-	if err := (known.Vault{Runtime: c.runtime, Cluster: object.ID()}).Store(ctx, known.FactsName, text); err != nil {
+	if err := (known.Vault{Runtime: c.Runtime, Cluster: object.ID()}).Store(ctx, known.FactsName, text); err != nil {
 		return err
 	}
 	c.stored.keep(object, facts.Clone())
 	return nil
+}
+
+func groupFacts(cluster *desired.Cluster) (list []known.GroupFact) {
+	for _, one := range cluster.Groups {
+		list = append(list, known.GroupFact{Name: one.Name, Minimum: one.Minimum, Maximum: one.Maximum, After: one.After})
+	}
+	return list
 }

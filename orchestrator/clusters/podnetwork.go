@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"cmp"
@@ -33,25 +33,25 @@ const (
 )
 
 // podNetworks are the networks of pods, and the networks that must not overlap them.
-type podNetworks struct{ *clusters }
+type podNetworks struct{ *Clusters }
 
-func podNetworksOf(c *clusters) podNetworks { return podNetworks{c} }
+func podNetworksOf(c *Clusters) podNetworks { return podNetworks{c} }
 
 // madeWith is the pod network of an existing cluster; false for a new one.
 func (c podNetworks) madeWith(ctx context.Context, object *muranopl.Object) (made desired.PodNetwork, there bool, err error) {
-	kind, there, err := c.runtime.Attribute(ctx, object, attributeNetwork)
+	kind, there, err := c.Runtime.Attribute(ctx, object, attributeNetwork)
 	if err != nil {
 		return made, false, err
 	}
 	made = desired.UsualPodNetwork()
 	if !there { // the first versions did not note it
-		known, err := c.clusters.facts(ctx, object)
+		known, err := c.Clusters.Facts(ctx, object)
 		return made, known != nil, err
 	}
 	if text, _ := kind.(string); text != "" {
 		made.Kind = nodes.Network(text)
 	}
-	value, found, err := c.runtime.Attribute(ctx, object, attributePodNetwork)
+	value, found, err := c.Runtime.Attribute(ctx, object, attributePodNetwork)
 	if err != nil || !found {
 		return made, true, err
 	}
@@ -83,7 +83,7 @@ func (c podNetworks) keepPodNetwork(ctx context.Context, object *muranopl.Object
 	if task.OnlyGateways(object) {
 		return nil
 	}
-	made, err := c.clusters.PodNetwork(ctx, object)
+	made, err := c.Clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -100,14 +100,14 @@ func (c podNetworks) keepPodNetwork(ctx context.Context, object *muranopl.Object
 	if made.Kind == nodes.Flannel { // Calico takes another one
 		kept["mtu"] = made.MTU
 	}
-	if err := c.runtime.SetAttribute(ctx, object, attributePodNetwork, kept); err != nil {
+	if err := c.Runtime.SetAttribute(ctx, object, attributePodNetwork, kept); err != nil {
 		return err
 	}
-	return c.runtime.SetAttribute(ctx, object, attributeNetwork, string(made.Kind))
+	return c.Runtime.SetAttribute(ctx, object, attributeNetwork, string(made.Kind))
 }
 
 // PodNetwork is the network of a cluster's pods: the stored one, whatever the model has, or a new cluster's. Gateways without a cluster have none.
-func (c *clusters) PodNetwork(ctx context.Context, object *muranopl.Object) (desired.PodNetwork, error) {
+func (c *Clusters) PodNetwork(ctx context.Context, object *muranopl.Object) (desired.PodNetwork, error) {
 	if task.OnlyGateways(object) {
 		return desired.PodNetwork{}, nil
 	}
@@ -170,7 +170,7 @@ func (c podNetworks) checkPodNetwork(ctx context.Context, object *muranopl.Objec
 		}
 	}
 	problems = append(problems, c.checkSix(ctx, wanted, wished, made, there)...)
-	environment := stacks.EnvironmentNetwork(c.objects.Model(), "")
+	environment := stacks.EnvironmentNetwork(c.Objects.Model(), "")
 	if wished.MTU != 0 && environment != nil && environment.Class().IsEmbedded(task.ClassCustomNetwork) {
 		if carries := int64(environment.Int("mtu")); carries > 0 && wished.MTU > carries-wished.Overhead() {
 			taken := ""
@@ -203,7 +203,7 @@ func (c podNetworks) checkPodNetwork(ctx context.Context, object *muranopl.Objec
 
 // network6 is where the environment's network has addresses of IPv6; not valid when it has none.
 func (c podNetworks) network6(ctx context.Context) (netip.Prefix, error) {
-	environment := stacks.EnvironmentNetwork(c.objects.Model(), "")
+	environment := stacks.EnvironmentNetwork(c.Objects.Model(), "")
 	switch {
 	case environment == nil:
 	case environment.Class().IsEmbedded(task.ClassCustomNetwork):
@@ -216,7 +216,7 @@ func (c podNetworks) network6(ctx context.Context) (netip.Prefix, error) {
 		if environment.Text("internalSubnetworkName") == "" {
 			return netip.Prefix{}, errors.New("the environment's network names its subnet of IPv6 (ipv6SubnetworkName) and not that of IPv4: name that, too (internalSubnetworkName)")
 		}
-		project, err := c.runtime.Project(ctx)
+		project, err := c.Runtime.Project(ctx)
 		if err != nil {
 			return netip.Prefix{}, err
 		}
@@ -275,11 +275,11 @@ func (c podNetworks) checkSix(ctx context.Context, wanted *desired.Cluster, wish
 
 // knownNetwork is the range of the environment's network, as far as it is known before anything is made; not valid where it is not.
 func (c podNetworks) knownNetwork(ctx context.Context) (known netip.Prefix) {
-	environment := stacks.EnvironmentNetwork(c.objects.Model(), "")
+	environment := stacks.EnvironmentNetwork(c.Objects.Model(), "")
 	switch {
 	case environment == nil:
 	case environment.Class().IsEmbedded(task.ClassExistingNetwork):
-		if project, err := c.runtime.Project(ctx); err == nil { // else it is complained about where it is needed
+		if project, err := c.Runtime.Project(ctx); err == nil { // else it is complained about where it is needed
 			found, _ := existingSubnet(ctx, project, environment)
 			known = found.Range
 		}
@@ -298,7 +298,7 @@ func (c podNetworks) separate(ctx context.Context, object *muranopl.Object, own 
 	if err != nil || there {
 		return err
 	}
-	wished, err := c.clusters.PodNetwork(ctx, object)
+	wished, err := c.Clusters.PodNetwork(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (c podNetworks) separate(ctx context.Context, object *muranopl.Object, own 
 
 // oneSubnet refuses a cluster without encapsulation whose nodes are in several networks: no router of the cloud has routes to pods.
 func (c podNetworks) oneSubnet(ctx context.Context, object *muranopl.Object, own netip.Prefix, further []netip.Prefix) error {
-	wished, err := c.clusters.PodNetwork(ctx, object)
+	wished, err := c.Clusters.PodNetwork(ctx, object)
 	if err != nil || wished.Encapsulation != network.Unwrapped || len(further) == 0 {
 		return err
 	}
@@ -315,14 +315,14 @@ func (c podNetworks) oneSubnet(ctx context.Context, object *muranopl.Object, own
 		"Leave all nodes in one network, or make a cluster with podEncapsulation: %s. Nothing was changed", object.Text("name"), own, further[0], network.Unwrapped, network.CrossSubnet)
 }
 
-// imageNeeds are the features that a pod network needs of images of nodes.
-func imageNeeds(n desired.PodNetwork) (list []imageNeed) {
+// ImageNeeds are the features that a pod network needs of images of nodes.
+func ImageNeeds(n desired.PodNetwork) (list []ImageNeed) {
 	if n.Datastore == network.InKubernetes {
-		list = append(list, imageNeed{func(role nodes.Role) bool { return role == nodes.Master }, func(image openstack.NodeImage) string { return image.CalicoDefinitions },
+		list = append(list, ImageNeed{func(role nodes.Role) bool { return role == nodes.Master }, func(image openstack.NodeImage) string { return image.CalicoDefinitions },
 			fmt.Sprintf("it has the definitions of Calico's kinds, which calicoDatastore: %s", network.InKubernetes), openstack.CalicoDefinitionsProperty})
 	}
 	if n.Encapsulation == network.Unwrapped {
-		list = append(list, imageNeed{func(nodes.Role) bool { return true }, func(image openstack.NodeImage) string { return image.Calico },
+		list = append(list, ImageNeed{func(nodes.Role) bool { return true }, func(image openstack.NodeImage) string { return image.Calico },
 			fmt.Sprintf("its Calico can exchange routes by BGP, which podEncapsulation: %s", network.Unwrapped), openstack.CalicoProperty})
 	}
 	return list
@@ -330,12 +330,12 @@ func imageNeeds(n desired.PodNetwork) (list []imageNeed) {
 
 // checkConnecting finds images of nodes without a feature that the pod network needs.
 func (c podNetworks) checkConnecting(ctx context.Context, cluster *muranopl.Object) (problems []error, err error) {
-	wished, err := c.clusters.PodNetwork(ctx, cluster)
+	wished, err := c.Clusters.PodNetwork(ctx, cluster)
 	if err != nil {
 		return nil, nil //nolint:nilerr // what is wrong with the model is told elsewhere
 	}
-	for _, need := range imageNeeds(wished) {
-		lacking, err := imageChecksOf(c.clusters).imagesWithout(ctx, cluster, need)
+	for _, need := range ImageNeeds(wished) {
+		lacking, err := imageChecksOf(c.Clusters).imagesWithout(ctx, cluster, need)
 		if err != nil {
 			return problems, err
 		}

@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -20,30 +20,30 @@ func serverGroup() map[string]any {
 
 // placements are the groups in which the servers of one change are made.
 type placements struct {
-	clusters *clusters
+	clusters *Clusters
 	made     map[string]bool // resources of the stack that are there
 	room     *openstack.GroupRoom
 	coming   map[string]bool // groups that are made with this change
 }
 
 func (c nodePreparation) placements(ctx context.Context) (*placements, error) {
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
-	made, err := project.Made(ctx, c.stacks.Own().Name)
-	return &placements{clusters: c.clusters, made: made, coming: map[string]bool{}}, err
+	made, err := project.Made(ctx, c.Templates.Own().Name)
+	return &placements{clusters: c.Clusters, made: made, coming: map[string]bool{}}, err
 }
 
 // of names the group of a node's server in the stack; "" for none. Groups are a wish: where the project's quota has no room for one, or for one
 // server more in it, the server is made without.
-func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one member) (string, error) {
-	template, err := p.clusters.stacks.Template(ctx, p.clusters.stacks.Own())
+func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one Member) (string, error) {
+	template, err := p.clusters.Templates.Template(ctx, p.clusters.Templates.Own())
 	if err != nil {
 		return "", err
 	}
 	members := membersOfGroups(template)
-	resource := openstack.ServerResource(one.server.ID())
+	resource := openstack.ServerResource(one.Server.ID())
 	if p.made[resource] {
 		return members[resource], nil
 	}
@@ -51,7 +51,7 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 		return "", nil
 	}
 	if p.room == nil {
-		project, err := p.clusters.runtime.Project(ctx)
+		project, err := p.clusters.Runtime.Project(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -61,7 +61,7 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 		}
 		p.room = &room
 	}
-	group, others := cluster.ID()+"-"+string(one.role)+"-servers", 0
+	group, others := cluster.ID()+"-"+string(one.Role)+"-servers", 0
 	for name, in := range members {
 		if in == group && name != resource {
 			others++
@@ -69,14 +69,14 @@ func (p *placements) of(ctx context.Context, cluster *muranopl.Object, one membe
 	}
 	if !p.made[group] && !p.coming[group] {
 		if len(p.coming) >= p.room.Groups {
-			p.clusters.reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota of server groups is used up", one.server.Name())
+			p.clusters.Reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota of server groups is used up", one.Server.Name())
 			return "", nil
 		}
 		p.coming[group] = true
 	}
 	if others >= p.room.Members {
-		p.clusters.reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota lets %d servers into a server group",
-			one.server.Name(), p.room.Members)
+		p.clusters.Reports.Inform(ctx, cluster, "%s: its server may be placed on the host of another one, because the project's quota lets %d servers into a server group",
+			one.Server.Name(), p.room.Members)
 		return "", nil
 	}
 	return group, nil

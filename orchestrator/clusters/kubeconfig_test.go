@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func TestASnapshotOutsideOfTasksSaysWhatConnectsThePods(t *testing.T) {
 	} {
 		runtime := acting{sealed{secrets: map[string][]byte{}}, true}
 		cluster := tasktest.Cluster(t, one.properties)
-		clusters := &clusters{runtime: runtime, once: &task.Once{}, reports: task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}}
+		clusters := &Clusters{Runtime: runtime, Once: &task.Once{}, Reports: task.Reports{Runtime: runtime, Logger: slog.New(slog.DiscardHandler)}}
 		require.NoError(t, clusters.keepFacts(t.Context(), cluster, []nodes.Node{{Name: "kube-1", Role: nodes.Master}}), name)
 		_, err := pki.Open(t.Context(), known.Vault{Runtime: runtime, Cluster: cluster.ID()}, time.Now())
 		require.NoError(t, err, name)

@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
@@ -40,22 +39,22 @@ type keptMasters struct {
 
 // init makes the masters that the cluster has.
 func (m furtherMasters) init(ctx context.Context, call muranopl.Call) error {
-	known, err := m.known(ctx, call.Object)
+	known, err := m.Known(ctx, call.Object)
 	if err != nil {
 		return err
 	}
-	if count, _ := call.Object.Get(masters.count); count == nil {
-		if err := call.Object.Set(masters.count, int64(known.Count)); err != nil {
+	if count, _ := call.Object.Get(Masters.CountProperty); count == nil {
+		if err := call.Object.Set(Masters.CountProperty, int64(known.Count)); err != nil {
 			return err
 		}
 	}
-	return m.make(ctx, call.Interpreter, call.Object, known, max(known.Made, call.Object.Int(masters.count)))
+	return m.Make(ctx, call.Interpreter, call.Object, known, max(known.Made, call.Object.Int(Masters.CountProperty)))
 }
 
-// make gives the cluster nodes for so many masters, all of them like the first one except the stored images.
-func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, known keptMasters, count int) error {
+// Make gives the cluster nodes for so many masters, all of them like the first one except the stored images.
+func (m furtherMasters) Make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, known keptMasters, count int) error {
 	like, zones := cluster.Object("masterNode").Object("instance"), cluster.Texts("masterZones")
-	there := cluster.Objects(masters.list)
+	there := cluster.Objects(Masters.Property)
 	made := make([]*muranopl.Object, 0, count)
 	for number := 2; number <= count; number++ {
 		values := map[string]any{"name": fmt.Sprintf("%s-m%d", like.Text("name"), number)}
@@ -68,7 +67,7 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 		if number-2 < len(known.Images) {
 			values["image"] = known.Images[number-2]
 		}
-		id := derivedID(cluster.ID(), "master", strconv.Itoa(number))
+		id := DerivedID(cluster.ID(), "master", strconv.Itoa(number))
 		var node *muranopl.Object
 		for _, one := range there {
 			if one.ID() == id {
@@ -76,7 +75,7 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 			}
 		}
 		if node == nil {
-			instance := map[string]any{"?": map[string]any{"type": task.ClassNodeServer, "id": derivedID(cluster.ID(), "master", strconv.Itoa(number), "instance")}}
+			instance := map[string]any{"?": map[string]any{"type": task.ClassNodeServer, "id": DerivedID(cluster.ID(), "master", strconv.Itoa(number), "instance")}}
 			for name, value := range values {
 				instance[name] = value
 			}
@@ -93,10 +92,10 @@ func (m furtherMasters) make(ctx context.Context, interpreter *muranopl.Interpre
 		}
 		made = append(made, node)
 	}
-	return cluster.SetObjects(masters.list, made)
+	return cluster.SetObjects(Masters.Property, made)
 }
 
-func (m furtherMasters) known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {
+func (m furtherMasters) Known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {
 	facts := keptMasters{Count: 1, Made: 1}
 	value, found, err := m.runtime.Attribute(ctx, cluster, attributeMasters)
 	if err != nil || !found || value == nil {
@@ -113,11 +112,11 @@ func (m furtherMasters) keep(ctx context.Context, cluster *muranopl.Object, depl
 	if task.OnlyGateways(cluster) {
 		return nil
 	}
-	known, err := m.known(ctx, cluster)
+	known, err := m.Known(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	count := cluster.Int(masters.count)
+	count := cluster.Int(Masters.CountProperty)
 	now := known
 	now.Made = max(known.Made, count)
 	if deployed {
@@ -126,15 +125,15 @@ func (m furtherMasters) keep(ctx context.Context, cluster *muranopl.Object, depl
 	return m.store(ctx, cluster, known, now)
 }
 
-// hold keeps which images the further masters have, or lets them have that of the first again.
-func (m furtherMasters) hold(ctx context.Context, cluster *muranopl.Object, held bool) error {
-	known, err := m.known(ctx, cluster)
+// Hold keeps which images the further masters have, or lets them have that of the first again.
+func (m furtherMasters) Hold(ctx context.Context, cluster *muranopl.Object, held bool) error {
+	known, err := m.Known(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	now := known
 	now.Images = nil
-	for _, node := range cluster.Objects(masters.list) {
+	for _, node := range cluster.Objects(Masters.Property) {
 		if held {
 			now.Images = append(now.Images, node.Object("instance").Text("image"))
 		}
@@ -151,32 +150,4 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, fac
 		return err
 	}
 	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)
-}
-
-// scaleMasters sets the number of masters. When it fails, the model does not change, so the same action goes on where it stopped, and a deployment of
-// the environment restores the former masters.
-func (c nodeScaling) scaleMasters(ctx context.Context, call muranopl.Call) error {
-	defer c.clusters.Close()
-	count, _ := call.Args[argumentCount].(int64)
-	if !slices.Contains([]int64{1, 3, 5}, count) {
-		return fault.New(fault.Invalid, "a cluster has 1, 3 or 5 masters: give one of these as count")
-	}
-	was := call.Object.Int(masters.count)
-	known, err := c.clusters.masters.known(ctx, call.Object)
-	if err != nil {
-		return err
-	}
-	if err := call.Object.Set(masters.count, count); err != nil {
-		return err
-	}
-	if err := c.clusters.masters.make(ctx, call.Interpreter, call.Object, known, max(int(count), len(call.Object.Objects(masters.list))+1)); err != nil {
-		return err
-	}
-	err = c.redeploy(ctx, call, false)
-	if err != nil {
-		if undo := call.Object.Set(masters.count, int64(was)); undo != nil {
-			c.reports.Logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)
-		}
-	}
-	return err
 }

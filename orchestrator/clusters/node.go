@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 )
 
 // Prepare is part of stacks.Nodes. Instances put their own servers into the template, by beginDeploy; active has the former servers of nodes that are replaced, too.
-func (c *clusters) Prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []stacks.Server, idle []*muranopl.Object, err error) {
-	all := c.objects.Clusters()
+func (c *Clusters) Prepare(ctx context.Context, interpreter *muranopl.Interpreter) (active []stacks.Server, idle []*muranopl.Object, err error) {
+	all := c.Objects.Clusters()
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
@@ -29,7 +29,7 @@ func (c *clusters) Prepare(ctx context.Context, interpreter *muranopl.Interprete
 	if err != nil {
 		return nil, nil, err
 	}
-	former, err := c.stacks.Template(ctx, c.stacks.Own())
+	former, err := c.Templates.Template(ctx, c.Templates.Own())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,14 +68,14 @@ func (c *clusters) Prepare(ctx context.Context, interpreter *muranopl.Interprete
 }
 
 // nodePreparation prepares the servers of nodes.
-type nodePreparation struct{ *clusters }
+type nodePreparation struct{ *Clusters }
 
-func nodePreparationOf(c *clusters) nodePreparation { return nodePreparation{c} }
+func nodePreparationOf(c *Clusters) nodePreparation { return nodePreparation{c} }
 
 // desiredServers are the servers of all clusters' nodes.
 type desiredServers struct {
 	clusters []*muranopl.Object
-	members  map[*muranopl.Object][]member // by cluster
+	members  map[*muranopl.Object][]Member // by cluster
 	active   []stacks.Server
 	idle     []*muranopl.Object // instances
 	digest   []string           // of everything that the template of the stack depends on
@@ -88,27 +88,27 @@ func (d desiredServers) allIn(template map[string]any) bool {
 
 // desired lists the servers that the clusters are to have.
 func (c nodePreparation) desired(ctx context.Context, all []*muranopl.Object) (servers desiredServers, err error) {
-	servers = desiredServers{clusters: all, members: map[*muranopl.Object][]member{}}
+	servers = desiredServers{clusters: all, members: map[*muranopl.Object][]Member{}}
 	for _, cluster := range all {
-		if err := nodeNamesOf(c.clusters).withdraw(ctx, cluster); err != nil {
+		if err := NodeNamesOf(c.Clusters).withdraw(ctx, cluster); err != nil {
 			return servers, err
 		}
-		list, err := c.clusters.members(ctx, cluster)
+		list, err := c.Clusters.Members(ctx, cluster)
 		if err != nil {
 			return servers, err
 		}
 		servers.members[cluster] = list
 		for _, one := range list {
 			if !one.absent {
-				servers.active = append(servers.active, one.server)
+				servers.active = append(servers.active, one.Server)
 			}
-			servers.digest = append(servers.digest, fmt.Sprint(one.server.ID(), one.holds, one.absent, one.place.Subnet))
+			servers.digest = append(servers.digest, fmt.Sprint(one.Server.ID(), one.holds, one.absent, one.place.Subnet))
 		}
 		servers.digest = append(servers.digest, fmt.Sprint(task.Desired(cluster).WithMachines(netip.Prefix{}, nil)))
 		if shared := cluster.Object(propertyVirtual); shared != nil {
 			servers.digest = append(servers.digest, shared.ID())
 		}
-		for _, list := range nodeLists(cluster) {
+		for _, list := range Lists(cluster) {
 			for _, node := range list.idle() {
 				servers.idle = append(servers.idle, node.Object("instance"))
 			}
@@ -120,15 +120,15 @@ func (c nodePreparation) desired(ctx context.Context, all []*muranopl.Object) (s
 // obsolete lists the prefixes of a template's resources that nodes need no more: those of idle instances, whose records it removes, and those of former servers.
 func (c nodePreparation) obsolete(ctx context.Context, servers desiredServers, template map[string]any) (prefixes []string, err error) {
 	for _, instance := range servers.idle {
-		if err := c.clusters.settings.forget(ctx, instance); err != nil {
+		if err := c.Clusters.NodeSettings.forget(ctx, instance); err != nil {
 			return nil, err
 		}
-		known, err := c.clusters.successions.of(ctx, instance)
+		known, err := c.Clusters.Successions.Of(ctx, instance)
 		if err != nil {
 			return nil, err
 		}
-		if known.replacing() {
-			if err := c.clusters.successions.keep(ctx, instance, succession{Current: known.Current, Task: known.Task}); err != nil {
+		if known.Replacing() {
+			if err := c.Clusters.Successions.Keep(ctx, instance, Succession{Current: known.Current, Task: known.Task}); err != nil {
 				return nil, err
 			}
 		}
@@ -138,8 +138,8 @@ func (c nodePreparation) obsolete(ctx context.Context, servers desiredServers, t
 	}
 	for _, cluster := range servers.clusters {
 		for _, one := range servers.members[cluster] {
-			for number := int64(1); number <= one.server.Number+1; number++ { // a given up successor has the next number
-				former := stacks.Server{Instance: one.instance(), Number: number}
+			for number := int64(1); number <= one.Server.Number+1; number++ { // a given up successor has the next number
+				former := stacks.Server{Instance: one.Instance(), Number: number}
 				stays := slices.ContainsFunc(servers.active, func(server stacks.Server) bool { return server.ID() == former.ID() })
 				if former.In(template) && !stays {
 					prefixes = append(prefixes, former.Prefix()) // with a floating address, which the current server puts back
@@ -162,20 +162,20 @@ func (c nodePreparation) obsolete(ctx context.Context, servers desiredServers, t
 func (c nodePreparation) resolveNetworks(ctx context.Context, servers desiredServers, network netip.Prefix) error {
 	for _, cluster := range servers.clusters {
 		members := servers.members[cluster]
-		if err := podNetworksOf(c.clusters).separate(ctx, cluster, network); err != nil {
+		if err := podNetworksOf(c.Clusters).separate(ctx, cluster, network); err != nil {
 			return err
 		}
-		if err := nodePlacesOf(c.clusters).connected(ctx, cluster, members, network); err != nil {
+		if err := nodePlacesOf(c.Clusters).connected(ctx, cluster, members, network); err != nil {
 			return err
 		}
 		further := task.Desired(cluster).WithMachines(network, furtherOf(members))
-		if err := podNetworksOf(c.clusters).oneSubnet(ctx, cluster, network, further); err != nil {
+		if err := podNetworksOf(c.Clusters).oneSubnet(ctx, cluster, network, further); err != nil {
 			return err
 		}
-		if err := nodePlacesOf(c.clusters).recordPlaces(ctx, cluster, members); err != nil {
+		if err := nodePlacesOf(c.Clusters).recordPlaces(ctx, cluster, members); err != nil {
 			return err
 		}
-		c.clusters.setFurther(cluster, further)
+		c.Clusters.setFurther(cluster, further)
 	}
 	return nil
 }
@@ -183,14 +183,14 @@ func (c nodePreparation) resolveNetworks(ctx context.Context, servers desiredSer
 // removeObsolete removes obsolete resources from the template. Floating addresses of nodes that wait for their next server stay.
 func (c nodePreparation) removeObsolete(ctx context.Context, servers desiredServers, prefixes []string, former map[string]any) error {
 	for _, prefix := range prefixes {
-		if _, err := c.stacks.Replace(ctx, c.stacks.Own(), prefix, nil); err != nil {
+		if _, err := c.Templates.Replace(ctx, c.Templates.Own(), prefix, nil); err != nil {
 			return err
 		}
 	}
 	for _, cluster := range servers.clusters {
 		for _, one := range servers.members[cluster] {
-			if one.absent && !one.leaving {
-				if err := c.keepFloating(ctx, one.instance(), former); err != nil {
+			if one.absent && !one.Leaving {
+				if err := c.keepFloating(ctx, one.Instance(), former); err != nil {
 					return err
 				}
 			}
@@ -202,11 +202,11 @@ func (c nodePreparation) removeObsolete(ctx context.Context, servers desiredServ
 // recordNodes stores the masters and the nodes of groups before their servers are made.
 func (c nodePreparation) recordNodes(ctx context.Context, all []*muranopl.Object) error {
 	for _, cluster := range all {
-		if err := c.clusters.masters.keep(ctx, cluster, false); err != nil {
+		if err := c.Clusters.Masters.keep(ctx, cluster, false); err != nil {
 			return err
 		}
-		for _, group := range cluster.Objects(propertyGroups) {
-			if err := c.clusters.groups.keep(ctx, group); err != nil {
+		for _, group := range cluster.Objects(PropertyGroups) {
+			if err := c.Clusters.Groups.keep(ctx, group); err != nil {
 				return err
 			}
 		}
@@ -215,11 +215,11 @@ func (c nodePreparation) recordNodes(ctx context.Context, all []*muranopl.Object
 }
 
 func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, network netip.Prefix, places *placements, before map[string]any) error {
-	list, err := c.clusters.members(ctx, cluster)
+	list, err := c.Clusters.Members(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	config, err := clusterConnectionsOf(c.clusters).config(ctx, cluster, nodesOf(list))
+	config, err := ConnectionsOf(c.Clusters).config(ctx, cluster, nodesOf(list))
 	if err != nil {
 		return err
 	}
@@ -227,15 +227,15 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 	if err != nil {
 		return err
 	}
-	virtual, err := virtualAddressesOf(c.clusters).prepareVirtual(ctx, interpreter, cluster)
+	virtual, err := virtualAddressesOf(c.Clusters).prepareVirtual(ctx, interpreter, cluster)
 	if err != nil {
 		return err
 	}
 	wanted := task.Desired(cluster)
 	groups := map[string]any{}
 	for _, node := range list {
-		if node.leaving || node.waits || node.absent {
-			if err := virtualAddressesOf(c.clusters).keepVirtual(ctx, node, virtual); err != nil {
+		if node.Leaving || node.waits || node.absent {
+			if err := virtualAddressesOf(c.Clusters).keepVirtual(ctx, node, virtual); err != nil {
 				return err
 			}
 			continue // all else that the stack has of it stays as it is
@@ -246,22 +246,22 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 				allowed = append(allowed, pods.String())
 			}
 		}
-		if node.role == nodes.Gateway {
+		if node.Role == nodes.Gateway {
 			allowed = append(allowed, virtual...)
 		}
-		instance, group := node.instance(), cluster.ID()+"-"+string(node.role)
+		instance, group := node.Instance(), cluster.ID()+"-"+string(node.Role)
 		stands := any(nil) // in the environment's network
 		if node.place.Subnet != "" && !node.otherwise {
-			stands, _ = nodePlacesOf(c.clusters).wishedNetwork(instance)
+			stands, _ = nodePlacesOf(c.Clusters).wishedNetwork(instance)
 		}
-		rules := nodeRules(node.role, network, config.Addressing.Pods, wanted.Public, c.clusters.server.SSHFrom)
+		rules := nodeRules(node.Role, network, config.Addressing.Pods, wanted.Public, c.Clusters.Settings.SSHFrom)
 		if config.Addressing.Six() {
-			rules = append(rules, nodeRules6(node.role, config.NodeNetwork6, config.Addressing.Pods6, wanted.Reaches6())...)
+			rules = append(rules, nodeRules6(node.Role, config.NodeNetwork6, config.Addressing.Pods6, wanted.Reaches6())...)
 		}
 		groups[group] = map[string]any{"type": "OS::Neutron::SecurityGroup", "properties": map[string]any{
-			"name": wanted.Name + "-" + string(node.role), "rules": rules}}
+			"name": wanted.Name + "-" + string(node.Role), "rules": rules}}
 		maps.Copy(groups, admissions(group, wanted.WithMachines(network, furtherOf(list))))
-		data, err := names.UserData(ctx, node.server.Name())
+		data, err := names.UserData(ctx, node.Server.Name())
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 		} else if in != "" {
 			placed = in
 		}
-		err = instance.Set(task.PropertyNode, map[string]any{"serverName": node.server.Name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
+		err = instance.Set(task.PropertyNode, map[string]any{"serverName": node.Server.Name(), "serverGroup": placed, "userData": string(data), "securityGroups": []any{map[string]any{"get_resource": group}},
 			"allowedAddresses": allowed, "holdsFloatingIp": node.holds, "network": stands})
 		if err != nil {
 			return err
@@ -279,16 +279,16 @@ func (c nodePreparation) prepareOne(ctx context.Context, interpreter *muranopl.I
 		if _, err := interpreter.Invoke(ctx, instance, task.MethodBeginDeploy, nil); err != nil {
 			return err
 		}
-		if err := nodePlacesOf(c.clusters).stay(ctx, node, before); err != nil {
+		if err := nodePlacesOf(c.Clusters).stay(ctx, node, before); err != nil {
 			return err
 		}
 	}
-	template, err := c.stacks.Template(ctx, c.stacks.Own())
+	template, err := c.Templates.Template(ctx, c.Templates.Own())
 	if err != nil {
 		return err
 	}
 	maps.Copy(groups, groupsOf(cluster, template))
-	_, err = c.stacks.Replace(ctx, c.stacks.Own(), cluster.ID()+"-", map[string]any{"resources": groups})
+	_, err = c.Templates.Replace(ctx, c.Templates.Own(), cluster.ID()+"-", map[string]any{"resources": groups})
 	return err
 }
 
@@ -310,20 +310,20 @@ func (c nodePreparation) keepFloating(ctx context.Context, instance *muranopl.Ob
 		}
 		kept[section] = map[string]any{name: entry}
 	}
-	_, err := c.stacks.Replace(ctx, c.stacks.Own(), name, kept)
+	_, err := c.Templates.Replace(ctx, c.Templates.Own(), name, kept)
 	return err
 }
 
 // release takes the security groups of a cluster that is destroyed out of the template.
 func (c nodePreparation) release(ctx context.Context, cluster *muranopl.Object) error {
-	if c.objects.Model() == nil {
+	if c.Objects.Model() == nil {
 		return nil // the whole stack goes
 	}
-	own := c.stacks.Own()
-	if changed, err := c.stacks.Replace(ctx, own, cluster.ID()+"-", nil); err != nil || !changed {
+	own := c.Templates.Own()
+	if changed, err := c.Templates.Replace(ctx, own, cluster.ID()+"-", nil); err != nil || !changed {
 		return err
 	}
-	_, err := c.stacks.KeptTemplate(ctx, own)
+	_, err := c.Templates.KeptTemplate(ctx, own)
 	return err
 }
 
@@ -378,12 +378,12 @@ func nodeRules6(role nodes.Role, network, pods netip.Prefix, public string) []an
 
 // joinNetwork puts the environment's network into the stack, and returns its subnet.
 func (c nodePreparation) joinNetwork(ctx context.Context, interpreter *muranopl.Interpreter) (netip.Prefix, error) {
-	network := stacks.EnvironmentNetwork(c.objects.Model(), "")
+	network := stacks.EnvironmentNetwork(c.Objects.Model(), "")
 	if network == nil {
 		return netip.Prefix{}, errors.New("the environment has no network for its servers: give its model one in defaultNetworks.environment")
 	}
 	if network.Class().IsEmbedded(task.ClassExistingNetwork) {
-		project, err := c.runtime.Project(ctx)
+		project, err := c.Runtime.Project(ctx)
 		if err != nil {
 			return netip.Prefix{}, err
 		}
@@ -404,10 +404,10 @@ func (c nodePreparation) joinNetwork(ctx context.Context, interpreter *muranopl.
 }
 
 // nodesOf are the nodes as far as they are known before their servers are there.
-func nodesOf(list []member) []nodes.Node {
+func nodesOf(list []Member) []nodes.Node {
 	made := make([]nodes.Node, len(list))
 	for i, one := range list {
-		made[i] = nodes.Node{Name: one.server.Name(), Role: one.role, Leaving: one.leaving}
+		made[i] = nodes.Node{Name: one.Server.Name(), Role: one.Role, Leaving: one.Leaving}
 	}
 	return made
 }

@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // Await has the environment's deployment end only when the cluster answers: pods find the API server and names, and gateways pods behind these ports. Kubernetes calls
 // nodes and pods ready before the nodes' rules and routes lead to them. All is awaited at once when the applications are
 // deployed: so no application waits for another one's.
-func (c *clusters) Await(object *muranopl.Object, ports ...uint16) {
+func (c *Clusters) Await(object *muranopl.Object, ports ...uint16) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	known, there := c.awaited[object.ID()]
@@ -34,28 +34,28 @@ func (c *clusters) Await(object *muranopl.Object, ports ...uint16) {
 }
 
 // answersAwaited waits until clusters answer.
-type answersAwaited struct{ *clusters }
+type answersAwaited struct{ *Clusters }
 
-func answersAwaitedOf(c *clusters) answersAwaited { return answersAwaited{c} }
+func AnswersAwaitedOf(c *Clusters) answersAwaited { return answersAwaited{c} }
 
-// awaitAnswers waits for the clusters that must answer.
-func (c answersAwaited) awaitAnswers(ctx context.Context) error {
-	c.clusters.mutex.Lock()
-	objects := slices.Clone(c.clusters.awaitedObjects)
-	c.clusters.mutex.Unlock()
+// AwaitAnswers waits for the clusters that must answer.
+func (c answersAwaited) AwaitAnswers(ctx context.Context) error {
+	c.Clusters.mutex.Lock()
+	objects := slices.Clone(c.Clusters.awaitedObjects)
+	c.Clusters.mutex.Unlock()
 	return task.Each(objects, func(object *muranopl.Object) error { return c.answers(ctx, object) })
 }
 
 // answers waits until the cluster answers. A missing answer is a warning: the cluster is there, and may still answer later.
 func (c answersAwaited) answers(ctx context.Context, object *muranopl.Object) error {
-	live, err := c.clusters.Live(object)
+	live, err := c.Clusters.Live(object)
 	if err != nil || object.Destroyed() {
 		return nil // the task has taken it away
 	}
-	c.clusters.mutex.Lock()
-	ports := slices.Sorted(maps.Keys(c.clusters.awaited[object.ID()]))
-	c.clusters.mutex.Unlock()
-	return c.runtime.Step(ctx, object, "wait until the cluster answers", func(ctx context.Context) error {
+	c.Clusters.mutex.Lock()
+	ports := slices.Sorted(maps.Keys(c.Clusters.awaited[object.ID()]))
+	c.Clusters.mutex.Unlock()
+	return c.Runtime.Step(ctx, object, "wait until the cluster answers", func(ctx context.Context) error {
 		var inside, serving map[string]error
 		var both sync.WaitGroup
 		both.Go(func() { inside = live.AwaitInside(ctx) })
@@ -67,32 +67,32 @@ func (c answersAwaited) answers(ctx context.Context, object *muranopl.Object) er
 		for _, missing := range []map[string]error{inside, serving} {
 			for _, node := range slices.Sorted(maps.Keys(missing)) {
 				text := strings.ReplaceAll(missing[node].Error(), "\n", "; ")
-				c.reports.Warn(ctx, object, fmt.Sprintf("%s does not answer yet: %s", node, text), "It may come by itself. What keeps it back is in the cluster's events, and in burano cluster show.")
+				c.Reports.Warn(ctx, object, fmt.Sprintf("%s does not answer yet: %s", node, text), "It may come by itself. What keeps it back is in the cluster's events, and in burano cluster show.")
 			}
 		}
 		return nil
 	})
 }
 
-// previews foresee the effects of a deployment within the clusters.
-func (c *clusters) previews() workloads.Previews {
-	return workloads.Previews{Runtime: c.runtime, Objects: c.objects, Reports: c.reports, Connect: c.former}
+// Previews foresee the effects of a deployment within the clusters.
+func (c *Clusters) Previews() workloads.Previews {
+	return workloads.Previews{Runtime: c.Runtime, Objects: c.Objects, Reports: c.Reports, Connect: c.Former}
 }
 
 // GatewayAddresses are the addresses at which users reach a cluster's gateways.
-func (c *clusters) GatewayAddresses(cluster *muranopl.Object) []string {
-	return gatewayAddresses(cluster)
+func (c *Clusters) GatewayAddresses(cluster *muranopl.Object) []string {
+	return GatewayAddresses(cluster)
 }
 
-// gatewayAddresses are the addresses at which users reach a cluster's gateways: their shared address, or else the floating address of each, if it has
+// GatewayAddresses are the addresses at which users reach a cluster's gateways: their shared address, or else the floating address of each, if it has
 // one.
-func gatewayAddresses(cluster *muranopl.Object) (gateways []string) {
+func GatewayAddresses(cluster *muranopl.Object) (gateways []string) {
 	if virtual := task.Desired(cluster).Virtual; virtual.Address.IsValid() {
 		return []string{virtual.Reach().String()}
 	}
-	for _, node := range activeNodes(cluster) {
-		if node.role == "gateway" {
-			instance := node.object.Object("instance")
+	for _, node := range ActiveNodes(cluster) {
+		if node.Role == "gateway" {
+			instance := node.Object.Object("instance")
 			address := instance.Text("floatingIpAddress")
 			if addresses := instance.Texts("ipAddresses"); address == "" && len(addresses) > 0 {
 				address = addresses[0]

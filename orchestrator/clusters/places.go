@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"context"
@@ -60,15 +60,15 @@ func (s successions) keepPlaces(ctx context.Context, instance *muranopl.Object, 
 }
 
 // nodePlaces are the places of nodes: region, zone and networks.
-type nodePlaces struct{ *clusters }
+type nodePlaces struct{ *Clusters }
 
-func nodePlacesOf(c *clusters) nodePlaces { return nodePlaces{c} }
+func nodePlacesOf(c *Clusters) nodePlaces { return nodePlaces{c} }
 
 // wishedNetwork is a node's network in the model, and its value there: nil and "" for the environment's.
 func (c nodePlaces) wishedNetwork(instance *muranopl.Object) (network *muranopl.Object, asked string) {
 	networks := instance.Map("networks")
 	list := []any{networks["primaryNetwork"]}
-	environment := c.objects.Model()
+	environment := c.Objects.Model()
 	if networks["useEnvironmentNetwork"] == true && environment != nil {
 		list = append(list, stacks.EnvironmentNetwork(environment, ""))
 	}
@@ -98,7 +98,7 @@ func (c nodePlaces) wishedPlace(ctx context.Context, instance *muranopl.Object) 
 		return made, fault.New(fault.Invalid, "%s is to stand in a %s: a node stands in the environment's network, or in one that is there already (%s)",
 			instance.Text("name"), network.Class().Name, task.ClassExistingNetwork)
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return made, err
 	}
@@ -106,7 +106,7 @@ func (c nodePlaces) wishedPlace(ctx context.Context, instance *muranopl.Object) 
 	if err != nil {
 		return made, fmt.Errorf("the network of %s: %w", instance.Text("name"), err)
 	}
-	if own := stacks.EnvironmentNetwork(c.objects.Model(), ""); own != nil && own.Class().IsEmbedded(task.ClassExistingNetwork) {
+	if own := stacks.EnvironmentNetwork(c.Objects.Model(), ""); own != nil && own.Class().IsEmbedded(task.ClassExistingNetwork) {
 		if same, err := existingSubnet(ctx, project, own); err != nil || same.ID == found.ID {
 			return made, err
 		}
@@ -120,34 +120,34 @@ func existingSubnet(ctx context.Context, project *openstack.Project, network *mu
 }
 
 // locate adds to a cluster's members the present or future networks of their servers, and whether the model has another one.
-func (c nodePlaces) locate(ctx context.Context, list []member, names serverNames) error {
+func (c nodePlaces) locate(ctx context.Context, list []Member, names serverNames) error {
 	known := make([]map[int64]place, len(list))
 	recorded, made := false, false
 	for i, one := range list {
 		var err error
-		if known[i], err = c.successions.places(ctx, one.instance()); err != nil {
+		if known[i], err = c.Successions.places(ctx, one.Instance()); err != nil {
 			return err
 		}
 		recorded = recorded || len(known[i]) > 0
-		made = made || names.has(one.server)
+		made = made || names.has(one.Server)
 	}
 	ignored := made && !recorded // a former version made the cluster
 	for i := range list {
 		one := &list[i]
-		_, asked := c.wishedNetwork(one.instance())
-		at, found := known[i][one.server.Number]
+		_, asked := c.wishedNetwork(one.Instance())
+		at, found := known[i][one.Server.Number]
 		if !found && ignored {
 			at, found = place{Asked: asked}, true
 		}
 		one.place = at
-		if found && (at.Asked == asked || one.leaving) {
+		if found && (at.Asked == asked || one.Leaving) {
 			continue
 		}
-		wished, err := c.wishedPlace(ctx, one.instance())
+		wished, err := c.wishedPlace(ctx, one.Instance())
 		if err != nil {
 			return err
 		}
-		if found && names.has(one.server) {
+		if found && names.has(one.Server) {
 			one.otherwise, one.moves, one.wished = true, wished.Subnet != at.Subnet, asked
 		} else {
 			one.place = wished
@@ -164,28 +164,28 @@ func (n serverNames) has(server stacks.Server) bool {
 
 // recordPlaces stores the networks of a cluster's servers before anything is made. The property's value of a former version's nodes, also of stopped ones,
 // is stored so that it counts when it changes.
-func (c nodePlaces) recordPlaces(ctx context.Context, cluster *muranopl.Object, list []member) error {
+func (c nodePlaces) recordPlaces(ctx context.Context, cluster *muranopl.Object, list []Member) error {
 	wanted := map[*muranopl.Object]map[int64]place{}
 	first := true
 	for _, one := range list {
-		if wanted[one.instance()] == nil {
-			wanted[one.instance()] = map[int64]place{}
+		if wanted[one.Instance()] == nil {
+			wanted[one.Instance()] = map[int64]place{}
 		}
-		wanted[one.instance()][one.server.Number] = one.place
-		known, err := c.successions.places(ctx, one.instance())
+		wanted[one.Instance()][one.Server.Number] = one.place
+		known, err := c.Successions.places(ctx, one.Instance())
 		if err != nil {
 			return err
 		}
 		first = first && len(known) == 0
 	}
-	names, err := nodeNamesOf(c.clusters).names(ctx)
+	names, err := NodeNamesOf(c.Clusters).Names(ctx)
 	if err != nil {
 		return err
 	}
-	if first && slices.ContainsFunc(list, func(one member) bool { return names.has(one.server) }) {
-		for _, list := range nodeLists(cluster) {
+	if first && slices.ContainsFunc(list, func(one Member) bool { return names.has(one.Server) }) {
+		for _, list := range Lists(cluster) {
 			for _, node := range list.idle() {
-				known, err := c.successions.of(ctx, node.Object("instance"))
+				known, err := c.Successions.Of(ctx, node.Object("instance"))
 				if err != nil {
 					return err
 				}
@@ -195,12 +195,12 @@ func (c nodePlaces) recordPlaces(ctx context.Context, cluster *muranopl.Object, 
 		}
 	}
 	for instance, places := range wanted {
-		known, err := c.successions.places(ctx, instance)
+		known, err := c.Successions.places(ctx, instance)
 		if err != nil {
 			return err
 		}
 		if !maps.Equal(known, places) {
-			if err := c.successions.keepPlaces(ctx, instance, places); err != nil {
+			if err := c.Successions.keepPlaces(ctx, instance, places); err != nil {
 				return err
 			}
 		}
@@ -209,7 +209,7 @@ func (c nodePlaces) recordPlaces(ctx context.Context, cluster *muranopl.Object, 
 }
 
 // furtherOf lists the ranges of nodes beside the environment's network.
-func furtherOf(list []member) (further []netip.Prefix) {
+func furtherOf(list []Member) (further []netip.Prefix) {
 	for _, one := range list {
 		if one.place.Subnet != "" && !one.absent && !slices.Contains(further, one.place.Range) {
 			further = append(further, one.place.Range)
@@ -221,7 +221,7 @@ func furtherOf(list []member) (further []netip.Prefix) {
 
 // connected refuses, before anything is made, networks that cannot belong to one cluster: nodes reach each other by their own addresses, through a
 // router that is connected to both networks.
-func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, list []member, own netip.Prefix) error {
+func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, list []Member, own netip.Prefix) error {
 	type site struct {
 		place   place
 		node    string
@@ -234,25 +234,25 @@ func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, lis
 		}
 	}
 	for _, one := range list {
-		if !one.absent || !one.leaving {
-			add(one.place, one.server.Name())
+		if !one.absent || !one.Leaving {
+			add(one.place, one.Server.Name())
 		}
 		if one.moves {
-			wished, err := c.wishedPlace(ctx, one.instance())
+			wished, err := c.wishedPlace(ctx, one.Instance())
 			if err != nil {
 				return err
 			}
-			add(wished, one.server.Name())
+			add(wished, one.Server.Name())
 		}
 	}
 	if !slices.ContainsFunc(sites, func(one site) bool { return one.place.Subnet != "" }) {
 		return nil
 	}
-	project, err := c.runtime.Project(ctx)
+	project, err := c.Runtime.Project(ctx)
 	if err != nil {
 		return err
 	}
-	pods, err := c.clusters.PodNetwork(ctx, cluster)
+	pods, err := c.Clusters.PodNetwork(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (c nodePlaces) connected(ctx context.Context, cluster *muranopl.Object, lis
 
 // ownRouters are the routers of the environment's network; of a future network, the one that it is joined to.
 func (c nodePlaces) ownRouters(ctx context.Context, project *openstack.Project) ([]string, error) {
-	network := stacks.EnvironmentNetwork(c.objects.Model(), "")
+	network := stacks.EnvironmentNetwork(c.Objects.Model(), "")
 	if network.Class().IsEmbedded(task.ClassExistingNetwork) {
 		found, err := existingSubnet(ctx, project, network)
 		if err != nil {
@@ -331,16 +331,16 @@ func admissions(group string, further []netip.Prefix) map[string]any {
 
 // stay leaves a node's server in its network, whatever network the model has by now, and the floating address of the node in its external network: before
 // is the former template.
-func (c nodePlaces) stay(ctx context.Context, one member, before map[string]any) error {
+func (c nodePlaces) stay(ctx context.Context, one Member, before map[string]any) error {
 	resources, _ := before["resources"].(map[string]any)
-	port := one.server.Prefix() + "port"
+	port := one.Server.Prefix() + "port"
 	if described, there := resources[port].(map[string]any); there && one.otherwise {
-		c.stacks.Restore(c.stacks.Own(), port, described)
+		c.Templates.Restore(c.Templates.Own(), port, described)
 	}
-	floating := one.instance().ID() + "-floating"
+	floating := one.Instance().ID() + "-floating"
 	former, _ := resources[floating].(map[string]any)
 	had, _ := former["properties"].(map[string]any)
-	template, err := c.stacks.Template(ctx, c.stacks.Own())
+	template, err := c.Templates.Template(ctx, c.Templates.Own())
 	if err != nil {
 		return err
 	}
@@ -351,23 +351,23 @@ func (c nodePlaces) stay(ctx context.Context, one member, before map[string]any)
 		properties, described = maps.Clone(properties), maps.Clone(described)
 		properties["floating_network"] = was
 		described["properties"] = properties
-		c.stacks.Restore(c.stacks.Own(), floating, described)
+		c.Templates.Restore(c.Templates.Own(), floating, described)
 	}
 	return nil
 }
 
 // giveUp undoes the exchange of nodes' servers that do not reach their cluster: their former servers, which were not touched, stay. It returns the names
 // of the new servers.
-func (c nodePlaces) giveUp(ctx context.Context, list []member, cutOff []*nodes.CutOffError) (given []string, err error) {
+func (c nodePlaces) giveUp(ctx context.Context, list []Member, cutOff []*nodes.CutOffError) (given []string, err error) {
 	for _, one := range list {
-		isCutOff := slices.ContainsFunc(cutOff, func(e *nodes.CutOffError) bool { return e.Node == one.server.Name() })
-		if !isCutOff || one.leaving || !one.known.replacing() || one.known.First || one.known.Moved {
+		isCutOff := slices.ContainsFunc(cutOff, func(e *nodes.CutOffError) bool { return e.Node == one.Server.Name() })
+		if !isCutOff || one.Leaving || !one.known.Replacing() || one.known.First || one.known.Moved {
 			continue
 		}
-		if err := c.successions.keep(ctx, one.instance(), succession{Current: one.known.Former}); err != nil {
+		if err := c.Successions.Keep(ctx, one.Instance(), Succession{Current: one.known.Former}); err != nil {
 			return given, err
 		}
-		given = append(given, one.server.Name())
+		given = append(given, one.Server.Name())
 	}
 	return given, nil
 }

@@ -1,4 +1,4 @@
-package native
+package clusters
 
 import (
 	"testing"
@@ -25,14 +25,11 @@ func TestANodeHasWhatItsGroupSaysAndWhatIsSetOfItself(t *testing.T) {
 	instance := group.Objects("nodes")[0].Object("instance")
 	own := kube.Settings{Labels: map[string]string{"room": "b"}, Taints: []kube.Taint{{Key: "batch", Value: "no", Effect: "NoSchedule"}}, Cordoned: true}
 	require.Equal(t, kube.Settings{Labels: map[string]string{"disk": "fast", "room": "b", "burano.io/group": "workers"}, Taints: own.Taints, Cordoned: true},
-		wholeSettings(instance, own))
+		WholeSettings(instance, own))
 
-	one := &namedNode{instance: instance}
-	one.Name, one.Settings = "workers-1", own
-	require.NoError(t, groupKeeps(one, []string{"room", "batch", "theirs"}), "the node's own")
-	require.ErrorContains(t, groupKeeps(one, []string{"disk"}), "workers-1 cannot lose disk: all nodes of group workers have it")
-	one.Settings = kube.Settings{}
-	require.Error(t, groupKeeps(one, []string{"batch:NoSchedule"}))
+	require.NoError(t, GroupKeeps(instance, "workers-1", own, []string{"room", "batch", "theirs"}), "the node's own")
+	require.ErrorContains(t, GroupKeeps(instance, "workers-1", own, []string{"disk"}), "workers-1 cannot lose disk: all nodes of group workers have it")
+	require.Error(t, GroupKeeps(instance, "workers-1", kube.Settings{}, []string{"batch:NoSchedule"}))
 }
 
 func TestANodeStaysInItsZoneAsLongAsTheGroupHasIt(t *testing.T) {

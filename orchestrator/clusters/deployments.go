@@ -1,0 +1,216 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/desired"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/task"
+)
+
+// deployments deploy clusters.
+type deployments struct{ *Clusters }
+
+func DeploymentsOf(c *Clusters) deployments { return deployments{c} }
+
+// Init gives a loaded cluster the masters and gateways of its last deployment.
+func (c deployments) Init(ctx context.Context, call muranopl.Call) error {
+	if err := c.Masters.init(ctx, call); err != nil {
+		return err
+	}
+	return gatewayCounts{c.Clusters}.init(ctx, call.Object)
+}
+
+// Ensure deploys a cluster as the model describes it, and replaces the nodes whose servers differ from it.
+func (c deployments) Ensure(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	if err := ModelChecksOf(c.Clusters).Check(ctx, object); err != nil {
+		return err
+	}
+	if err := ReplacementsOf(c.Clusters).makeRoom(ctx, interpreter, object); err != nil {
+		return err
+	}
+	if err := c.ensureNodes(ctx, interpreter, object); err != nil {
+		return err
+	}
+	if err := ReplacementsOf(c.Clusters).replaceNodes(ctx, interpreter, object); err != nil {
+		return err
+	}
+	for _, group := range object.Objects(PropertyGroups) {
+		if err := c.Groups.keepCount(ctx, group); err != nil {
+			return err
+		}
+	}
+	if err := c.Clusters.Masters.keep(ctx, object, true); err != nil {
+		return err
+	}
+	return gatewayCounts{c.Clusters}.keep(ctx, object)
+}
+
+// Remove takes the security groups of a destroyed cluster out of the stack, and deletes its secrets.
+func (c deployments) Remove(ctx context.Context, object *muranopl.Object) error {
+	if err := nodePreparationOf(c.Clusters).release(ctx, object); err != nil || c.Objects.Model() == nil {
+		return err
+	}
+	return nodes.Forget(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()})
+}
+
+// ReportUp reports that a cluster is up.
+func (c deployments) ReportUp(ctx context.Context, object *muranopl.Object) {
+	what := "Kubernetes cluster %s is up and running"
+	if task.OnlyGateways(object) {
+		what = "The gateways %s are up and running"
+	}
+	c.Reports.Inform(ctx, object, what, object.Text("name"))
+}
+
+// ensureNodes makes the servers of the cluster's nodes, and deploys the cluster on them.
+func (c deployments) ensureNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	return c.DeployNodes(ctx, interpreter, object, true, func(ctx context.Context, live *nodes.Cluster) error { return live.Deploy(ctx) })
+}
+
+// DeployNodes is ensureNodes with another way to deploy the cluster on its nodes. With save it saves the state of etcd before the nodes change.
+func (c deployments) DeployNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, save bool, deploy func(ctx context.Context, live *nodes.Cluster) error) error {
+	joining, err := VersionSkewOf(c.Clusters).newcomers(ctx, object)
+	if err != nil {
+		return err
+	}
+	if err := VersionSkewOf(c.Clusters).Admit(ctx, object, joining); err != nil {
+		return err
+	}
+	if err := c.own.Push(ctx, interpreter); err != nil { // shrinks the cluster first
+		return err
+	}
+	list, err := c.servers(ctx, interpreter, object)
+	if err != nil {
+		return err
+	}
+	live, err := ConnectionsOf(c.Clusters).Connect(ctx, object, list)
+	if err != nil {
+		return err
+	}
+	if err := podNetworksOf(c.Clusters).keepPodNetwork(ctx, object); err != nil {
+		return err
+	}
+	former, err := c.Clusters.Facts(ctx, object)
+	if err != nil {
+		return err
+	}
+	if former != nil {
+		if err := c.reach(ctx, interpreter, object, live, former, list); err != nil {
+			return err
+		}
+		if save && changed(former.Nodes, list) {
+			defer StatesOf(c.Clusters).SaveBefore(ctx, object, live, "its nodes changed")()
+		}
+		// A node that was only begun with must be removed like any other.
+		if err := c.Clusters.keepFacts(ctx, object, list); err != nil {
+			return err
+		}
+	}
+	if err := deploy(ctx, live); err != nil {
+		return err
+	}
+	if !task.OnlyGateways(object) {
+		c.Clusters.Await(object)
+	}
+	return c.Clusters.keepFacts(ctx, object, list)
+}
+
+// reach refuses nodes that are to join from a network of their own without a route to the others. Nodes whose former servers are there are given up.
+func (c deployments) reach(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, live *nodes.Cluster, former *known.Facts, list []nodes.Node) error {
+	var joining []string
+	for _, node := range list {
+		if known, there := former.Node(node.Name); !node.Leaving && (!there || known.Server != node.Server || node.Machine != nil && node.Endpoint() != known.Endpoint()) {
+			joining = append(joining, node.Name)
+		}
+	}
+	err := live.Reach(ctx, joining...)
+	cutOff := nodes.CutOffs(err)
+	if len(cutOff) == 0 {
+		return err
+	}
+	members, failed := c.Clusters.Members(ctx, object)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	given, failed := nodePlacesOf(c.Clusters).giveUp(ctx, members, cutOff)
+	if failed == nil && len(given) > 0 {
+		c.Reports.Inform(ctx, object, "%s: given up, the former server stays as it is", strings.Join(given, ", "))
+		failed = c.own.Push(ctx, interpreter)
+	}
+	return errors.Join(err, failed)
+}
+
+// servers are the cluster's nodes with the servers that were pushed last.
+func (c deployments) servers(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) ([]nodes.Node, error) {
+	members, err := c.Clusters.Members(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	known, err := c.Clusters.Facts(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := c.Clusters.PodNetwork(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	var list []nodes.Node
+	for _, one := range members {
+		if !one.Leaving && !one.waits {
+			if _, err := interpreter.Invoke(ctx, one.Instance(), task.MethodEndDeploy, nil); err != nil {
+				return nil, err
+			}
+		}
+		if one.absent {
+			if former, there := known.Node(one.Server.Name()); there {
+				former.Leaving, former.Access = true, netip.Addr{}
+				list = append(list, former)
+			}
+			continue
+		}
+		addresses, found, err := c.own.Addresses(one.Server)
+		if err != nil && !one.Leaving {
+			return nil, err
+		}
+		node := nodes.Node{Name: one.Server.Name(), Role: one.Role, Address: addresses.Fixed, Server: addresses.ServerID, Launched: found.Launched, Zone: found.Zone, Leaving: one.Leaving}
+		if pods.Six() {
+			if node.Six = addresses.Six; !node.Six.IsValid() && !one.Leaving {
+				return nil, fmt.Errorf("the stack does not say which address of IPv6 %s has", node.Name)
+			}
+		}
+		if group := one.Instance().FindEmbedded(task.ClassMinionGroup); group != nil {
+			node.Elastic = desired.ReadGroup(group).Elastic()
+		}
+		if one.Role == nodes.Gateway {
+			node.Elastic = comesAndGoes(object, one.object)
+		}
+		if one.Role == nodes.Minion && !one.Leaving {
+			if node.Settings, err = c.Clusters.NodeSettings.whole(ctx, one.Instance()); err != nil {
+				return nil, err
+			}
+		}
+		if one.holds {
+			node.Access = addresses.Floating
+		} else if !one.Leaving {
+			node.Inherits = addresses.Floating
+		}
+		list = append(list, node)
+	}
+	if shared := object.Object(propertyVirtual); shared != nil {
+		if _, err := interpreter.Invoke(ctx, shared, task.MethodEndDeploy, nil); err != nil {
+			return nil, err
+		}
+		if !task.Desired(object).Virtual.Address.IsValid() {
+			return nil, fmt.Errorf("the stack does not say which address the gateways of cluster %s share", object.Text("name"))
+		}
+	}
+	external, err := MachinesOf(c.Clusters).externalNodes(ctx, object)
+	return append(list, external...), err
+}

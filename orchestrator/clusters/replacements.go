@@ -1,0 +1,164 @@
+package clusters
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/nodes"
+	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/stacks"
+	"github.com/burano/burano/orchestrator/task"
+)
+
+// replaceable are the properties, as Heat calls them, for which a node gets another server in place of the one that has them otherwise.
+var replaceable = []string{"flavor", "image", "key_name", "availability_zone"}
+
+// Postpone is part of stacks.Nodes. It notes which nodes have servers that differ from the model.
+func (c *Clusters) Postpone(ctx context.Context, changes []*openstack.ServerChange, active []stacks.Server) (refused []*openstack.ServerChange, err error) {
+	if refused, err = c.refuseSkew(ctx, changes, active); err != nil || len(refused) > 0 {
+		return refused, err
+	}
+	byResource := map[string][]*openstack.ServerChange{}
+	for _, change := range changes {
+		byResource[change.Resource] = append(byResource[change.Resource], change)
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, resource := range slices.Sorted(maps.Keys(byResource)) {
+		i := slices.IndexFunc(active, func(server stacks.Server) bool { return openstack.ServerResource(server.ID()) == resource })
+		other := func(change *openstack.ServerChange) bool { return !slices.Contains(replaceable, change.Property) }
+		if i < 0 || slices.ContainsFunc(byResource[resource], other) {
+			refused = append(refused, byResource[resource]...)
+			continue
+		}
+		c.Templates.Restore(c.Templates.Own(), resource, byResource[resource][0].Definition)
+		if c.outdated == nil {
+			c.outdated = map[string][]*openstack.ServerChange{}
+		}
+		c.outdated[active[i].Instance.ID()] = byResource[resource]
+	}
+	return refused, nil
+}
+
+// Locked is part of stacks.Nodes.
+func (c *Clusters) Locked(ctx context.Context, instance *muranopl.Object) (bool, error) {
+	settings, err := c.NodeSettings.Of(ctx, instance)
+	return settings.Locked, err
+}
+
+func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Foreseen) {
+	for _, object := range c.Objects.Clusters() {
+		due, err := DifferencesOf(c).due(ctx, object)
+		if err != nil {
+			continue
+		}
+		if len(due) > 0 {
+			why, _ := DifferencesOf(c).NoRoom(ctx, object, due[0].Instance()) // the deployment asks again
+			foreseen.Effects = append(foreseen.Effects, "cluster "+object.Text("name")+": "+DescribeReplacements(due, why))
+		}
+		for _, one := range due {
+			text := fmt.Sprintf("node %s of cluster %s is replaced", one.Server.Name(), object.Text("name"))
+			foreseen.Replaced = append(foreseen.Replaced, preview.Note{ObjectID: one.object.ID(), Text: text})
+			if err := DifferencesOf(c).checkSuccessor(ctx, one.Instance()); fault.KindOf(err) == fault.Invalid {
+				foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: one.object.ID(), Text: err.Error()})
+			}
+		}
+		VolumeLossesOf(c).foreseeLoss(ctx, object, due, foreseen)
+	}
+}
+
+// Differences finds the servers that must be replaced.
+type Differences struct{ *Clusters }
+
+func DifferencesOf(c *Clusters) Differences { return Differences{c} }
+
+// checkSuccessor refuses another server of an instance if its flavor, image, zone or networks are missing in the cloud.
+func (c Differences) checkSuccessor(ctx context.Context, instance *muranopl.Object) error {
+	project, err := c.Runtime.Project(ctx)
+	if err != nil {
+		return err
+	}
+	return project.CheckServers(ctx, false, stacks.NewServer(instance))
+}
+
+// NoRoom is the reason why a node's server must go before another takes its place, "" for none.
+func (c Differences) NoRoom(ctx context.Context, object, instance *muranopl.Object) (why string, err error) {
+	if task.Desired(object).Surge == 0 {
+		return "because surge is 0", nil
+	}
+	project, err := c.Runtime.Project(ctx)
+	if err != nil {
+		return "", err
+	}
+	missing, err := project.RoomFor(ctx, instance.Text("flavor"))
+	if err != nil || len(missing) == 0 {
+		return "", err
+	}
+	return "because there is no room for one server more: " + strings.Join(missing, ", "), nil
+}
+
+// due lists the nodes that get other servers, in the order in which they do.
+func (c Differences) due(ctx context.Context, object *muranopl.Object) ([]Member, error) {
+	list, err := c.Clusters.Members(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	order := []nodes.Role{nodes.Minion, nodes.Gateway, nodes.Master}
+	if VersionSkewOf(c.Clusters).raised(object) {
+		order = UpgradeOrder
+	}
+	c.Clusters.mutex.Lock()
+	defer c.Clusters.mutex.Unlock()
+	list = slices.DeleteFunc(list, func(one Member) bool {
+		return one.Leaving || !one.Replacing && !one.misnamed() && !one.moves && len(c.Clusters.outdated[one.Instance().ID()]) == 0
+	})
+	slices.SortStableFunc(list, func(a, b Member) int {
+		if a.Replacing != b.Replacing { // what was begun is ended first
+			if a.Replacing {
+				return -1
+			}
+			return 1
+		}
+		return slices.Index(order, a.Role) - slices.Index(order, b.Role)
+	})
+	return list, nil
+}
+
+// DescribeReplacements describes the effect of the replacement of these nodes; why is the reason that there is no room for one more server, "" if there is.
+func DescribeReplacements(due []Member, why string) string {
+	names := make([]string, len(due))
+	for i, one := range due {
+		if names[i] = one.Server.Name(); one.misnamed() && !one.Replacing {
+			names[i] += ", then called " + stacks.Server{Instance: one.Instance(), Number: one.Server.Number + 1}.Name()
+		}
+		if one.moves && !one.Replacing {
+			names[i] += ", then in " + cmp.Or(one.wished, "the environment's network")
+		}
+	}
+	text := fmt.Sprintf("%d nodes are replaced one after another", len(due))
+	if len(due) == 1 {
+		text = "1 node is replaced"
+	}
+	order, away := "a new one joins before the former one goes", "When the new master takes over, connections to the API end, and are made anew; the API itself is away for a second or two"
+	if why != "" {
+		order, away = "the former one goes before a new one is made, "+why, "The API is away until the new master is up, about half a minute and what the cloud takes for a server"
+	}
+	text += " (" + order + "): " + strings.Join(names, ", ")
+	if i := slices.IndexFunc(due, func(one Member) bool { return one.Role == nodes.Master }); i >= 0 {
+		if due[i].object.FindEmbedded(task.ClassCluster).Int(Masters.CountProperty) > 1 {
+			away = "The other masters serve meanwhile"
+		}
+		text += ". " + away
+	}
+	return text
+}
+
+// UpgradeOrder is the order in which nodes get a newer Kubernetes.
+var UpgradeOrder = []nodes.Role{nodes.Master, nodes.Minion, nodes.Gateway}
