@@ -153,7 +153,12 @@ func (c Files) inNew(ctx context.Context, file EnvironmentFile, deploy func(ctx 
 
 // DeployInto replaces the applications of an environment by those of the file, and begins to deploy them.
 func (c Files) DeployInto(ctx context.Context, environment string, file EnvironmentFile, allowDestroy ...string) error {
-	return c.deployInto(ctx, environment, file, func(context.Context, string) (string, error) { return "", nil }, allowDestroy)
+	return c.DeployIntoShown(ctx, environment, file, "", allowDestroy...)
+}
+
+// DeployIntoShown is DeployInto after a Preview of the same file, whose Plan it is: the deployment is refused if it would do more than that showed.
+func (c Files) DeployIntoShown(ctx context.Context, environment string, file EnvironmentFile, plan string, allowDestroy ...string) error {
+	return c.deployInto(ctx, environment, file, func(context.Context, string) (string, error) { return plan, nil }, allowDestroy)
 }
 
 // deployInto is DeployInto where shown gives the Plan of a preview that was shown of a session.

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/stretchr/testify/require"
 
@@ -111,13 +110,9 @@ func badDays(t *testing.T, api *client.Client) {
 		require.Empty(t, said)
 		require.NoError(t, api.Environments().Delete(t.Context(), id, false))
 		require.NoError(t, api.Environments().WaitDeleted(t.Context(), id))
-		applied, err := tf.provider.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{
-			TypeName: made.kind, PriorState: made.state, PlannedState: planned.PlannedState,
-			Config: dynamic(t, tf.schemas.ResourceSchemas[made.kind], config), PlannedPrivate: planned.PlannedPrivate,
-		})
-		require.NoError(t, err)
-		require.Contains(t, errorsOf(applied.Diagnostics), "not found")
-		_, err = api.Environments().Get(t.Context(), "behind")
+		_, said = tf.applyNow(t, made, config, planned)
+		require.Contains(t, said, "not found")
+		_, err := api.Environments().Get(t.Context(), "behind")
 		require.True(t, client.IsStatus(err, http.StatusNotFound), "none is made that the state does not know: %v", err)
 		require.Nil(t, tf.read(t, made).state)
 	})

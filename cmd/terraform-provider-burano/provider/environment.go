@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -32,7 +33,11 @@ type environmentModel struct {
 	AllowDestroy    types.List           `tfsdk:"allow_destroy"`
 	Protected       types.Bool           `tfsdk:"deletion_protection"`
 	Status          types.String         `tfsdk:"status"`
+	Preview         types.String         `tfsdk:"preview"`
 }
+
+// previewKey is the key of the private state with the Plan of the preview, as JSON.
+const previewKey = "preview"
 
 // Statuses of environments, as Murano names them.
 const (
@@ -67,6 +72,7 @@ func (r *environmentResource) Schema(_ context.Context, _ resource.SchemaRequest
 			"deletion_protection": schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				Description: "Whether the environment refuses to be deleted, with its servers and volumes. True unless said otherwise."},
 			"status": schema.StringAttribute{Computed: true, Description: "What came of the newest deployment: ready, or deploy failure."},
+			"preview": schema.StringAttribute{Computed: true, Description: "Identifies the effects of the last change of applications, as its plan listed them. A plan whose effects are others by now is not applied."},
 		},
 	}
 }
@@ -87,6 +93,9 @@ func elsewhere(ctx context.Context, request planmodifier.StringRequest, response
 }
 
 // ModifyPlan deploys failed applications again, and reports before any change why that is impossible.
+//
+// Terraform plans a second time when it applies, and then knows the state and not the first plan's private data. So the effects are in an attribute, which Terraform compares
+// between both plans, and in the private data, which Update gets of the second one.
 func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
 	if request.Plan.Raw.IsNull() || request.State.Raw.IsNull() {
 		return
@@ -97,45 +106,66 @@ func (r *environmentResource) ModifyPlan(ctx context.Context, request resource.M
 	if response.Diagnostics.HasError() {
 		return
 	}
+	will := func(status, preview types.String) {
+		response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("status"), status)...)
+		response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("preview"), preview)...)
+	}
 	if !wanted.Applications.IsUnknown() && known.Status.ValueString() == statusReady {
 		same, diagnostics := known.Applications.StringSemanticEquals(ctx, wanted.Applications)
 		response.Diagnostics.Append(diagnostics...)
 		if same {
-			response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("status"), known.Status)...)
+			will(known.Status, known.Preview)
 			return
 		}
 	}
-	response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("status"), types.StringUnknown())...)
-	if wanted.Applications.IsUnknown() || r.api == nil || !wanted.Name.Equal(known.Name) {
+	will(types.StringUnknown(), types.StringUnknown())
+	shown := ""
+	if !wanted.Applications.IsUnknown() && r.api != nil {
+		shown = r.preview(ctx, known, wanted, &response.Diagnostics)
+	}
+	if shown != "" {
+		will(types.StringUnknown(), types.StringValue(fmt.Sprintf("%x", sha256.Sum256([]byte(shown)))))
+	}
+	private, err := json.Marshal(shown)
+	if err != nil {
+		response.Diagnostics.AddError("The plan cannot be kept", err.Error())
 		return
 	}
+	response.Diagnostics.Append(response.Private.SetKey(ctx, previewKey, private)...)
+}
+
+// preview reports the effects of a change, and returns the Plan of the preview; "" where there is none.
+func (r *environmentResource) preview(ctx context.Context, known, wanted environmentModel, diagnostics *diag.Diagnostics) string {
+	wanted.Name = known.Name // an update renames the environment before it deploys
 	file, err := wanted.file()
 	if err != nil {
-		response.Diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be read", err.Error())
-		return
+		diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be read", err.Error())
+		return ""
 	}
 	preview, err := r.api.Files().Preview(ctx, known.ID.ValueString(), file)
-	if err != nil {
-		return // an obstacle may be gone when the plan is applied; apply reports it otherwise
+	if err != nil { // an obstacle may be gone when the plan is applied; apply reports it otherwise
+		diagnostics.AddAttributeWarning(path.Root("applications"), "The effects of the change are not known", err.Error())
+		return ""
 	}
 	var allowed []string
 	if !wanted.AllowDestroy.IsUnknown() {
-		response.Diagnostics.Append(wanted.AllowDestroy.ElementsAs(ctx, &allowed, false)...)
+		diagnostics.Append(wanted.AllowDestroy.ElementsAs(ctx, &allowed, false)...)
 	} else { // as the deployment will find out
 		for _, one := range preview.Consents {
 			allowed = append(allowed, one.ObjectID)
 		}
 	}
 	if err := preview.Err(allowed...); err != nil {
-		response.Diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be deployed", err.Error())
+		diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be deployed", err.Error())
 	}
 	for _, loss := range preview.Losses {
-		response.Diagnostics.AddAttributeWarning(path.Root("applications"), "A "+loss.Kind+" is deleted",
+		diagnostics.AddAttributeWarning(path.Root("applications"), "A "+loss.Kind+" is deleted",
 			fmt.Sprintf("The %s of %s (%s) goes, with all that is on it. Names in allow_destroy say that it may.", loss.Kind, loss.Object, loss.CloudID))
 	}
 	for _, sentence := range preview.Means {
-		response.Diagnostics.AddAttributeWarning(path.Root("applications"), "What the change means", sentence)
+		diagnostics.AddAttributeWarning(path.Root("applications"), "What the change means", sentence)
 	}
+	return preview.Plan
 }
 
 // file is the environment in the form that Burano's client deploys.
@@ -187,7 +217,7 @@ func (r *environmentResource) Create(ctx context.Context, request resource.Creat
 		return
 	}
 	// It is there from now on, whatever comes of its deployment.
-	wanted.ID, wanted.Status = types.StringValue(id), types.StringValue(statusDeploying)
+	wanted.ID, wanted.Status, wanted.Preview = types.StringValue(id), types.StringValue(statusDeploying), types.StringNull()
 	response.Diagnostics.Append(response.State.Set(ctx, wanted)...)
 	if response.Diagnostics.HasError() {
 		return
@@ -196,8 +226,9 @@ func (r *environmentResource) Create(ctx context.Context, request resource.Creat
 	response.Diagnostics.Append(response.State.Set(ctx, wanted)...)
 }
 
-// redeploy begins to deploy the wanted state of an existing environment, and returns whether it began.
-func (r *environmentResource) redeploy(ctx context.Context, wanted environmentModel, diagnostics *diag.Diagnostics) bool {
+// redeploy begins to deploy the wanted state of an existing environment, and returns whether it began. shown is the Plan of the preview, "" for none: the deployment has no other
+// effects.
+func (r *environmentResource) redeploy(ctx context.Context, wanted environmentModel, shown string, diagnostics *diag.Diagnostics) bool {
 	file, err := wanted.file()
 	if err != nil {
 		diagnostics.AddAttributeError(path.Root("applications"), "The applications cannot be read", err.Error())
@@ -208,7 +239,7 @@ func (r *environmentResource) redeploy(ctx context.Context, wanted environmentMo
 	if diagnostics.HasError() {
 		return false
 	}
-	if err := r.api.Files().DeployInto(ctx, wanted.ID.ValueString(), file, allowed...); err != nil {
+	if err := r.api.Files().DeployIntoShown(ctx, wanted.ID.ValueString(), file, shown, allowed...); err != nil {
 		refused(diagnostics, "The environment "+file.Name+" cannot be deployed", err)
 		return false
 	}
@@ -308,8 +339,19 @@ func (r *environmentResource) Update(ctx context.Context, request resource.Updat
 		response.Diagnostics.Append(response.State.Set(ctx, known)...)
 	}
 	wanted.ID = known.ID
+	if wanted.Preview.IsUnknown() {
+		wanted.Preview = types.StringNull()
+	}
 	if wanted.Status.IsUnknown() {
-		if !r.redeploy(ctx, wanted, &response.Diagnostics) {
+		private, diagnostics := request.Private.GetKey(ctx, previewKey)
+		response.Diagnostics.Append(diagnostics...)
+		var shown string
+		if len(private) > 0 {
+			if err := json.Unmarshal(private, &shown); err != nil {
+				response.Diagnostics.AddError("The plan cannot be read", "Plan again, and apply that: "+err.Error())
+			}
+		}
+		if response.Diagnostics.HasError() || !r.redeploy(ctx, wanted, shown, &response.Diagnostics) {
 			return
 		}
 		wanted.Status = types.StringValue(statusDeploying)

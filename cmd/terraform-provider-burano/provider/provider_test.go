@@ -2,12 +2,14 @@ package provider_test
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,7 +107,31 @@ func (tf *terraform) apply(t *testing.T, r resource, config map[string]any) (res
 	if said != "" {
 		return r, said
 	}
-	require.Empty(t, planned.RequiresReplace)
+	return tf.applyPlan(t, r, config, planned)
+}
+
+// applyPlan applies a plan. As Terraform, it plans again with the private data of the state, and refuses when a known value of the plan is another one now.
+func (tf *terraform) applyPlan(t *testing.T, r resource, config map[string]any, shown *tfprotov6.PlanResourceChangeResponse) (resource, string) {
+	t.Helper()
+	require.Empty(t, shown.RequiresReplace)
+	planned, _, said := tf.plan(t, r, config)
+	if said != "" {
+		return r, said
+	}
+	schema := tf.schemas.ResourceSchemas[r.kind]
+	before, err := shown.PlannedState.Unmarshal(schema.ValueType())
+	require.NoError(t, err)
+	now, err := planned.PlannedState.Unmarshal(schema.ValueType())
+	require.NoError(t, err)
+	if name := changed(t, before, now); name != "" {
+		return r, "inconsistent final plan: " + name
+	}
+	return tf.applyNow(t, r, config, planned)
+}
+
+// applyNow applies a plan as it is.
+func (tf *terraform) applyNow(t *testing.T, r resource, config map[string]any, planned *tfprotov6.PlanResourceChangeResponse) (resource, string) {
+	t.Helper()
 	schema := tf.schemas.ResourceSchemas[r.kind]
 	prior := r.state
 	if prior == nil {
@@ -134,14 +160,21 @@ func (tf *terraform) apply(t *testing.T, r resource, config map[string]any) (res
 // kept checks the same rule as Terraform: each known value of the plan is in the result.
 func kept(t *testing.T, planned, applied tftypes.Value) {
 	t.Helper()
+	require.Empty(t, changed(t, planned, applied), "%s was planned, and it is %s", planned, applied)
+}
+
+// changed is the first attribute whose known value is another one afterwards; "" if there is none.
+func changed(t *testing.T, before, after tftypes.Value) string {
+	t.Helper()
 	var one, other map[string]tftypes.Value
-	require.NoError(t, planned.As(&one))
-	require.NoError(t, applied.As(&other))
-	for name, value := range one {
-		if value.IsFullyKnown() {
-			require.True(t, value.Equal(other[name]), "%s was planned as %s and is %s", name, value, other[name])
+	require.NoError(t, before.As(&one))
+	require.NoError(t, after.As(&other))
+	for _, name := range slices.Sorted(maps.Keys(one)) {
+		if one[name].IsFullyKnown() && !one[name].Equal(other[name]) {
+			return name
 		}
 	}
+	return ""
 }
 
 // destroy deletes a resource.
@@ -463,6 +496,7 @@ func TestResourcesOfARealBurano(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, errorsOf(found.Diagnostics), "environment cannot be found")
 
+	t.Run("what was planned is applied", func(t *testing.T) { plannedIsApplied(t, api) })
 	t.Run("bad days", func(t *testing.T) { badDays(t, api) })
 	for _, name := range []string{"unanswered", "unknown", "placed"} {
 		left, said := tf.importState(t, "burano_environment", name)
