@@ -205,13 +205,17 @@ type Restoration struct {
 	prepare func(store.Environment) error // is called before it is deployed; may be nil
 }
 
-// Restore makes an environment of a backup, and deploys it. Its claims have their files before pods use them.
+// Restore makes an environment of a backup, and deploys it. Its claims have their files before pods use them. Where its deployment would be refused, as in a region without its images or flavors, nothing
+// is made, and the fault has all reasons.
 func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string, as Restoration) (Environment, error) {
 	from, err := b.Show(ctx, caller, id)
 	if err != nil {
 		return Environment{}, err
 	}
 	row, err := b.environment(ctx, caller, from, as)
+	if err == nil {
+		err = deployable(ctx, b.service, caller, row)
+	}
 	if err != nil {
 		return Environment{}, err
 	}
@@ -243,6 +247,18 @@ func (b *Backups) Restore(ctx context.Context, caller identity.Caller, id string
 		return Environment{}, errors.Join(err, b.forget(context.WithoutCancel(ctx), row.ID, caller.UserID))
 	}
 	return seen(row), nil
+}
+
+// deployable returns a fault with all reasons for which the first deployment of an environment would be refused.
+func deployable(ctx context.Context, s *Service, caller identity.Caller, row store.Environment) error {
+	if err := s.store.Environments().Try(ctx, row); err != nil {
+		return taken(err)
+	}
+	plan, err := s.preview(ctx, caller, row, row.Model)
+	if err != nil {
+		return err
+	}
+	return plan.Refusal(nil, "")
 }
 
 // forget removes an environment that was not begun, without the possibility to restore it.

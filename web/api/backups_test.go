@@ -192,3 +192,21 @@ func TestABackupOfWhichAnEnvironmentWaitsForFilesCannotBeDeleted(t *testing.T) {
 	s.call("demo", "", "DELETE", "/burano/v1/backups/"+held.ID, nil, 200)
 	s.call("demo", "", "GET", "/burano/v1/environments/"+mine["environment"]+"/backups/preview", nil, 400) // it has no cluster
 }
+
+func TestARestoreThatCouldNotBeDeployedMakesNothingAndHasAllReasons(t *testing.T) {
+	s := newServer(t)
+	mine := s.populate("demo", "demos")
+	application := func(class, id string) any { return map[string]any{"?": map[string]any{"type": class, "id": id}} }
+	held := store.Backup{ProjectID: goldenDemo, Kind: store.Requested, EnvironmentName: "held",
+		Model: store.Model{Objects: map[string]any{"name": "held", "services": []any{application("org.nowhere.One", "one"), application("org.nowhere.Two", "two")}}}}
+	require.NoError(t, s.rows.Backups().Begin(t.Context(), &held))
+	require.NoError(t, s.rows.Backups().Keep(t.Context(), held))
+	path := "/burano/v1/backups/" + held.ID + "/restore"
+	said := fmt.Sprint(s.call("demo", "", "POST", path, map[string]any{"name": "again"}, 400))
+	require.Contains(t, said, "org.nowhere.One")
+	require.Contains(t, said, "org.nowhere.Two")
+	require.Contains(t, fmt.Sprint(s.call("demo", "", "POST", path, map[string]any{"name": "demos-environment"}, 409)), "already exists")
+	left := field(s.call("demo", "", "GET", "/v1/environments", nil, 200), "environments").([]any)
+	require.Len(t, left, 1)
+	require.Equal(t, mine["environment"], field(left[0], "id"))
+}

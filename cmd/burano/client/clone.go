@@ -60,6 +60,13 @@ func (d dataCopy) clone(ctx context.Context, here, there *client.Client, found c
 	if !d.yes {
 		return fmt.Errorf("nothing was done: repeat the command with --yes to copy the data of environment %s", found.Name)
 	}
+	answer, err := there.Files().PreviewNew(ctx, how.placed(file))
+	if err != nil {
+		return fmt.Errorf("nothing was done: %w", err)
+	}
+	if err := answer.Err(); err != nil {
+		return errors.Join(writePreview(out, answer), fmt.Errorf("nothing was done: environment %s: %w", how.name, err))
+	}
 	made, err := d.backUp(ctx, here, found, how.name, out)
 	if err != nil {
 		return err

@@ -158,9 +158,15 @@ func (p *placing) addFlags(command *cobra.Command) {
 	command.Flags().BoolVarP(&p.follow, "follow", "f", false, "show the deployment's reports as they come; the exit code is 0 when it succeeded")
 }
 
+// placed is a file as it is deployed.
+func (p placing) placed(file client.EnvironmentFile) client.EnvironmentFile {
+	file.Name, file.Region = cmp.Or(p.name, file.Name), cmp.Or(p.region, file.Region)
+	return file
+}
+
 // place deploys a file.
 func (p placing) place(ctx context.Context, api *client.Client, file client.EnvironmentFile, out io.Writer) error {
-	file.Name, file.Region = cmp.Or(p.name, file.Name), cmp.Or(p.region, file.Region)
+	file = p.placed(file)
 	if err := hasPackages(ctx, api, file); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (r *environmentResource) Schema(_ context.Context, _ resource.SchemaRequest
 				Description: "Names of applications or servers that a change of applications may delete although there is data on them; without it such a change is refused."},
 			"deletion_protection": schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				Description: "Whether the environment refuses to be deleted, with its servers and volumes. True unless said otherwise."},
-			"status": schema.StringAttribute{Computed: true, Description: "What came of the newest deployment: ready, or deploy failure."},
+			"status":  schema.StringAttribute{Computed: true, Description: "What came of the newest deployment: ready, or deploy failure."},
 			"preview": schema.StringAttribute{Computed: true, Description: "Identifies the effects of the last change of applications, as its plan listed them. A plan whose effects are others by now is not applied."},
 		},
 	}
