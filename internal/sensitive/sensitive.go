@@ -33,7 +33,8 @@ func Path(path string) bool {
 
 // Texts calls found for each text of a JSON value that is a secret, and returns a copy with the results in their places. A value under a secret's name is
 // one, and so are the items of a list there; values of a map are judged by the map's own keys. The value of a pair {name, value}, as Kubernetes lists
-// variables, is judged by that name, and a line of a text in YAML that gives a name a value by that one.
+// variables, is judged by that name. The text of a map {text, secret: true} is one, as files of containers have it. A line of a text in YAML is judged by
+// the name that it gives a value.
 func Texts(name string, value any, found func(text string) string) any {
 	return texts(Name(name), value, found)
 }
@@ -66,6 +67,9 @@ func texts(secret bool, value any, found func(string) string) any {
 			if text, is := v["value"].(string); is {
 				fields["value"] = texts(true, text, found)
 			}
+		}
+		if text, is := v["text"].(string); is && v["secret"] == true {
+			fields["text"] = texts(true, text, found)
 		}
 		return fields
 	}

@@ -58,6 +58,11 @@ func containerOf(application *muranopl.Object, value any) (container, error) {
 		return one, fmt.Errorf("getContainer of %s: container %s: %w", application, one.name, err)
 	}
 	one.options = options
+	for _, file := range options.files {
+		if _, both := one.volumes[file.path]; both {
+			return one, fmt.Errorf("getContainer of %s: container %s has a volume and a file at %s: leave one of them out", application, one.name, file.path)
+		}
+	}
 	return one, nil
 }
 

@@ -41,7 +41,7 @@ func deleteServices(ctx context.Context, api *rest.Config, selector labels.Set) 
 	return nil
 }
 
-// deleteWorkloads deletes the workloads of pods with these labels, then the pods, their disruption budgets and their Secrets.
+// deleteWorkloads deletes the workloads of pods with these labels, then the pods, their disruption budgets, files and Secrets.
 func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
@@ -57,6 +57,7 @@ func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set)
 		client.BatchV1().Jobs(known.Namespace).DeleteCollection(ctx, remove, list),
 		client.CoreV1().Pods(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
 		client.PolicyV1().PodDisruptionBudgets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.CoreV1().ConfigMaps(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
 		client.CoreV1().Secrets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
 }
 

@@ -28,6 +28,8 @@ type containerOptions struct {
 	resources                    corev1.ResourceRequirements
 	valueFrom                    map[string]corev1.EnvVarSource // environment variables from objects of the cluster
 	security                     *corev1.SecurityContext
+	files                        []containerFile // by path
+	bootstraps                   map[phase]*bootstrap
 	before                       []container // run to their end, one after another, before the pod's containers start
 }
 
@@ -157,14 +159,20 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 			}
 		}
 	}
-	before, _ := v("initContainers").([]any)
-	for _, described := range before {
+	if o.files, err = v.files(); err != nil {
+		return o, err
+	}
+	if o.bootstraps, err = v.bootstraps(); err != nil {
+		return o, err
+	}
+	first, _ := v("initContainers").([]any)
+	for _, described := range first {
 		one, err := containerOf(application, described)
 		if err != nil {
 			return o, fmt.Errorf("initContainers: %w", err)
 		}
-		if len(one.ports) > 0 || len(one.volumes) > 0 || len(one.options.before) > 0 {
-			return o, fmt.Errorf("initContainers: %s has ports, volumes or init containers of its own: it listens for nobody, and mounts what its container mounts", one.name)
+		if len(one.ports) > 0 || len(one.volumes) > 0 || len(one.options.before)+len(one.options.files)+len(one.options.bootstraps) > 0 {
+			return o, fmt.Errorf("initContainers: %s has ports, volumes, files, bootstraps or init containers of its own: others cannot reach it, and it mounts all that its container mounts", one.name)
 		}
 		o.before = append(o.before, one)
 	}
@@ -326,6 +334,12 @@ func (o containerOptions) digest() string {
 	told := []any{o.entryPoint, o.secrets, o.liveness, o.readiness, o.startup, o.resources, before}
 	if len(o.valueFrom) > 0 || o.security != nil { // digests from before these options existed stay the same
 		told = append(told, o.valueFrom, o.security)
+	}
+	for _, file := range o.files {
+		told = append(told, file.path, file.text, file.secret, file.mode)
+	}
+	if len(o.bootstraps) > 0 {
+		told = append(told, o.bootstraps)
 	}
 	return digestOf(told...)
 }

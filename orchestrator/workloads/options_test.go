@@ -152,7 +152,7 @@ func TestADeploymentTellsHowACronJobRanLast(t *testing.T) {
 	} {
 		told := &reported{}
 		pods := Pods{Reports: task.Reports{Runtime: told, Logger: slog.New(slog.DiscardHandler)}}
-		require.NoError(t, pods.reportRuns(t.Context(), tasktest.Pod(t, nil), &rollout{client: fake.NewClientset(there...), spec: spec}))
+		require.NoError(t, pods.reportRuns(t.Context(), tasktest.Pod(t, nil), rolloutOf(nil, fake.NewClientset(there...), spec)))
 		require.Len(t, told.lines, 1)
 		require.Contains(t, told.lines[0], want)
 	}
@@ -235,6 +235,12 @@ func TestEachOptionOfAContainerChangesItsDigest(t *testing.T) {
 		"foreign":   `{"name": "n", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s", "key": "a"}}}}`,
 		"another's": `{"name": "n", "image": "i", "envValueFrom": {"A": {"configMapKeyRef": {"name": "s", "key": "a"}}}}`,
 		"security":  `{"name": "n", "image": "i", "securityContext": {"runAsUser": 1}}`,
+		"file":      `{"name": "n", "image": "i", "files": {"/a": "b"}}`,
+		"other":     `{"name": "n", "image": "i", "files": {"/a": "c"}}`,
+		"private":   `{"name": "n", "image": "i", "files": {"/a": {"text": "b", "secret": true}}}`,
+		"closed":    `{"name": "n", "image": "i", "files": {"/a": {"text": "b", "mode": "0400"}}}`,
+		"bootstrap": `{"name": "n", "image": "i", "bootstrap": {"commands": ["a"]}}`,
+		"after":     `{"name": "n", "image": "i", "bootstrapAfter": {"commands": ["a"]}}`,
 		"init":      `{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i"}]}`,
 		"temporary": `{"name": "n", "image": "i", "volumes": {"/d": {}}}`,
 		"bounded":   `{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi"}}}`,
@@ -256,12 +262,22 @@ func TestWhatAContainerCannotBeIsSaid(t *testing.T) {
 		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true}}}`:                                                "the volume at /d: a persistent volume needs its size",
 		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "big"}}}`:                                                     "size is \"big\", which is no amount",
 		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi", "path": "/srv"}}}`:                                     "a folder of a node has no size",
-		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`:                "m has ports, volumes or init containers of its own",
+		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`:                "m has ports, volumes, files, bootstraps or init containers of its own",
 		`{"name": "n", "image": "i", "env": {"A": "1"}, "envValueFrom": {"A": {"fieldRef": {"fieldPath": "metadata.name"}}}}`: "the variable A stands in env and in envValueFrom",
 		`{"name": "n", "image": "i", "envValueFrom": {"A": {}}}`:                                                              "the variable A in envValueFrom: write one of secretKeyRef",
 		`{"name": "n", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s"}}}}`:                                 "secretKeyRef needs the name of a Secret of the namespace default, and a key of it",
 		`{"name": "n", "image": "i", "envValueFrom": {"A": {"configMapKeyRef": {"key": "s"}}}}`:                               "configMapKeyRef needs the name of a ConfigMap",
 		`{"name": "n", "image": "i", "securityContext": {"fsGroup": 1}}`:                                                      "securityContext is not what Kubernetes takes there: json: unknown field \"fsGroup\"",
+		`{"name": "n", "image": "i", "files": {"etc/a": "b"}}`:                                                                "the file etc/a: its key is not the whole path of a file, such as /etc/app/app.conf",
+		`{"name": "n", "image": "i", "files": {"/etc/../a": "b"}}`:                                                            "its key is not the whole path of a file",
+		`{"name": "n", "image": "i", "files": {"/a": 7}}`:                                                                     "the file /a: it is int64",
+		`{"name": "n", "image": "i", "files": {"/a": {"secret": true}}}`:                                                      "it needs its text",
+		`{"name": "n", "image": "i", "files": {"/a": {"text": "b", "mode": "0999"}}}`:                                         "mode is 0999: write permissions as an octal text",
+		`{"name": "n", "image": "i", "files": {"/a": {"text": "b", "owner": "root"}}}`:                                        "there is no owner: a file has text, secret and mode",
+		`{"name": "n", "image": "i", "files": {"/d": "b"}, "volumes": {"/d": {}}}`:                                            "a volume and a file at /d",
+		`{"name": "n", "image": "i", "bootstrap": {"command": ["a"]}}`:                                                        "bootstrap: write {entryPoint: [...], commands: [...], env: {...}, deadline: SECONDS}",
+		`{"name": "n", "image": "i", "bootstrapAfter": {"env": {"A": "b"}}}`:                                                  "bootstrapAfter needs an entryPoint or commands",
+		`{"name": "n", "image": "i", "bootstrap": {"commands": ["a"], "deadline": -1}}`:                                       "a deadline above 0",
 		`{"name": "n", "image": "i", "initContainers": [{"name": "m"}]}`:                                                      "a container without a name or an image",
 		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi", "path": "/srv"}}}`:                 "a persistent volume is no folder of a node",
 	} {
@@ -480,7 +496,7 @@ func TestOnlyTheNewestPodsCount(t *testing.T) {
 	failing.Namespace, failing.Labels = known.Namespace, mine("former")
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: known.Namespace, Generation: 2}, Status: appsv1.DeploymentStatus{ObservedGeneration: 1}}
 	client := fake.NewClientset(set("former", "9"), set("newest", "10"), failing, deployment)
-	r := &rollout{client: client, spec: spec, delays: delays{}}
+	r := rolloutOf(nil, client, spec)
 	_, facts, err := r.newest(t.Context())
 	require.NoError(t, err)
 	require.False(t, facts, "the controller has not seen it")
@@ -501,7 +517,7 @@ func TestPodsThatCouldNotBeMadeAreTriedAtOnce(t *testing.T) {
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: known.Namespace, ResourceVersion: "7", Labels: map[string]string{LabelPod: spec.id}}}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: known.Namespace}}
 	client := fake.NewClientset(set, deployment)
-	r := &rollout{client: client, spec: spec}
+	r := rolloutOf(nil, client, spec)
 	tried := func() string {
 		r.nudge(t.Context())
 		now, err := client.AppsV1().ReplicaSets(known.Namespace).Get(t.Context(), "web-1", metav1.GetOptions{})

@@ -138,7 +138,9 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 		p.Reports.Inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
 		paused := false
 		err = p.Runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {
-			paused, err = spec.apply(ctx, api, containers, p.Runtime.Allowed)
+			paused, err = spec.apply(ctx, api, containers, p.Runtime.Allowed, func(spec podSpec) error {
+				return p.runBootstraps(ctx, pod, api, spec, containers, beforeRoll)
+			})
 			return err
 		})
 		if err != nil {
@@ -149,6 +151,9 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 		} else {
 			err = p.Runtime.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return p.waitPod(ctx, pod, api, spec) })
 			if err != nil {
+				return err
+			}
+			if err := p.runBootstraps(ctx, pod, api, spec, containers, afterRoll); err != nil {
 				return err
 			}
 			// Only now: the former objects serve until the desired objects run.

@@ -1,29 +1,23 @@
 package workloads
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
-	"github.com/burano/burano/orchestrator/preview"
 )
 
 // strategyManager owns the change of a Deployment's strategy, which server-side apply cannot make by itself: fields of the former strategy, which
@@ -31,8 +25,8 @@ import (
 const strategyManager = "burano-strategy"
 
 // apply makes the pod's objects match the model. A change that Kubernetes refuses is refused before any running object is touched. paused is true if
-// the pods keep their former form until their rollout is resumed.
-func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []container, allowed func(name string) bool) (paused bool, err error) {
+// the pods keep their former form until their rollout is resumed. bootstrap runs the bootstraps before the pods roll.
+func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []container, allowed func(name string) bool, bootstrap func(spec podSpec) error) (paused bool, err error) {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return false, err
@@ -58,6 +52,16 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 		return false, err
 	}
 	objects := p.objects(containers)
+	for _, object := range objects {
+		if file, is := object.(*corev1.ConfigMap); is {
+			if err := kube.Apply(ctx, api, kube.Manager, file); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err := bootstrap(p); err != nil {
+		return false, err
+	}
 	remove := there.unchangeable(objects)
 	if former, _ := there.superseded(objects); p.shares(containers, there) {
 		remove = append(remove, former...)
@@ -74,7 +78,11 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 			}
 		case *corev1.Pod:
 			err = p.applyPod(ctx, api, client, object)
+		case *corev1.ConfigMap:
 		case *batchv1.Job:
+			if object.Labels[labelBootstrap] != "" {
+				continue
+			}
 			err = p.applyJob(ctx, api, client, object)
 		case *appsv1.StatefulSet:
 			if err = kube.Apply(ctx, api, kube.Manager, object); apierrors.IsInvalid(err) {
@@ -216,139 +224,4 @@ func endOf(job *batchv1.Job) (batchv1.JobConditionType, string) {
 		}
 	}
 	return "", ""
-}
-
-// podSecrets are the Secrets with the secret variables of a pod's containers.
-type podSecrets struct {
-	pod    podSpec
-	client kubernetes.Interface
-}
-
-// ensure makes a Secret with the secret variables of each container where it is missing, and names it in the container. A Secret is never
-// changed: another value is another Secret, so that pods get it by a rolling update, and former ones keep theirs.
-func (s podSecrets) ensure(ctx context.Context, containers []container) error {
-	for i := range containers {
-		if err := s.ensureOne(ctx, &containers[i]); err != nil {
-			return err
-		}
-		for j := range containers[i].options.before {
-			if err := s.ensureOne(ctx, &containers[i].options.before[j]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// find names the Secret in a container that has its secret variables, which it returns; "" where there is none.
-func (s podSecrets) find(ctx context.Context, one *container) (data map[string][]byte, err error) {
-	mine := labels.Set{LabelPod: s.pod.id, labelContainer: kubeName(one.name)}
-	there, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
-	if err != nil {
-		return nil, fmt.Errorf("list the Secrets of pod %s: %w", s.pod.name, err)
-	}
-	data = map[string][]byte{}
-	for name, value := range one.options.secrets {
-		data[name] = []byte(value)
-	}
-	one.secretName = ""
-	for _, secret := range there.Items {
-		if maps.EqualFunc(secret.Data, data, bytes.Equal) {
-			one.secretName = secret.Name
-			break
-		}
-	}
-	return data, nil
-}
-
-// endToCome is the end of a Secret's name in previews. Kubernetes gives it another one.
-const endToCome = "xxxxx"
-
-// foresee names the Secrets of containers as ensure does, and makes none: it returns the additions of Secrets, whose names end with endToCome.
-func (s podSecrets) foresee(ctx context.Context, containers []container) (made []preview.KubernetesChange, err error) {
-	look := func(one *container) {
-		if err != nil || len(one.options.secrets) == 0 {
-			return
-		}
-		if _, err = s.find(ctx, one); err == nil && one.secretName == "" {
-			one.secretName = secretPrefix(s.pod, *one) + endToCome
-			made = append(made, preview.KubernetesChange{ObjectID: s.pod.id, Object: "pod " + s.pod.name, What: "added", Kind: "Secret", Namespace: known.Namespace, Name: one.secretName})
-		}
-	}
-	for i := range containers {
-		look(&containers[i])
-		for j := range containers[i].options.before {
-			look(&containers[i].options.before[j])
-		}
-	}
-	return made, err
-}
-
-// secretPrefix begins the name of a Secret with the secret variables of a container.
-func secretPrefix(p podSpec, one container) string {
-	return kubeName(fmt.Sprintf("%.40s", p.name+"-"+one.name)) + "-"
-}
-
-// ensureOne is ensure for one container.
-func (s podSecrets) ensureOne(ctx context.Context, one *container) error {
-	if len(one.options.secrets) == 0 {
-		return nil
-	}
-	data, err := s.find(ctx, one)
-	if err != nil || one.secretName != "" {
-		return err
-	}
-	mine := labels.Set{LabelPod: s.pod.id, labelContainer: kubeName(one.name)}
-	fixed := true
-	made, err := s.client.CoreV1().Secrets(known.Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: secretPrefix(s.pod, *one), Namespace: known.Namespace, Labels: mine},
-		Immutable:  &fixed, Data: data,
-	}, metav1.CreateOptions{FieldManager: kube.Manager})
-	if err != nil {
-		return fmt.Errorf("make the Secret with the variables %s of container %s: %w", strings.Join(slices.Sorted(maps.Keys(data)), ", "), one.name, err)
-	}
-	one.secretName = made.Name
-	return nil
-}
-
-// clear deletes Secrets that no pod, and nothing that may become one again, refers to.
-func (s podSecrets) clear(ctx context.Context, containers []container) error {
-	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: s.pod.id}.String()}
-	secrets, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, mine)
-	if err != nil || len(secrets.Items) == 0 {
-		return err
-	}
-	var referring []runtime.Object
-	pods, err := s.client.CoreV1().Pods(known.Namespace).List(ctx, mine)
-	referring = append(referring, pods)
-	replicaSets, err2 := s.client.AppsV1().ReplicaSets(known.Namespace).List(ctx, mine)
-	referring = append(referring, replicaSets)
-	revisions, err3 := s.client.AppsV1().ControllerRevisions(known.Namespace).List(ctx, mine)
-	referring = append(referring, revisions)
-	jobs, err4 := s.client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
-	referring = append(referring, jobs)
-	if err := errors.Join(err, err2, err3, err4); err != nil {
-		return err
-	}
-	written, err := json.Marshal(referring)
-	if err != nil {
-		return err
-	}
-	wanted := map[string]bool{}
-	for _, one := range containers {
-		wanted[one.secretName] = true
-		for _, before := range one.options.before {
-			wanted[before.secretName] = true
-		}
-	}
-	var errs []error
-	for _, secret := range secrets.Items {
-		if wanted[secret.Name] || bytes.Contains(written, []byte(`"name":"`+secret.Name+`"`)) {
-			continue
-		}
-		if err := s.client.CoreV1().Secrets(known.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }

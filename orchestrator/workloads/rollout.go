@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -96,12 +97,18 @@ type rollout struct {
 	client kubernetes.Interface
 	spec   podSpec
 	delays delays
-	freed  bool // pods of before were looked at
+	pods   labels.Set    // of the pods
+	limit  time.Duration // how long they may take
+	freed  bool          // pods of before were looked at
 }
 
 func newRollout(api *rest.Config, spec podSpec) (*rollout, error) {
 	client, err := kubernetes.NewForConfig(api)
-	return &rollout{api: api, client: client, spec: spec}, err
+	return rolloutOf(api, client, spec), err
+}
+
+func rolloutOf(api *rest.Config, client kubernetes.Interface, spec podSpec) *rollout {
+	return &rollout{api: api, client: client, spec: spec, pods: labels.Set{LabelPod: spec.id}, limit: rolloutLimit}
 }
 
 // failedRollout has the reasons why replicas do not run.
@@ -123,9 +130,9 @@ func (f *failedRollout) Unwrap() error { return f.err }
 
 var errHopeless = errors.New("it was given up: what is wrong does not pass by itself. Pods of before go on where there are any")
 
-// wait returns when everything runs, or when it does not within rolloutLimit, or cannot.
+// wait returns when everything runs, or when it does not within the limit, or cannot.
 func (r *rollout) wait(ctx context.Context) error {
-	limited, cancel := context.WithTimeoutCause(ctx, rolloutLimit, fmt.Errorf("it took longer than %s", rolloutLimit))
+	limited, cancel := context.WithTimeoutCause(ctx, r.limit, fmt.Errorf("it took longer than %s", r.limit))
 	defer cancel()
 	watched, giveUp := context.WithCancelCause(limited)
 	looking := make(chan struct{})
@@ -286,7 +293,7 @@ func (r *rollout) deletePod(ctx context.Context, pod *corev1.Pod) {
 
 // newest lists the pods that have the workload's newest form; known is false as long as its controller has not seen that.
 func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, facts bool, err error) {
-	mine := labels.Set{LabelPod: r.spec.id}
+	mine := maps.Clone(r.pods)
 	name := kubeName(r.spec.name)
 	switch {
 	case r.spec.options.kind == kindStatefulSet:

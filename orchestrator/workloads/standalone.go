@@ -508,6 +508,9 @@ func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []node
 			}
 		}
 	}
+	if len(c.options.files)+len(c.options.bootstraps) > 0 {
+		return nil, nil, fmt.Errorf("container %s has files or bootstraps (files, bootstrap, bootstrapAfter), which need the Kubernetes of a cluster, and a standalone host is in none: let the application run in a cluster, or put the files into the image", c.name)
+	}
 	c = c.withoutSecrets()
 	before := slices.Clone(c.options.before)
 	for i := range before {

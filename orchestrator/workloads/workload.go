@@ -136,6 +136,12 @@ func (p podSpec) objects(containers []container) []runtime.Object {
 			objects = append(objects, claim)
 		}
 	}
+	for _, file := range p.fileMaps(containers) {
+		objects = append(objects, file)
+	}
+	for _, job := range p.bootstrapJobs(containers, beforeRoll) {
+		objects = append(objects, job)
+	}
 	objects = append(objects, p.keeper(meta, template, containers)...)
 	if p.replicas > 1 && !p.options.kind.ends() {
 		one := intstr.FromInt32(1)
@@ -149,6 +155,9 @@ func (p podSpec) objects(containers []container) []runtime.Object {
 		if service := p.service(one); service != nil {
 			objects = append(objects, service)
 		}
+	}
+	for _, job := range p.bootstrapJobs(containers, afterRoll) {
+		objects = append(objects, job)
 	}
 	return objects
 }
@@ -314,6 +323,7 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 			}
 			built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
 		}
+		p.mountFiles(one, &built, &template.Spec)
 		for _, first := range one.options.before {
 			before := first.build()
 			before.VolumeMounts = built.VolumeMounts

@@ -1,0 +1,190 @@
+package workloads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burano/burano/nodes/kube"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/preview"
+)
+
+// podSecrets are the Secrets of a pod's containers: one with the secret variables of each container, and one for each secret file.
+type podSecrets struct {
+	pod    podSpec
+	client kubernetes.Interface
+}
+
+// secretPart is the part of a container that is kept in a Secret of its own.
+type secretPart struct {
+	container string
+	content   string // for errors
+	data      map[string][]byte
+	name      *string // of the Secret, in the container; "" if it is not known
+}
+
+// secretParts lists the parts of containers that are kept in Secrets.
+func secretParts(containers []container) (parts []secretPart) {
+	add := func(one *container) {
+		if len(one.options.secrets) > 0 {
+			data := map[string][]byte{}
+			for name, value := range one.options.secrets {
+				data[name] = []byte(value)
+			}
+			content := "the variables " + strings.Join(slices.Sorted(maps.Keys(data)), ", ")
+			parts = append(parts, secretPart{one.name, content, data, &one.secretName})
+		}
+		for i := range one.options.files {
+			if file := &one.options.files[i]; file.secret {
+				parts = append(parts, secretPart{one.name, "the file " + file.path, map[string][]byte{fileKey: []byte(file.text)}, &file.object})
+			}
+		}
+	}
+	for i := range containers {
+		add(&containers[i])
+		for j := range containers[i].options.before {
+			add(&containers[i].options.before[j])
+		}
+	}
+	return parts
+}
+
+// ensure makes the missing Secrets of containers, and names all in the containers. A Secret is never changed: another value is another Secret, so
+// that pods get it by a rolling update, and former ones keep theirs.
+func (s podSecrets) ensure(ctx context.Context, containers []container) error {
+	for _, part := range secretParts(containers) {
+		if err := s.find(ctx, part); err != nil {
+			return err
+		}
+		if *part.name != "" {
+			continue
+		}
+		fixed := true
+		made, err := s.client.CoreV1().Secrets(known.Namespace).Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: s.prefix(part), Namespace: known.Namespace, Labels: s.labels(part)},
+			Immutable:  &fixed, Data: part.data,
+		}, metav1.CreateOptions{FieldManager: kube.Manager})
+		if err != nil {
+			return fmt.Errorf("make the Secret with %s of container %s: %w", part.content, part.container, err)
+		}
+		*part.name = made.Name
+	}
+	return nil
+}
+
+// labels are the labels of the Secrets of a container.
+func (s podSecrets) labels(part secretPart) labels.Set {
+	return labels.Set{LabelPod: s.pod.id, labelContainer: kubeName(part.container)}
+}
+
+// prefix begins the name of a Secret of a container.
+func (s podSecrets) prefix(part secretPart) string {
+	return kubeName(fmt.Sprintf("%.40s", s.pod.name+"-"+part.container)) + "-"
+}
+
+// find names the Secret in the container that has the part's data; "" if there is none.
+func (s podSecrets) find(ctx context.Context, part secretPart) error {
+	there, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: s.labels(part).String()})
+	if err != nil {
+		return fmt.Errorf("list the Secrets of pod %s: %w", s.pod.name, err)
+	}
+	*part.name = ""
+	for _, secret := range there.Items {
+		if maps.EqualFunc(secret.Data, part.data, bytes.Equal) {
+			*part.name = secret.Name
+			break
+		}
+	}
+	return nil
+}
+
+// endToCome replaces, in previews, the end that Kubernetes will give to the name of a Secret.
+const endToCome = "xxxxx"
+
+// foresee names the Secrets of containers as ensure does, and makes none: it returns the additions of Secrets, whose names end with endToCome.
+func (s podSecrets) foresee(ctx context.Context, containers []container) (made []preview.KubernetesChange, err error) {
+	for _, part := range secretParts(containers) {
+		if err := s.find(ctx, part); err != nil {
+			return made, err
+		}
+		if *part.name == "" {
+			*part.name = s.prefix(part) + endToCome
+			made = append(made, preview.KubernetesChange{ObjectID: s.pod.id, Object: "pod " + s.pod.name, What: "added", Kind: "Secret", Namespace: known.Namespace, Name: *part.name})
+		}
+	}
+	return made, nil
+}
+
+// clear deletes the Secrets and the ConfigMaps of files that nothing refers to, and that nothing can need again by a rollback.
+func (s podSecrets) clear(ctx context.Context, containers []container) error {
+	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: s.pod.id}.String()}
+	secrets, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return err
+	}
+	files, err := s.client.CoreV1().ConfigMaps(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.LabelSelector + "," + labelContainer})
+	if err != nil || len(secrets.Items)+len(files.Items) == 0 {
+		return err
+	}
+	referring, err := s.referring(ctx, mine)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, part := range secretParts(containers) {
+		wanted[*part.name] = true
+	}
+	for _, one := range s.pod.fileMaps(containers) {
+		wanted[one.Name] = true
+	}
+	unused := func(object metav1.ObjectMeta) bool {
+		return !wanted[object.Name] && !bytes.Contains(referring, []byte(`"name":"`+object.Name+`"`)) && !bytes.Contains(referring, []byte(`"secretName":"`+object.Name+`"`))
+	}
+	var errs []error
+	remove := func(err error) {
+		if !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	for _, secret := range secrets.Items {
+		if unused(secret.ObjectMeta) {
+			remove(s.client.CoreV1().Secrets(known.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{}))
+		}
+	}
+	for _, file := range files.Items {
+		if unused(file.ObjectMeta) {
+			remove(s.client.CoreV1().ConfigMaps(known.Namespace).Delete(ctx, file.Name, metav1.DeleteOptions{}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// referring are the objects of the pod that can refer to Secrets and ConfigMaps, in JSON.
+func (s podSecrets) referring(ctx context.Context, mine metav1.ListOptions) ([]byte, error) {
+	var objects []runtime.Object
+	pods, err := s.client.CoreV1().Pods(known.Namespace).List(ctx, mine)
+	objects = append(objects, pods)
+	replicaSets, err2 := s.client.AppsV1().ReplicaSets(known.Namespace).List(ctx, mine)
+	objects = append(objects, replicaSets)
+	revisions, err3 := s.client.AppsV1().ControllerRevisions(known.Namespace).List(ctx, mine)
+	objects = append(objects, revisions)
+	jobs, err4 := s.client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
+	objects = append(objects, jobs)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		return nil, err
+	}
+	return json.Marshal(objects)
+}
