@@ -66,8 +66,8 @@ func (v values) bootstraps() (map[phase]*bootstrap, error) {
 	return found, nil
 }
 
-// bootstrapJobs are the Jobs of a phase, one for each container that has a bootstrap. A Job mounts the files of its container, and no volumes: the pods
-// that serve meanwhile have these.
+// bootstrapJobs are the Jobs of a phase, one for each container that has a bootstrap. A Job mounts the files of its container, and no
+// persistent volumes: the pods that serve meanwhile have these.
 func (p podSpec) bootstrapJobs(containers []container, when phase) (jobs []*batchv1.Job) {
 	for _, one := range containers {
 		run := one.options.bootstraps[when]
@@ -88,6 +88,9 @@ func (p podSpec) bootstrapJobs(containers []container, when phase) (jobs []*batc
 			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: p.options.serviceAccount, NodeSelector: p.options.nodeSelector,
 				Affinity: p.options.affinity, Tolerations: p.options.tolerations, SecurityContext: p.options.security},
 		}
+		own.volumes = maps.Clone(one.volumes)
+		maps.DeleteFunc(own.volumes, func(_ string, mounted volume) bool { return mounted.options.claim != nil })
+		p.mountVolumes(own, &built, &template.Spec, map[string]string{})
 		p.mountFiles(one, &built, &template.Spec)
 		template.Spec.Containers = []corev1.Container{built}
 		once, never, failed := int32(1), int32(0), batchv1.Failed

@@ -309,20 +309,7 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 		if built.ReadinessProbe == nil && !p.options.kind.ends() {
 			built.ReadinessProbe = readiness(one.ports)
 		}
-		for i, path := range slices.Sorted(maps.Keys(one.volumes)) {
-			name := fmt.Sprintf("%.50s-%d", built.Name, i)
-			source, claim := p.source(one, path)
-			switch {
-			case claim != "" && p.options.kind == kindStatefulSet:
-				name = claim // each pod has its own, by the set's template of this name
-			case claim != "" && shared[claim] != "":
-				name = shared[claim]
-			default:
-				shared[claim] = name
-				template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
-			}
-			built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
-		}
+		p.mountVolumes(one, &built, &template.Spec, shared)
 		p.mountFiles(one, &built, &template.Spec)
 		for _, first := range one.options.before {
 			before := first.build()
@@ -335,6 +322,24 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 		linger(&template.Spec)
 	}
 	return template
+}
+
+// mountVolumes mounts the volumes of a container. shared are the names of the volumes of claims, which containers share.
+func (p podSpec) mountVolumes(one container, built *corev1.Container, spec *corev1.PodSpec, shared map[string]string) {
+	for i, path := range slices.Sorted(maps.Keys(one.volumes)) {
+		name := fmt.Sprintf("%.50s-%d", built.Name, i)
+		source, claim := p.source(one, path)
+		switch {
+		case claim != "" && p.options.kind == kindStatefulSet:
+			name = claim // each pod has its own, by the set's template of this name
+		case claim != "" && shared[claim] != "":
+			name = shared[claim]
+		default:
+			shared[claim] = name
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+		}
+		built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
+	}
 }
 
 // lingers is true if pods go on for a moment while others replace them. Pods need this if others reach them, but not if each ends before the next

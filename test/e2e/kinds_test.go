@@ -57,6 +57,8 @@ func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 		s.isGuarded(t)
 	})
 
+	t.Run("a pod has its files, and rolls only after its bootstrap", func(t *testing.T) { s.isMigrated(t, file, string(text)) })
+
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "kinds")
 	asBefore(t, demo, found)
 }
@@ -109,6 +111,53 @@ func (s *scaling) runNow(t *testing.T, name, end string) {
 		}
 		return nil
 	})
+}
+
+// isMigrated changes a file of a pod's container: the bootstrap runs once for each text, a failed one leaves the pods alone, and a rollback has the former text.
+func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
+	migrated, err := os.ReadFile("testdata/migrated.yaml")
+	require.NoError(t, err)
+	deploy := func(greeting string) (string, error) {
+		require.NoError(t, os.WriteFile(file, []byte(kinds+strings.Replace(string(migrated), "GREETING", greeting, 1)), 0o600))
+		return s.lab.try(s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	}
+	well := func(greeting string) string {
+		t.Helper()
+		log, err := deploy(greeting)
+		require.NoError(t, err, log)
+		return log
+	}
+	serves := func(greeting string) map[string]string {
+		t.Helper()
+		for pod := range strings.FieldsSeq(s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", "name")) {
+			require.Equal(t, "serving "+greeting+", 440\n", s.cluster.kubectl(t, "", "logs", pod))
+		}
+		return map[string]string{"before": s.cluster.kubectl(t, "", "get", "job", "migrated-shop-before", "-o", "jsonpath={.metadata.uid}"),
+			"after": s.cluster.kubectl(t, "", "get", "job", "migrated-shop-after", "-o", "jsonpath={.metadata.uid}"),
+			"pods":  s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", "jsonpath={.items[*].metadata.uid}")}
+	}
+	log := well("hello")
+	require.Contains(t, log, "The bootstrap migrated-shop-before runs; its limit is 2m0s")
+	first := serves("hello")
+	require.Contains(t, s.cluster.kubectl(t, "", "logs", "job/migrated-shop-before"), "migrating to hello for pencil-and-paper\n1\n2\n3\n")
+	require.Equal(t, "checked hello\n", s.cluster.kubectl(t, "", "logs", "job/migrated-shop-after"))
+	require.NotContains(t, well("hello"), "The bootstrap")
+	require.Equal(t, first, serves("hello"), "the same file changes nothing")
+
+	log, err = deploy("broken")
+	require.Error(t, err)
+	require.Contains(t, log, "the bootstrap migrated-shop-before failed, so that nothing after it begins and former pods serve on")
+	require.Contains(t, log, "migrating to broken for *** SANITIZED ***\n1\n2\n3\nbroken")
+	require.Equal(t, first["pods"], serves("hello")["pods"])
+	require.Contains(t, s.cluster.kubectl(t, "", "logs", "job/migrated-shop-before"), "migrating to broken", "the failed pod stays")
+
+	well("welcome")
+	second := serves("welcome")
+	require.NotEqual(t, first["before"], second["before"])
+	require.NotEqual(t, first["after"], second["after"])
+	s.act(t, "migrated", "rollback", map[string]any{})
+	serves("hello")
+	require.Equal(t, "2", strings.TrimSpace(s.cluster.kubectl(t, "", "get", "configmap", "-l", "burano.io/container=shop", "-o", "go-template={{len .items}}")), "what nothing refers to went")
 }
 
 func (s *scaling) isGuarded(t *testing.T) {
