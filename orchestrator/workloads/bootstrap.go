@@ -78,7 +78,7 @@ func (p podSpec) bootstrapJobs(containers []container, when phase) (jobs []*batc
 		own.env = maps.Clone(one.env)
 		maps.Copy(own.env, run.Env)
 		built := own.build()
-		built.LivenessProbe, built.ReadinessProbe, built.StartupProbe = nil, nil, nil
+		built.LivenessProbe, built.ReadinessProbe, built.StartupProbe, built.Lifecycle = nil, nil, nil, nil
 		if len(run.EntryPoint) > 0 {
 			built.Command = run.EntryPoint
 		}

@@ -28,6 +28,7 @@ type containerOptions struct {
 	resources                    corev1.ResourceRequirements
 	valueFrom                    map[string]corev1.EnvVarSource // environment variables from objects of the cluster
 	security                     *corev1.SecurityContext
+	lifecycle                    *corev1.Lifecycle
 	files                        []containerFile // by path
 	bootstraps                   map[phase]*bootstrap
 	before                       []container // run to their end, one after another, before the pod's containers start
@@ -35,8 +36,10 @@ type containerOptions struct {
 
 // volumeOptions are a volume's options beyond its path.
 type volumeOptions struct {
-	size  *resource.Quantity // the limit of a temporary folder, and the size of a persistent volume
-	claim *claim             // nil for a volume that is not persistent
+	size   *resource.Quantity          // the limit of a temporary folder, and the size of a persistent volume
+	claim  *claim                      // nil for a volume that is not persistent
+	shared string                      // the name by which containers share a temporary folder; "" for none
+	sees   corev1.MountPropagationMode // of mounts below a folder of the node; "" for none
 }
 
 // claim is a persistent volume of the cluster's storage.
@@ -62,6 +65,9 @@ type podOptions struct {
 	security       *corev1.PodSecurityContext
 	spread         []corev1.TopologySpreadConstraint
 	grace          *int64 // seconds; nil for Kubernetes' own
+	minReady       int32  // seconds
+	hostNetwork    bool
+	hostPID        bool
 }
 
 // workloadKind is the kind of workload that makes the pods of a KubernetesPod.
@@ -142,7 +148,7 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 		}
 	}
 	err = errors.Join(v.kubernetes("livenessProbe", &o.liveness), v.kubernetes("readinessProbe", &o.readiness), v.kubernetes("startupProbe", &o.startup),
-		v.kubernetes("resources", &o.resources), v.kubernetes("envValueFrom", &o.valueFrom), v.kubernetes("securityContext", &o.security))
+		v.kubernetes("resources", &o.resources), v.kubernetes("envValueFrom", &o.valueFrom), v.kubernetes("securityContext", &o.security), v.kubernetes("lifecycle", &o.lifecycle))
 	if err != nil {
 		return o, err
 	}
@@ -223,6 +229,12 @@ func volumeOf(value any) (one volume, err error) {
 	case persistent:
 		keep, given := read("keep").(bool)
 		one.options.claim = &claim{name: read.text("name"), class: read.text("storageClass"), keep: keep || !given}
+	case one.hostPath == "":
+		one.options.shared = read.text("name")
+	}
+	one.options.sees = corev1.MountPropagationMode(read.text("propagation"))
+	if one.options.sees != "" && one.hostPath == "" {
+		return one, errors.New("propagation is for folders of a node")
 	}
 	return one, nil
 }
@@ -242,6 +254,13 @@ func podOptionsOf(pod *muranopl.Object) (o podOptions, err error) {
 	}
 	if seconds, ok := read("terminationGracePeriod").(int64); ok {
 		o.grace = &seconds
+	}
+	minReady, hasMinReady := read("minReadySeconds").(int64)
+	o.minReady = int32(minReady)
+	o.hostNetwork, _ = read("hostNetwork").(bool)
+	o.hostPID, _ = read("hostPid").(bool)
+	if hasMinReady && o.kind.ends() {
+		err = errors.Join(err, errors.New("minReadySeconds is for workloads that do not end"))
 	}
 	for i := range o.spread {
 		err = errors.Join(err, completeSpread(&o.spread[i], pod.ID()))
@@ -338,6 +357,9 @@ func (o containerOptions) digest() string {
 	for _, file := range o.files {
 		told = append(told, file.path, file.text, file.secret, file.mode)
 	}
+	if o.lifecycle != nil {
+		told = append(told, o.lifecycle)
+	}
 	if len(o.bootstraps) > 0 {
 		told = append(told, o.bootstraps)
 	}
@@ -345,7 +367,12 @@ func (o containerOptions) digest() string {
 }
 
 func (o volumeOptions) digest() string {
-	if o.claim == nil {
+	switch {
+	case o.claim == nil && o.shared != "":
+		return digestOf(o.size, o.shared)
+	case o.claim == nil && o.sees != "":
+		return digestOf(o.size, o.sees)
+	case o.claim == nil:
 		return digestOf(o.size)
 	}
 	return digestOf(o.size, o.claim.name, o.claim.class)

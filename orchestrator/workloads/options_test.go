@@ -241,6 +241,10 @@ func TestEachOptionOfAContainerChangesItsDigest(t *testing.T) {
 		"closed":    `{"name": "n", "image": "i", "files": {"/a": {"text": "b", "mode": "0400"}}}`,
 		"bootstrap": `{"name": "n", "image": "i", "bootstrap": {"commands": ["a"]}}`,
 		"after":     `{"name": "n", "image": "i", "bootstrapAfter": {"commands": ["a"]}}`,
+		"lifecycle": `{"name": "n", "image": "i", "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}`,
+		"named":     `{"name": "n", "image": "i", "volumes": {"/d": {"name": "a"}}}`,
+		"host":      `{"name": "n", "image": "i", "volumes": {"/d": {"path": "/a"}}}`,
+		"seen":      `{"name": "n", "image": "i", "volumes": {"/d": {"path": "/a", "propagation": "Bidirectional"}}}`,
 		"init":      `{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i"}]}`,
 		"temporary": `{"name": "n", "image": "i", "volumes": {"/d": {}}}`,
 		"bounded":   `{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi"}}}`,
@@ -278,6 +282,8 @@ func TestWhatAContainerCannotBeIsSaid(t *testing.T) {
 		`{"name": "n", "image": "i", "bootstrap": {"command": ["a"]}}`:                                                        "bootstrap: write {entryPoint: [...], commands: [...], env: {...}, deadline: SECONDS}",
 		`{"name": "n", "image": "i", "bootstrapAfter": {"env": {"A": "b"}}}`:                                                  "bootstrapAfter needs an entryPoint or commands",
 		`{"name": "n", "image": "i", "bootstrap": {"commands": ["a"], "deadline": -1}}`:                                       "a deadline above 0",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"propagation": "Bidirectional"}}}`:                                    "propagation is for folders of a node",
+		`{"name": "n", "image": "i", "lifecycle": {"preStart": {}}}`:                                                          "lifecycle is not what Kubernetes takes there",
 		`{"name": "n", "image": "i", "initContainers": [{"name": "m"}]}`:                                                      "a container without a name or an image",
 		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi", "path": "/srv"}}}`:                 "a persistent volume is no folder of a node",
 	} {
@@ -322,6 +328,32 @@ func TestPersistentVolumesOfAPodWithOneNameAreOne(t *testing.T) {
 	require.Len(t, template.Spec.Volumes, 2)
 	require.Len(t, spec.claims(containers), 2)
 	require.Equal(t, template.Spec.Containers[0].VolumeMounts[1].Name, template.Spec.Containers[1].VolumeMounts[0].Name)
+}
+
+func TestContainersShareTemporaryVolumesByTheirNames(t *testing.T) {
+	one, err := containerIn(t, `{"name": "one", "image": "i", "volumes": {"/own": {}, "/x": {"name": "run"}}}`)
+	require.NoError(t, err)
+	two, err := containerIn(t, `{"name": "two", "image": "i", "volumes": {"/own": {}, "/y": {"name": "run"}, "/n": {"path": "/mnt", "propagation": "HostToContainer"}}}`)
+	require.NoError(t, err)
+	one.application, two.application = "a", "b"
+	template := podSpec{id: "p", name: "web", replicas: 1}.template([]container{one, two})
+	require.Len(t, template.Spec.Volumes, 4, "run, the node's folder, and one for each of /own")
+	first, second := template.Spec.Containers[0].VolumeMounts, template.Spec.Containers[1].VolumeMounts
+	require.Equal(t, first[1].Name, second[2].Name)
+	require.NotEqual(t, first[0].Name, second[1].Name)
+	require.Equal(t, corev1.MountPropagationHostToContainer, *second[0].MountPropagation)
+}
+
+func TestAnOwnPreStopIsKept(t *testing.T) {
+	one, err := containerIn(t, `{"name": "one", "image": "i", "ports": [{"port": 80}], "lifecycle": {"preStop": {"exec": {"command": ["drain"]}}}}`)
+	require.NoError(t, err)
+	two, err := containerIn(t, `{"name": "two", "image": "i", "lifecycle": {"postStart": {"exec": {"command": ["begin"]}}}}`)
+	require.NoError(t, err)
+	one.application, two.application = "a", "b"
+	containers := podSpec{id: "p", name: "web", replicas: 1, options: podOptions{kind: kindDeployment}}.template([]container{one, two}).Spec.Containers
+	require.Equal(t, []string{"drain"}, containers[0].Lifecycle.PreStop.Exec.Command)
+	require.Equal(t, []string{"begin"}, containers[1].Lifecycle.PostStart.Exec.Command)
+	require.Equal(t, int64(lingerSeconds), containers[1].Lifecycle.PreStop.Sleep.Seconds)
 }
 
 func TestClaimsAreNotMovedByOtherVolumes(t *testing.T) {

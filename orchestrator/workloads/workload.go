@@ -179,7 +179,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 		}
 		set := &appsv1.StatefulSet{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: meta,
-			Spec: appsv1.StatefulSetSpec{Replicas: &p.replicas, Selector: p.selector(), Template: template, ServiceName: pods.Name},
+			Spec: appsv1.StatefulSetSpec{MinReadySeconds: p.options.minReady, Replicas: &p.replicas, Selector: p.selector(), Template: template, ServiceName: pods.Name},
 		}
 		for _, claim := range p.claims(containers) {
 			claim.Namespace = ""
@@ -209,7 +209,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	}
 	deployment := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta,
-		Spec: appsv1.DeploymentSpec{Replicas: &p.replicas, Selector: p.selector(), Template: template},
+		Spec: appsv1.DeploymentSpec{MinReadySeconds: p.options.minReady, Replicas: &p.replicas, Selector: p.selector(), Template: template},
 	}
 	deployment.Spec.Strategy = p.options.strategy
 	if p.exclusive(containers) {
@@ -298,11 +298,11 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 	labels[LabelPod] = p.id
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: p.options.annotations},
-		Spec: corev1.PodSpec{ServiceAccountName: p.options.serviceAccount, NodeSelector: p.options.nodeSelector, Affinity: p.options.affinity,
+		Spec: corev1.PodSpec{HostNetwork: p.options.hostNetwork, HostPID: p.options.hostPID, ServiceAccountName: p.options.serviceAccount, NodeSelector: p.options.nodeSelector, Affinity: p.options.affinity,
 			Tolerations: p.options.tolerations, SecurityContext: p.options.security, TopologySpreadConstraints: p.options.spread,
 			TerminationGracePeriodSeconds: p.options.grace},
 	}
-	shared := map[string]string{} // claim → volume
+	shared := map[string]string{} // claim, or name of a temporary volume → volume
 	for _, one := range containers {
 		built := one.build()
 		built.Ports = openedPorts(one.ports)
@@ -318,27 +318,38 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 		}
 		template.Spec.Containers = append(template.Spec.Containers, built)
 	}
+	if p.options.hostNetwork {
+		template.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
 	if p.lingers(containers) && !p.abrupt {
 		linger(&template.Spec)
 	}
 	return template
 }
 
-// mountVolumes mounts the volumes of a container. shared are the names of the volumes of claims, which containers share.
+// mountVolumes mounts the volumes of a container. shared are the names of volumes that containers share.
 func (p podSpec) mountVolumes(one container, built *corev1.Container, spec *corev1.PodSpec, shared map[string]string) {
 	for i, path := range slices.Sorted(maps.Keys(one.volumes)) {
 		name := fmt.Sprintf("%.50s-%d", built.Name, i)
 		source, claim := p.source(one, path)
+		key := claim
+		if temporary := one.volumes[path].options.shared; temporary != "" {
+			key = "temporary " + temporary
+		}
 		switch {
 		case claim != "" && p.options.kind == kindStatefulSet:
 			name = claim // each pod has its own, by the set's template of this name
-		case claim != "" && shared[claim] != "":
-			name = shared[claim]
+		case key != "" && shared[key] != "":
+			name = shared[key]
 		default:
-			shared[claim] = name
+			shared[key] = name
 			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 		}
-		built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
+		mount := corev1.VolumeMount{Name: name, MountPath: path}
+		if sees := one.volumes[path].options.sees; sees != "" {
+			mount.MountPropagation = &sees
+		}
+		built.VolumeMounts = append(built.VolumeMounts, mount)
 	}
 }
 
@@ -353,10 +364,17 @@ func (p podSpec) lingers(containers []container) bool {
 	return slices.ContainsFunc(containers, func(one container) bool { return p.service(one) != nil })
 }
 
-// linger adds a preStop delay to all containers of a pod, also to containers that only others of the pod reach. Their own time for the end stays.
+// linger adds a preStop delay to all containers of a pod without a preStop of their own, also to containers that only others of the pod reach. Their own time for the end stays.
 func linger(spec *corev1.PodSpec) {
 	for i := range spec.Containers {
-		spec.Containers[i].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: lingerSeconds}}}
+		lifecycle := corev1.Lifecycle{}
+		if own := spec.Containers[i].Lifecycle; own != nil {
+			lifecycle = *own
+		}
+		if lifecycle.PreStop == nil {
+			lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: lingerSeconds}}
+		}
+		spec.Containers[i].Lifecycle = &lifecycle
 	}
 	grace := int64(graceSeconds)
 	if spec.TerminationGracePeriodSeconds != nil {
@@ -382,7 +400,7 @@ func (p podSpec) source(one container, path string) (source corev1.VolumeSource,
 // build makes the container of Kubernetes without its relations to others.
 func (c container) build() corev1.Container {
 	built := corev1.Container{Name: kubeName(c.name), Image: c.image, Command: c.options.entryPoint, Args: c.commands, Resources: c.options.resources,
-		LivenessProbe: c.options.liveness, ReadinessProbe: c.options.readiness, StartupProbe: c.options.startup, ImagePullPolicy: corev1.PullIfNotPresent}
+		LivenessProbe: c.options.liveness, ReadinessProbe: c.options.readiness, StartupProbe: c.options.startup, Lifecycle: c.options.lifecycle, ImagePullPolicy: corev1.PullIfNotPresent}
 	for _, name := range slices.Sorted(maps.Keys(c.env)) {
 		built.Env = append(built.Env, corev1.EnvVar{Name: name, Value: c.env[name]})
 	}
