@@ -58,8 +58,9 @@ func (c clusterRestores) strangers(ctx context.Context, client kubernetes.Interf
 	marked := metav1.ListOptions{LabelSelector: workloads.LabelPod}
 	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, marked)
 	sets, err2 := client.AppsV1().StatefulSets(known.Namespace).List(ctx, marked)
+	daemons, err4 := client.AppsV1().DaemonSets(known.Namespace).List(ctx, marked)
 	crons, err3 := client.BatchV1().CronJobs(known.Namespace).List(ctx, marked)
-	if err := errors.Join(err, err2, err3); err != nil {
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("list workloads: %w", err)
 	}
 	add := func(kind string, object metav1.Object) {
@@ -72,6 +73,9 @@ func (c clusterRestores) strangers(ctx context.Context, client kubernetes.Interf
 	}
 	for i := range sets.Items {
 		add("StatefulSet", &sets.Items[i])
+	}
+	for i := range daemons.Items {
+		add("DaemonSet", &daemons.Items[i])
 	}
 	for i := range crons.Items {
 		add("CronJob", &crons.Items[i])

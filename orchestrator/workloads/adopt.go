@@ -142,6 +142,12 @@ func (p podSpec) adoptWorkloads(ctx context.Context, client kubernetes.Interface
 			return err
 		})
 	}
+	for i := range there.daemons {
+		note("DaemonSet", &there.daemons[i], func(name string) error {
+			_, err := client.AppsV1().DaemonSets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			return err
+		})
+	}
 	for i := range there.crons {
 		note("CronJob", &there.crons[i], func(name string) error {
 			_, err := client.BatchV1().CronJobs(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
@@ -173,6 +179,12 @@ func (w workloads) unchangeable(wanted []runtime.Object) (refs []kube.Ref) {
 			for _, one := range w.deployments {
 				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
 					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: known.Namespace, Name: one.Name})
+				}
+			}
+		case *appsv1.DaemonSet:
+			for _, one := range w.daemons {
+				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
+					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: known.Namespace, Name: one.Name})
 				}
 			}
 		case *appsv1.StatefulSet:

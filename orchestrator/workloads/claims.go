@@ -164,6 +164,7 @@ func ofSet(template, set, claim string) bool {
 type workloads struct {
 	deployments []appsv1.Deployment
 	sets        []appsv1.StatefulSet
+	daemons     []appsv1.DaemonSet
 	jobs        []batchv1.Job
 	crons       []batchv1.CronJob
 	pods        []corev1.Pod
@@ -175,7 +176,7 @@ type workloads struct {
 // workloads lists the objects with the pod's id.
 func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (found workloads, err error) {
 	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: p.id}.String()}
-	var errs [8]error
+	var errs [9]error
 	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, mine)
 	errs[0], found.deployments = err, deployments.Items
 	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, mine)
@@ -192,6 +193,8 @@ func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (fo
 	errs[6], found.services = err, services.Items
 	claims, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, mine)
 	errs[7], found.claims = err, claims.Items
+	daemons, err := client.AppsV1().DaemonSets(known.Namespace).List(ctx, mine)
+	errs[8], found.daemons = err, daemons.Items
 	if err := errors.Join(errs[:]...); err != nil {
 		return workloads{}, fmt.Errorf("list the objects of pod %s: %w", p.name, err)
 	}
@@ -291,6 +294,9 @@ func (w workloads) superseded(wanted []runtime.Object) (workloads, services []ku
 	for i := range w.sets {
 		add(&workloads, "apps/v1", "StatefulSet", &w.sets[i])
 	}
+	for i := range w.daemons {
+		add(&workloads, "apps/v1", "DaemonSet", &w.daemons[i])
+	}
 	for i := range w.crons {
 		add(&workloads, "batch/v1", "CronJob", &w.crons[i])
 	}
@@ -327,7 +333,8 @@ func (p podSpec) deleteFormer(ctx context.Context, client kubernetes.Interface, 
 	remove := metav1.DeleteOptions{PropagationPolicy: &propagation}
 	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{
 		"Deployment": client.AppsV1().Deployments(known.Namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(known.Namespace).Delete,
-		"Job": client.BatchV1().Jobs(known.Namespace).Delete, "CronJob": client.BatchV1().CronJobs(known.Namespace).Delete,
+		"DaemonSet": client.AppsV1().DaemonSets(known.Namespace).Delete,
+		"Job":       client.BatchV1().Jobs(known.Namespace).Delete, "CronJob": client.BatchV1().CronJobs(known.Namespace).Delete,
 		"Pod": client.CoreV1().Pods(known.Namespace).Delete, "PodDisruptionBudget": client.PolicyV1().PodDisruptionBudgets(known.Namespace).Delete,
 		"Service": client.CoreV1().Services(known.Namespace).Delete,
 	}

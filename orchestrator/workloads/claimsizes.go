@@ -41,6 +41,9 @@ func (p podSpec) checkClaims(containers []container, has map[string]bool) error 
 	if len(claims) == 0 {
 		return nil
 	}
+	if p.options.kind == kindDaemonSet {
+		return fault.New(fault.Invalid, "pod %s is a daemonSet with persistent volumes: a pod of each node would need the same volume. Use a DockerHostVolume, or the workload statefulSet", p.name)
+	}
 	if p.replicas > 1 && p.exclusive(containers) {
 		return fault.New(fault.Invalid, "pod %s has persistent volumes and %d replicas: one pod at a time can have such a volume. Set replicas to 1, or workload to statefulSet, which gives each replica volumes of its own", p.name, p.replicas)
 	}

@@ -53,6 +53,7 @@ func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set)
 	return errors.Join(
 		client.AppsV1().Deployments(known.Namespace).DeleteCollection(ctx, remove, list),
 		client.AppsV1().StatefulSets(known.Namespace).DeleteCollection(ctx, remove, list),
+		client.AppsV1().DaemonSets(known.Namespace).DeleteCollection(ctx, remove, list),
 		client.BatchV1().CronJobs(known.Namespace).DeleteCollection(ctx, remove, list),
 		client.BatchV1().Jobs(known.Namespace).DeleteCollection(ctx, remove, list),
 		client.CoreV1().Pods(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
@@ -104,6 +105,19 @@ func waitStatefulSet(ctx context.Context, client kubernetes.Interface, name stri
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the replicas of StatefulSet %s: %w", name, err)
+	}
+	return nil
+}
+
+// waitDaemonSet waits until a pod in the newest form runs on each node that the DaemonSet is for.
+func waitDaemonSet(ctx context.Context, client kubernetes.Interface, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "daemonsets", name, func(set *appsv1.DaemonSet) (bool, error) {
+		status := set.Status
+		return status.ObservedGeneration >= set.Generation && status.UpdatedNumberScheduled == status.DesiredNumberScheduled &&
+			status.NumberAvailable == status.DesiredNumberScheduled && status.NumberMisscheduled == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the pods of DaemonSet %s: %w", name, err)
 	}
 	return nil
 }

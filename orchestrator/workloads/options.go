@@ -76,6 +76,7 @@ type workloadKind string
 const (
 	kindDeployment  workloadKind = "deployment"
 	kindStatefulSet workloadKind = "statefulSet"
+	kindDaemonSet   workloadKind = "daemonSet"
 	kindJob         workloadKind = "job"
 	kindCronJob     workloadKind = "cronJob"
 )

@@ -159,8 +159,10 @@ func TestADeploymentTellsHowACronJobRanLast(t *testing.T) {
 }
 
 func TestAJobIsNotScaled(t *testing.T) {
-	require.NoError(t, refuseJob(tasktest.Pod(t, nil), "to be scaled"))
-	err := refuseJob(tasktest.Pod(t, map[string]any{"workload": "job"}), "to be scaled")
+	require.NoError(t, refuseScaling(tasktest.Pod(t, nil)))
+	err := refuseScaling(tasktest.Pod(t, map[string]any{"workload": "daemonSet"}))
+	require.ErrorContains(t, err, "is a daemonSet, which has a pod on each node that its nodeSelector names: give nodes the labels, or take them away")
+	err = refuseScaling(tasktest.Pod(t, map[string]any{"workload": "job"}))
 	require.ErrorContains(t, err, "is a job, whose pods end by themselves: there is nothing to be scaled")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
@@ -195,7 +197,10 @@ func TestAPodMaySayAllThatKubernetesKnows(t *testing.T) {
 	for name, change := range map[string]func(*podSpec){
 		"options.json":     func(*podSpec) {},
 		"statefulset.json": func(p *podSpec) { p.options.kind, p.replicas = kindStatefulSet, 3 },
-		"job.json":         func(p *podSpec) { p.options.kind, p.options.deadline = kindJob, 600 },
+		"daemonset.json": func(p *podSpec) {
+			p.options.kind, p.options.hostNetwork, p.options.hostPID, p.options.minReady, p.replicas = kindDaemonSet, true, true, 5, 3
+		},
+		"job.json": func(p *podSpec) { p.options.kind, p.options.deadline = kindJob, 600 },
 		"cronjob.json": func(p *podSpec) {
 			p.options.kind, p.options.schedule, p.options.timeZone = kindCronJob, "0 3 * * *", "Europe/Berlin"
 		},
@@ -388,6 +393,8 @@ func TestPersistentVolumesNeedStorage(t *testing.T) {
 	require.NoError(t, check(fake.NewClientset(slow, fast)))
 	spec.replicas = 2
 	require.ErrorContains(t, check(fake.NewClientset(fast)), "workload to statefulSet")
+	spec.options.kind = kindDaemonSet
+	require.ErrorContains(t, check(fake.NewClientset(fast)), "is a daemonSet with persistent volumes")
 	spec.options.kind = kindStatefulSet
 	require.NoError(t, check(fake.NewClientset(fast)))
 
@@ -429,7 +436,7 @@ func TestAnotherValueIsAnotherSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, changes, 1)
 	require.Equal(t, announced[0].secretName, changes[0].Name)
-	require.Regexp(t, "^"+secretPrefix(spec, announced[0])+"x{5}$", changes[0].Name, "Kubernetes takes this name, and users read it")
+	require.Regexp(t, "^[a-z0-9-]+-web-x{5}$", changes[0].Name, "Kubernetes takes this name, and users read it")
 	second := keep("paper")
 	require.NotEqual(t, first.secretName, second.secretName)
 

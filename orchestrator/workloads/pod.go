@@ -135,7 +135,11 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 		if err := p.adoptFormer(ctx, pod, api, spec); err != nil {
 			return err
 		}
-		p.Reports.Inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
+		if spec.options.kind == kindDaemonSet {
+			p.Reports.Inform(ctx, pod, "Starting pod %s on each node that it is for", spec.name)
+		} else {
+			p.Reports.Inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
+		}
 		paused := false
 		err = p.Runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {
 			paused, err = spec.apply(ctx, api, containers, p.Runtime.Allowed, func(spec podSpec) error {
@@ -162,7 +166,7 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 			}
 		}
 		p.Hosting.ran(pod, all)
-		return p.noteEndpoints(ctx, pod, api, spec, all, !paused && !spec.options.kind.ends() && spec.replicas > 0)
+		return p.noteEndpoints(ctx, pod, api, spec, all, !paused && !spec.options.kind.ends() && (spec.replicas > 0 || spec.options.kind == kindDaemonSet))
 	})
 }
 

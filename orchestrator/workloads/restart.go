@@ -40,11 +40,19 @@ func refuseJob(pod *muranopl.Object, what string) error {
 	return nil
 }
 
+// refuseScaling is the error for the number of pods of a kind that has none.
+func refuseScaling(pod *muranopl.Object) error {
+	if pod.Text("workload") == string(kindDaemonSet) {
+		return fault.New(fault.Invalid, "%s is a daemonSet, which has a pod on each node that its nodeSelector names: give nodes the labels, or take them away", pod)
+	}
+	return refuseJob(pod, "to be scaled")
+}
+
 // scale is the action that adds replicas (direction 1) or removes some (-1). One always stays.
 func (p Pods) scale(direction int64) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		defer p.Clusters.Close()
-		if err := refuseJob(call.Object, "to be scaled"); err != nil {
+		if err := refuseScaling(call.Object); err != nil {
 			return nil, err
 		}
 		count, _ := call.Args["count"].(int64)
@@ -119,9 +127,12 @@ func (p Pods) recreate(ctx context.Context, call muranopl.Call) (any, error) {
 			return err
 		}
 		options := metav1.PatchOptions{FieldManager: recreateManager}
-		if spec.options.kind == kindStatefulSet {
+		switch spec.options.kind {
+		case kindStatefulSet:
 			_, err = client.AppsV1().StatefulSets(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
-		} else {
+		case kindDaemonSet:
+			_, err = client.AppsV1().DaemonSets(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+		default:
 			_, err = client.AppsV1().Deployments(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
 		}
 		if apierrors.IsNotFound(err) {

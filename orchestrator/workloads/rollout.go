@@ -172,7 +172,7 @@ func (r *rollout) wait(ctx context.Context) error {
 
 // keepsForms is true if the pods belong to a Deployment.
 func (r *rollout) keepsForms() bool {
-	return r.spec.replicas > 0 && !r.spec.options.kind.ends() && r.spec.options.kind != kindStatefulSet
+	return r.spec.replicas > 0 && r.spec.options.kind == kindDeployment
 }
 
 // until waits for the workload of the pod's kind.
@@ -185,6 +185,8 @@ func (r *rollout) until(ctx context.Context) error {
 		return waitJob(ctx, r.client, name)
 	case r.spec.options.kind == kindStatefulSet:
 		return waitStatefulSet(ctx, r.client, name)
+	case r.spec.options.kind == kindDaemonSet:
+		return waitDaemonSet(ctx, r.client, name)
 	case r.spec.replicas > 0:
 		return waitDeployment(ctx, r.client, name)
 	}
@@ -302,6 +304,17 @@ func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, facts bool, 
 			return nil, false, err
 		}
 		mine[labelRevision] = set.Status.UpdateRevision
+	case r.spec.options.kind == kindDaemonSet:
+		set, err := r.client.AppsV1().DaemonSets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || set.Status.ObservedGeneration < set.Generation {
+			return nil, false, err
+		}
+		revisions, err := r.client.AppsV1().ControllerRevisions(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+		if err != nil || len(revisions.Items) == 0 {
+			return nil, false, err
+		}
+		newest := slices.MaxFunc(revisions.Items, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+		mine[labelRevision] = newest.Labels[labelRevision]
 	case r.keepsForms():
 		deployment, err := r.client.AppsV1().Deployments(known.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || deployment.Status.ObservedGeneration < deployment.Generation {

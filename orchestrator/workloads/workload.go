@@ -143,7 +143,7 @@ func (p podSpec) objects(containers []container) []runtime.Object {
 		objects = append(objects, job)
 	}
 	objects = append(objects, p.keeper(meta, template, containers)...)
-	if p.replicas > 1 && !p.options.kind.ends() {
+	if p.replicas > 1 && !p.options.kind.ends() && p.options.kind != kindDaemonSet {
 		one := intstr.FromInt32(1)
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
@@ -167,7 +167,7 @@ func (p podSpec) selector() *metav1.LabelSelector {
 }
 
 // keeper returns the controller of the pods: a Deployment (a plain Pod when replicas is 0, as Murano had it), a StatefulSet with the Service that its
-// pods get their names by, a Job or a CronJob.
+// pods get their names by, a DaemonSet, a Job or a CronJob.
 func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec, containers []container) []runtime.Object {
 	switch p.options.kind {
 	case kindStatefulSet:
@@ -187,6 +187,11 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 			set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, *claim)
 		}
 		return []runtime.Object{pods, set}
+	case kindDaemonSet:
+		return []runtime.Object{&appsv1.DaemonSet{
+			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: meta,
+			Spec: appsv1.DaemonSetSpec{MinReadySeconds: p.options.minReady, Selector: p.selector(), Template: template},
+		}}
 	case kindJob:
 		job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: meta, Spec: p.job(template)}
 		job.Annotations = map[string]string{annotationDigest: digestOfJob(job.Spec)}
@@ -356,7 +361,7 @@ func (p podSpec) mountVolumes(one container, built *corev1.Container, spec *core
 // lingers is true if pods go on for a moment while others replace them. Pods need this if others reach them, but not if each ends before the next
 // begins, and not if nothing waits for their end.
 func (p podSpec) lingers(containers []container) bool {
-	replaced := p.options.kind == kindStatefulSet ||
+	replaced := p.options.kind == kindStatefulSet || p.options.kind == kindDaemonSet ||
 		p.options.kind == kindDeployment && p.replicas > 0 && p.options.strategy.Type != appsv1.RecreateDeploymentStrategyType && !p.exclusive(containers)
 	if !replaced || p.options.grace != nil && *p.options.grace == 0 {
 		return false
