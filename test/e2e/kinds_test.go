@@ -139,6 +139,14 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 	log := well("hello")
 	require.Contains(t, log, "The bootstrap migrated-shop-before runs; its limit is 2m0s")
 	first := serves("hello")
+	agents := s.cluster.kubectl(t, "", "get", "pods", "-l", "id=agent", "-o", `jsonpath={range .items[*]}{.status.podIP} {.status.hostIP}{"\n"}{end}`)
+	nodes := strings.Count(s.cluster.kubectl(t, "", "get", "nodes", "-o", "name"), "\n")
+	require.Equal(t, nodes, strings.Count(agents, "\n"), "a pod on each node")
+	for _, addresses := range strings.Fields(strings.ReplaceAll(agents, " ", "=")) {
+		pod, host, _ := strings.Cut(addresses, "=")
+		require.Equal(t, host, pod, "it has the network of its node")
+	}
+	require.Contains(t, s.cluster.kubectl(t, "", "logs", "daemonset/agent"), "the first process is systemd", "and its processes")
 	require.Contains(t, s.cluster.kubectl(t, "", "logs", "job/migrated-shop-before"), "migrating to hello for pencil-and-paper\n1\n2\n3\n")
 	require.Equal(t, "checked hello\n", s.cluster.kubectl(t, "", "logs", "job/migrated-shop-after"))
 	require.NotContains(t, well("hello"), "The bootstrap")
