@@ -98,6 +98,26 @@ const (
 // LabelObject is the label of objects that Burano makes for an object of an environment, with that object's id.
 const LabelObject = "burano.io/pod"
 
+// AnnotationPublish of "false" keeps a Service from gateways (gateway/publish).
+const AnnotationPublish = "burano.io/publish"
+
+// MadeByBurano reports whether Burano has applied an object of Kubernetes.
+func MadeByBurano(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == Manager && entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// EventTime is when an event was last seen.
+func EventTime(event corev1.Event) time.Time {
+	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return event.CreationTimestamp.Time
+}
+
 // mostEvents bounds the events of one object.
 const mostEvents = 500
 

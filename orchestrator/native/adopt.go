@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/task"
@@ -64,7 +65,7 @@ func (c clusterRestores) strangers(ctx context.Context, client kubernetes.Interf
 		return nil, fmt.Errorf("list workloads: %w", err)
 	}
 	add := func(kind string, object metav1.Object) {
-		if workloads.MadeByBurano(object) && !c.Objects.Has(object.GetLabels()[workloads.LabelPod]) {
+		if kube.MadeByBurano(object) && !c.Objects.Has(object.GetLabels()[workloads.LabelPod]) {
 			names = append(names, kind+" "+object.GetName())
 		}
 	}

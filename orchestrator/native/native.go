@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/agent"
 	"github.com/burano/burano/orchestrator/clusters"
+	"github.com/burano/burano/orchestrator/routes"
 	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/workloads"
@@ -88,7 +89,7 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) bodies {
 		packageStandaloneHost:        {task.ClassStandaloneHost: hosts.Methods()},
 		packageAnyImage:              {task.ClassAnyImage: workloads.AnyImage{}.Methods()},
 		packageGateways:              {task.ClassGateways: cluster.gatewayMethods()},
-		packageRoute:                 {task.ClassRoute: workloads.Routes{Runtime: runtime, Objects: objects, Own: own.First, Regions: own.Regions, Reports: reports, Clusters: kubernetes}.Methods()},
+		packageRoute:                 {task.ClassRoute: routes.Routes{Runtime: runtime, Objects: objects, Own: own.First, Regions: own.Regions, Reports: reports, Clusters: kubernetes}.Methods()},
 		packagePrometheus:            {task.ClassPrometheus: workloads.Prometheus{Runtime: runtime, Pods: pods}.Methods()},
 		workloads.PackageHelmRelease: {workloads.ClassHelmRelease: workloads.Releases{Runtime: runtime, Reports: reports, Pods: pods}.Methods()},
 	}

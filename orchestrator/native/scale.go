@@ -13,8 +13,8 @@ import (
 	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/routes"
 	"github.com/burano/burano/orchestrator/task"
-	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // Arguments of the scaling actions.
@@ -277,7 +277,7 @@ func (c nodeScaling) redeploy(ctx context.Context, call muranopl.Call, otherGate
 // updateRoutes deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
 func (c nodeScaling) updateRoutes(ctx context.Context, call muranopl.Call) error {
 	if task.OnlyGateways(call.Object) {
-		return workloads.UpdateEndpoints(ctx, c.Runtime, c.Objects, call.Object, clusters.GatewayAddresses(call.Object))
+		return routes.UpdateEndpoints(ctx, c.Runtime, c.Objects, call.Object, clusters.GatewayAddresses(call.Object))
 	}
 	var pods []*muranopl.Object
 	for _, pod := range c.Objects.All(task.ClassPod) {

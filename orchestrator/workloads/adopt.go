@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,13 +26,6 @@ import (
 
 // A restored cluster has objects that carry the ids of the environment that its snapshot is of. Where that environment is gone, its file gives other ids to
 // the same pods. So a pod adopts objects with its name and an id that no object of the model has.
-
-// MadeByBurano reports whether Burano has applied an object of Kubernetes.
-func MadeByBurano(object metav1.Object) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == kube.Manager && entry.Operation == metav1.ManagedFieldsOperationApply
-	})
-}
 
 // FormerID returns the id that a workload of the pod's name carries instead of the pod's; "" where none does. known reports whether an object of the model has an id:
 // the workload of such a pod is not taken over, and its name is a fault (Conflict).
@@ -60,7 +52,7 @@ func (p podSpec) FormerID(ctx context.Context, client kubernetes.Interface, fact
 			return "", fmt.Errorf("look for a %s %s of a former environment: %w", kind, name, err)
 		}
 		id := object.GetLabels()[LabelPod]
-		if id == "" || id == p.id || !MadeByBurano(object) {
+		if id == "" || id == p.id || !kube.MadeByBurano(object) {
 			continue
 		}
 		if facts(id) {
@@ -123,12 +115,12 @@ func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former 
 	if len(failures) > 0 {
 		return adopted, errors.Join(failures...)
 	}
-	p.adoptWorkloads(ctx, client, there, patch, note)
+	adoptWorkloads(ctx, client, there, patch, note)
 	return adopted, errors.Join(failures...)
 }
 
 // adoptWorkloads is the part of adopt for workloads.
-func (p podSpec) adoptWorkloads(ctx context.Context, client kubernetes.Interface, there workloads, patch []byte, note func(kind string, object metav1.Object, change func(name string) error)) {
+func adoptWorkloads(ctx context.Context, client kubernetes.Interface, there workloads, patch []byte, note func(kind string, object metav1.Object, change func(name string) error)) {
 	options := metav1.PatchOptions{FieldManager: kube.Manager}
 	for i := range there.deployments {
 		note("Deployment", &there.deployments[i], func(name string) error {

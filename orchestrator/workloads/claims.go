@@ -284,7 +284,7 @@ func (w workloads) superseded(wanted []runtime.Object) (workloads, services []ku
 	}
 	add := func(list *[]kube.Ref, version, kind string, object metav1.Object) {
 		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: known.Namespace, Name: object.GetName()}
-		if MadeByBurano(object) && !is[ref] && len(object.GetOwnerReferences()) == 0 {
+		if kube.MadeByBurano(object) && !is[ref] && len(object.GetOwnerReferences()) == 0 {
 			*list = append(*list, ref)
 		}
 	}
@@ -316,8 +316,8 @@ func (w workloads) superseded(wanted []runtime.Object) (workloads, services []ku
 }
 
 // removeFormer deletes workloads, and waits until their pods have ended: two of them would write to one claim.
-func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kubernetes.Interface, former []kube.Ref) error {
-	if err := p.deleteFormer(ctx, client, former, metav1.DeletePropagationForeground); err != nil {
+func removeFormer(ctx context.Context, api *rest.Config, client kubernetes.Interface, former []kube.Ref) error {
+	if err := deleteFormer(ctx, client, former, metav1.DeletePropagationForeground); err != nil {
 		return err
 	}
 	for _, ref := range former {
@@ -329,7 +329,7 @@ func (p podSpec) removeFormer(ctx context.Context, api *rest.Config, client kube
 }
 
 // deleteFormer deletes unused objects of a pod, with the objects that they own. Kubernetes would leave the pods of a Job.
-func (p podSpec) deleteFormer(ctx context.Context, client kubernetes.Interface, former []kube.Ref, propagation metav1.DeletionPropagation) error {
+func deleteFormer(ctx context.Context, client kubernetes.Interface, former []kube.Ref, propagation metav1.DeletionPropagation) error {
 	remove := metav1.DeleteOptions{PropagationPolicy: &propagation}
 	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{
 		"Deployment": client.AppsV1().Deployments(known.Namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(known.Namespace).Delete,
@@ -340,7 +340,7 @@ func (p podSpec) deleteFormer(ctx context.Context, client kubernetes.Interface, 
 	}
 	for _, ref := range former {
 		if err := by[ref.Kind](ctx, ref.Name, remove); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete the former %s %s of pod %s: %w", ref.Kind, ref.Name, p.name, err)
+			return fmt.Errorf("delete the former %s %s: %w", ref.Kind, ref.Name, err)
 		}
 	}
 	return nil

@@ -308,7 +308,7 @@ func (h Releases) obstacles(ctx context.Context, live *nodes.Cluster, pods []nod
 		if err != nil {
 			noted = &corev1.EventList{}
 		}
-		slices.SortStableFunc(noted.Items, func(a, b corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+		slices.SortStableFunc(noted.Items, func(a, b corev1.Event) int { return kube.EventTime(a).Compare(kube.EventTime(b)) })
 		found = append(found, obstaclesOf(pod, noted.Items)...)
 	}
 	return found

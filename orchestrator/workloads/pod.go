@@ -1,3 +1,4 @@
+// Package workloads holds the Go bodies of the classes that run containers: pods, rollouts, Helm releases, standalone hosts.
 package workloads
 
 import (

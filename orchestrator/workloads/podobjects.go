@@ -66,18 +66,18 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if former, _ := there.superseded(objects); p.shares(containers, there) {
 		remove = append(remove, former...)
 	}
-	if err := p.removeFormer(ctx, api, client, remove); err != nil {
+	if err := removeFormer(ctx, api, client, remove); err != nil {
 		return false, err
 	}
 	for _, object := range objects {
 		var err error
 		switch object := object.(type) {
 		case *appsv1.Deployment:
-			if paused, err = p.prepare(ctx, client, object); err == nil {
+			if paused, err = prepareStrategy(ctx, client, object); err == nil {
 				err = kube.Apply(ctx, api, kube.Manager, object)
 			}
 		case *corev1.Pod:
-			err = p.applyPod(ctx, api, client, object)
+			err = applyPod(ctx, api, client, object)
 		case *corev1.ConfigMap:
 		case *batchv1.Job:
 			if object.Labels[labelBootstrap] != "" {
@@ -132,14 +132,14 @@ func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []conta
 	}
 	p.adopted = p.claimUse(containers, there).adopted
 	former, services := there.superseded(p.objects(containers))
-	if err := p.deleteFormer(ctx, client, append(former, services...), metav1.DeletePropagationBackground); err != nil {
+	if err := deleteFormer(ctx, client, append(former, services...), metav1.DeletePropagationBackground); err != nil {
 		return err
 	}
 	return podSecrets{p, client}.clear(ctx, containers)
 }
 
-// prepare changes the strategy of a present Deployment, which changes no pod. It returns whether the rollout is paused.
-func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wanted *appsv1.Deployment) (paused bool, err error) {
+// prepareStrategy changes the strategy of a present Deployment, which changes no pod. It returns whether the rollout is paused.
+func prepareStrategy(ctx context.Context, client kubernetes.Interface, wanted *appsv1.Deployment) (paused bool, err error) {
 	now, err := client.AppsV1().Deployments(known.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -168,13 +168,13 @@ func (p podSpec) prepare(ctx context.Context, client kubernetes.Interface, wante
 
 // applyPod applies a pod without a controller. The contents of a pod are immutable in Kubernetes, so a different pod replaces it, after a dry run of
 // Kubernetes has accepted it.
-func (p podSpec) applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface, pod *corev1.Pod) error {
+func applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface, pod *corev1.Pod) error {
 	err := kube.Apply(ctx, api, kube.Manager, pod)
 	if !apierrors.IsInvalid(err) {
 		return err
 	}
 	trial := pod.DeepCopy()
-	trial.Name, trial.GenerateName = "", kubeName(p.name)+"-"
+	trial.Name, trial.GenerateName = "", pod.Name+"-"
 	if _, refused := client.CoreV1().Pods(known.Namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
 		return errors.Join(err, refused)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 )
 
@@ -170,7 +171,7 @@ func complaintOf(ctx context.Context, api *rest.Config, key portKey) string {
 	if err != nil {
 		return ""
 	}
-	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return timeOf(b).Compare(timeOf(a)) })
+	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return kube.EventTime(b).Compare(kube.EventTime(a)) })
 	for _, event := range events.Items {
 		if strings.Contains(event.Message, portName(corev1.ProtocolTCP, key.port)) {
 			return event.Message

@@ -382,7 +382,7 @@ func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle,
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	slices.SortStableFunc(noted.Items, func(a, b corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+	slices.SortStableFunc(noted.Items, func(a, b corev1.Event) int { return kube.EventTime(a).Compare(kube.EventTime(b)) })
 	var found []obstacle
 	for i := range pods {
 		found = append(found, obstaclesOf(&pods[i], noted.Items)...)
@@ -406,15 +406,6 @@ func (r *rollout) obstaclesOfJob(ctx context.Context, name string) ([]obstacle, 
 		return nil, err
 	}
 	return r.obstacles(ctx, pods)
-}
-
-func timeOf(event corev1.Event) time.Time {
-	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
-		if !at.IsZero() {
-			return at
-		}
-	}
-	return event.CreationTimestamp.Time
 }
 
 // obstaclesOfDeployment are the reasons why no pods are made.

@@ -33,8 +33,6 @@ const (
 const (
 	// annotationInternalPorts names the ports of a Service that gateways do not publish.
 	annotationInternalPorts = "burano.io/internal-ports"
-	// annotationPublish of "false" keeps a Service from gateways.
-	annotationPublish = "burano.io/publish"
 	// annotationDigest identifies the contents of a Job, which are immutable in Kubernetes.
 	annotationDigest = "burano.io/digest"
 )
@@ -174,7 +172,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 		pods := &corev1.Service{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 			ObjectMeta: metav1.ObjectMeta{Name: serviceName(p.name, "pods"), Namespace: known.Namespace, Labels: map[string]string{LabelPod: p.id},
-				Annotations: map[string]string{annotationPublish: "false"}},
+				Annotations: map[string]string{kube.AnnotationPublish: "false"}},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{LabelPod: p.id}},
 		}
 		set := &appsv1.StatefulSet{

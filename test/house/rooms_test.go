@@ -204,7 +204,7 @@ var roomsMayImport = map[string][]string{
 	"orchestrator/keeper":            {"orchestrator/desired", "orchestrator/lease", "orchestrator/openstack", "orchestrator/store"},
 	"orchestrator/known":             {"orchestrator/backup", "orchestrator/desired", "orchestrator/openstack", "orchestrator/snapshot", "orchestrator/store"},
 	"orchestrator/murano":            {"orchestrator/engine", "orchestrator/openstack", "orchestrator/store"},
-	"orchestrator/native":            {"orchestrator/agent", "orchestrator/attachments", "orchestrator/backup", "orchestrator/clusters", "orchestrator/desired", "orchestrator/engine", "orchestrator/known", "orchestrator/openstack", "orchestrator/preview", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/stacks", "orchestrator/storage", "orchestrator/store", "orchestrator/task", "orchestrator/volumes", "orchestrator/workloads"},
+	"orchestrator/native":            {"orchestrator/agent", "orchestrator/attachments", "orchestrator/backup", "orchestrator/clusters", "orchestrator/desired", "orchestrator/engine", "orchestrator/known", "orchestrator/openstack", "orchestrator/preview", "orchestrator/routes", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/stacks", "orchestrator/storage", "orchestrator/store", "orchestrator/task", "orchestrator/volumes", "orchestrator/workloads"},
 	"orchestrator/preview":           {"orchestrator/openstack", "orchestrator/secret"},
 	"orchestrator/scaling":           {"orchestrator/desired", "orchestrator/known", "orchestrator/openstack"},
 	"orchestrator/snapshot":          {"orchestrator/secret", "orchestrator/store"},
@@ -213,6 +213,7 @@ var roomsMayImport = map[string][]string{
 	"orchestrator/task":              {"orchestrator/desired", "orchestrator/engine", "orchestrator/openstack"},
 	"orchestrator/upkeep":            {"orchestrator/attachments", "orchestrator/desired", "orchestrator/keeper", "orchestrator/known", "orchestrator/openstack", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/storage", "orchestrator/store", "orchestrator/volumes"},
 	"orchestrator/volumes":           {"orchestrator/openstack"},
+	"orchestrator/routes":            {"orchestrator/known", "orchestrator/task"},
 	"orchestrator/workloads":         {"orchestrator/desired", "orchestrator/known", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/storage", "orchestrator/task"},
 	"orchestrator/task/tasktest":     {"orchestrator/task"},
 }

@@ -1,4 +1,5 @@
-package workloads
+// Package routes holds the Go bodies of io.burano.Route: applications on servers that gateways publish.
+package routes
 
 import (
 	"cmp"
@@ -27,10 +28,37 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
+
+// Clusters are the clusters of the model whose gateways publish routes.
+type Clusters interface {
+	Live(cluster *muranopl.Object) (*nodes.Cluster, error)
+	Kubernetes(ctx context.Context, cluster *muranopl.Object) (*rest.Config, error)
+	GatewayAddresses(cluster *muranopl.Object) []string
+	// Remaining is the cluster of a destroyed object, and StillThere the cluster itself; nil if it is destroyed, too.
+	Remaining(ctx context.Context, call muranopl.Call) (*muranopl.Object, error)
+	StillThere(ctx context.Context, interpreter *muranopl.Interpreter, was *muranopl.Object) (*muranopl.Object, error)
+}
+
+// Regions are the regions of servers.
+type Regions interface {
+	Of(object *muranopl.Object) string
+}
+
+// Template is the template of the environment's own stack.
+type Template interface {
+	Amend(ctx context.Context, interpreter *muranopl.Interpreter, change func(resources map[string]any) (changed bool)) error
+}
+
+// vaultSecrets are the secrets of the environment.
+type vaultSecrets interface {
+	Secret(ctx context.Context, name string) ([]byte, bool, error)
+	SetSecret(ctx context.Context, name string, value []byte) error
+}
 
 // Routes is io.burano.Route. Gateways of their own get the route from Burano (ownRoute). In a cluster it is a Service without a selector, an
 // EndpointSlice with the servers, and an Ingress if there is a host: the publisher serves them as it serves Services of pods.
@@ -279,7 +307,7 @@ func (s serverRoute) meta() metav1.ObjectMeta {
 // objects are the route's objects in the cluster. The publisher writes the reason of a refusal into the status of a Service of type LoadBalancer.
 func (s serverRoute) objects() []runtime.Object {
 	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: s.meta()}
-	service.Annotations = map[string]string{annotationPublish: strconv.FormatBool(s.host == "")}
+	service.Annotations = map[string]string{kube.AnnotationPublish: strconv.FormatBool(s.host == "")}
 	service.Spec.Type = corev1.ServiceTypeClusterIP
 	service.Spec.Ports = []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: s.port, TargetPort: intstr.FromInt32(s.port)}}
 	if s.host == "" {
@@ -321,7 +349,7 @@ func (s serverRoute) apply(ctx context.Context, api *rest.Config, facts func(id 
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Service %s: %w", s.name, err)
 	}
-	if id := service.Labels[kube.LabelObject]; err == nil && id != s.id && (id == "" || !MadeByBurano(service) || facts(id)) {
+	if id := service.Labels[kube.LabelObject]; err == nil && id != s.id && (id == "" || !kube.MadeByBurano(service) || facts(id)) {
 		return fault.New(fault.Conflict, "the cluster has a Service %s in the namespace %s that is not of this route: give the route another name", s.name, known.Namespace)
 	}
 	if err := s.checkSecret(ctx, client); err != nil {
@@ -436,7 +464,7 @@ func (s serverRoute) wait(ctx context.Context, api *rest.Config) error {
 		if len(noted.Items) == 0 {
 			return silent
 		}
-		newest := slices.MaxFunc(noted.Items, func(a, b corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+		newest := slices.MaxFunc(noted.Items, func(a, b corev1.Event) int { return kube.EventTime(a).Compare(kube.EventTime(b)) })
 		return refused(newest.Message)
 	})
 }
