@@ -22,9 +22,15 @@ var (
 	ErrNoResult       = errors.New("Result for task")
 )
 
-// CallAction runs an action: a public method of an object of the environment in its last deployed state. actionID is the key
+// Actions calls the actions of objects.
+type Actions struct{ *core }
+
+// Actions are the actions of objects.
+func (s *Service) Actions() Actions { return Actions{s.core} }
+
+// Call runs an action: a public method of an object of the environment in its last deployed state. actionID is the key
 // under which the object's header lists it (?/_actions). It answers when the task is written; the engine runs it.
-func (s *Service) CallAction(ctx context.Context, caller identity.Caller, environmentID, actionID string, args map[string]any) (taskID string, err error) {
+func (s Actions) Call(ctx context.Context, caller identity.Caller, environmentID, actionID string, args map[string]any) (taskID string, err error) {
 	environment, sessions, err := s.withSessions(ctx, caller, environmentID)
 	if err != nil {
 		return "", err
@@ -50,7 +56,7 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 		return "", err
 	}
 	method, _ := action["name"].(string)
-	delegation, err := s.delegate(ctx, caller, environment)
+	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +70,7 @@ func (s *Service) CallAction(ctx context.Context, caller identity.Caller, enviro
 		DelegationID: delegation.ID,
 	})
 	if err != nil {
-		s.giveBack(ctx, delegation)
+		Delegations{s.core}.giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
 			return "", errActionBusy(environmentID)
@@ -147,9 +153,9 @@ func findAction(value any, id string) (objectID string, action map[string]any) {
 	return "", nil
 }
 
-// ActionResult returns the result of a task of the environment: {"isException": bool, "result": …}, empty while it
+// Result returns the result of a task of the environment: {"isException": bool, "result": …}, empty while it
 // runs.
-func (s *Service) ActionResult(ctx context.Context, caller identity.Caller, environmentID, taskID string) (map[string]any, error) {
+func (s Actions) Result(ctx context.Context, caller identity.Caller, environmentID, taskID string) (map[string]any, error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err
 	}

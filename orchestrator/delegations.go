@@ -42,8 +42,14 @@ type Delegate struct {
 	CredentialSecret string
 }
 
-// Delegation shows the environment's standing delegation; a fault of kind NotFound when it has none.
-func (s *Service) Delegation(ctx context.Context, caller identity.Caller, environmentID string) (delegation Delegation, found bool, err error) {
+// Delegations gives Burano rights of users in projects, for a task or an environment.
+type Delegations struct{ *core }
+
+// Delegations are the rights of users that Burano was given.
+func (s *Service) Delegations() Delegations { return Delegations{s.core} }
+
+// Get shows the environment's standing delegation; a fault of kind NotFound when it has none.
+func (s Delegations) Get(ctx context.Context, caller identity.Caller, environmentID string) (delegation Delegation, found bool, err error) {
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
 		return Delegation{}, false, err
 	}
@@ -58,9 +64,9 @@ func noDelegation(environmentID string) error {
 	return fault.New(fault.NotFound, "Environment %s has no standing delegation", environmentID)
 }
 
-// SetDelegation gives the environment a standing delegation of the caller's. It replaces the former one, which must be the caller's too
+// Set gives the environment a standing delegation of the caller's. It replaces the former one, which must be the caller's too
 // unless the caller may revoke any.
-func (s *Service) SetDelegation(ctx context.Context, caller identity.Caller, environmentID string, wanted Delegate) (Delegation, error) {
+func (s Delegations) Set(ctx context.Context, caller identity.Caller, environmentID string, wanted Delegate) (Delegation, error) {
 	environment, err := s.environmentHead(ctx, caller, environmentID)
 	if err != nil {
 		return Delegation{}, err
@@ -95,9 +101,9 @@ func (s *Service) SetDelegation(ctx context.Context, caller identity.Caller, env
 	return seenDelegation(row), nil
 }
 
-// RevokeDelegation removes the environment's standing delegation. No task can be started with it from then on; its trust ends once no task
+// Revoke removes the environment's standing delegation. No task can be started with it from then on; its trust ends once no task
 // works with it and Heat keeps nothing that was made through it.
-func (s *Service) RevokeDelegation(ctx context.Context, caller identity.Caller, environmentID string) error {
+func (s Delegations) Revoke(ctx context.Context, caller identity.Caller, environmentID string) error {
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
 		return err
 	}
@@ -117,7 +123,7 @@ func (s *Service) RevokeDelegation(ctx context.Context, caller identity.Caller, 
 }
 
 // replaceable returns the environment's standing delegation when the caller may remove it; the zero value when there is none.
-func (s *Service) replaceable(ctx context.Context, caller identity.Caller, environmentID string) (store.Delegation, error) {
+func (s Delegations) replaceable(ctx context.Context, caller identity.Caller, environmentID string) (store.Delegation, error) {
 	former, err := s.store.Delegations().Standing(ctx, environmentID)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Delegation{}, nil
@@ -140,7 +146,7 @@ func replaced(err error, environmentID string) error {
 }
 
 // credential stores a working application credential, which must be the caller's and of the environment's project.
-func (s *Service) credential(ctx context.Context, caller identity.Caller, environment store.Environment, wanted Delegate) (store.Delegation, error) {
+func (s Delegations) credential(ctx context.Context, caller identity.Caller, environment store.Environment, wanted Delegate) (store.Delegation, error) {
 	owner, expires, err := s.trusts.CheckCredential(ctx, wanted.CredentialID, wanted.CredentialSecret)
 	if fault.KindOf(err) == fault.Unauthorized {
 		return store.Delegation{}, fault.New(fault.Invalid, "%w", err)
@@ -161,7 +167,7 @@ func (s *Service) credential(ctx context.Context, caller identity.Caller, enviro
 
 // delegate returns the delegation for a task of the caller's: the role that Burano has in the project, or else a trust of its own. If the caller's token
 // can make no trust, it is the caller's standing delegation. giveBack must be called unless the task takes it.
-func (s *Service) delegate(ctx context.Context, caller identity.Caller, environment store.Environment) (store.Delegation, error) {
+func (s Delegations) delegate(ctx context.Context, caller identity.Caller, environment store.Environment) (store.Delegation, error) {
 	if err := s.ofProject(caller, environment); err != nil {
 		return store.Delegation{}, err
 	}
@@ -196,7 +202,7 @@ func (s *Service) delegate(ctx context.Context, caller identity.Caller, environm
 
 // covered returns a standing delegation of the caller's unless it grants a role that the caller's token lacks: an application credential may have been
 // made with fewer roles than its owner has.
-func (s *Service) covered(ctx context.Context, caller identity.Caller, standing store.Delegation) (store.Delegation, error) {
+func (s Delegations) covered(ctx context.Context, caller identity.Caller, standing store.Delegation) (store.Delegation, error) {
 	missing, err := s.trusts.Missing(ctx, standing.Roles, caller.Roles)
 	if err == nil && len(missing) > 0 {
 		err = fault.New(fault.Forbidden, "The standing delegation of environment %s grants the role %s, which this token has not (it has %s): give the environment a delegation of "+
@@ -206,7 +212,7 @@ func (s *Service) covered(ctx context.Context, caller identity.Caller, standing 
 }
 
 // ofProject returns a fault unless the caller works in the environment's project: Burano acts for a user in that user's project only.
-func (s *Service) ofProject(caller identity.Caller, environment store.Environment) error {
+func (s Delegations) ofProject(caller identity.Caller, environment store.Environment) error {
 	if caller.ProjectID == environment.ProjectID {
 		return nil
 	}
@@ -216,7 +222,7 @@ func (s *Service) ofProject(caller identity.Caller, environment store.Environmen
 
 // newTrust makes a trust of the caller's. Its row is written before anything else can fail: giveBack revokes a trust without a reference, or the engine
 // does when this process dies in between.
-func (s *Service) newTrust(ctx context.Context, caller identity.Caller, environment store.Environment, roles []string, expires time.Time) (store.Delegation, error) {
+func (s Delegations) newTrust(ctx context.Context, caller identity.Caller, environment store.Environment, roles []string, expires time.Time) (store.Delegation, error) {
 	id, granted, err := s.trusts.CreateTrust(ctx, caller, roles, expires)
 	if err != nil {
 		return store.Delegation{}, err
@@ -229,7 +235,7 @@ func (s *Service) newTrust(ctx context.Context, caller identity.Caller, environm
 }
 
 // keep seals and stores a delegation of the caller's.
-func (s *Service) keep(ctx context.Context, caller identity.Caller, environment store.Environment, row store.Delegation, opened []byte, expires time.Time) (store.Delegation, error) {
+func (s Delegations) keep(ctx context.Context, caller identity.Caller, environment store.Environment, row store.Delegation, opened []byte, expires time.Time) (store.Delegation, error) {
 	row.EnvironmentID, row.UserID, row.UserName = environment.ID, caller.UserID, caller.UserName
 	row.Sealed = s.sealer.Seal(store.TrustOwner(environment.ID), opened)
 	if !expires.IsZero() {
@@ -243,7 +249,7 @@ func (s *Service) keep(ctx context.Context, caller identity.Caller, environment 
 const giveBackTimeout = 10 * time.Second
 
 // giveBack revokes an unused delegation.
-func (s *Service) giveBack(ctx context.Context, row store.Delegation) {
+func (s Delegations) giveBack(ctx context.Context, row store.Delegation) {
 	if row.Standing {
 		return
 	}

@@ -18,14 +18,14 @@ import (
 
 func TestAnEnvironmentThatIsDeletedWhileItIsReadIsNeverReady(t *testing.T) {
 	whileDeleted(t, func(s *orchestrator.Service) (string, error) {
-		seen, err := s.Environment(t.Context(), reader, "e", "")
+		seen, err := s.Environments().Get(t.Context(), reader, "e", "")
 		return seen.Status, err
 	})
 }
 
 func TestAPageOfEnvironmentsShowsNoneAsReadyThatIsDeletedWhileItIsRead(t *testing.T) {
 	whileDeleted(t, func(s *orchestrator.Service) (string, error) {
-		page, next, err := s.EnvironmentPage(t.Context(), reader, orchestrator.ListOptions{}, store.Page{Limit: 1, Sort: []store.Sort{{Key: "name"}}})
+		page, next, err := s.Environments().Page(t.Context(), reader, orchestrator.ListOptions{}, store.Page{Limit: 1, Sort: []store.Sort{{Key: "name"}}})
 		if err != nil {
 			return "", err
 		}
@@ -41,7 +41,7 @@ func TestAPageOfEnvironmentsShowsNoneAsReadyThatIsDeletedWhileItIsRead(t *testin
 
 func TestAListOfEnvironmentsShowsNoneAsReadyThatIsDeletedWhileItIsRead(t *testing.T) {
 	whileDeleted(t, func(s *orchestrator.Service) (string, error) {
-		list, err := s.Environments(t.Context(), reader, orchestrator.ListOptions{})
+		list, err := s.Environments().List(t.Context(), reader, orchestrator.ListOptions{})
 		for _, one := range list {
 			if one.ID == "e" {
 				return one.Status, nil

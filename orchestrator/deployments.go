@@ -61,8 +61,14 @@ func seenReports(rows []store.Report, page store.Page) (list []Report, next stri
 	return list, next
 }
 
-// Deployments lists the deployments of an environment, newest first.
-func (s *Service) Deployments(ctx context.Context, caller identity.Caller, environmentID string) ([]Deployment, error) {
+// Deployments lists deployments, actions and deletions, follows them, and cancels them.
+type Deployments struct{ *core }
+
+// Deployments are the deployments, actions and deletions of environments.
+func (s *Service) Deployments() Deployments { return Deployments{s.core} }
+
+// List lists the deployments of an environment, newest first.
+func (s Deployments) List(ctx context.Context, caller identity.Caller, environmentID string) ([]Deployment, error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err
 	}
@@ -70,11 +76,11 @@ func (s *Service) Deployments(ctx context.Context, caller identity.Caller, envir
 	if err != nil {
 		return nil, err
 	}
-	return s.deployments(ctx, tasks, counts)
+	return s.list(ctx, tasks, counts)
 }
 
-// ProjectDeployments lists the deployments of all environments of the caller's project, newest first.
-func (s *Service) ProjectDeployments(ctx context.Context, caller identity.Caller) ([]Deployment, error) {
+// OfProject lists the deployments of all environments of the caller's project, newest first.
+func (s Deployments) OfProject(ctx context.Context, caller identity.Caller) ([]Deployment, error) {
 	if caller.ProjectID == "" {
 		return nil, errNoProject()
 	}
@@ -82,29 +88,29 @@ func (s *Service) ProjectDeployments(ctx context.Context, caller identity.Caller
 	if err != nil {
 		return nil, err
 	}
-	return s.deployments(ctx, tasks, counts)
+	return s.list(ctx, tasks, counts)
 }
 
 func errNoProject() error { return fault.New(fault.Forbidden, "The token belongs to no project") }
 
-// DeploymentPage is a part of Deployments, without descriptions and results: it reads no models. next is the marker of the next page, ""
+// Page is a part of List, without descriptions and results: it reads no models. next is the marker of the next page, ""
 // after the last one.
-func (s *Service) DeploymentPage(ctx context.Context, caller identity.Caller, environmentID string, page store.Page) (list []Deployment, next string, err error) {
+func (s Deployments) Page(ctx context.Context, caller identity.Caller, environmentID string, page store.Page) (list []Deployment, next string, err error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, "", err
 	}
-	return s.deploymentPage(ctx, environmentID, "", page)
+	return s.page(ctx, environmentID, "", page)
 }
 
-// ProjectDeploymentPage is a part of ProjectDeployments, as DeploymentPage is of Deployments.
-func (s *Service) ProjectDeploymentPage(ctx context.Context, caller identity.Caller, page store.Page) (list []Deployment, next string, err error) {
+// ProjectPage is a part of OfProject, as Page is of List.
+func (s Deployments) ProjectPage(ctx context.Context, caller identity.Caller, page store.Page) (list []Deployment, next string, err error) {
 	if caller.ProjectID == "" {
 		return nil, "", errNoProject()
 	}
-	return s.deploymentPage(ctx, "", caller.ProjectID, page)
+	return s.page(ctx, "", caller.ProjectID, page)
 }
 
-func (s *Service) deploymentPage(ctx context.Context, environmentID, projectID string, page store.Page) (list []Deployment, next string, err error) {
+func (s Deployments) page(ctx context.Context, environmentID, projectID string, page store.Page) (list []Deployment, next string, err error) {
 	tasks, err := s.store.Tasks().Page(ctx, environmentID, projectID, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)
@@ -117,8 +123,8 @@ func (s *Service) deploymentPage(ctx context.Context, environmentID, projectID s
 	return list, next, nil
 }
 
-// Deployment shows one deployment as lists do, with its description and its result.
-func (s *Service) Deployment(ctx context.Context, caller identity.Caller, deploymentID string) (Deployment, error) {
+// Get shows one deployment as lists do, with its description and its result.
+func (s Deployments) Get(ctx context.Context, caller identity.Caller, deploymentID string) (Deployment, error) {
 	state, err := s.mayWatch(ctx, caller, deploymentID)
 	if err != nil {
 		return Deployment{}, err
@@ -127,7 +133,7 @@ func (s *Service) Deployment(ctx context.Context, caller identity.Caller, deploy
 	if err != nil {
 		return Deployment{}, err
 	}
-	list, err := s.deployments(ctx, []store.Task{task}, map[string]store.Counts{task.ID: state.Counts})
+	list, err := s.list(ctx, []store.Task{task}, map[string]store.Counts{task.ID: state.Counts})
 	if err != nil {
 		return Deployment{}, err
 	}
@@ -151,7 +157,7 @@ func seenDeployment(task store.TaskState) Deployment {
 	return seen
 }
 
-func (s *Service) deployments(ctx context.Context, tasks []store.Task, counts map[string]store.Counts) ([]Deployment, error) {
+func (s Deployments) list(ctx context.Context, tasks []store.Task, counts map[string]store.Counts) ([]Deployment, error) {
 	list := make([]Deployment, len(tasks))
 	for i, task := range tasks {
 		list[i] = seenDeployment(store.TaskState{ID: task.ID, EnvironmentID: task.EnvironmentID, Created: task.Created, Updated: task.Updated,
@@ -167,7 +173,7 @@ func (s *Service) deployments(ctx context.Context, tasks []store.Task, counts ma
 }
 
 // described is a task's model as it is shown. known learns the values that its classes declare as secrets.
-func (s *Service) described(ctx context.Context, task store.Task, known *secret.Known) (map[string]any, error) {
+func (s Deployments) described(ctx context.Context, task store.Task, known *secret.Known) (map[string]any, error) {
 	if !muranopl.MayHide(map[string]any(task.Objects)) {
 		return task.Objects, nil
 	}
@@ -219,13 +225,13 @@ func deploymentState(ended bool, counts store.Counts) string {
 
 // Reports returns a deployment's log, oldest first; with serviceIDs only the lines about these applications and objects in
 // them.
-func (s *Service) Reports(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string) ([]Report, error) {
+func (s Deployments) Reports(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string) ([]Report, error) {
 	list, _, err := s.ReportPage(ctx, caller, environmentID, deploymentID, serviceIDs, store.Page{})
 	return list, err
 }
 
 // ReportPage is a part of Reports. next is the marker of the next page, "" after the last one.
-func (s *Service) ReportPage(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string,
+func (s Deployments) ReportPage(ctx context.Context, caller identity.Caller, environmentID, deploymentID string, serviceIDs []string,
 	page store.Page) (list []Report, next string, err error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, "", err
@@ -252,7 +258,7 @@ func (s *Service) ReportPage(ctx context.Context, caller identity.Caller, enviro
 }
 
 // entities are the ids of applications of a deployment's model and of the objects in them.
-func (s *Service) entities(ctx context.Context, deploymentID string, serviceIDs []string) ([]string, error) {
+func (s Deployments) entities(ctx context.Context, deploymentID string, serviceIDs []string) ([]string, error) {
 	task, err := s.task(ctx, deploymentID)
 	if err != nil {
 		return nil, err
@@ -268,7 +274,7 @@ func (s *Service) entities(ctx context.Context, deploymentID string, serviceIDs 
 }
 
 // Steps returns a deployment's native steps in the order of their start.
-func (s *Service) Steps(ctx context.Context, caller identity.Caller, deploymentID string) ([]Step, error) {
+func (s Deployments) Steps(ctx context.Context, caller identity.Caller, deploymentID string) ([]Step, error) {
 	if _, err := s.mayWatch(ctx, caller, deploymentID); err != nil {
 		return nil, err
 	}
@@ -302,7 +308,7 @@ type Progress struct {
 }
 
 // Progress returns a deployment's progress. It reads no model.
-func (s *Service) Progress(ctx context.Context, caller identity.Caller, deploymentID string) (Progress, error) {
+func (s Deployments) Progress(ctx context.Context, caller identity.Caller, deploymentID string) (Progress, error) {
 	task, err := s.mayWatch(ctx, caller, deploymentID)
 	if err != nil {
 		return Progress{}, err
@@ -326,7 +332,7 @@ func (s *Service) Progress(ctx context.Context, caller identity.Caller, deployme
 
 // ObjectReports is a part of the reports about an object and the objects in it, the newest first. It covers all runs over their environment.
 // next is the marker of the next page, "" after the last one.
-func (s *Service) ObjectReports(ctx context.Context, caller identity.Caller, environmentID, objectID string, page store.Page) (list []Report, next string, err error) {
+func (s Deployments) ObjectReports(ctx context.Context, caller identity.Caller, environmentID, objectID string, page store.Page) (list []Report, next string, err error) {
 	environment, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
 		return nil, "", err
@@ -373,7 +379,7 @@ func objectOf(value any, id string) any {
 }
 
 // gone is the end state of a task that is gone with its environment.
-func (s *Service) gone(ctx context.Context, taskID string) (state string, err error) {
+func (s Deployments) gone(ctx context.Context, taskID string) (state string, err error) {
 	abandoned, err := s.store.Environments().Abandoned(ctx, taskID)
 	if abandoned {
 		return "abandoned", err
@@ -383,7 +389,7 @@ func (s *Service) gone(ctx context.Context, taskID string) (state string, err er
 
 // Cancel ends a deployment early, at its next safe point: its resources stay, and deploying again goes on from there. It answers
 // when the cancellation is written; Follow waits until the deployment has ended.
-func (s *Service) Cancel(ctx context.Context, caller identity.Caller, deploymentID string) error {
+func (s Deployments) Cancel(ctx context.Context, caller identity.Caller, deploymentID string) error {
 	task, err := s.task(ctx, deploymentID)
 	if err != nil {
 		return err
@@ -406,7 +412,7 @@ func (s *Service) Cancel(ctx context.Context, caller identity.Caller, deployment
 
 // Retry runs a failed task again: the newest deployment, action or deletion of its environment. It returns the new deployment's
 // id.
-func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentID string) (taskID string, err error) {
+func (s Deployments) Retry(ctx context.Context, caller identity.Caller, deploymentID string) (taskID string, err error) {
 	task, err := s.task(ctx, deploymentID)
 	if err != nil {
 		return "", err
@@ -415,7 +421,7 @@ func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentI
 	if err != nil {
 		return "", err
 	}
-	delegation, err := s.delegate(ctx, caller, environment)
+	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
 	if err != nil {
 		return "", err
 	}
@@ -423,7 +429,7 @@ func (s *Service) Retry(ctx context.Context, caller identity.Caller, deploymentI
 		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, DelegationID: delegation.ID, Origin: submitter(caller),
 	})
 	if err != nil {
-		s.giveBack(ctx, delegation)
+		Delegations{s.core}.giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrBusy):
 			return "", errBusy(task.EnvironmentID)
@@ -445,7 +451,7 @@ func noDeployment(id string) error {
 }
 
 // mayWatch returns the state of a deployment, or a fault unless its environment is one that the caller may see.
-func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deploymentID string) (store.TaskState, error) {
+func (s Deployments) mayWatch(ctx context.Context, caller identity.Caller, deploymentID string) (store.TaskState, error) {
 	task, err := s.taskState(ctx, deploymentID)
 	if err != nil {
 		return task, err
@@ -454,7 +460,7 @@ func (s *Service) mayWatch(ctx context.Context, caller identity.Caller, deployme
 	return task, err
 }
 
-func (s *Service) taskState(ctx context.Context, id string) (store.TaskState, error) {
+func (s Deployments) taskState(ctx context.Context, id string) (store.TaskState, error) {
 	task, err := s.store.Tasks().State(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return task, noDeployment(id)
@@ -462,7 +468,7 @@ func (s *Service) taskState(ctx context.Context, id string) (store.TaskState, er
 	return task, err
 }
 
-func (s *Service) task(ctx context.Context, id string) (store.Task, error) {
+func (s Deployments) task(ctx context.Context, id string) (store.Task, error) {
 	task, err := s.store.Tasks().Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return task, noDeployment(id)

@@ -15,7 +15,7 @@ import (
 )
 
 // Deletion lists the effects of an environment's deletion, without doing anything. leaving asks its clusters and the cloud (native.Leaving); nil: they are not asked.
-func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environmentID string, leaving engine.Question) (preview.Deletion, error) {
+func (s Environments) Deletion(ctx context.Context, caller identity.Caller, environmentID string, leaving engine.Question) (preview.Deletion, error) {
 	environment, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
 		return preview.Deletion{}, err
@@ -41,7 +41,7 @@ func (s *Service) Deletion(ctx context.Context, caller identity.Caller, environm
 }
 
 // busy is the running user's task of an environment; nil for none.
-func (s *Service) busy(ctx context.Context, environmentID string) (*preview.Busy, error) {
+func (s Environments) busy(ctx context.Context, environmentID string) (*preview.Busy, error) {
 	sessions, err := s.store.Sessions().PeekList(ctx, environmentID)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Service) busy(ctx context.Context, environmentID string) (*preview.Busy
 	if sessions[at].State == store.Deleting {
 		busy.Kind = "deletion"
 	}
-	newest, _, err := s.deploymentPage(ctx, environmentID, "", store.Page{Limit: 1})
+	newest, _, err := Deployments{s.core}.page(ctx, environmentID, "", store.Page{Limit: 1})
 	if err == nil && len(newest) > 0 && newest[0].Finished == nil {
 		busy.DeploymentID = newest[0].ID
 		if action := newest[0].Action; action != nil && action.ObjectID != environmentID {

@@ -54,7 +54,7 @@ func (b *Backups) Drill(ctx context.Context, caller identity.Caller, id string) 
 	_, err = b.Restore(ctx, caller, from.ID, Restoration{Name: drill.CloneName, id: drill.CloneID, prepare: func(clone store.Environment) error {
 		by, err := b.byRole(ctx, from.ProjectID)
 		if err == nil && !by { // the removal comes later, perhaps without the caller
-			_, err = b.service.SetDelegation(ctx, caller, clone.ID, Delegate{})
+			_, err = b.service.Delegations().Set(ctx, caller, clone.ID, Delegate{})
 		}
 		return err
 	}})
@@ -182,7 +182,7 @@ func (b *Backups) failure(ctx context.Context, environmentID string, ready bool)
 // removeClone deletes the environment of a drill, by an ordinary task.
 func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clone store.Environment) error {
 	if removed, err := b.service.store.Environments().RemoveUndeployed(ctx, clone.ID, drill.UserID); removed || err != nil {
-		return b.service.removed(clone.ID, err)
+		return b.service.Environments().removed(clone.ID, err)
 	}
 	by, err := b.byRole(ctx, clone.ProjectID)
 	if err != nil {
@@ -190,7 +190,7 @@ func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clon
 	}
 	var delegation store.Delegation
 	if by {
-		delegation, err = b.service.delegate(ctx, identity.Caller{ProjectID: clone.ProjectID, UserID: drill.UserID, UserName: drill.UserName}, clone)
+		delegation, err = b.service.Delegations().delegate(ctx, identity.Caller{ProjectID: clone.ProjectID, UserID: drill.UserID, UserName: drill.UserName}, clone)
 	} else {
 		delegation, err = b.service.store.Delegations().Standing(ctx, clone.ID)
 	}
@@ -199,7 +199,7 @@ func (b *Backups) removeClone(ctx context.Context, drill store.BackupDrill, clon
 	}
 	_, err = b.service.store.Tasks().SubmitDeletion(ctx, clone.ID, drill.UserID, store.Submission{Text: "The drill has ended: the environment is removed", DelegationID: delegation.ID})
 	if err != nil {
-		b.service.giveBack(ctx, delegation)
+		b.service.Delegations().giveBack(ctx, delegation)
 		if fault.KindOf(err) == fault.Conflict || errors.Is(err, store.ErrBusy) {
 			return nil // a later check tries again
 		}

@@ -46,8 +46,14 @@ type ListOptions struct {
 	ProjectID   string
 }
 
-// Environments lists environments with their status, oldest first.
-func (s *Service) Environments(ctx context.Context, caller identity.Caller, options ListOptions) ([]Environment, error) {
+// Environments lists, makes, renames and deletes environments.
+type Environments struct{ *core }
+
+// Environments are the environments of projects.
+func (s *Service) Environments() Environments { return Environments{s.core} }
+
+// List lists environments with their status, oldest first.
+func (s Environments) List(ctx context.Context, caller identity.Caller, options ListOptions) ([]Environment, error) {
 	project, err := options.project(caller)
 	if err != nil {
 		return nil, err
@@ -56,8 +62,8 @@ func (s *Service) Environments(ctx context.Context, caller identity.Caller, opti
 	return withStatuses(rows, sessions), err
 }
 
-// EnvironmentPage is a part of Environments. next is the marker of the next page, "" after the last one.
-func (s *Service) EnvironmentPage(ctx context.Context, caller identity.Caller, options ListOptions, page store.Page) (list []Environment, next string, err error) {
+// Page is a part of List. next is the marker of the next page, "" after the last one.
+func (s Environments) Page(ctx context.Context, caller identity.Caller, options ListOptions, page store.Page) (list []Environment, next string, err error) {
 	project, err := options.project(caller)
 	if err != nil {
 		return nil, "", err
@@ -123,9 +129,9 @@ walk:
 	return "ready", ""
 }
 
-// CreateEnvironment makes an environment. body is the posted object: name, optionally defaultNetworks, region,
+// Create makes an environment. body is the posted object: name, optionally defaultNetworks, region,
 // description_text and any other key of the object model.
-func (s *Service) CreateEnvironment(ctx context.Context, caller identity.Caller, body map[string]any) (Environment, error) {
+func (s Environments) Create(ctx context.Context, caller identity.Caller, body map[string]any) (Environment, error) {
 	row, err := newEnvironment(caller, body)
 	if err == nil {
 		err = s.bounded(size{}, row.Model.Objects)
@@ -182,8 +188,8 @@ func taken(err error) error {
 	return err
 }
 
-// Environment shows an environment as it is, or as the session drafts it; sessionID may be "".
-func (s *Service) Environment(ctx context.Context, caller identity.Caller, id, sessionID string) (Environment, error) {
+// Get shows an environment as it is, or as the session drafts it; sessionID may be "".
+func (s Environments) Get(ctx context.Context, caller identity.Caller, id, sessionID string) (Environment, error) {
 	row, sessions, err := s.withSessions(ctx, caller, id)
 	if err != nil {
 		return Environment{}, err
@@ -230,8 +236,8 @@ func (a Applications) MarshalJSON() ([]byte, error) {
 	return json.Marshal(shown)
 }
 
-// RenameEnvironment gives an environment another name.
-func (s *Service) RenameEnvironment(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Environment, error) {
+// Rename gives an environment another name.
+func (s Environments) Rename(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Environment, error) {
 	if _, err := s.environment(ctx, caller, id); err != nil {
 		return Environment{}, err
 	}
@@ -253,10 +259,10 @@ func (s *Service) RenameEnvironment(ctx context.Context, caller identity.Caller,
 	return seen(row), taken(err)
 }
 
-// DeleteEnvironment destroys everything in the environment and then removes it; the answer comes before that is done. An
+// Delete destroys everything in the environment and then removes it; the answer comes before that is done. An
 // environment that was never deployed is removed at once. abandon removes it at once in any case, and leaves its resources
 // in the cloud.
-func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller, id string, abandon bool) error {
+func (s Environments) Delete(ctx context.Context, caller identity.Caller, id string, abandon bool) error {
 	row, err := s.environmentHead(ctx, caller, id)
 	if err != nil {
 		return err
@@ -267,13 +273,13 @@ func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller,
 	if removed, err := s.store.Environments().RemoveUndeployed(ctx, id, caller.UserID); removed || err != nil {
 		return s.removed(id, err)
 	}
-	delegation, err := s.delegate(ctx, caller, row)
+	delegation, err := Delegations{s.core}.delegate(ctx, caller, row)
 	if err != nil {
 		return err
 	}
 	_, err = s.store.Tasks().SubmitDeletion(ctx, id, caller.UserID, store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
 	if err != nil {
-		s.giveBack(ctx, delegation)
+		Delegations{s.core}.giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return noEnvironment(id)
@@ -287,7 +293,7 @@ func (s *Service) DeleteEnvironment(ctx context.Context, caller identity.Caller,
 }
 
 // removed completes the removal of an environment outside of a task, and returns the error for the caller.
-func (s *Service) removed(id string, err error) error {
+func (s Environments) removed(id string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return noEnvironment(id)
@@ -305,7 +311,7 @@ func errBusy(id string) error {
 
 // LastReports returns the newest report about each application or an object in it, by the application's id; nil where there
 // is none. sessionID may be "".
-func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, sessionID string) (map[string]*Report, error) {
+func (s Environments) LastReports(ctx context.Context, caller identity.Caller, id, sessionID string) (map[string]*Report, error) {
 	row, err := s.environment(ctx, caller, id)
 	if err != nil {
 		return nil, err
@@ -341,13 +347,13 @@ func (s *Service) LastReports(ctx context.Context, caller identity.Caller, id, s
 }
 
 // MaySee returns a fault unless the caller may see the environment.
-func (s *Service) MaySee(ctx context.Context, caller identity.Caller, environmentID string) error {
+func (s Environments) MaySee(ctx context.Context, caller identity.Caller, environmentID string) error {
 	_, err := s.environmentHead(ctx, caller, environmentID)
 	return err
 }
 
 // MayReach returns a fault unless the caller may see the environment and the object is part of it.
-func (s *Service) MayReach(ctx context.Context, caller identity.Caller, environmentID, objectID string) error {
+func (s Environments) MayReach(ctx context.Context, caller identity.Caller, environmentID, objectID string) error {
 	row, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
 		return err

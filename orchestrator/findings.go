@@ -40,24 +40,30 @@ func seenFinding(row store.Finding) Finding {
 	return seen
 }
 
-// FindingPage is a part of an environment's findings, the worst first; with closed also former ones that are still stored. next is the marker of the
+// Findings lists the findings of the keeper.
+type Findings struct{ *core }
+
+// Findings are the findings of the keeper.
+func (s *Service) Findings() Findings { return Findings{s.core} }
+
+// Page is a part of an environment's findings, the worst first; with closed also former ones that are still stored. next is the marker of the
 // next page, "" after the last one.
-func (s *Service) FindingPage(ctx context.Context, caller identity.Caller, environmentID string, closed bool, page store.Page) (list []Finding, next string, err error) {
+func (s Findings) Page(ctx context.Context, caller identity.Caller, environmentID string, closed bool, page store.Page) (list []Finding, next string, err error) {
 	if _, err := s.environmentHead(ctx, caller, environmentID); err != nil {
 		return nil, "", err
 	}
-	return s.findingPage(ctx, store.FindingsOf{EnvironmentID: environmentID, Closed: closed}, page)
+	return s.page(ctx, store.FindingsOf{EnvironmentID: environmentID, Closed: closed}, page)
 }
 
-// ProjectFindingPage is FindingPage of all environments of the caller's project.
-func (s *Service) ProjectFindingPage(ctx context.Context, caller identity.Caller, closed bool, page store.Page) (list []Finding, next string, err error) {
+// ProjectPage is Page for all environments of the caller's project.
+func (s Findings) ProjectPage(ctx context.Context, caller identity.Caller, closed bool, page store.Page) (list []Finding, next string, err error) {
 	if caller.ProjectID == "" {
 		return nil, "", errNoProject()
 	}
-	return s.findingPage(ctx, store.FindingsOf{ProjectID: caller.ProjectID, Closed: closed}, page)
+	return s.page(ctx, store.FindingsOf{ProjectID: caller.ProjectID, Closed: closed}, page)
 }
 
-func (s *Service) findingPage(ctx context.Context, of store.FindingsOf, page store.Page) (list []Finding, next string, err error) {
+func (s Findings) page(ctx context.Context, of store.FindingsOf, page store.Page) (list []Finding, next string, err error) {
 	rows, err := s.store.Findings().List(ctx, of, oneMore(page))
 	if err != nil {
 		return nil, "", pageFault(err, page)

@@ -36,7 +36,7 @@ type Follower struct {
 // it; its state is success. The state of a task whose environment was abandoned is "abandoned". It returns early with the error of ctx or of the follower.
 //
 // However many follow a deployment in this process, its rows are read once for all of them.
-func (s *Service) Follow(ctx context.Context, caller identity.Caller, deploymentID string, follower Follower) (state string, err error) {
+func (s Deployments) Follow(ctx context.Context, caller identity.Caller, deploymentID string, follower Follower) (state string, err error) {
 	if _, err := s.mayWatch(ctx, caller, deploymentID); err != nil {
 		return "", err
 	}
@@ -87,7 +87,7 @@ func (s *Service) Follow(ctx context.Context, caller identity.Caller, deployment
 }
 
 // catchUp reports the lines of seen above the number after, and returns the number of the last line.
-func (s *Service) catchUp(ctx context.Context, deploymentID string, seen sight, after int64, report func(Report) error) (int64, error) {
+func (s Deployments) catchUp(ctx context.Context, deploymentID string, seen sight, after int64, report func(Report) error) (int64, error) {
 	for after < seen.from {
 		rows, err := s.store.Reports().List(ctx, deploymentID, after, behind)
 		if err != nil {

@@ -52,7 +52,7 @@ func TestADeploymentIsLookedAtOnceForAllWhoFollowIt(t *testing.T) {
 		for range many {
 			group.Go(func() error {
 				var texts []string
-				state, err := s.Follow(ctx, reader, task.ID, orchestrator.Follower{
+				state, err := s.Deployments().Follow(ctx, reader, task.ID, orchestrator.Follower{
 					Report: func(report orchestrator.Report) error { texts = append(texts, report.Text); return nil },
 					State:  func(string) error { inside.Add(1); return nil },
 				})

@@ -10,7 +10,7 @@ import (
 
 // hidden is a model, or a list of applications, in which hide has replaced the secrets of its objects' classes. Most models have none, and no class is
 // read for them.
-func (s *Service) hidden(ctx context.Context, environment store.Environment, model any, hide func(any) any) any {
+func (s *core) hidden(ctx context.Context, environment store.Environment, model any, hide func(any) any) any {
 	if !muranopl.MayHide(model) {
 		return model
 	}
@@ -18,13 +18,13 @@ func (s *Service) hidden(ctx context.Context, environment store.Environment, mod
 }
 
 // shown is a model of an environment for readers: its classes' secrets are masked.
-func (s *Service) shown(ctx context.Context, environment store.Environment, model map[string]any) map[string]any {
+func (s *core) shown(ctx context.Context, environment store.Environment, model map[string]any) map[string]any {
 	objects, _ := s.hidden(ctx, environment, model, secret.Masked).(map[string]any)
 	return objects
 }
 
 // shownTemplate is a template as readers see it.
-func (s *Service) shownTemplate(ctx context.Context, row store.Template) Template {
+func (s Templates) shownTemplate(ctx context.Context, row store.Template) Template {
 	template := seenTemplate(row)
 	template.Services, _ = s.hidden(ctx, store.Environment{ProjectID: row.ProjectID}, template.Services, secret.Masked).([]any)
 	return template

@@ -144,7 +144,7 @@ func (h History) Diff(ctx context.Context, caller identity.Caller, environmentID
 	environment.Model.Packages = sides[1].Packages
 	computed := h.computed(ctx, environment, sides[1])
 	difference := Difference{Changes: preview.Changes(sides[0].Objects, sides[1].Objects, computed)}
-	h.service.maskChanges(ctx, environment, difference.Changes, sides[0].Objects, sides[1].Objects)
+	h.service.Previews().maskChanges(ctx, environment, difference.Changes, sides[0].Objects, sides[1].Objects)
 	difference.Packages = differ(packageTexts(rows[0].Parts), packageTexts(rows[1].Parts))
 	difference.Images = differ(imageTexts(rows[0].Parts), imageTexts(rows[1].Parts))
 	return difference, nil
@@ -224,7 +224,7 @@ func (h History) Back(ctx context.Context, caller identity.Caller, environmentID
 	if keepOrder(environment.Model.ObjectsCopy, objects); environment.Model.ObjectsCopy == nil {
 		keepOrder(environment.Model.Objects, objects)
 	}
-	session, err = s.Configure(ctx, caller, environmentID)
+	session, err = s.Sessions().Open(ctx, caller, environmentID)
 	if err != nil {
 		return Session{}, nil, err
 	}
@@ -233,7 +233,7 @@ func (h History) Back(ctx context.Context, caller identity.Caller, environmentID
 		return nil
 	})
 	if err != nil {
-		return Session{}, nil, errors.Join(editedSession(err, session.ID), s.DeleteSession(context.WithoutCancel(ctx), caller, environmentID, session.ID))
+		return Session{}, nil, errors.Join(editedSession(err, session.ID), s.Sessions().Delete(context.WithoutCancel(ctx), caller, environmentID, session.ID))
 	}
 	return session, uploadedAgain(row.Parts.Packages, there), nil
 }

@@ -82,7 +82,7 @@ func interleave(t *testing.T, db *gorm.DB) {
 	rapid.Check(t, func(r *rapid.T) {
 		names++
 		w := &world{r: r, service: service, ends: ends}
-		made, err := service.CreateEnvironment(t.Context(), w.caller(), map[string]any{"name": fmt.Sprintf("environment %d", names)})
+		made, err := service.Environments().Create(t.Context(), w.caller(), map[string]any{"name": fmt.Sprintf("environment %d", names)})
 		require.NoError(r, err)
 		w.id = made.ID
 		defer w.leave()
@@ -179,7 +179,7 @@ func (w *world) configure(r *rapid.T) {
 	if w.busy() != nil {
 		kind = fault.Forbidden
 	}
-	made, err := w.service.Configure(r.Context(), w.caller(), w.id)
+	made, err := w.service.Sessions().Open(r.Context(), w.caller(), w.id)
 	if w.expect(r, err, kind) {
 		s := &draft{id: made.ID, state: "opened", version: w.version, services: slices.Clone(w.services), wrong: w.wrong}
 		w.change(s)
@@ -192,7 +192,7 @@ func (w *world) add(r *rapid.T) {
 	w.added++
 	id := fmt.Sprintf("object %d", w.added)
 	application := map[string]any{"?": map[string]any{"id": id, "type": "io.murano.Application"}}
-	if w.expect(r, w.service.AddServices(r.Context(), w.caller(), w.id, s.id, nil, application, false), w.kindFor(s)) {
+	if w.expect(r, w.service.Models().AddServices(r.Context(), w.caller(), w.id, s.id, nil, application, false), w.kindFor(s)) {
 		s.services = append(s.services, id)
 		w.change(s)
 	}
@@ -203,7 +203,7 @@ func (w *world) addUnknown(r *rapid.T) {
 	w.added++
 	id := fmt.Sprintf("object %d", w.added)
 	application := map[string]any{"?": map[string]any{"id": id, "type": "org.example.Nowhere"}}
-	if w.expect(r, w.service.AddServices(r.Context(), w.caller(), w.id, s.id, nil, application, false), w.kindFor(s)) {
+	if w.expect(r, w.service.Models().AddServices(r.Context(), w.caller(), w.id, s.id, nil, application, false), w.kindFor(s)) {
 		s.services, s.wrong = append(s.services, id), true
 		w.change(s)
 	}
@@ -218,14 +218,14 @@ func (w *world) drop(r *rapid.T) {
 	case s.state == "deploying" || s.state == "deleting":
 		kind = fault.Forbidden
 	}
-	if w.expect(r, w.service.DeleteSession(r.Context(), w.caller(), w.id, s.id), kind) {
+	if w.expect(r, w.service.Sessions().Delete(r.Context(), w.caller(), w.id, s.id), kind) {
 		s.removed = true
 	}
 }
 
 func (w *world) deploy(r *rapid.T) {
 	s := w.pick(r)
-	if !w.expect(r, w.service.Deploy(r.Context(), w.caller(), w.id, s.id), w.kindFor(s)) {
+	if !w.expect(r, w.service.Sessions().Deploy(r.Context(), w.caller(), w.id, s.id), w.kindFor(s)) {
 		return
 	}
 	s.state = "deploying"
@@ -240,7 +240,7 @@ func (w *world) delete(r *rapid.T) {
 	if w.busy() != nil {
 		kind = fault.Forbidden
 	}
-	if !w.expect(r, w.service.DeleteEnvironment(r.Context(), w.caller(), w.id, false), kind) {
+	if !w.expect(r, w.service.Environments().Delete(r.Context(), w.caller(), w.id, false), kind) {
 		return
 	}
 	if !w.deployed {
@@ -272,7 +272,7 @@ func (w *world) finish(r *rapid.T, s *draft, how error) {
 		r.Fatal("what was accepted does not run")
 	}
 	require.Eventually(r, func() bool {
-		seen, err := w.service.Environment(r.Context(), w.caller(), w.id, "")
+		seen, err := w.service.Environments().Get(r.Context(), w.caller(), w.id, "")
 		return fault.KindOf(err) == fault.NotFound || err == nil && seen.Version == w.version+1
 	}, 30*time.Second, time.Millisecond)
 	deletion := s.state == "deleting"
@@ -298,7 +298,7 @@ func (w *world) finish(r *rapid.T, s *draft, how error) {
 // rejected waits for the end of a deployment that changes nothing. An environment that was never deployed gets the model all the same, as in Murano.
 func (w *world) rejected(r *rapid.T, s *draft) {
 	require.Eventually(r, func() bool {
-		seen, err := w.service.Environment(r.Context(), w.caller(), w.id, "")
+		seen, err := w.service.Environments().Get(r.Context(), w.caller(), w.id, "")
 		return err == nil && seen.Status == "deploy failure"
 	}, 30*time.Second, time.Millisecond)
 	s.state = "deploy failure"
@@ -311,11 +311,11 @@ func (w *world) rejected(r *rapid.T, s *draft) {
 
 // look compares all that can be seen.
 func (w *world) look(r *rapid.T) {
-	list, err := w.service.Environments(r.Context(), w.caller(), orchestrator.ListOptions{})
+	list, err := w.service.Environments().List(r.Context(), w.caller(), orchestrator.ListOptions{})
 	require.NoError(r, err)
 	listed := slices.IndexFunc(list, func(e orchestrator.Environment) bool { return e.ID == w.id })
 	require.Equal(r, w.gone, listed < 0)
-	seen, err := w.service.Environment(r.Context(), w.caller(), w.id, "")
+	seen, err := w.service.Environments().Get(r.Context(), w.caller(), w.id, "")
 	if !w.expect(r, err, 0) {
 		return
 	}
@@ -328,7 +328,7 @@ func (w *world) look(r *rapid.T) {
 		if s.id == "" {
 			continue
 		}
-		shown, err := w.service.Session(r.Context(), w.caller(), w.id, s.id)
+		shown, err := w.service.Sessions().Get(r.Context(), w.caller(), w.id, s.id)
 		valid := s.version == w.version && (s.state != "opened" && s.state != "deploy failure" || w.busy() == nil)
 		kind := fault.Kind(0)
 		switch {
@@ -347,7 +347,7 @@ func (w *world) look(r *rapid.T) {
 		if valid {
 			want = s.services
 		}
-		through, err := w.service.Environment(r.Context(), w.caller(), w.id, s.id)
+		through, err := w.service.Environments().Get(r.Context(), w.caller(), w.id, s.id)
 		require.NoError(r, err)
 		require.Equal(r, want, ids(through.Services.List))
 	}
@@ -375,7 +375,7 @@ func (w *world) status() string {
 
 // leave abandons the environment and ends its task, so that nothing of it affects the next environment.
 func (w *world) leave() {
-	if err := w.service.DeleteEnvironment(context.Background(), w.caller(), w.id, true); err != nil && !w.gone {
+	if err := w.service.Environments().Delete(context.Background(), w.caller(), w.id, true); err != nil && !w.gone {
 		w.r.Errorf("abandon: %v", err)
 	}
 }

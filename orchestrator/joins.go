@@ -44,7 +44,13 @@ const (
 	JoinExpired  = "expired"
 )
 
-func (s *Service) seenJoin(row store.JoinToken) JoinToken {
+// Joins lets machines outside of the cloud join clusters.
+type Joins struct{ *core }
+
+// Joins are the joins of machines outside of the cloud.
+func (s *Service) Joins() Joins { return Joins{s.core} }
+
+func (s Joins) seen(row store.JoinToken) JoinToken {
 	seen := JoinToken{ID: row.ID, ClusterID: row.ClusterID, UserName: row.UserName, Created: row.Created.Time(), Expires: row.Expires.Time(), State: JoinOpen,
 		Node: row.Machine.Node, Address: row.Machine.Address, TaskID: row.TaskID}
 	switch {
@@ -58,11 +64,11 @@ func (s *Service) seenJoin(row store.JoinToken) JoinToken {
 	return seen
 }
 
-func (s *Service) expired(row store.JoinToken) bool { return !s.now().Before(row.Expires.Time()) }
+func (s Joins) expired(row store.JoinToken) bool { return !s.now().Before(row.Expires.Time()) }
 
-// CreateJoinToken makes a token with which one machine joins the cluster within a time, by the given action, which the cluster must offer. No other
+// CreateToken makes a token with which one machine joins the cluster within a time, by the given action, which the cluster must offer. No other
 // answer has the text.
-func (s *Service) CreateJoinToken(ctx context.Context, caller identity.Caller, environmentID, clusterID, action string, life time.Duration) (token JoinToken, text string, err error) {
+func (s Joins) CreateToken(ctx context.Context, caller identity.Caller, environmentID, clusterID, action string, life time.Duration) (token JoinToken, text string, err error) {
 	if life < ShortestJoin || life > LongestJoin {
 		return JoinToken{}, "", fault.New(fault.Invalid, "A join token lasts from %s to %s, not %s", ShortestJoin, LongestJoin, life)
 	}
@@ -73,7 +79,7 @@ func (s *Service) CreateJoinToken(ctx context.Context, caller identity.Caller, e
 	if !offers(environment.Model.Objects, clusterID, action) {
 		return JoinToken{}, "", fault.New(fault.Conflict, "Object %s offers no action %s: it is no Kubernetes cluster, or one that an older Burano has deployed; deploy the environment again", clusterID, action)
 	}
-	delegation, err := s.delegate(ctx, caller, environment)
+	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
 	if err != nil {
 		return JoinToken{}, "", err
 	}
@@ -81,31 +87,31 @@ func (s *Service) CreateJoinToken(ctx context.Context, caller identity.Caller, e
 	row := store.JoinToken{EnvironmentID: environmentID, ClusterID: clusterID, Hash: joinHash(secret), DelegationID: delegation.ID, UserID: caller.UserID, UserName: caller.UserName,
 		Expires: store.Time(s.now().Add(life).UTC().UnixMicro())}
 	if err := s.store.JoinTokens().Add(ctx, &row); err != nil {
-		s.giveBack(ctx, delegation)
+		Delegations{s.core}.giveBack(ctx, delegation)
 		if errors.Is(err, store.ErrNotFound) {
 			err = noEnvironment(environmentID)
 		}
 		return JoinToken{}, "", err
 	}
-	return s.seenJoin(row), row.ID + "." + secret, nil
+	return s.seen(row), row.ID + "." + secret, nil
 }
 
-// JoinTokens lists the tokens of a cluster, oldest first: redeemable ones, and recently ended ones.
-func (s *Service) JoinTokens(ctx context.Context, caller identity.Caller, environmentID, clusterID string) ([]JoinToken, error) {
-	if err := s.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+// Tokens lists the tokens of a cluster, oldest first: redeemable ones, and recently ended ones.
+func (s Joins) Tokens(ctx context.Context, caller identity.Caller, environmentID, clusterID string) ([]JoinToken, error) {
+	if err := (Environments{s.core}).MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return nil, err
 	}
 	rows, err := s.store.JoinTokens().List(ctx, environmentID, clusterID)
 	tokens := make([]JoinToken, len(rows))
 	for i, row := range rows {
-		tokens[i] = s.seenJoin(row)
+		tokens[i] = s.seen(row)
 	}
 	return tokens, err
 }
 
-// DeleteJoinToken ends a token: it cannot be redeemed any more. A machine that joins by it already goes on.
-func (s *Service) DeleteJoinToken(ctx context.Context, caller identity.Caller, environmentID, clusterID, id string) error {
-	if err := s.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+// DeleteToken ends a token: it cannot be redeemed any more. A machine that joins by it already goes on.
+func (s Joins) DeleteToken(ctx context.Context, caller identity.Caller, environmentID, clusterID, id string) error {
+	if err := (Environments{s.core}).MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	err := s.store.JoinTokens().Remove(ctx, environmentID, clusterID, id)
@@ -139,8 +145,8 @@ func (r RedeemedJoin) Cluster() (environmentID, clusterID string) {
 	return r.row.EnvironmentID, r.row.ClusterID
 }
 
-// OpenJoin finds the token of a text. All wrong texts get the same fault of kind Unauthorized.
-func (s *Service) OpenJoin(ctx context.Context, text string) (RedeemedJoin, error) {
+// Open finds the token of a text. All wrong texts get the same fault of kind Unauthorized.
+func (s Joins) Open(ctx context.Context, text string) (RedeemedJoin, error) {
 	id, secret, _ := strings.Cut(text, ".")
 	row, err := s.store.JoinTokens().Get(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -158,7 +164,7 @@ func (s *Service) OpenJoin(ctx context.Context, text string) (RedeemedJoin, erro
 }
 
 // MayRedeem returns a fault unless the machine with that host key may join by the token.
-func (s *Service) MayRedeem(token RedeemedJoin, hostKey string) error {
+func (s Joins) MayRedeem(token RedeemedJoin, hostKey string) error {
 	row := token.row
 	switch {
 	case row.Machine.HostKey != "" && row.Machine.HostKey != hostKey:
@@ -175,8 +181,8 @@ func errJoinTaken() error {
 	return fault.New(fault.Forbidden, "The join token was used by another machine: each is for one. Make another one (burano node token create)")
 }
 
-// BindJoin records the machine that is to join by a token.
-func (s *Service) BindJoin(ctx context.Context, token RedeemedJoin, machine store.Machine) error {
+// Bind records the machine that is to join by a token.
+func (s Joins) Bind(ctx context.Context, token RedeemedJoin, machine store.Machine) error {
 	err := s.store.JoinTokens().Bind(ctx, token.row.ID, machine)
 	if errors.Is(err, store.ErrBusy) {
 		return errJoinTaken()
@@ -195,9 +201,9 @@ func joinEnded(err error) error {
 	return err
 }
 
-// StartJoin runs the action by which the token's machine joins, with arguments made of the machine. It answers when the task is written, or runs already. While
+// Start runs the action by which the token's machine joins, with arguments made of the machine. It answers when the task is written, or runs already. While
 // the environment is being deployed or deleted, the error is a fault of kind Conflict.
-func (s *Service) StartJoin(ctx context.Context, token RedeemedJoin, action string, arguments func(store.Machine) map[string]any) error {
+func (s Joins) Start(ctx context.Context, token RedeemedJoin, action string, arguments func(store.Machine) map[string]any) error {
 	row := token.row
 	if row.Machine.HostKey == "" {
 		return fault.New(fault.Invalid, "Say first which machine is to join: POST /burano/v1/join")
@@ -256,8 +262,8 @@ const (
 // joinLines is how many lines of a log are read together.
 const joinLines = 500
 
-// JoinProgress returns the progress of the token's machine, with the lines about it whose number is above after.
-func (s *Service) JoinProgress(ctx context.Context, token RedeemedJoin, after int64) (JoinProgress, error) {
+// Progress returns the progress of the token's machine, with the lines about it whose number is above after.
+func (s Joins) Progress(ctx context.Context, token RedeemedJoin, after int64) (JoinProgress, error) {
 	row := token.row
 	progress := JoinProgress{Node: row.Machine.Node, State: JoinWaiting, Reports: []Report{}, Last: after}
 	if row.TaskID == "" {

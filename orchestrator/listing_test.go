@@ -90,34 +90,34 @@ func service(t testing.TB, db *gorm.DB) *orchestrator.Service {
 func views(s *orchestrator.Service, t testing.TB, id string) map[string]func() (int, error) {
 	return map[string]func() (int, error){
 		"the environments of a project": func() (int, error) {
-			list, err := s.Environments(t.Context(), reader, orchestrator.ListOptions{})
+			list, err := s.Environments().List(t.Context(), reader, orchestrator.ListOptions{})
 			return len(list), err
 		},
 		"an environment": func() (int, error) {
-			environment, err := s.Environment(t.Context(), reader, id, "")
+			environment, err := s.Environments().Get(t.Context(), reader, id, "")
 			return len(environment.Services.List), err
 		},
 		"an environment's draft": func() (int, error) {
-			environment, err := s.Environment(t.Context(), reader, id, id+"-2")
+			environment, err := s.Environments().Get(t.Context(), reader, id, id+"-2")
 			return len(environment.Services.List), err
 		},
 		"its applications": func() (int, error) {
-			list, err := s.Services(t.Context(), reader, id, "", nil)
+			list, err := s.Models().Services(t.Context(), reader, id, "", nil)
 			if err != nil {
 				return 0, err
 			}
 			return len(list.(orchestrator.Applications).List), nil
 		},
 		"the last reports of its applications": func() (int, error) {
-			reports, err := s.LastReports(t.Context(), reader, id, "")
+			reports, err := s.Environments().LastReports(t.Context(), reader, id, "")
 			return len(reports), err
 		},
 		"its deployments": func() (int, error) {
-			list, err := s.Deployments(t.Context(), reader, id)
+			list, err := s.Deployments().List(t.Context(), reader, id)
 			return len(list), err
 		},
 		"the deployments of a project": func() (int, error) {
-			list, err := s.ProjectDeployments(t.Context(), reader)
+			list, err := s.Deployments().OfProject(t.Context(), reader)
 			return len(list), err
 		},
 	}

@@ -28,8 +28,14 @@ var (
 	ErrPatchMisses = errors.New("the patch does not fit the model")
 )
 
-// Model returns the value at the path below the object model (keys of objects, ids or indexes of list elements).
-func (s *Service) Model(ctx context.Context, caller identity.Caller, id, sessionID string, path []string) (any, error) {
+// Models reads and edits the models of environments and of drafts.
+type Models struct{ *core }
+
+// Models are the models of environments and of drafts.
+func (s *Service) Models() Models { return Models{s.core} }
+
+// Get returns the value at the path below the object model (keys of objects, ids or indexes of list elements).
+func (s Models) Get(ctx context.Context, caller identity.Caller, id, sessionID string, path []string) (any, error) {
 	row, err := s.environment(ctx, caller, id)
 	if err != nil {
 		return nil, err
@@ -45,14 +51,14 @@ func (s *Service) Model(ctx context.Context, caller identity.Caller, id, session
 	return value, nil
 }
 
-// Deployed is Model for the last deployed model: a refused deployment is not in it. It is the present model of an environment that was never deployed.
-func (s *Service) Deployed(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
+// Deployed is Get for the last deployed model: a refused deployment is not in it. It is the present model of an environment that was never deployed.
+func (s Models) Deployed(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
 	row, err := s.environment(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
 	if row.Model.ObjectsCopy == nil {
-		return s.Model(ctx, caller, id, "", path)
+		return s.Get(ctx, caller, id, "", path)
 	}
 	value, found := lookUp(s.shown(ctx, row, store.ForAPI(row.Model.ObjectsCopy)), path)
 	if !found {
@@ -61,9 +67,9 @@ func (s *Service) Deployed(ctx context.Context, caller identity.Caller, id strin
 	return value, nil
 }
 
-// PatchModel changes the object model of a session's draft by a JSON patch (RFC 6902: add, replace and remove; each with a value, as Murano demands) and
+// Patch changes the object model of a session's draft by a JSON patch (RFC 6902: add, replace and remove; each with a value, as Murano demands) and
 // returns the whole new model. The environment's own fields can only be replaced, its ids not at all.
-func (s *Service) PatchModel(ctx context.Context, caller identity.Caller, id, sessionID string, patch any) (map[string]any, error) {
+func (s Models) Patch(ctx context.Context, caller identity.Caller, id, sessionID string, patch any) (map[string]any, error) {
 	// Unlike changes of applications, Murano looks at the environment first.
 	if _, err := s.environment(ctx, caller, id); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type Object struct {
 
 // Objects lists the objects of an environment, or of a session's draft, that are of a class or of one that extends it, in the order of their
 // paths; all objects when class is "".
-func (s *Service) Objects(ctx context.Context, caller identity.Caller, environmentID, sessionID, class string) ([]Object, error) {
+func (s Models) Objects(ctx context.Context, caller identity.Caller, environmentID, sessionID, class string) ([]Object, error) {
 	environment, err := s.environment(ctx, caller, environmentID)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,10 @@ type Config struct {
 
 // Service is safe for concurrent use. Its methods return faults (internal/fault) for mistakes of the caller. An environment
 // belongs to a project, and only callers of that project and admins see it.
-type Service struct {
+type Service struct{ *core }
+
+// core is used by the types of all subjects: what the service was made of, and who may see which environment.
+type core struct {
 	store   *store.Store
 	sealer  *secret.Sealer
 	trusts  Trusts
@@ -108,19 +111,19 @@ func New(config Config) *Service {
 	if config.TrustRoles == nil {
 		config.TrustRoles = DefaultTrustRoles
 	}
-	return &Service{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, project: config.ProjectOf, roles: config.TrustRoles, engine: config.Engine, now: config.Now,
-		log: config.Logger, values: cmp.Or(config.Values, DefaultValues), watched: watched{store: config.Store, tasks: map[string]*watchedTask{}}}
+	return &Service{&core{store: config.Store, sealer: config.Sealer, trusts: config.Trusts, project: config.ProjectOf, roles: config.TrustRoles, engine: config.Engine, now: config.Now,
+		log: config.Logger, values: cmp.Or(config.Values, DefaultValues), watched: watched{store: config.Store, tasks: map[string]*watchedTask{}}}}
 }
 
 // environment returns the environment when the caller may see it; its model is shared and must not be changed.
-func (s *Service) environment(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
+func (s *core) environment(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
 	row, err := s.store.Environments().Peek(ctx, id)
 	return row, visible(row, caller, id, err)
 }
 
 // withSessions is environment, with all sessions of it. The sessions are read first: one that ends in between has its former state,
 // and an environment that is deleted in between is not there. The other order would show it as ready, since it has no session.
-func (s *Service) withSessions(ctx context.Context, caller identity.Caller, id string) (store.Environment, []store.Session, error) {
+func (s *core) withSessions(ctx context.Context, caller identity.Caller, id string) (store.Environment, []store.Session, error) {
 	sessions, err := s.store.Sessions().PeekList(ctx, id)
 	if err != nil {
 		return store.Environment{}, nil, err
@@ -130,7 +133,7 @@ func (s *Service) withSessions(ctx context.Context, caller identity.Caller, id s
 }
 
 // environmentHead is environment without the model.
-func (s *Service) environmentHead(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
+func (s *core) environmentHead(ctx context.Context, caller identity.Caller, id string) (store.Environment, error) {
 	row, err := s.store.Environments().Head(ctx, id)
 	return row, visible(row, caller, id, err)
 }
@@ -162,7 +165,7 @@ func staleSession(id string) error {
 }
 
 // anySession returns a session of any environment.
-func (s *Service) anySession(ctx context.Context, id string) (store.Session, error) {
+func (s *core) anySession(ctx context.Context, id string) (store.Session, error) {
 	row, err := s.store.Sessions().Peek(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, noSession(id)
@@ -171,7 +174,7 @@ func (s *Service) anySession(ctx context.Context, id string) (store.Session, err
 }
 
 // session returns the session when it is one of the environment's; its model is shared and must not be changed.
-func (s *Service) session(ctx context.Context, environmentID, id string) (store.Session, error) {
+func (s *core) session(ctx context.Context, environmentID, id string) (store.Session, error) {
 	row, err := s.anySession(ctx, id)
 	if err == nil && row.EnvironmentID != environmentID {
 		return row, foreignSession(id, environmentID)
@@ -202,7 +205,7 @@ func valid(environment store.Environment, session store.Session, sessions []stor
 
 // draft returns the objects that a reader sees: the session's while it is valid, else the environment's own. sessionID
 // may be "".
-func (s *Service) draft(ctx context.Context, environment store.Environment, sessionID string) (map[string]any, error) {
+func (s *core) draft(ctx context.Context, environment store.Environment, sessionID string) (map[string]any, error) {
 	if sessionID == "" {
 		return environment.Model.Objects, nil
 	}
@@ -214,7 +217,7 @@ func (s *Service) draft(ctx context.Context, environment store.Environment, sess
 }
 
 // draftAmong is draft for a caller that has the environment's sessions already.
-func (s *Service) draftAmong(ctx context.Context, environment store.Environment, sessionID string, sessions []store.Session) (map[string]any, error) {
+func (s *core) draftAmong(ctx context.Context, environment store.Environment, sessionID string, sessions []store.Session) (map[string]any, error) {
 	if sessionID == "" {
 		return environment.Model.Objects, nil
 	}

@@ -59,17 +59,17 @@ func BenchmarkPages(b *testing.B) {
 	}
 	page := func(page store.Page) func() (int, error) {
 		return func() (int, error) {
-			list, _, err := s.ProjectDeploymentPage(b.Context(), reader, page)
+			list, _, err := s.Deployments().ProjectPage(b.Context(), reader, page)
 			return len(list), err
 		}
 	}
-	first, _, err := s.ProjectDeploymentPage(b.Context(), reader, store.Page{Limit: deployments / 2})
+	first, _, err := s.Deployments().ProjectPage(b.Context(), reader, store.Page{Limit: deployments / 2})
 	require.NoError(b, err)
 	measure("the first page of 50", page(store.Page{Limit: 50}), 50)
 	measure("a page of 50 in the middle", page(store.Page{Limit: 50, Marker: first[len(first)-1].ID}), 50)
 	measure("a page of 50 by another order", page(store.Page{Limit: 50, Sort: []store.Sort{{Key: "updated"}}}), 50)
 	measure("the whole list", func() (int, error) {
-		list, err := s.ProjectDeployments(b.Context(), reader)
+		list, err := s.Deployments().OfProject(b.Context(), reader)
 		return len(list), err
 	}, deployments)
 }

@@ -88,7 +88,7 @@ func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 func TestADeploymentShowsNoSecretOfItsModelOrOfItsAction(t *testing.T) {
 	task := store.Task{Action: store.Action{ObjectID: "a", Method: "reset", Args: map[string]any{"newPassword": "x", "times": int64(2)}},
 		Objects: store.Document{"applications": []any{map[string]any{"token": "x"}}}}
-	list, err := New(Config{}).deployments(t.Context(), []store.Task{task}, nil)
+	list, err := New(Config{}).Deployments().list(t.Context(), []store.Task{task}, nil)
 	require.NoError(t, err)
 	shown := list[0]
 	require.Equal(t, map[string]any{"newPassword": secret.Mark, "times": int64(2)}, shown.Action.Args)
@@ -103,7 +103,7 @@ func TestAListOfDeploymentsTellsNoPasswordThatAnActionReturned(t *testing.T) {
 		"shout":        {"hello", "hello"},
 	} {
 		task := store.Task{Action: store.Action{ObjectID: "a", Method: method}, Result: store.Document{"isException": false, "result": results[0]}}
-		list, err := New(Config{}).deployments(t.Context(), []store.Task{task}, nil)
+		list, err := New(Config{}).Deployments().list(t.Context(), []store.Task{task}, nil)
 		require.NoError(t, err)
 		require.Equal(t, map[string]any{"isException": false, "result": results[1]}, list[0].Result, method)
 		require.Equal(t, results[0], task.Result["result"], "who asked is told")

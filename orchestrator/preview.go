@@ -14,21 +14,27 @@ import (
 	"github.com/burano/burano/orchestrator/store"
 )
 
-// Preview compares a session's draft with the last deployed model, and checks it, without doing anything.
-func (s *Service) Preview(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (preview.Plan, error) {
-	environment, session, err := s.own(ctx, caller, environmentID, sessionID)
+// Previews computes the effects of deployments, and asks objects questions.
+type Previews struct{ *core }
+
+// Previews are the previews of deployments.
+func (s *Service) Previews() Previews { return Previews{s.core} }
+
+// Get compares a session's draft with the last deployed model, and checks it, without doing anything.
+func (s Previews) Get(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (preview.Plan, error) {
+	environment, session, err := Sessions{s.core}.own(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return preview.Plan{}, err
 	}
-	if err := s.checkValid(ctx, environment, session); err != nil {
+	if err := (Sessions{s.core}).checkValid(ctx, environment, session); err != nil {
 		return preview.Plan{}, err
 	}
-	return s.preview(ctx, caller, environment, session.Model)
+	return s.of(ctx, caller, environment, session.Model)
 }
 
-// PreviewNew is Preview for an environment that does not exist yet: body is as for CreateEnvironment, with the applications as services. A reason to
+// New is Get for an environment that does not exist yet: body is as for Environments.Create, with the applications as services. A reason to
 // refuse the creation, such as a quota, is a fault. Nothing is stored.
-func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body map[string]any) (preview.Plan, error) {
+func (s Previews) New(ctx context.Context, caller identity.Caller, body map[string]any) (preview.Plan, error) {
 	if _, list := body["services"].([]any); !list {
 		return preview.Plan{}, fault.New(fault.Invalid, "The applications of an environment are a list: give them as \"services\"")
 	}
@@ -45,14 +51,14 @@ func (s *Service) PreviewNew(ctx context.Context, caller identity.Caller, body m
 	if err != nil {
 		return preview.Plan{}, err
 	}
-	return s.preview(ctx, caller, row, row.Model)
+	return s.of(ctx, caller, row, row.Model)
 }
 
-// preview compares a model with the last deployed one of an environment, and checks it.
-func (s *Service) preview(ctx context.Context, caller identity.Caller, environment store.Environment, model store.Model) (preview.Plan, error) {
+// of compares a model with the last deployed one of an environment, and checks it.
+func (s Previews) of(ctx context.Context, caller identity.Caller, environment store.Environment, model store.Model) (preview.Plan, error) {
 	environment = environment.Back(model)
 	after := map[string]any(store.ForClasses(environment.ID, store.Copy(model.Objects)))
-	plan, err := s.engine.Plan(ctx, environment, after, taskProject(s, caller, environment), true)
+	plan, err := s.engine.Plan(ctx, environment, after, s.taskProject(caller, environment), true)
 	if err != nil {
 		return plan, err
 	}
@@ -62,7 +68,7 @@ func (s *Service) preview(ctx context.Context, caller identity.Caller, environme
 }
 
 // projectFor is the project of a caller, with their token; nil where Burano asks no cloud.
-func (s *Service) projectFor(caller identity.Caller) func(context.Context) (*openstack.Project, error) {
+func (s *core) projectFor(caller identity.Caller) func(context.Context) (*openstack.Project, error) {
 	if s.project == nil {
 		return nil
 	}
@@ -70,7 +76,7 @@ func (s *Service) projectFor(caller identity.Caller) func(context.Context) (*ope
 }
 
 // taskProject is an environment's project as a task of the caller's will see it: with Burano's role in it, or else with the caller's rights. nil where Burano asks no cloud.
-func taskProject(s *Service, caller identity.Caller, environment store.Environment) func(context.Context) (*openstack.Project, error) {
+func (s *core) taskProject(caller identity.Caller, environment store.Environment) func(context.Context) (*openstack.Project, error) {
 	if s.project == nil {
 		return nil
 	}
@@ -84,8 +90,8 @@ func taskProject(s *Service, caller identity.Caller, environment store.Environme
 }
 
 // Ask asks a question of an object of an environment, with the caller's token. It changes nothing.
-func (s *Service) Ask(ctx context.Context, caller identity.Caller, environmentID, objectID string, question engine.Question) (any, error) {
-	if err := s.MayReach(ctx, caller, environmentID, objectID); err != nil {
+func (s Previews) Ask(ctx context.Context, caller identity.Caller, environmentID, objectID string, question engine.Question) (any, error) {
+	if err := (Environments{s.core}).MayReach(ctx, caller, environmentID, objectID); err != nil {
 		return nil, err
 	}
 	environment, err := s.environment(ctx, caller, environmentID)
@@ -99,7 +105,7 @@ func (s *Service) Ask(ctx context.Context, caller identity.Caller, environmentID
 }
 
 // maskChanges masks secrets by class in the values of changed properties.
-func (s *Service) maskChanges(ctx context.Context, environment store.Environment, found []preview.Change, before, after map[string]any) {
+func (s Previews) maskChanges(ctx context.Context, environment store.Environment, found []preview.Change, before, after map[string]any) {
 	if !muranopl.MayHide(before) && !muranopl.MayHide(after) {
 		return
 	}

@@ -52,7 +52,7 @@ func NewBackups(service *Service, config BackupsConfig) *Backups {
 
 // containerOf is the address of the container for snapshots in the caller's project, "" for none.
 func containerOf(ctx context.Context, b *Backups, caller identity.Caller) (address string, err error) {
-	reach := taskProject(b.service, caller, store.Environment{ProjectID: caller.ProjectID})
+	reach := b.service.taskProject(caller, store.Environment{ProjectID: caller.ProjectID})
 	if b.share == nil || reach == nil {
 		return "", nil
 	}
@@ -82,12 +82,12 @@ func (b *Backups) Make(ctx context.Context, caller identity.Caller, environmentI
 	if err != nil {
 		return "", err
 	}
-	return b.service.CallAction(ctx, caller, environmentID, clusters[0].ID+"_backUp", map[string]any{"reason": order.Reason, "incomplete": order.Incomplete, "passing": order.Passing})
+	return b.service.Actions().Call(ctx, caller, environmentID, clusters[0].ID+"_backUp", map[string]any{"reason": order.Reason, "incomplete": order.Incomplete, "passing": order.Passing})
 }
 
 // clusters are the clusters of an environment, of which there is at least one.
 func (b *Backups) clusters(ctx context.Context, caller identity.Caller, environmentID string) ([]Object, error) {
-	clusters, err := b.service.Objects(ctx, caller, environmentID, "", preview.ClassCluster)
+	clusters, err := b.service.Models().Objects(ctx, caller, environmentID, "", preview.ClassCluster)
 	if err == nil && len(clusters) == 0 {
 		err = fault.New(fault.Invalid, "Environment %s has no cluster that was deployed: backups are of its clusters with their claims, and of the model with them. What is on disks of servers is not in them", environmentID)
 	}
@@ -254,7 +254,7 @@ func deployable(ctx context.Context, s *Service, caller identity.Caller, row sto
 	if err := s.store.Environments().Try(ctx, row); err != nil {
 		return taken(err)
 	}
-	plan, err := s.preview(ctx, caller, row, row.Model)
+	plan, err := s.Previews().of(ctx, caller, row, row.Model)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (b *Backups) sweepUnbegun(ctx context.Context) error {
 	for _, id := range list {
 		removed, failed := b.service.store.Environments().RemoveUndeployed(ctx, id, "")
 		if failed == nil && removed {
-			failed = errors.Join(b.service.removed(id, nil), b.purge(ctx, id))
+			failed = errors.Join(b.service.Environments().removed(id, nil), b.purge(ctx, id))
 		}
 		if !errors.Is(failed, store.ErrBusy) && !errors.Is(failed, store.ErrNotFound) {
 			err = errors.Join(err, failed)
@@ -370,11 +370,11 @@ func withoutComputed(value any, computed map[string][]string) {
 
 // begin deploys an environment that is made of a backup.
 func (b *Backups) begin(ctx context.Context, caller identity.Caller, environmentID string) error {
-	session, err := b.service.Configure(ctx, caller, environmentID)
+	session, err := b.service.Sessions().Open(ctx, caller, environmentID)
 	if err != nil {
 		return err
 	}
-	return b.service.Deploy(ctx, caller, environmentID, session.ID)
+	return b.service.Sessions().Deploy(ctx, caller, environmentID, session.ID)
 }
 
 // Sealed returns a function that writes a backup of the caller's project as a file, sealed for the recipient's public key.

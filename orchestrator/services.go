@@ -16,7 +16,7 @@ var ErrNoApplication = errors.New("Request body is empty: please, provide applic
 
 // Services returns the value at the path below the applications of the environment, or of the session's draft of it. With
 // an empty path it is the list, each application with the environment's status under ?/status; nil where there is nothing.
-func (s *Service) Services(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) (any, error) {
+func (s Models) Services(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) (any, error) {
 	environment, sessions, err := s.withSessions(ctx, caller, environmentID)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *Service) Services(ctx context.Context, caller identity.Caller, environm
 
 // AddServices adds an application (body is an object) or several (a list) to the session's draft. The draft is checked only if
 // validate is set; then errors are an *InvalidModel and nothing is added. A deployment checks everything and reports each error.
-func (s *Service) AddServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
+func (s Models) AddServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
 	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func toAdd(path []string, body any) ([]any, error) {
 
 // PutServices replaces the value at the path below the draft's applications: with an empty path the whole list. validate is as
 // for AddServices.
-func (s *Service) PutServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
+func (s Models) PutServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string, body any, validate bool) error {
 	environment, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *Service) PutServices(ctx context.Context, caller identity.Caller, envir
 }
 
 // DeleteServices removes the value at the path below the draft's applications.
-func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) error {
+func (s Models) DeleteServices(ctx context.Context, caller identity.Caller, environmentID, sessionID string, path []string) error {
 	_, session, err := s.mayEdit(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Service) DeleteServices(ctx context.Context, caller identity.Caller, en
 }
 
 // mayEdit returns the environment and the session if that can be written to.
-func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (store.Environment, store.Session, error) {
+func (s Models) mayEdit(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (store.Environment, store.Session, error) {
 	if sessionID == "" {
 		return store.Environment{}, store.Session{}, fault.New(fault.Invalid, "X-Configuration-Session header which indicates to the session is missed")
 	}
@@ -140,12 +140,12 @@ func (s *Service) mayEdit(ctx context.Context, caller identity.Caller, environme
 	if !session.IsDraft() {
 		return environment, session, staleSession(sessionID)
 	}
-	return environment, session, s.checkValid(ctx, environment, session)
+	return environment, session, Sessions{s.core}.checkValid(ctx, environment, session)
 }
 
 // edit changes the draft's objects in one transaction. With validate it first checks that the draft could then be deployed: change
 // is called on a copy.
-func (s *Service) edit(ctx context.Context, environment store.Environment, session store.Session, validate bool, change func(objects map[string]any) error) error {
+func (s Models) edit(ctx context.Context, environment store.Environment, session store.Session, validate bool, change func(objects map[string]any) error) error {
 	put := s.within(change)
 	change = func(objects map[string]any) error {
 		if err := put(objects); err != nil {
@@ -178,7 +178,7 @@ func (s *Service) edit(ctx context.Context, environment store.Environment, sessi
 }
 
 // within makes a change of objects fail when they become larger than a model may be.
-func (s *Service) within(change func(objects map[string]any) error) func(objects map[string]any) error {
+func (s Models) within(change func(objects map[string]any) error) func(objects map[string]any) error {
 	return func(objects map[string]any) error {
 		before := sizeOf(objects)
 		if err := change(objects); err != nil {

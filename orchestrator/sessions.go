@@ -26,9 +26,15 @@ func seenSession(row store.Session) Session {
 		Created: row.Created.Time(), Updated: row.Updated.Time()}
 }
 
-// Configure opens a session: a draft of the environment. Several can be open at once; the first that is deployed makes the
+// Sessions opens, deploys and discards drafts.
+type Sessions struct{ *core }
+
+// Sessions are the drafts of environments.
+func (s *Service) Sessions() Sessions { return Sessions{s.core} }
+
+// Open opens a session: a draft of the environment. Several can be open at once; the first that is deployed makes the
 // others invalid.
-func (s *Service) Configure(ctx context.Context, caller identity.Caller, environmentID string) (Session, error) {
+func (s Sessions) Open(ctx context.Context, caller identity.Caller, environmentID string) (Session, error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return Session{}, err
 	}
@@ -42,9 +48,9 @@ func (s *Service) Configure(ctx context.Context, caller identity.Caller, environ
 	return seenSession(row), err
 }
 
-// sessionFirst returns the session and its environment. As in Murano, the session is checked before the environment: a session of
+// first returns the session and its environment. As in Murano, the session is checked before the environment: a session of
 // another one is a fault of kind Invalid, even if there is no such environment.
-func (s *Service) sessionFirst(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
+func (s Sessions) first(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
 	session, err := s.session(ctx, environmentID, id)
 	if err != nil {
 		return store.Environment{}, session, err
@@ -54,8 +60,8 @@ func (s *Service) sessionFirst(ctx context.Context, caller identity.Caller, envi
 }
 
 // own returns the session when it belongs to the environment and the caller; even an admin may not see other users' sessions.
-func (s *Service) own(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
-	environment, session, err := s.sessionFirst(ctx, caller, environmentID, id)
+func (s Sessions) own(ctx context.Context, caller identity.Caller, environmentID, id string) (store.Environment, store.Session, error) {
+	environment, session, err := s.first(ctx, caller, environmentID, id)
 	if err != nil {
 		return environment, session, err
 	}
@@ -65,8 +71,8 @@ func (s *Service) own(ctx context.Context, caller identity.Caller, environmentID
 	return environment, session, nil
 }
 
-// Session shows a session; one that is invalid is a fault of kind Forbidden.
-func (s *Service) Session(ctx context.Context, caller identity.Caller, environmentID, id string) (Session, error) {
+// Get shows a session; one that is invalid is a fault of kind Forbidden.
+func (s Sessions) Get(ctx context.Context, caller identity.Caller, environmentID, id string) (Session, error) {
 	environment, session, err := s.own(ctx, caller, environmentID, id)
 	if err != nil {
 		return Session{}, err
@@ -88,7 +94,7 @@ type Draft struct {
 }
 
 // Drafts lists the drafts of an environment, oldest first.
-func (s *Service) Drafts(ctx context.Context, caller identity.Caller, environmentID string) ([]Draft, error) {
+func (s Sessions) Drafts(ctx context.Context, caller identity.Caller, environmentID string) ([]Draft, error) {
 	environment, err := s.environmentHead(ctx, caller, environmentID)
 	if err != nil {
 		return nil, err
@@ -112,7 +118,7 @@ func (s *Service) Drafts(ctx context.Context, caller identity.Caller, environmen
 	return drafts, nil
 }
 
-func (s *Service) checkValid(ctx context.Context, environment store.Environment, session store.Session) error {
+func (s Sessions) checkValid(ctx context.Context, environment store.Environment, session store.Session) error {
 	sessions, err := s.store.Sessions().PeekList(ctx, environment.ID)
 	if err != nil {
 		return err
@@ -123,8 +129,8 @@ func (s *Service) checkValid(ctx context.Context, environment store.Environment,
 	return nil
 }
 
-// DeleteSession throws a draft away.
-func (s *Service) DeleteSession(ctx context.Context, caller identity.Caller, environmentID, id string) error {
+// Delete throws a draft away.
+func (s Sessions) Delete(ctx context.Context, caller identity.Caller, environmentID, id string) error {
 	if _, _, err := s.own(ctx, caller, environmentID, id); err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ type Confirmed struct {
 
 // Deploy deploys the session's model. It answers when the task is written; the engine runs it. Losses must be allowed, or their objects were removed from the
 // draft one by one. Where a plan was shown, the deployment does nothing else.
-func (s *Service) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, confirmed ...Confirmed) error {
+func (s Sessions) Deploy(ctx context.Context, caller identity.Caller, environmentID, sessionID string, confirmed ...Confirmed) error {
 	return s.DeployFile(ctx, caller, environmentID, sessionID, File{}, confirmed...)
 }
 
@@ -164,7 +170,7 @@ const maxFileName = 255
 var digestForm = regexp.MustCompile(`^([0-9a-f]{64})?$`)
 
 // DeployFile is Deploy of a draft that was made from a file, which the history names.
-func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, environmentID, sessionID string, file File, options ...Confirmed) error {
+func (s Sessions) DeployFile(ctx context.Context, caller identity.Caller, environmentID, sessionID string, file File, options ...Confirmed) error {
 	if utf8.RuneCountInString(file.Name) > maxFileName || !digestForm.MatchString(file.Digest) {
 		return fault.New(fault.Invalid, "The name of a file has at most %d characters, and its digest is a SHA-256 of 64 hexadecimal digits", maxFileName)
 	}
@@ -172,7 +178,7 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	if len(options) > 0 {
 		confirmed = options[0]
 	}
-	environment, session, err := s.sessionFirst(ctx, caller, environmentID, sessionID)
+	environment, session, err := s.first(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return err
 	}
@@ -193,7 +199,7 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	if err := s.confirm(ctx, caller, environment, session, allowed, confirmed.Plan); err != nil {
 		return err
 	}
-	delegation, err := s.delegate(ctx, caller, environment)
+	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
 	if err != nil {
 		return err
 	}
@@ -206,7 +212,7 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 		DelegationID: delegation.ID,
 	})
 	if err != nil {
-		s.giveBack(ctx, delegation)
+		Delegations{s.core}.giveBack(ctx, delegation)
 		return editedSession(revoked(err), sessionID)
 	}
 	s.engine.Wake()
@@ -215,9 +221,9 @@ func (s *Service) DeployFile(ctx context.Context, caller identity.Caller, enviro
 
 // confirm refuses a deployment with losses that are not allowed, or with more effects than the plan that was shown. Its task checks again: here the answer comes at
 // once. Errors in the model, and open questions, are left to the task, as in Murano.
-func (s *Service) confirm(ctx context.Context, caller identity.Caller, environment store.Environment, session store.Session, allowed []string, token string) error {
+func (s Sessions) confirm(ctx context.Context, caller identity.Caller, environment store.Environment, session store.Session, allowed []string, token string) error {
 	after := store.ForClasses(environment.ID, store.Copy(session.Model.Objects))
-	plan, err := s.engine.Plan(ctx, environment.Back(session.Model), after, taskProject(s, caller, environment), false)
+	plan, err := s.engine.Plan(ctx, environment.Back(session.Model), after, s.taskProject(caller, environment), false)
 	if err != nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestWhatIsSharedIsNotChanged(t *testing.T) {
 	require.NoError(t, err)
 	seen := func() map[string]any {
 		t.Helper()
-		model, err := s.Model(t.Context(), reader, "e", draft.ID, nil)
+		model, err := s.Models().Get(t.Context(), reader, "e", draft.ID, nil)
 		require.NoError(t, err)
 		return model.(map[string]any)
 	}
@@ -55,17 +55,17 @@ func TestWhatIsSharedIsNotChanged(t *testing.T) {
 	require.Equal(t, stored, before)
 
 	application := map[string]any{"?": map[string]any{"id": "new", "type": "org.test.Application"}}
-	require.Error(t, s.AddServices(t.Context(), reader, "e", draft.ID, nil, application, true))
-	require.Error(t, s.PutServices(t.Context(), reader, "e", draft.ID, nil, []any{}, true))
-	_, err = s.Preview(t.Context(), reader, "e", draft.ID)
+	require.Error(t, s.Models().AddServices(t.Context(), reader, "e", draft.ID, nil, application, true))
+	require.Error(t, s.Models().PutServices(t.Context(), reader, "e", draft.ID, nil, []any{}, true))
+	_, err = s.Previews().Get(t.Context(), reader, "e", draft.ID)
 	require.NoError(t, err)
-	shown, err := s.Environment(t.Context(), reader, "e", draft.ID)
+	shown, err := s.Environments().Get(t.Context(), reader, "e", draft.ID)
 	require.NoError(t, err)
 	_, err = json.Marshal(shown.Services)
 	require.NoError(t, err)
 	require.Equal(t, stored, seen())
 
-	require.NoError(t, s.AddServices(t.Context(), reader, "e", draft.ID, nil, application, false))
+	require.NoError(t, s.Models().AddServices(t.Context(), reader, "e", draft.ID, nil, application, false))
 	require.Equal(t, stored, before, "an edit changes its own copy")
 	require.NotEqual(t, stored, seen())
 }

@@ -47,7 +47,7 @@ func sizeOf(value any) size {
 
 // bounded refuses a change that makes a model larger than it may be. A model that is too large from former times can be
 // made smaller.
-func (s *Service) bounded(before size, model any) error {
+func (s *core) bounded(before size, model any) error {
 	switch after := sizeOf(model); {
 	case after.depth > MaxDepth && after.depth > before.depth:
 		return fault.New(fault.Invalid, "The model would be nested %d levels deep; %d are allowed", after.depth, MaxDepth)

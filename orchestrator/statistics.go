@@ -26,8 +26,14 @@ type RequestStatistics struct {
 	Created, Updated time.Time
 }
 
-// SaveRequestStatistics keeps the statistics of their host.
-func (s *Service) SaveRequestStatistics(ctx context.Context, statistics RequestStatistics) error {
+// Statistics counts requests, and the applications and servers of environments.
+type Statistics struct{ *core }
+
+// Statistics are the counts of requests, and of applications and servers.
+func (s *Service) Statistics() Statistics { return Statistics{s.core} }
+
+// SaveRequests keeps the statistics of their host.
+func (s Statistics) SaveRequests(ctx context.Context, statistics RequestStatistics) error {
 	projects := store.Document{}
 	for id, count := range statistics.Projects {
 		projects[id] = count
@@ -37,8 +43,8 @@ func (s *Service) SaveRequestStatistics(ctx context.Context, statistics RequestS
 		CPUs: int64(statistics.CPUs), CPUPercent: statistics.CPUPercent})
 }
 
-// RequestStatistics lists the API servers' reports, by their ids. A user who is no admin sees only the own one of the projects.
-func (s *Service) RequestStatistics(ctx context.Context, caller identity.Caller) ([]RequestStatistics, error) {
+// Requests lists the API servers' reports, by their ids. A user who is no admin sees only the own one of the projects.
+func (s Statistics) Requests(ctx context.Context, caller identity.Caller) ([]RequestStatistics, error) {
 	rows, err := s.store.Statistics().Requests(ctx)
 	list := make([]RequestStatistics, len(rows))
 	for i, row := range rows {
@@ -65,8 +71,8 @@ type InstanceStatistics struct {
 	Active     bool
 }
 
-// InstanceStatistics lists the counts of classes in an environment, oldest first; with an instanceID only that one's.
-func (s *Service) InstanceStatistics(ctx context.Context, caller identity.Caller, environmentID, instanceID string) ([]InstanceStatistics, error) {
+// Instances lists the counts of classes in an environment, oldest first; with an instanceID only that one's.
+func (s Statistics) Instances(ctx context.Context, caller identity.Caller, environmentID, instanceID string) ([]InstanceStatistics, error) {
 	if _, err := s.environment(ctx, caller, environmentID); err != nil {
 		return nil, err
 	}
@@ -93,9 +99,9 @@ type TypeStatistics struct {
 	Count    int
 }
 
-// TypeStatistics sums up the counts of classes in an environment, by types.
-func (s *Service) TypeStatistics(ctx context.Context, caller identity.Caller, environmentID string) ([]TypeStatistics, error) {
-	rows, err := s.InstanceStatistics(ctx, caller, environmentID, "")
+// Types sums up the counts of classes in an environment, by types.
+func (s Statistics) Types(ctx context.Context, caller identity.Caller, environmentID string) ([]TypeStatistics, error) {
+	rows, err := s.Instances(ctx, caller, environmentID, "")
 	sums := map[int64]TypeStatistics{}
 	for _, row := range rows {
 		sum := sums[row.Type]

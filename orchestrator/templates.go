@@ -40,10 +40,16 @@ func seenTemplate(row store.Template) Template {
 		Version: row.Version, Created: row.Created.Time(), Updated: row.Updated.Time(), Services: services}
 }
 
-// Templates lists templates without their applications, oldest first unless the page has another order: the caller's project's and all
+// Templates keeps templates of environments.
+type Templates struct{ *core }
+
+// Templates are the templates of environments.
+func (s *Service) Templates() Templates { return Templates{s.core} }
+
+// List lists templates without their applications, oldest first unless the page has another order: the caller's project's and all
 // public ones. With public true it lists all public ones only, with false the project's private ones. next is the marker of the next page,
 // "" after the last one.
-func (s *Service) Templates(ctx context.Context, caller identity.Caller, public *bool, page store.Page) (list []Template, next string, err error) {
+func (s Templates) List(ctx context.Context, caller identity.Caller, public *bool, page store.Page) (list []Template, next string, err error) {
 	visible := store.OwnOrPublic
 	switch {
 	case public != nil && *public:
@@ -63,8 +69,8 @@ func (s *Service) Templates(ctx context.Context, caller identity.Caller, public 
 	return list, next, nil
 }
 
-// CreateTemplate makes a template of the posted object: name, optionally description_text, is_public and services.
-func (s *Service) CreateTemplate(ctx context.Context, caller identity.Caller, body map[string]any) (Template, error) {
+// Create makes a template of the posted object: name, optionally description_text, is_public and services.
+func (s Templates) Create(ctx context.Context, caller identity.Caller, body map[string]any) (Template, error) {
 	name, err := templateName(body)
 	if err != nil {
 		return Template{}, err
@@ -134,17 +140,17 @@ func noTemplate(id string) error {
 	return fault.New(fault.NotFound, "EnvTemplate <TempId %s> is not found", id)
 }
 
-// Template shows a template with its applications: one of the caller's project or a public one, to an admin any.
-func (s *Service) Template(ctx context.Context, caller identity.Caller, id string) (Template, error) {
-	row, err := s.visibleTemplate(ctx, caller, id)
+// Get shows a template with its applications: one of the caller's project or a public one, to an admin any.
+func (s Templates) Get(ctx context.Context, caller identity.Caller, id string) (Template, error) {
+	row, err := s.visible(ctx, caller, id)
 	if err != nil {
 		return Template{}, err
 	}
 	return s.shownTemplate(ctx, row), nil
 }
 
-func (s *Service) visibleTemplate(ctx context.Context, caller identity.Caller, id string) (store.Template, error) {
-	row, err := s.template(ctx, id)
+func (s Templates) visible(ctx context.Context, caller identity.Caller, id string) (store.Template, error) {
+	row, err := s.row(ctx, id)
 	if err == nil && !row.Public && !caller.Admin && row.ProjectID != caller.ProjectID {
 		err = errForeignTemplate()
 	}
@@ -155,7 +161,7 @@ func errForeignTemplate() error {
 	return fault.New(fault.Forbidden, "User has no access to these resources.")
 }
 
-func (s *Service) template(ctx context.Context, id string) (store.Template, error) {
+func (s Templates) row(ctx context.Context, id string) (store.Template, error) {
 	row, err := s.store.Templates().Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, noTemplate(id)
@@ -163,9 +169,9 @@ func (s *Service) template(ctx context.Context, id string) (store.Template, erro
 	return row, err
 }
 
-// ownTemplate returns a fault unless the caller may change the template: others may only read a public one.
-func (s *Service) ownTemplate(ctx context.Context, caller identity.Caller, id string) error {
-	row, err := s.template(ctx, id)
+// own returns a fault unless the caller may change the template: others may only read a public one.
+func (s Templates) own(ctx context.Context, caller identity.Caller, id string) error {
+	row, err := s.row(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -175,9 +181,9 @@ func (s *Service) ownTemplate(ctx context.Context, caller identity.Caller, id st
 	return nil
 }
 
-// UpdateTemplate changes name (which must be given), description_text and is_public.
-func (s *Service) UpdateTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Template, error) {
-	if err := s.ownTemplate(ctx, caller, id); err != nil {
+// Update changes name (which must be given), description_text and is_public.
+func (s Templates) Update(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Template, error) {
+	if err := s.own(ctx, caller, id); err != nil {
 		return Template{}, err
 	}
 	name, _ := body["name"].(string)
@@ -208,18 +214,18 @@ func editedTemplate(err error, id string) error {
 	return err
 }
 
-// DeleteTemplate removes a template.
-func (s *Service) DeleteTemplate(ctx context.Context, caller identity.Caller, id string) error {
-	if err := s.ownTemplate(ctx, caller, id); err != nil {
+// Delete removes a template.
+func (s Templates) Delete(ctx context.Context, caller identity.Caller, id string) error {
+	if err := s.own(ctx, caller, id); err != nil {
 		return err
 	}
 	return editedTemplate(s.store.Templates().Delete(ctx, id), id)
 }
 
-// CloneTemplate copies a public template, under the name in the body, into the caller's project. The copy is public if the body has
+// Clone copies a public template, under the name in the body, into the caller's project. The copy is public if the body has
 // is_public.
-func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Template, error) {
-	source, err := s.template(ctx, id)
+func (s Templates) Clone(ctx context.Context, caller identity.Caller, id string, body map[string]any) (Template, error) {
+	source, err := s.row(ctx, id)
 	if err != nil {
 		return Template{}, err
 	}
@@ -244,10 +250,10 @@ func (s *Service) CloneTemplate(ctx context.Context, caller identity.Caller, id 
 	return s.shownTemplate(ctx, copied), nil
 }
 
-// EnvironmentFromTemplate makes an environment as CreateEnvironment does, and a session in whose draft the template's applications
+// CreateEnvironment makes an environment as Environments.Create does, and a session in whose draft the template's applications
 // are. Their objects keep their ids, as in Murano: an id is unique in one environment.
-func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.Caller, id string, body map[string]any) (environmentID, sessionID string, err error) {
-	template, err := s.visibleTemplate(ctx, caller, id)
+func (s Templates) CreateEnvironment(ctx context.Context, caller identity.Caller, id string, body map[string]any) (environmentID, sessionID string, err error) {
+	template, err := s.visible(ctx, caller, id)
 	if err != nil {
 		return "", "", err
 	}
@@ -262,9 +268,9 @@ func (s *Service) EnvironmentFromTemplate(ctx context.Context, caller identity.C
 	return row.ID, session.ID, taken(err)
 }
 
-// templateOfProject returns a template for work on its applications, which only its own project does, not even an admin (as in
+// ofProject returns a template for work on its applications, which only its own project does, not even an admin (as in
 // Murano).
-func (s *Service) templateOfProject(ctx context.Context, caller identity.Caller, id string) (store.Template, error) {
+func (s Templates) ofProject(ctx context.Context, caller identity.Caller, id string) (store.Template, error) {
 	row, err := s.store.Templates().Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return row, fault.New(fault.NotFound, "Environment Template with id %s not found", id)
@@ -275,9 +281,9 @@ func (s *Service) templateOfProject(ctx context.Context, caller identity.Caller,
 	return row, err
 }
 
-// TemplateServices returns the value at the path below the template's applications: with an empty path the list.
-func (s *Service) TemplateServices(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
-	row, err := s.templateOfProject(ctx, caller, id)
+// Services returns the value at the path below the template's applications: with an empty path the list.
+func (s Templates) Services(ctx context.Context, caller identity.Caller, id string, path []string) (any, error) {
+	row, err := s.ofProject(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -288,10 +294,10 @@ func (s *Service) TemplateServices(ctx context.Context, caller identity.Caller, 
 	return value, nil
 }
 
-// AddTemplateServices adds an application (body is an object) or several (a list).
-func (s *Service) AddTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
+// AddServices adds an application (body is an object) or several (a list).
+func (s Templates) AddServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
 	body = copied(body)
-	_, err := s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
+	_, err := s.edit(ctx, caller, id, func(objects map[string]any) error {
 		added, err := toAdd(path, body)
 		services, _ := objects["services"].([]any)
 		objects["services"] = append(services, added...)
@@ -300,11 +306,11 @@ func (s *Service) AddTemplateServices(ctx context.Context, caller identity.Calle
 	return err
 }
 
-// PutTemplateServices replaces the value at the path below the template's applications, elements of a list by id or
+// PutServices replaces the value at the path below the template's applications, elements of a list by id or
 // index.
-func (s *Service) PutTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
+func (s Templates) PutServices(ctx context.Context, caller identity.Caller, id string, path []string, body any) error {
 	body = copied(body)
-	_, err := s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
+	_, err := s.edit(ctx, caller, id, func(objects map[string]any) error {
 		if _, list := body.([]any); len(path) == 0 && !list {
 			return errNoList()
 		}
@@ -325,9 +331,9 @@ func (s *Service) PutTemplateServices(ctx context.Context, caller identity.Calle
 	return err
 }
 
-// TemplateDiffers reports whether other applications would change a template. Only the server knows its secrets.
-func (s *Service) TemplateDiffers(ctx context.Context, caller identity.Caller, id string, services []any) (bool, error) {
-	row, err := s.templateOfProject(ctx, caller, id)
+// Differs reports whether other applications would change a template. Only the server knows its secrets.
+func (s Templates) Differs(ctx context.Context, caller identity.Caller, id string, services []any) (bool, error) {
+	row, err := s.ofProject(ctx, caller, id)
 	if err != nil {
 		return false, err
 	}
@@ -344,9 +350,9 @@ func (s *Service) TemplateDiffers(ctx context.Context, caller identity.Caller, i
 	return !bytes.Equal(was, will), err
 }
 
-// DeleteTemplateServices removes the value at the path below the template's applications and returns the remaining template.
-func (s *Service) DeleteTemplateServices(ctx context.Context, caller identity.Caller, id string, path []string) (Template, error) {
-	return s.editTemplateServices(ctx, caller, id, func(objects map[string]any) error {
+// DeleteServices removes the value at the path below the template's applications and returns the remaining template.
+func (s Templates) DeleteServices(ctx context.Context, caller identity.Caller, id string, path []string) (Template, error) {
+	return s.edit(ctx, caller, id, func(objects map[string]any) error {
 		if err := removeAt(objects, append([]string{"services"}, path...)); err != nil {
 			return fault.New(fault.NotFound, "The template %s has no application at %s", id, join(path))
 		}
@@ -354,14 +360,14 @@ func (s *Service) DeleteTemplateServices(ctx context.Context, caller identity.Ca
 	})
 }
 
-func (s *Service) editTemplateServices(ctx context.Context, caller identity.Caller, id string, change func(objects map[string]any) error) (Template, error) {
-	if _, err := s.templateOfProject(ctx, caller, id); err != nil {
+func (s Templates) edit(ctx context.Context, caller identity.Caller, id string, change func(objects map[string]any) error) (Template, error) {
+	if _, err := s.ofProject(ctx, caller, id); err != nil {
 		return Template{}, err
 	}
 	row, err := s.store.Templates().Edit(ctx, id, func(row *store.Template) error {
 		objects := map[string]any{"services": seenTemplate(*row).Services}
 		before := store.Copy(objects)
-		if err := s.within(change)(objects); err != nil {
+		if err := (Models{s.core}).within(change)(objects); err != nil {
 			return err
 		}
 		if err := secret.Unmask(objects, before); err != nil {

@@ -136,7 +136,7 @@ func TestATaskHasALongestTime(t *testing.T) {
 	h.stop()
 	h.taskTime = time.Minute // the one from before may be too short where much else runs
 	h.start()
-	_, err := h.service.Retry(t.Context(), demo, deployment.ID)
+	_, err := h.service.Deployments().Retry(t.Context(), demo, deployment.ID)
 	require.NoError(t, err)
 	require.Equal(t, "success", h.ended(id).State)
 }

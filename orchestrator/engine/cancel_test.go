@@ -17,7 +17,7 @@ import (
 // newest is the environment's newest deployment, whether it has ended or not.
 func (h *house) newest(id string) orchestrator.Deployment {
 	h.t.Helper()
-	list, err := h.service.Deployments(h.t.Context(), demo, id)
+	list, err := h.service.Deployments().List(h.t.Context(), demo, id)
 	require.NoError(h.t, err)
 	return list[0]
 }
@@ -37,11 +37,11 @@ func TestACancelledDeploymentEndsAndCanBeTriedAgain(t *testing.T) {
 		h.deploy(id, application("a1", "alpha", nil), application("a2", "slow", nil))
 		h.begun("deploy slow", 1)
 		cancelled := h.newest(id)
-		_, err := h.service.Retry(t.Context(), demo, cancelled.ID)
+		_, err := h.service.Deployments().Retry(t.Context(), demo, cancelled.ID)
 		requireFault(t, fault.Forbidden, err)
 		other := identity.Caller{UserID: "u-other", ProjectID: "p-other", Roles: []string{"member"}}
-		requireFault(t, fault.Forbidden, h.service.Cancel(t.Context(), other, cancelled.ID))
-		require.NoError(t, h.service.Cancel(t.Context(), demo, cancelled.ID))
+		requireFault(t, fault.Forbidden, h.service.Deployments().Cancel(t.Context(), other, cancelled.ID))
+		require.NoError(t, h.service.Deployments().Cancel(t.Context(), demo, cancelled.ID))
 		deployment := h.ended(id)
 		require.Equal(t, "completed_w_errors", deployment.State)
 		require.Equal(t, "deploy failure", h.status(id))
@@ -49,19 +49,19 @@ func TestACancelledDeploymentEndsAndCanBeTriedAgain(t *testing.T) {
 		require.Equal(t, []string{"the deployment was cancelled before it was done. What it has made stays. " +
 			"Deploy the environment again to go on: what is there is taken over, not made twice."}, texts(reports, "error"))
 		require.Equal(t, []string{"The user asked for the end of this deployment"}, texts(reports, "warning"))
-		requireFault(t, fault.Conflict, h.service.Cancel(t.Context(), demo, cancelled.ID))
+		requireFault(t, fault.Conflict, h.service.Deployments().Cancel(t.Context(), demo, cancelled.ID))
 
-		_, err = h.service.Retry(t.Context(), other, cancelled.ID)
+		_, err = h.service.Deployments().Retry(t.Context(), other, cancelled.ID)
 		requireFault(t, fault.Forbidden, err)
 		release()
-		again, err := h.service.Retry(t.Context(), demo, cancelled.ID)
+		again, err := h.service.Deployments().Retry(t.Context(), demo, cancelled.ID)
 		require.NoError(t, err)
 		deployment = h.ended(id)
 		require.Equal(t, again, deployment.ID)
 		require.Equal(t, "success", deployment.State)
 		require.Equal(t, 1, count(h.world.Log(), "deploy alpha"), "what the cancelled one had made was taken over")
 		for _, ended := range []string{cancelled.ID, again} {
-			_, err = h.service.Retry(t.Context(), demo, ended)
+			_, err = h.service.Deployments().Retry(t.Context(), demo, ended)
 			requireFault(t, fault.Conflict, err)
 		}
 	})
@@ -77,7 +77,7 @@ func TestACancelReachesTheServerThatRunsTheDeployment(t *testing.T) {
 		a.deploy(id, application("a1", "slow", nil))
 		a.begun("deploy slow", 1)
 		b := a.another()
-		require.NoError(t, b.service.Cancel(t.Context(), demo, b.newest(id).ID))
+		require.NoError(t, b.service.Deployments().Cancel(t.Context(), demo, b.newest(id).ID))
 		require.Equal(t, "completed_w_errors", b.ended(id).State)
 		require.Equal(t, 1, count(b.world.Log(), "stop deploy slow"))
 	})
@@ -88,8 +88,8 @@ func TestADeploymentThatIsCancelledWhileItWaitsDoesNothing(t *testing.T) {
 	h.stop()
 	id := h.create("one")
 	h.deploy(id, application("a1", "alpha", nil))
-	require.NoError(t, h.service.Cancel(t.Context(), demo, h.newest(id).ID))
-	require.NoError(t, h.service.Cancel(t.Context(), demo, h.newest(id).ID), "asked twice")
+	require.NoError(t, h.service.Deployments().Cancel(t.Context(), demo, h.newest(id).ID))
+	require.NoError(t, h.service.Deployments().Cancel(t.Context(), demo, h.newest(id).ID), "asked twice")
 	h.start()
 	require.Equal(t, "completed_w_errors", h.ended(id).State)
 	require.Empty(t, h.world.Log())
@@ -102,14 +102,14 @@ func TestADeletionCanBeCancelledAndTriedAgain(t *testing.T) {
 	require.Equal(t, "success", h.ended(id).State)
 	release := h.world.Hold("destroy alpha")
 	defer release()
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	h.begun("destroy alpha", 1)
 	deletion := h.newest(id)
-	require.NoError(t, h.service.Cancel(t.Context(), demo, deletion.ID))
+	require.NoError(t, h.service.Deployments().Cancel(t.Context(), demo, deletion.ID))
 	require.Equal(t, "completed_w_errors", h.ended(id).State)
 	require.Equal(t, "delete failure", h.status(id))
 	release()
-	_, err := h.service.Retry(t.Context(), demo, deletion.ID)
+	_, err := h.service.Deployments().Retry(t.Context(), demo, deletion.ID)
 	require.NoError(t, err)
 	h.gone(id)
 }
@@ -126,11 +126,11 @@ func TestAProjectWithManyDeploymentsDoesNotKeepAnotherWaiting(t *testing.T) {
 			ids = append(ids, id)
 		}
 		other := identity.Caller{UserID: "u-other", ProjectID: "p-other", Roles: []string{"member"}}
-		environment, err := h.service.CreateEnvironment(t.Context(), other, map[string]any{"name": "other"})
+		environment, err := h.service.Environments().Create(t.Context(), other, map[string]any{"name": "other"})
 		require.NoError(t, err)
-		session, err := h.service.Configure(t.Context(), other, environment.ID)
+		session, err := h.service.Sessions().Open(t.Context(), other, environment.ID)
 		require.NoError(t, err)
-		require.NoError(t, h.service.Deploy(t.Context(), other, environment.ID, session.ID))
+		require.NoError(t, h.service.Sessions().Deploy(t.Context(), other, environment.ID, session.ID))
 
 		var taken []string
 		for range 5 {

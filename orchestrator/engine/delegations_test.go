@@ -22,11 +22,11 @@ var (
 
 // deployAs submits a deployment of one application as a user, and returns its task.
 func (h *house) deployAs(caller identity.Caller, id, name string) string {
-	session, err := h.service.Configure(h.t.Context(), caller, id)
+	session, err := h.service.Sessions().Open(h.t.Context(), caller, id)
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.service.PutServices(h.t.Context(), caller, id, session.ID, nil, []any{application("of "+name, name, nil)}, false))
-	require.NoError(h.t, h.service.Deploy(h.t.Context(), caller, id, session.ID))
-	tasks, err := h.service.Deployments(h.t.Context(), caller, id)
+	require.NoError(h.t, h.service.Models().PutServices(h.t.Context(), caller, id, session.ID, nil, []any{application("of "+name, name, nil)}, false))
+	require.NoError(h.t, h.service.Sessions().Deploy(h.t.Context(), caller, id, session.ID))
+	tasks, err := h.service.Deployments().List(h.t.Context(), caller, id)
 	require.NoError(h.t, err)
 	return tasks[0].ID
 }
@@ -80,9 +80,9 @@ func TestATaskActsWithTheRolesOfWhoSubmittedIt(t *testing.T) {
 func TestWithoutARoleThatIsDelegatedNothingIsSubmitted(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
-	session, err := h.service.Configure(t.Context(), demo, id)
+	session, err := h.service.Sessions().Open(t.Context(), demo, id)
 	require.NoError(t, err)
-	err = h.service.Deploy(t.Context(), identity.Caller{UserID: "u-demo", ProjectID: "p-demo", Roles: []string{"auditor"}}, id, session.ID)
+	err = h.service.Sessions().Deploy(t.Context(), identity.Caller{UserID: "u-demo", ProjectID: "p-demo", Roles: []string{"auditor"}}, id, session.ID)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err))
 	require.ErrorContains(t, err, "trust-roles")
 	require.Equal(t, "pending", h.status(id))
@@ -118,7 +118,7 @@ func TestATrustLastsAsLongAsHeatNeedsIt(t *testing.T) {
 		return !first && third
 	}, 10*time.Second, time.Millisecond)
 
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	h.gone(id)
 	h.trustsBecome(0, "with the environment its stacks are gone")
 }
@@ -136,7 +136,7 @@ func TestATrustOutlivesWhatHeatIsDoingThroughIt(t *testing.T) {
 		h.notes(task)
 		h.cloud.Change("its stack", true)
 		if abandoned {
-			require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
+			require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, true))
 		} else {
 			open()
 			require.Equal(t, "success", h.ended(id).State)
@@ -171,7 +171,7 @@ func TestATrustThatWentWithItsUserIsRememberedAsLongAsItsEnvironment(t *testing.
 	require.NoError(t, err)
 	require.Len(t, rows, 1, "it says why Heat can change the stack no more")
 
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	h.gone(id)
 	require.Eventually(t, func() bool { return h.count("delegations") == 0 }, 10*time.Second, time.Millisecond)
 }
@@ -201,35 +201,35 @@ func TestAnOrphanedTrustIsRevokedWhileTheServerRuns(t *testing.T) {
 func TestAScriptDeploysWithTheStandingDelegationOfItsUser(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
-	session, err := h.service.Configure(t.Context(), script, id)
+	session, err := h.service.Sessions().Open(t.Context(), script, id)
 	require.NoError(t, err)
 	refused := func() {
-		err := h.service.Deploy(t.Context(), script, id, session.ID)
+		err := h.service.Sessions().Deploy(t.Context(), script, id, session.ID)
 		require.Equal(t, fault.Forbidden, fault.KindOf(err))
 		require.ErrorContains(t, err, "burano environment delegation set")
 		require.Equal(t, "pending", h.status(id), "nothing is queued")
 	}
 	refused()
-	_, err = h.service.SetDelegation(t.Context(), colleague, id, orchestrator.Delegate{})
+	_, err = h.service.Delegations().Set(t.Context(), colleague, id, orchestrator.Delegate{})
 	require.NoError(t, err)
 	refused() // with another's nothing is done
 
-	_, err = h.service.SetDelegation(t.Context(), demo, id, orchestrator.Delegate{})
+	_, err = h.service.Delegations().Set(t.Context(), demo, id, orchestrator.Delegate{})
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "only its owner replaces it")
-	require.Equal(t, fault.Forbidden, fault.KindOf(h.service.RevokeDelegation(t.Context(), demo, id)))
+	require.Equal(t, fault.Forbidden, fault.KindOf(h.service.Delegations().Revoke(t.Context(), demo, id)))
 	h.deployAs(demo, id, "first")
 	require.Equal(t, "success", h.ended(id).State)
-	shown, _, err := h.service.Delegation(t.Context(), demo, id)
+	shown, _, err := h.service.Delegations().Get(t.Context(), demo, id)
 	require.NoError(t, err)
 	require.Equal(t, "u-colleague", shown.UserID, "a deployment replaces it neither")
-	require.NoError(t, h.service.RevokeDelegation(t.Context(), projectAdmin, id), "an administrator may")
-	_, found, err := h.service.Delegation(t.Context(), demo, id)
+	require.NoError(t, h.service.Delegations().Revoke(t.Context(), projectAdmin, id), "an administrator may")
+	_, found, err := h.service.Delegations().Get(t.Context(), demo, id)
 	require.NoError(t, err)
 	require.False(t, found)
 	h.trustsBecome(0, "its trust is gone")
 
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	shown, err = h.service.SetDelegation(t.Context(), demo, id, orchestrator.Delegate{Expires: until})
+	shown, err = h.service.Delegations().Set(t.Context(), demo, id, orchestrator.Delegate{Expires: until})
 	require.NoError(t, err)
 	require.Equal(t, until, *shown.Expires)
 	require.Equal(t, []string{"member"}, shown.Roles)
@@ -238,7 +238,7 @@ func TestAScriptDeploysWithTheStandingDelegationOfItsUser(t *testing.T) {
 	require.True(t, h.worksWith(task).Standing)
 	open()
 	require.Equal(t, "success", h.ended(id).State)
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), script, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), script, id, false))
 	h.gone(id)
 	h.trustsBecome(0, "it ends with its environment")
 }
@@ -246,17 +246,17 @@ func TestAScriptDeploysWithTheStandingDelegationOfItsUser(t *testing.T) {
 func TestAScriptWithFewerRolesIsNotLentThoseOfItsUsersDelegation(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
-	_, err := h.service.SetDelegation(t.Context(), projectAdmin, id, orchestrator.Delegate{Roles: []string{"admin", "member"}})
+	_, err := h.service.Delegations().Set(t.Context(), projectAdmin, id, orchestrator.Delegate{Roles: []string{"admin", "member"}})
 	require.NoError(t, err)
 	narrow := projectAdmin
 	narrow.Roles, narrow.Admin, narrow.Credential = []string{"member"}, false, script.Credential
-	session, err := h.service.Configure(t.Context(), narrow, id)
+	session, err := h.service.Sessions().Open(t.Context(), narrow, id)
 	require.NoError(t, err)
-	err = h.service.Deploy(t.Context(), narrow, id, session.ID)
+	err = h.service.Sessions().Deploy(t.Context(), narrow, id, session.ID)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err))
 	require.ErrorContains(t, err, "grants the role admin, which this token has not (it has member)")
 	require.Equal(t, "pending", h.status(id), "nothing is queued")
-	_, err = h.service.SetDelegation(t.Context(), projectAdmin, id, orchestrator.Delegate{Roles: []string{"member"}})
+	_, err = h.service.Delegations().Set(t.Context(), projectAdmin, id, orchestrator.Delegate{Roles: []string{"member"}})
 	require.NoError(t, err)
 	require.True(t, h.worksWith(h.deployAs(narrow, id, "first")).Standing)
 	require.Equal(t, "success", h.ended(id).State)
@@ -269,10 +269,10 @@ func TestAnApplicationCredentialIsKeptSealedAndForItsOwnerOnly(t *testing.T) {
 		caller identity.Caller
 		secret string
 	}{{demo, "wrong"}, {colleague, "shh"}} {
-		_, err := h.service.SetDelegation(t.Context(), given.caller, id, orchestrator.Delegate{CredentialID: "mine", CredentialSecret: given.secret})
+		_, err := h.service.Delegations().Set(t.Context(), given.caller, id, orchestrator.Delegate{CredentialID: "mine", CredentialSecret: given.secret})
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 	}
-	shown, err := h.service.SetDelegation(t.Context(), demo, id, orchestrator.Delegate{CredentialID: "mine", CredentialSecret: "shh"})
+	shown, err := h.service.Delegations().Set(t.Context(), demo, id, orchestrator.Delegate{CredentialID: "mine", CredentialSecret: "shh"})
 	require.NoError(t, err)
 	require.Equal(t, store.ApplicationCredential, shown.Kind)
 	var sealed string
@@ -281,7 +281,7 @@ func TestAnApplicationCredentialIsKeptSealedAndForItsOwnerOnly(t *testing.T) {
 	open := h.world.Hold("deploy first")
 	task := h.deployAs(script, id, "first")
 	require.Equal(t, store.ApplicationCredential, h.worksWith(task).Kind)
-	require.NoError(t, h.service.RevokeDelegation(t.Context(), demo, id))
+	require.NoError(t, h.service.Delegations().Revoke(t.Context(), demo, id))
 	require.Equal(t, store.ApplicationCredential, h.worksWith(task).Kind, "a task that works with it goes on")
 	open()
 	require.Equal(t, "success", h.ended(id).State)

@@ -155,17 +155,17 @@ func application(id, name string, properties map[string]any) map[string]any {
 }
 
 func (h *house) create(name string) string {
-	environment, err := h.service.CreateEnvironment(h.t.Context(), demo, map[string]any{"name": name})
+	environment, err := h.service.Environments().Create(h.t.Context(), demo, map[string]any{"name": name})
 	require.NoError(h.t, err)
 	return environment.ID
 }
 
 // deploy makes the applications the environment's, and starts the deployment.
 func (h *house) deploy(id string, applications ...any) {
-	session, err := h.service.Configure(h.t.Context(), demo, id)
+	session, err := h.service.Sessions().Open(h.t.Context(), demo, id)
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.service.PutServices(h.t.Context(), demo, id, session.ID, nil, applications, false))
-	require.NoError(h.t, h.service.Deploy(h.t.Context(), demo, id, session.ID))
+	require.NoError(h.t, h.service.Models().PutServices(h.t.Context(), demo, id, session.ID, nil, applications, false))
+	require.NoError(h.t, h.service.Sessions().Deploy(h.t.Context(), demo, id, session.ID))
 }
 
 // ended waits until nothing runs in the environment and returns its newest deployment.
@@ -173,7 +173,7 @@ func (h *house) ended(id string) orchestrator.Deployment {
 	h.t.Helper()
 	var last orchestrator.Deployment
 	require.Eventually(h.t, func() bool {
-		list, err := h.service.Deployments(h.t.Context(), demo, id)
+		list, err := h.service.Deployments().List(h.t.Context(), demo, id)
 		require.NoError(h.t, err)
 		last = list[0]
 		return last.Finished != nil
@@ -190,13 +190,13 @@ func (h *house) gone(id string) {
 }
 
 func (h *house) status(id string) string {
-	environment, err := h.service.Environment(h.t.Context(), demo, id, "")
+	environment, err := h.service.Environments().Get(h.t.Context(), demo, id, "")
 	require.NoError(h.t, err)
 	return environment.Status
 }
 
 func (h *house) reports(id string, deployment orchestrator.Deployment) []orchestrator.Report {
-	reports, err := h.service.Reports(h.t.Context(), demo, id, deployment.ID, nil)
+	reports, err := h.service.Deployments().Reports(h.t.Context(), demo, id, deployment.ID, nil)
 	require.NoError(h.t, err)
 	return reports
 }
@@ -226,7 +226,7 @@ func TestADeploymentRunsAndItsEndIsWritten(t *testing.T) {
 	services := row.Model.Objects["services"].([]any)
 	require.Equal(t, "hello world", services[0].(map[string]any)["result"], "Out properties are kept with the model")
 	require.Contains(t, row.Model.ObjectsCopy, "applications")
-	steps, err := h.service.Steps(t.Context(), demo, deployment.ID)
+	steps, err := h.service.Deployments().Steps(t.Context(), demo, deployment.ID)
 	require.NoError(t, err)
 	require.Len(t, steps, 2)
 	require.NotNil(t, steps[0].Finished)
@@ -309,13 +309,13 @@ func TestAMethodThatFailsIsNamedInOneReport(t *testing.T) {
 	result := deployment.Result["result"].(map[string]any)
 	require.Equal(t, "asked to fail", result["message"])
 	require.Contains(t, result["details"], "org.golden.Hello.deploy")
-	about, err := h.service.Reports(t.Context(), demo, id, deployment.ID, []string{"a2"})
+	about, err := h.service.Deployments().Reports(t.Context(), demo, id, deployment.ID, []string{"a2"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"Deploying beta", "org.golden.Hello.deploy: asked to fail"}, texts(about))
-	steps, err := h.service.Steps(t.Context(), demo, deployment.ID)
+	steps, err := h.service.Deployments().Steps(t.Context(), demo, deployment.ID)
 	require.NoError(t, err)
 	require.Equal(t, "asked to fail", steps[len(steps)-1].Error)
-	last, err := h.service.LastReports(t.Context(), demo, id, "")
+	last, err := h.service.Environments().LastReports(t.Context(), demo, id, "")
 	require.NoError(t, err)
 	require.Equal(t, "org.golden.Hello.deploy: asked to fail", last["a2"].Text)
 }
@@ -353,7 +353,7 @@ func TestWhatIsNoLongerInTheModelIsDestroyedOwnedBeforeOwner(t *testing.T) {
 	require.False(t, found, "attributes go with their object")
 
 	done = len(h.world.Log())
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	h.gone(id)
 	require.Equal(t, []string{"begin destroy delta", "destroy delta", "begin destroy alpha", "destroy alpha", "destroy environment"}, h.world.Log()[done:])
 	require.Eventually(t, func() bool { there, _ := h.cloud.Trusts(); return there == 0 }, 10*time.Second, time.Millisecond)
@@ -364,7 +364,7 @@ func TestADeletionThatFailsKeepsTheOwnersAndCanBeTriedAgain(t *testing.T) {
 	id := h.create("one")
 	h.deploy(id, application("a1", "alpha", map[string]any{"parts": []any{application("b1", "beta", map[string]any{"failDestroy": true})}}), application("a2", "gamma", nil))
 	require.Equal(t, "success", h.ended(id).State)
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	require.Eventually(t, func() bool { return h.status(id) == "delete failure" }, 10*time.Second, 5*time.Millisecond)
 	deployment := h.ended(id)
 	require.Nil(t, deployment.Action)
@@ -374,11 +374,11 @@ func TestADeletionThatFailsKeepsTheOwnersAndCanBeTriedAgain(t *testing.T) {
 	require.NotContains(t, h.world.Log(), "destroy alpha")
 	require.NotContains(t, h.world.Log(), "destroy environment")
 	require.Contains(t, h.world.Log(), "destroy gamma")
-	environment, err := h.service.Environment(t.Context(), demo, id, "")
+	environment, err := h.service.Environments().Get(t.Context(), demo, id, "")
 	require.NoError(t, err)
 	require.Len(t, environment.Services.List, 2)
 
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, true))
 	h.gone(id)
 	require.Eventually(t, func() bool { there, _ := h.cloud.Trusts(); return there == 0 }, 10*time.Second, time.Millisecond)
 }
@@ -393,9 +393,9 @@ func TestOneEnvironmentRunsOneTaskWhileOthersRunBesideIt(t *testing.T) {
 	h.deploy(fast, application("a1", "quick", nil))
 	require.Equal(t, "success", h.ended(fast).State)
 	require.Equal(t, "deploying", h.status(slow))
-	_, err := h.service.Configure(t.Context(), demo, slow)
+	_, err := h.service.Sessions().Open(t.Context(), demo, slow)
 	require.ErrorContains(t, err, "deploying or deleting")
-	require.Error(t, h.service.DeleteEnvironment(t.Context(), demo, slow, false))
+	require.Error(t, h.service.Environments().Delete(t.Context(), demo, slow, false))
 	open()
 	require.Equal(t, "success", h.ended(slow).State)
 }
@@ -407,7 +407,7 @@ func TestATrustThatCannotBeDeletedIsDeletedAtTheNextStart(t *testing.T) {
 	require.Equal(t, "success", h.ended(id).State)
 	require.Eventually(t, func() bool { there, _ := h.cloud.Trusts(); return there == 0 }, 10*time.Second, time.Millisecond)
 	open := h.world.Hold("destroy alpha")
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	h.cloud.Break(errors.New("Keystone is away"))
 	open()
 	h.gone(id)
@@ -425,15 +425,15 @@ func TestATrustThatCannotBeDeletedIsDeletedAtTheNextStart(t *testing.T) {
 func TestATrustIsNotLeftWhenTheDeploymentIsRefused(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
-	session, err := h.service.Configure(t.Context(), demo, id)
+	session, err := h.service.Sessions().Open(t.Context(), demo, id)
 	require.NoError(t, err)
 	h.cloud.Break(errors.New("Keystone is away"))
-	require.ErrorContains(t, h.service.Deploy(t.Context(), demo, id, session.ID), "Keystone is away")
+	require.ErrorContains(t, h.service.Sessions().Deploy(t.Context(), demo, id, session.ID), "Keystone is away")
 	h.cloud.Break(nil)
 	require.Equal(t, "pending", h.status(id), "nothing was written")
 
 	admin := identity.Caller{UserID: "u-admin", ProjectID: "p-admin", Admin: true}
-	require.ErrorContains(t, h.service.Deploy(t.Context(), admin, id, session.ID), "member of its project")
+	require.ErrorContains(t, h.service.Sessions().Deploy(t.Context(), admin, id, session.ID), "member of its project")
 	there, made := h.cloud.Trusts()
 	require.Equal(t, []int{0, 0}, []int{there, made})
 	require.Zero(t, h.count("delegations"))
@@ -442,13 +442,13 @@ func TestATrustIsNotLeftWhenTheDeploymentIsRefused(t *testing.T) {
 func TestWhatIsWrittenWhileADeploymentIsBeingSubmittedIsDeployed(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
-	session, err := h.service.Configure(t.Context(), demo, id)
+	session, err := h.service.Sessions().Open(t.Context(), demo, id)
 	require.NoError(t, err)
 	begun, release := h.cloud.Slow()
 	submitted := make(chan error, 1)
-	go func() { submitted <- h.service.Deploy(t.Context(), demo, id, session.ID) }()
+	go func() { submitted <- h.service.Sessions().Deploy(t.Context(), demo, id, session.ID) }()
 	<-begun
-	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{application("a1", "late", nil)}, false))
+	require.NoError(t, h.service.Models().PutServices(t.Context(), demo, id, session.ID, nil, []any{application("a1", "late", nil)}, false))
 	release()
 	require.NoError(t, <-submitted)
 	require.Equal(t, "success", h.ended(id).State)
@@ -461,7 +461,7 @@ func TestAbandoningAnEnvironmentStopsWhatRunsInIt(t *testing.T) {
 	id := h.create("one")
 	h.deploy(id, application("a1", "slow", nil))
 	require.Eventually(t, func() bool { return slices.Contains(h.world.Log(), "begin deploy slow") }, 10*time.Second, time.Millisecond)
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, true))
 	h.gone(id)
 	require.Eventually(t, func() bool { there, _ := h.cloud.Trusts(); return there == 0 }, 10*time.Second, time.Millisecond)
 	h.stop() // returns only when the task has ended
@@ -476,21 +476,21 @@ func TestWhoFollowsATaskOfAnAbandonedEnvironmentIsToldSo(t *testing.T) {
 				h.deploy(id, application("a1", "slow", nil))
 				require.Equal(t, "success", h.ended(id).State)
 				defer h.world.Hold("destroy slow")()
-				require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+				require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 			} else {
 				defer h.world.Hold("deploy slow")()
 				h.deploy(id, application("a1", "slow", nil))
 			}
-			tasks, err := h.service.Deployments(t.Context(), demo, id)
+			tasks, err := h.service.Deployments().List(t.Context(), demo, id)
 			require.NoError(t, err)
 			following, state := make(chan struct{}), make(chan string)
 			go func() {
-				ended, err := h.service.Follow(t.Context(), demo, tasks[0].ID, orchestrator.Follower{
+				ended, err := h.service.Deployments().Follow(t.Context(), demo, tasks[0].ID, orchestrator.Follower{
 					Report: func(orchestrator.Report) error { return nil }, State: func(string) error { close(following); return nil }})
 				state <- fmt.Sprint(ended, err)
 			}()
 			<-following
-			require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
+			require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, true))
 			require.Equal(t, "abandoned<nil>", <-state)
 		})
 	}
@@ -508,7 +508,7 @@ func TestAnEnvironmentThatIsDeployedWhileItIsDeletedIsDestroyed(t *testing.T) {
 			require.Equal(t, "success", h.ended(id).State)
 		}
 	}))
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	h.gone(id)
 	require.Contains(t, h.world.Log(), "destroy alpha", "what was made is not forgotten")
 }
@@ -519,9 +519,9 @@ func TestAnEnvironmentWhoseModelCannotBeReadIsAbandoned(t *testing.T) {
 	h.deploy(id, application("a1", "alpha", nil))
 	require.Equal(t, "success", h.ended(id).State)
 	require.NoError(t, h.db.Exec("UPDATE environments SET model = 'what no version of Burano wrote'").Error)
-	require.Error(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, true))
-	rows, err := h.service.Environments(t.Context(), demo, orchestrator.ListOptions{})
+	require.Error(t, h.service.Environments().Delete(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, true))
+	rows, err := h.service.Environments().List(t.Context(), demo, orchestrator.ListOptions{})
 	require.NoError(t, err)
 	require.Empty(t, rows)
 }
@@ -529,7 +529,7 @@ func TestAnEnvironmentWhoseModelCannotBeReadIsAbandoned(t *testing.T) {
 func TestAnEnvironmentThatWasNeverDeployedIsRemovedAtOnce(t *testing.T) {
 	h := newHouse(t)
 	id := h.create("one")
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, id, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, id, false))
 	_, err := h.store.Environments().Get(t.Context(), id)
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
@@ -554,13 +554,13 @@ func TestAnActionThatAClassHasSinceAnObjectWasDeployedCanBeCalled(t *testing.T) 
 	h.deploy(id, former, map[string]any{"?": map[string]any{"id": "a2", "type": "org.golden.Nope"}})
 	h.ended(id)
 	for _, name := range []string{"a1_deploy", "a1_mend", "a1_nothing", "a2_shout", "a1"} {
-		_, err := h.service.CallAction(t.Context(), demo, id, name, nil)
+		_, err := h.service.Actions().Call(t.Context(), demo, id, name, nil)
 		require.ErrorIs(t, err, orchestrator.ErrNoAction, name)
 	}
-	session, err := h.service.Configure(t.Context(), demo, id)
+	session, err := h.service.Sessions().Open(t.Context(), demo, id)
 	require.NoError(t, err)
-	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{former}, false))
-	_, err = h.service.CallAction(t.Context(), demo, id, "a1_shout", nil)
+	require.NoError(t, h.service.Models().PutServices(t.Context(), demo, id, session.ID, nil, []any{former}, false))
+	_, err = h.service.Actions().Call(t.Context(), demo, id, "a1_shout", nil)
 	require.NoError(t, err)
 }
 
@@ -575,13 +575,13 @@ func TestAnActionIsPublicAndEnabledWhateverAModelSays(t *testing.T) {
 	// A deployment that fails before it loads anything leaves the headers as they were given.
 	h.deploy(id, forged, map[string]any{"?": map[string]any{"id": "a2", "type": "org.golden.Nope"}})
 	h.ended(id)
-	_, err := h.service.CallAction(t.Context(), demo, id, "a1_shout", nil)
+	_, err := h.service.Actions().Call(t.Context(), demo, id, "a1_shout", nil)
 	require.ErrorIs(t, err, orchestrator.ErrActionDisabled)
 
-	session, err := h.service.Configure(t.Context(), demo, id)
+	session, err := h.service.Sessions().Open(t.Context(), demo, id)
 	require.NoError(t, err)
-	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{forged}, false))
-	_, err = h.service.CallAction(t.Context(), demo, id, "a1_deploy", nil)
+	require.NoError(t, h.service.Models().PutServices(t.Context(), demo, id, session.ID, nil, []any{forged}, false))
+	_, err = h.service.Actions().Call(t.Context(), demo, id, "a1_deploy", nil)
 	require.NoError(t, err)
 	require.Equal(t, true, h.ended(id).Result["isException"])
 	require.NotContains(t, h.world.Log(), "deploy alpha")

@@ -179,7 +179,7 @@ func TestOneTextThatIsWrittenManyTimesIsRefusedBeforeItIsWritten(t *testing.T) {
 	require.Contains(t, texts(h.reports(id, deployment), "error")[0], "the environment's model has more than 64 MiB")
 	h.deploy(id, greed("nothing"))
 	require.Equal(t, "success", h.ended(id).State, "the environment can be changed as before")
-	_, err = h.service.CallAction(t.Context(), demo, id, "greedy_returns", nil)
+	_, err = h.service.Actions().Call(t.Context(), demo, id, "greedy_returns", nil)
 	require.NoError(t, err)
 	deployment = h.ended(id)
 	require.Equal(t, "completed_w_errors", deployment.State)
@@ -202,10 +202,10 @@ func TestEndlessLoopsOfOneProjectLeaveWorkersToOthers(t *testing.T) {
 		require.Less(t, time.Since(began), 15*time.Second)
 	}
 	for _, id := range looping {
-		list, err := h.service.Deployments(t.Context(), as("greedy"), id)
+		list, err := h.service.Deployments().List(t.Context(), as("greedy"), id)
 		require.NoError(t, err)
 		require.Nil(t, list[0].Finished)
-		require.NoError(t, h.service.Cancel(t.Context(), as("greedy"), list[0].ID))
+		require.NoError(t, h.service.Deployments().Cancel(t.Context(), as("greedy"), list[0].ID))
 	}
 	for _, id := range looping {
 		h.finished(id)

@@ -62,10 +62,10 @@ func TestWhatAGroupMakesOfItselfIsTheSameInEveryModel(t *testing.T) {
 	require.Empty(t, destroyed)
 
 	preview := func(fields map[string]any) (changed []string) {
-		session, err := h.service.Configure(t.Context(), demo, id)
+		session, err := h.service.Sessions().Open(t.Context(), demo, id)
 		require.NoError(t, err)
-		require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{cluster(fields)}, false))
-		found, err := h.service.Preview(t.Context(), demo, id, session.ID)
+		require.NoError(t, h.service.Models().PutServices(t.Context(), demo, id, session.ID, nil, []any{cluster(fields)}, false))
+		found, err := h.service.Previews().Get(t.Context(), demo, id, session.ID)
 		require.NoError(t, err)
 		require.Empty(t, found.Problems)
 		for _, one := range found.Changes {
@@ -121,7 +121,7 @@ func TestAGroupIsAddedAndRemovedByActions(t *testing.T) {
 
 	act := func(action string, args map[string]any) string {
 		t.Helper()
-		_, err := h.service.CallAction(t.Context(), demo, id, "cluster_"+action, args)
+		_, err := h.service.Actions().Call(t.Context(), demo, id, "cluster_"+action, args)
 		require.NoError(t, err)
 		ended := h.ended(id)
 		return ended.State + strings.Join(texts(h.reports(id, ended)), "; ")

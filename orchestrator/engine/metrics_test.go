@@ -35,7 +35,7 @@ func TestTheEngineCountsItsWork(t *testing.T) {
 	for _, line := range []string{"burano_workers 5", "burano_workers_busy 1", "burano_leases_lost_total 0", "burano_tasks_taken_over_total 1"} {
 		require.Eventually(t, func() bool { return strings.Contains(scraped(), line+"\n") }, 20*time.Second, 5*time.Millisecond, line)
 	}
-	require.NoError(t, h.service.Cancel(t.Context(), demo, h.newest(slow).ID))
+	require.NoError(t, h.service.Deployments().Cancel(t.Context(), demo, h.newest(slow).ID))
 	h.ended(slow)
 	release()
 	h.stop()

@@ -97,12 +97,12 @@ func (h *house) submit(project, name string) (id string) {
 // submitAs deploys a new environment of the project with one application.
 func (h *house) submitAs(project, name string, application map[string]any) (id string) {
 	h.t.Helper()
-	environment, err := h.service.CreateEnvironment(h.t.Context(), as(project), map[string]any{"name": name})
+	environment, err := h.service.Environments().Create(h.t.Context(), as(project), map[string]any{"name": name})
 	require.NoError(h.t, err)
-	session, err := h.service.Configure(h.t.Context(), as(project), environment.ID)
+	session, err := h.service.Sessions().Open(h.t.Context(), as(project), environment.ID)
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.service.AddServices(h.t.Context(), as(project), environment.ID, session.ID, nil, application, false))
-	require.NoError(h.t, h.service.Deploy(h.t.Context(), as(project), environment.ID, session.ID))
+	require.NoError(h.t, h.service.Models().AddServices(h.t.Context(), as(project), environment.ID, session.ID, nil, application, false))
+	require.NoError(h.t, h.service.Sessions().Deploy(h.t.Context(), as(project), environment.ID, session.ID))
 	return environment.ID
 }
 
@@ -257,7 +257,7 @@ func TestAnEnvironmentHasOneTaskAtATime(t *testing.T) {
 func (h *house) something(random *rand.Rand, caller identity.Caller, id string) (what string, err error) {
 	ctx := h.t.Context()
 	newest := func() (string, error) {
-		list, err := h.service.Deployments(ctx, caller, id)
+		list, err := h.service.Deployments().List(ctx, caller, id)
 		if err != nil || len(list) == 0 {
 			return "", errors.Join(err, fault.New(fault.NotFound, "none"))
 		}
@@ -267,13 +267,13 @@ func (h *house) something(random *rand.Rand, caller identity.Caller, id string) 
 	case 0:
 		task, err := newest()
 		if err == nil {
-			err = h.service.Cancel(ctx, caller, task)
+			err = h.service.Deployments().Cancel(ctx, caller, task)
 		}
 		return "cancel", err
 	case 1:
 		task, err := newest()
 		if err == nil {
-			_, err = h.service.Retry(ctx, caller, task)
+			_, err = h.service.Deployments().Retry(ctx, caller, task)
 		}
 		return "retry", err
 	case 2:
@@ -286,19 +286,19 @@ func (h *house) something(random *rand.Rand, caller identity.Caller, id string) 
 			return "action", fault.New(fault.NotFound, "none")
 		}
 		object := services[0].(map[string]any)["?"].(map[string]any)["id"].(string)
-		_, err = h.service.CallAction(ctx, caller, id, object+"_"+[]string{"shout", "boom"}[random.IntN(2)], nil)
+		_, err = h.service.Actions().Call(ctx, caller, id, object+"_"+[]string{"shout", "boom"}[random.IntN(2)], nil)
 		return "action", err
 	default:
-		session, err := h.service.Configure(ctx, caller, id)
+		session, err := h.service.Sessions().Open(ctx, caller, id)
 		if err != nil {
 			return "deploy", err
 		}
 		name := fmt.Sprintf("n%d", random.IntN(1000))
 		// fails now and then, so that there is something to try again
 		applications := []any{application("app-"+name, name, map[string]any{"fail": random.IntN(4) == 0})}
-		if err := h.service.PutServices(ctx, caller, id, session.ID, nil, applications, false); err != nil {
+		if err := h.service.Models().PutServices(ctx, caller, id, session.ID, nil, applications, false); err != nil {
 			return "deploy", err
 		}
-		return "deploy", h.service.Deploy(ctx, caller, id, session.ID)
+		return "deploy", h.service.Sessions().Deploy(ctx, caller, id, session.ID)
 	}
 }

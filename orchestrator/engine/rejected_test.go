@@ -12,7 +12,7 @@ import (
 // draft returns the session of the environment's only draft.
 func (h *house) draft(id string) string {
 	h.t.Helper()
-	drafts, err := h.service.Drafts(h.t.Context(), demo, id)
+	drafts, err := h.service.Sessions().Drafts(h.t.Context(), demo, id)
 	require.NoError(h.t, err)
 	require.Len(h.t, drafts, 1)
 	require.True(h.t, drafts[0].Rejected)
@@ -43,22 +43,22 @@ func TestARejectedDeploymentLeavesTheEnvironmentAsItWasAndADraft(t *testing.T) {
 	unchanged()
 	require.Equal(t, "deploy failure", h.status(id))
 	session := h.draft(id)
-	services, err := h.service.Services(t.Context(), demo, id, session, nil)
+	services, err := h.service.Models().Services(t.Context(), demo, id, session, nil)
 	require.NoError(t, err)
 	require.Len(t, services.(orchestrator.Applications).List, 2, "the draft has the change")
 
 	// Tried again it is the draft that is tried.
-	_, err = h.service.Retry(t.Context(), demo, rejected.ID)
+	_, err = h.service.Deployments().Retry(t.Context(), demo, rejected.ID)
 	require.NoError(t, err)
 	require.Equal(t, "completed_w_errors", h.ended(id).State)
 	unchanged()
 
 	// It can be corrected and deployed.
-	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session, nil, []any{good, application("a2", "better", nil)}, false))
-	require.NoError(t, h.service.Deploy(t.Context(), demo, id, session))
+	require.NoError(t, h.service.Models().PutServices(t.Context(), demo, id, session, nil, []any{good, application("a2", "better", nil)}, false))
+	require.NoError(t, h.service.Sessions().Deploy(t.Context(), demo, id, session))
 	require.Equal(t, "success", h.ended(id).State)
 	require.Equal(t, "ready", h.status(id))
-	drafts, err := h.service.Drafts(t.Context(), demo, id)
+	drafts, err := h.service.Sessions().Drafts(t.Context(), demo, id)
 	require.NoError(t, err)
 	require.Empty(t, drafts)
 }
@@ -70,9 +70,9 @@ func TestADiscardedRejectionLeavesNothing(t *testing.T) {
 	require.Equal(t, "success", h.ended(id).State)
 	h.deploy(id, application("a1", "good", map[string]any{"count": -1}))
 	rejected := h.ended(id)
-	require.NoError(t, h.service.DeleteSession(t.Context(), demo, id, h.draft(id)))
+	require.NoError(t, h.service.Sessions().Delete(t.Context(), demo, id, h.draft(id)))
 	require.Equal(t, "ready", h.status(id))
-	_, err := h.service.Retry(t.Context(), demo, rejected.ID)
+	_, err := h.service.Deployments().Retry(t.Context(), demo, rejected.ID)
 	require.Equal(t, fault.Conflict, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "its draft was discarded")
 }
@@ -84,7 +84,7 @@ func TestAnActionActsOnWhatCameUpAndNotOnWhatWasRejected(t *testing.T) {
 	require.Equal(t, "success", h.ended(id).State)
 	h.deploy(id, application("a1", "good", map[string]any{"count": -1}))
 	require.Equal(t, "completed_w_errors", h.ended(id).State)
-	_, err := h.service.CallAction(t.Context(), demo, id, "a1_shout", nil)
+	_, err := h.service.Actions().Call(t.Context(), demo, id, "a1_shout", nil)
 	require.NoError(t, err)
 	require.Equal(t, "success", h.ended(id).State)
 	require.Equal(t, "ready", h.status(id))
@@ -103,7 +103,7 @@ func TestWhatHasBegunIsNotRejected(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before.Version+1, now.Version)
 	require.Contains(t, objectIDs(now.Model.Objects), "a2", "some of it may be there")
-	drafts, err := h.service.Drafts(t.Context(), demo, id)
+	drafts, err := h.service.Sessions().Drafts(t.Context(), demo, id)
 	require.NoError(t, err)
 	require.Empty(t, drafts)
 }

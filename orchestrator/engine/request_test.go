@@ -44,12 +44,12 @@ func TestTheRequestThatSubmittedATaskIsNamedByAllThatComesOfIt(t *testing.T) {
 	}
 	h.start()
 	id := h.create("one")
-	session, err := h.service.Configure(t.Context(), demo, id)
+	session, err := h.service.Sessions().Open(t.Context(), demo, id)
 	require.NoError(t, err)
 	broken := application("a1", "alpha", map[string]any{"fail": true})
-	require.NoError(t, h.service.PutServices(t.Context(), demo, id, session.ID, nil, []any{broken}, false))
+	require.NoError(t, h.service.Models().PutServices(t.Context(), demo, id, session.ID, nil, []any{broken}, false))
 	request := requestid.New()
-	require.NoError(t, h.service.Deploy(requestid.With(t.Context(), request), demo, id, session.ID))
+	require.NoError(t, h.service.Sessions().Deploy(requestid.With(t.Context(), request), demo, id, session.ID))
 	deployment := h.ended(id)
 	h.stop()
 

@@ -55,17 +55,17 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 
 	// Followers see the stored text.
 	var followed []string
-	_, err := h.service.Follow(t.Context(), demo, deployment.ID, orchestrator.Follower{Report: func(report orchestrator.Report) error {
+	_, err := h.service.Deployments().Follow(t.Context(), demo, deployment.ID, orchestrator.Follower{Report: func(report orchestrator.Report) error {
 		followed = append(followed, report.Text)
 		return nil
 	}, State: func(string) error { return nil }})
 	require.NoError(t, err)
 	require.Equal(t, texts(reports), followed)
 
-	task, err := h.service.CallAction(t.Context(), demo, id, "t_fail", map[string]any{"newPassword": fresh})
+	task, err := h.service.Actions().Call(t.Context(), demo, id, "t_fail", map[string]any{"newPassword": fresh})
 	require.NoError(t, err)
 	deployment = h.ended(id)
-	result, err := h.service.ActionResult(t.Context(), demo, id, task)
+	result, err := h.service.Actions().Result(t.Context(), demo, id, task)
 	require.NoError(t, err)
 	require.Equal(t, true, result["isException"])
 	require.Contains(t, fmt.Sprint(result), "neither "+secret.Mark+" nor "+secret.Mark+" is taken")
@@ -73,19 +73,19 @@ func TestAnApplicationThatTellsItsSecretsTellsNobody(t *testing.T) {
 	require.True(t, slices.ContainsFunc(failed, func(r orchestrator.Report) bool { return r.Level == "error" }), texts(failed))
 
 	// An action's result is for its caller, and masked where deployments are listed.
-	task, err = h.service.CallAction(t.Context(), demo, id, "t_reveal", nil)
+	task, err = h.service.Actions().Call(t.Context(), demo, id, "t_reveal", nil)
 	require.NoError(t, err)
 	listed := h.ended(id)
-	result, err = h.service.ActionResult(t.Context(), demo, id, task)
+	result, err = h.service.Actions().Result(t.Context(), demo, id, task)
 	require.NoError(t, err)
 	require.Equal(t, "it is "+password, result["result"].(map[string]any)["message"])
 	require.Equal(t, "it is "+secret.Mark, listed.Result["result"].(map[string]any)["message"])
 
 	// An action returns a class's attribute to its caller, and to no other user.
-	task, err = h.service.CallAction(t.Context(), demo, id, "t_recall", nil)
+	task, err = h.service.Actions().Call(t.Context(), demo, id, "t_recall", nil)
 	require.NoError(t, err)
 	listed = h.ended(id)
-	result, err = h.service.ActionResult(t.Context(), demo, id, task)
+	result, err = h.service.Actions().Result(t.Context(), demo, id, task)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"isException": false, "result": "kept is kept as an attribute"}, result)
 	require.Equal(t, map[string]any{"isException": false, "result": "kept is " + secret.Mark}, listed.Result)
@@ -109,9 +109,9 @@ func TestTheNameOfAStepTellsNoSecret(t *testing.T) {
 	one["?"].(map[string]any)["_kept"] = map[string]any{"password": "battery staple"}
 	h.deploy(id, one)
 	h.ended(id)
-	_, err := h.service.CallAction(t.Context(), demo, id, "a1_shout", map[string]any{"suffix": " battery staple"})
+	_, err := h.service.Actions().Call(t.Context(), demo, id, "a1_shout", map[string]any{"suffix": " battery staple"})
 	require.NoError(t, err)
-	steps, err := h.service.Steps(t.Context(), demo, h.ended(id).ID)
+	steps, err := h.service.Deployments().Steps(t.Context(), demo, h.ended(id).ID)
 	require.NoError(t, err)
 	require.Len(t, steps, 1)
 	require.Equal(t, "shout hello "+secret.Mark, steps[0].Name)
@@ -141,10 +141,10 @@ func TestASecretThatAClassKeepsInAnAttributeIsASealedSecretOfTheEnvironment(t *t
 	const class, kept = "io.burano.test.Teller", "attribute/t/io.burano.test.Teller/secretOfTeller"
 	recalled := func() any {
 		t.Helper()
-		task, err := h.service.CallAction(t.Context(), demo, id, "t_recall", nil)
+		task, err := h.service.Actions().Call(t.Context(), demo, id, "t_recall", nil)
 		require.NoError(t, err)
 		h.ended(id)
-		result, err := h.service.ActionResult(t.Context(), demo, id, task)
+		result, err := h.service.Actions().Result(t.Context(), demo, id, task)
 		require.NoError(t, err)
 		return result["result"]
 	}

@@ -61,7 +61,7 @@ func TestAnUploadedPackageInMuranoPLIsDeployedAndItsActionsAnswer(t *testing.T) 
 	}
 	require.EqualValues(t, 5, service()["count"])
 
-	_, err := h.service.CallAction(t.Context(), demo, id, "c_add", map[string]any{"by": 3})
+	_, err := h.service.Actions().Call(t.Context(), demo, id, "c_add", map[string]any{"by": 3})
 	require.NoError(t, err)
 	deployment = h.ended(id)
 	result := deployment.Result["result"].(map[string]any)
@@ -71,7 +71,7 @@ func TestAnUploadedPackageInMuranoPLIsDeployedAndItsActionsAnswer(t *testing.T) 
 	require.Equal(t, "c", result["me"], "an object that the environment owns is its id")
 	require.EqualValues(t, 8, service()["count"])
 
-	_, err = h.service.CallAction(t.Context(), demo, id, "c_break", nil)
+	_, err = h.service.Actions().Call(t.Context(), demo, id, "c_break", nil)
 	require.NoError(t, err)
 	deployment = h.ended(id)
 	require.Equal(t, true, deployment.Result["isException"])
@@ -133,7 +133,7 @@ func TestAPanicIsToldAsAFailureOfTheObjectWithWhatItWasDoing(t *testing.T) {
 	require.Equal(t, "completed_w_errors", deployment.State)
 	reports := h.reports(id, deployment)
 	require.Contains(t, texts(reports, "error")[0], `org.golden.Hello.deploy: the step greet: Burano itself failed: oh no`)
-	steps, err := h.service.Steps(t.Context(), demo, deployment.ID)
+	steps, err := h.service.Deployments().Steps(t.Context(), demo, deployment.ID)
 	require.NoError(t, err)
 	require.NotNil(t, steps[len(steps)-1].Finished, "the step has ended")
 }

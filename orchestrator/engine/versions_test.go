@@ -64,9 +64,9 @@ func TestAnEnvironmentKeepsTheVersionsThatItWasDeployedWith(t *testing.T) {
 	require.Equal(t, []string{"2.0.0"}, made(young, application("a", any)), "other environments have the newest")
 
 	// A draft is checked with the versions that it would be deployed with.
-	session, err := h.service.Configure(t.Context(), demo, old)
+	session, err := h.service.Sessions().Open(t.Context(), demo, old)
 	require.NoError(t, err)
-	preview, err := h.service.Preview(t.Context(), demo, old, session.ID)
+	preview, err := h.service.Previews().Get(t.Context(), demo, old, session.ID)
 	require.NoError(t, err)
 	require.Empty(t, preview.Problems)
 

@@ -62,7 +62,7 @@ func aProjectLetsBuranoWorkWithARole(t *testing.T, c *cloud) {
 	leaver, id, leave := c.member(t, "burano-test-robots-owner")
 	robot := c.robot(t, leaver, id).caller(t, service)
 	require.NotNil(t, robot.Credential)
-	environment, err := h.service.CreateEnvironment(t.Context(), as("demo"), map[string]any{"name": "role"})
+	environment, err := h.service.Environments().Create(t.Context(), as("demo"), map[string]any{"name": "role"})
 	require.NoError(t, err)
 	h.deploy(robot, environment.ID, "first")
 	<-h.reached
@@ -98,9 +98,9 @@ func aProjectLetsBuranoWorkWithARole(t *testing.T, c *cloud) {
 	require.Equal(t, "success", state, "the stack, which is the service user's, can be changed again: %s", reports)
 
 	h.passes = nil
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), as("demo"), environment.ID, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), as("demo"), environment.ID, false))
 	eventually(t, "the environment is gone", func() bool {
-		_, err := h.service.Environment(t.Context(), as("demo"), environment.ID, "")
+		_, err := h.service.Environments().Get(t.Context(), as("demo"), environment.ID, "")
 		return err != nil
 	})
 	require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)))
@@ -112,7 +112,7 @@ func ended(h *tasks, caller identity.Caller, environment string) <-chan struct{}
 	go func() {
 		defer close(done)
 		eventually(h.T, "the deployment ends", func() bool {
-			list, err := h.service.Deployments(h.Context(), caller, environment)
+			list, err := h.service.Deployments().List(h.Context(), caller, environment)
 			return err != nil || list[0].Finished != nil
 		})
 	}()

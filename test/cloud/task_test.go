@@ -103,11 +103,11 @@ func stackOf(environment string) string { return "burano-test-task-" + environme
 // deploy submits a deployment of one application of this name.
 func (h *tasks) deploy(caller identity.Caller, environment, name string) {
 	h.Helper()
-	session, err := h.service.Configure(h.Context(), caller, environment)
+	session, err := h.service.Sessions().Open(h.Context(), caller, environment)
 	require.NoError(h, err)
 	application := map[string]any{"?": map[string]any{"id": "of-" + name, "type": "org.golden.Hello"}, "name": name}
-	require.NoError(h, h.service.PutServices(h.Context(), caller, environment, session.ID, nil, []any{application}, false))
-	require.NoError(h, h.service.Deploy(h.Context(), caller, environment, session.ID))
+	require.NoError(h, h.service.Models().PutServices(h.Context(), caller, environment, session.ID, nil, []any{application}, false))
+	require.NoError(h, h.service.Sessions().Deploy(h.Context(), caller, environment, session.ID))
 }
 
 // ended waits for the end of the newest deployment, and returns its state and its reports.
@@ -115,12 +115,12 @@ func (h *tasks) ended(caller identity.Caller, environment string) (state, report
 	h.Helper()
 	var last orchestrator.Deployment
 	eventually(h.T, "the deployment ends", func() bool {
-		list, err := h.service.Deployments(h.Context(), caller, environment)
+		list, err := h.service.Deployments().List(h.Context(), caller, environment)
 		require.NoError(h, err)
 		last = list[0]
 		return last.Finished != nil
 	})
-	lines, err := h.service.Reports(h.Context(), caller, environment, last.ID, nil)
+	lines, err := h.service.Deployments().Reports(h.Context(), caller, environment, last.ID, nil)
 	require.NoError(h, err)
 	for _, line := range lines {
 		reports += line.Text + "\n"
@@ -158,7 +158,7 @@ func aUserWhoIsDeletedIsNoOutage(t *testing.T, c *cloud) {
 	h := newTasks(t, service, 30*time.Minute)
 	demo := c.as(t, "demo").caller(t, service)
 	leaver, _, leave := c.member(t, "burano-test-leaver")
-	environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": "left"})
+	environment, err := h.service.Environments().Create(t.Context(), demo, map[string]any{"name": "left"})
 	require.NoError(t, err)
 	h.deploy(leaver.caller(t, service), environment.ID, "first")
 	state, reports := h.ended(demo, environment.ID)
@@ -174,9 +174,9 @@ func aUserWhoIsDeletedIsNoOutage(t *testing.T, c *cloud) {
 	require.Contains(t, reports, "Delete the environment")
 	require.Less(t, time.Since(began), 2*time.Minute)
 
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, environment.ID, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, environment.ID, false))
 	eventually(t, "the environment is gone", func() bool {
-		_, err := h.service.Environment(t.Context(), demo, environment.ID, "")
+		_, err := h.service.Environments().Get(t.Context(), demo, environment.ID, "")
 		return err != nil
 	})
 	require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment.ID)))
@@ -192,7 +192,7 @@ func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	project := as("demo").ProjectID
 	leaver, _, leave := c.member(t, "burano-test-gone-for-good")
 	made := func(name string) string {
-		environment, err := h.service.CreateEnvironment(t.Context(), as("demo"), map[string]any{"name": name})
+		environment, err := h.service.Environments().Create(t.Context(), as("demo"), map[string]any{"name": name})
 		require.NoError(t, err)
 		return environment.ID
 	}
@@ -221,9 +221,9 @@ func whoHasGoneTakesNothingAway(t *testing.T, c *cloud) {
 	deploy(as("demo"), byRole, "third")
 
 	for _, environment := range []string{byTrust, byRole, ofRole} {
-		require.NoError(t, h.service.DeleteEnvironment(t.Context(), as("demo"), environment, false))
+		require.NoError(t, h.service.Environments().Delete(t.Context(), as("demo"), environment, false))
 		eventually(t, "the environment is gone", func() bool {
-			_, err := h.service.Environment(t.Context(), as("demo"), environment, "")
+			_, err := h.service.Environments().Get(t.Context(), as("demo"), environment, "")
 			return err != nil
 		})
 		require.Empty(t, c.as(t, "demo").stacksNamed(t, stackOf(environment)))
@@ -237,7 +237,7 @@ func aTrustThatIsRefusedInTheMiddleEndsATask(t *testing.T, c *cloud) {
 	h.passes = make(chan struct{})
 	demo := c.as(t, "demo").caller(t, service)
 	leaver, id, _ := c.member(t, "burano-test-revoker")
-	environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": "revoked"})
+	environment, err := h.service.Environments().Create(t.Context(), demo, map[string]any{"name": "revoked"})
 	require.NoError(t, err)
 	h.deploy(leaver.caller(t, service), environment.ID, "first")
 	<-h.reached
@@ -261,9 +261,9 @@ func aTrustThatIsRefusedInTheMiddleEndsATask(t *testing.T, c *cloud) {
 	state, reports = h.ended(demo, environment.ID)
 	require.Equal(t, "success", state, reports)
 	h.passes = nil
-	require.NoError(t, h.service.DeleteEnvironment(t.Context(), demo, environment.ID, false))
+	require.NoError(t, h.service.Environments().Delete(t.Context(), demo, environment.ID, false))
 	eventually(t, "the environment is gone", func() bool {
-		_, err := h.service.Environment(t.Context(), demo, environment.ID, "")
+		_, err := h.service.Environments().Get(t.Context(), demo, environment.ID, "")
 		return err != nil
 	})
 }
@@ -279,7 +279,7 @@ func TestATaskOutlivesAnOutageInItsMiddle(t *testing.T) {
 	h := newTasks(t, service, 2*time.Minute)
 	h.passes = make(chan struct{})
 	demo := c.as(t, "demo").caller(t, service)
-	environment, err := h.service.CreateEnvironment(t.Context(), demo, map[string]any{"name": "outage"})
+	environment, err := h.service.Environments().Create(t.Context(), demo, map[string]any{"name": "outage"})
 	require.NoError(t, err)
 	h.deploy(demo, environment.ID, "first")
 	<-h.reached

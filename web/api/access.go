@@ -98,7 +98,7 @@ func userOf(caller identity.Caller) string {
 func (h accessHandlers) reach(c echo.Context) (ctx context.Context, caller identity.Caller, environmentID, clusterID string, err error) {
 	environmentID, clusterID = c.Param("environment"), c.Param("cluster")
 	ctx, caller = calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return ctx, caller, "", "", err
 	}
 	if h.access == nil {

@@ -29,7 +29,7 @@ func (h actionHandlers) call(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	task, err := h.orchestrator.CallAction(ctx, caller, c.Param("environment"), c.Param("action"), args)
+	task, err := h.orchestrator.Actions().Call(ctx, caller, c.Param("environment"), c.Param("action"), args)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoAction):
 		return &failing{status: http.StatusNotFound, kind: "LookupError", err: err}
@@ -43,7 +43,7 @@ func (h actionHandlers) call(c echo.Context) error {
 
 func (h actionHandlers) result(c echo.Context) error {
 	ctx, caller := calling(c)
-	result, err := h.orchestrator.ActionResult(ctx, caller, c.Param("environment"), c.Param("task"))
+	result, err := h.orchestrator.Actions().Result(ctx, caller, c.Param("environment"), c.Param("task"))
 	if errors.Is(err, orchestrator.ErrNoResult) {
 		return &refusal{status: http.StatusNotFound, explanation: notFound.explanation, detail: err.Error()}
 	}
@@ -71,7 +71,7 @@ func (h actionHandlers) callStatic(c echo.Context) error {
 		return detailed(fault.New(fault.Invalid, "parameters must be an object: the arguments by their names"))
 	}
 	ctx, caller := calling(c)
-	result, err := h.orchestrator.CallStatic(ctx, caller, class, method, args)
+	result, err := h.orchestrator.Classes().CallStatic(ctx, caller, class, method, args)
 	var thrown *muranopl.Exception
 	if fault.KindOf(err) == 0 && errors.As(err, &thrown) {
 		return &refusal{status: http.StatusServiceUnavailable, explanation: explanations[http.StatusServiceUnavailable], detail: thrown.Error()}

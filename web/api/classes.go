@@ -65,7 +65,7 @@ type objectJSON struct {
 // objects answers the objects of an environment or draft, with class only its objects.
 func (h classHandlers) objects(c echo.Context) error {
 	ctx, caller := calling(c)
-	objects, err := h.orchestrator.Objects(ctx, caller, c.Param("environment"), sessionOf(c), c.QueryParam("class"))
+	objects, err := h.orchestrator.Models().Objects(ctx, caller, c.Param("environment"), sessionOf(c), c.QueryParam("class"))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ type actionJSON struct {
 // actions lists the actions of a class's objects, and the class itself.
 func (h classHandlers) actions(c echo.Context) error {
 	ctx, caller := calling(c)
-	actions, err := h.orchestrator.ClassActions(ctx, caller, classOf(c))
+	actions, err := h.orchestrator.Classes().Actions(ctx, caller, classOf(c))
 	if err != nil {
 		return err
 	}

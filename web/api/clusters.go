@@ -43,7 +43,7 @@ func (h clusterHandlers) describe(ask func(ctx context.Context, environmentID, o
 	return func(c echo.Context) error {
 		environmentID, clusterID := c.Param("environment"), c.Param("cluster")
 		ctx, caller := calling(c)
-		if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+		if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 			return err
 		}
 		if h.clusters == nil {

@@ -37,7 +37,7 @@ func delegationFields(d orchestrator.Delegation) delegationJSON {
 
 func (h delegationHandlers) show(c echo.Context) error {
 	ctx, caller := calling(c)
-	delegation, found, err := h.orchestrator.Delegation(ctx, caller, c.Param("environment"))
+	delegation, found, err := h.orchestrator.Delegations().Get(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (h delegationHandlers) set(c echo.Context) error {
 		Secret     string    `json:"secret"`
 	}
 	ctx, caller := calling(c)
-	if err := h.orchestrator.MaySee(ctx, caller, c.Param("environment")); err != nil {
+	if err := h.orchestrator.Environments().MaySee(ctx, caller, c.Param("environment")); err != nil {
 		return err
 	}
 	if err := decode(c, &given); err != nil {
@@ -69,7 +69,7 @@ func (h delegationHandlers) set(c echo.Context) error {
 	case !given.Expires.IsZero() && !given.Expires.After(time.Now()):
 		return fault.New(fault.Invalid, "The delegation would have ended before now, at %s", given.Expires.Format(time.RFC3339))
 	}
-	delegation, err := h.orchestrator.SetDelegation(ctx, caller, c.Param("environment"), orchestrator.Delegate{Roles: given.Roles, Expires: given.Expires,
+	delegation, err := h.orchestrator.Delegations().Set(ctx, caller, c.Param("environment"), orchestrator.Delegate{Roles: given.Roles, Expires: given.Expires,
 		CredentialID: given.Credential, CredentialSecret: given.Secret})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (h delegationHandlers) set(c echo.Context) error {
 
 func (h delegationHandlers) revoke(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.RevokeDelegation(ctx, caller, c.Param("environment")); err != nil {
+	if err := h.orchestrator.Delegations().Revoke(ctx, caller, c.Param("environment")); err != nil {
 		return err
 	}
 	return empty(c)

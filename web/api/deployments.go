@@ -27,10 +27,10 @@ func (h deploymentHandlers) list(c echo.Context) error {
 		return err
 	}
 	if asked {
-		rows, next, err := h.orchestrator.DeploymentPage(ctx, caller, c.Param("environment"), page)
+		rows, next, err := h.orchestrator.Deployments().Page(ctx, caller, c.Param("environment"), page)
 		return writeDeploymentPage(c, rows, next, err)
 	}
-	rows, err := h.orchestrator.Deployments(ctx, caller, c.Param("environment"))
+	rows, err := h.orchestrator.Deployments().List(ctx, caller, c.Param("environment"))
 	return writeDeployments(c, rows, err)
 }
 
@@ -41,10 +41,10 @@ func (h deploymentHandlers) listAll(c echo.Context) error {
 		return err
 	}
 	if asked {
-		rows, next, err := h.orchestrator.ProjectDeploymentPage(ctx, caller, page)
+		rows, next, err := h.orchestrator.Deployments().ProjectPage(ctx, caller, page)
 		return writeDeploymentPage(c, rows, next, err)
 	}
-	rows, err := h.orchestrator.ProjectDeployments(ctx, caller)
+	rows, err := h.orchestrator.Deployments().OfProject(ctx, caller)
 	return writeDeployments(c, rows, err)
 }
 
@@ -134,7 +134,7 @@ func (h deploymentHandlers) reports(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, next, err := h.orchestrator.ReportPage(ctx, caller, c.Param("environment"), c.Param("deployment"), c.QueryParams()["service_id"], page)
+	rows, next, err := h.orchestrator.Deployments().ReportPage(ctx, caller, c.Param("environment"), c.Param("deployment"), c.QueryParams()["service_id"], page)
 	if err != nil {
 		return err
 	}

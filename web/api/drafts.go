@@ -30,7 +30,7 @@ type draftJSON struct {
 
 func (h draftHandlers) list(c echo.Context) error {
 	ctx, caller := calling(c)
-	drafts, err := h.orchestrator.Drafts(ctx, caller, c.Param("environment"))
+	drafts, err := h.orchestrator.Sessions().Drafts(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
 	}

@@ -108,9 +108,9 @@ func (h environmentHandlers) list(c echo.Context) error {
 	var rows []orchestrator.Environment
 	var next string
 	if asked {
-		rows, next, err = h.orchestrator.EnvironmentPage(ctx, caller, options, page)
+		rows, next, err = h.orchestrator.Environments().Page(ctx, caller, options, page)
 	} else {
-		rows, err = h.orchestrator.Environments(ctx, caller, options)
+		rows, err = h.orchestrator.Environments().List(ctx, caller, options)
 	}
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (h environmentHandlers) create(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.CreateEnvironment(ctx, caller, fields)
+	row, err := h.orchestrator.Environments().Create(ctx, caller, fields)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (h environmentHandlers) create(c echo.Context) error {
 
 func (h environmentHandlers) show(c echo.Context) error {
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.Environment(ctx, caller, c.Param("environment"), sessionOf(c))
+	row, err := h.orchestrator.Environments().Get(ctx, caller, c.Param("environment"), sessionOf(c))
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (h environmentHandlers) rename(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.RenameEnvironment(ctx, caller, c.Param("environment"), fields)
+	row, err := h.orchestrator.Environments().Rename(ctx, caller, c.Param("environment"), fields)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (h environmentHandlers) rename(c echo.Context) error {
 func (h environmentHandlers) delete(c echo.Context) error {
 	abandon := strings.EqualFold(c.QueryParam("abandon"), "true")
 	ctx, caller := calling(c)
-	if err := h.orchestrator.DeleteEnvironment(ctx, caller, c.Param("environment"), abandon); err != nil {
+	if err := h.orchestrator.Environments().Delete(ctx, caller, c.Param("environment"), abandon); err != nil {
 		return err
 	}
 	return empty(c)
@@ -177,7 +177,7 @@ type lastStatusesJSON struct {
 
 func (h environmentHandlers) lastStatus(c echo.Context) error {
 	ctx, caller := calling(c)
-	last, err := h.orchestrator.LastReports(ctx, caller, c.Param("environment"), sessionOf(c))
+	last, err := h.orchestrator.Environments().LastReports(ctx, caller, c.Param("environment"), sessionOf(c))
 	if err != nil {
 		return err
 	}
@@ -200,9 +200,9 @@ func (h environmentHandlers) model(c echo.Context) error {
 	ctx, caller := calling(c)
 	var value any
 	if c.QueryParam("deployed") == "true" {
-		value, err = h.orchestrator.Deployed(ctx, caller, c.Param("environment"), path)
+		value, err = h.orchestrator.Models().Deployed(ctx, caller, c.Param("environment"), path)
 	} else {
-		value, err = h.orchestrator.Model(ctx, caller, c.Param("environment"), sessionOf(c), path)
+		value, err = h.orchestrator.Models().Get(ctx, caller, c.Param("environment"), sessionOf(c), path)
 	}
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (h environmentHandlers) patchModel(c echo.Context) error {
 	}
 	patch, _ := body(c)
 	ctx, caller := calling(c)
-	model, err := h.orchestrator.PatchModel(ctx, caller, c.Param("environment"), sessionOf(c), patch)
+	model, err := h.orchestrator.Models().Patch(ctx, caller, c.Param("environment"), sessionOf(c), patch)
 	if errors.Is(err, orchestrator.ErrEmptyPatch) || errors.Is(err, orchestrator.ErrPatchMisses) {
 		return detailed(err)
 	}
@@ -243,7 +243,7 @@ func sessionAnswer(s orchestrator.Session) environmentSessionJSON {
 
 func (h environmentHandlers) configure(c echo.Context) error {
 	ctx, caller := calling(c)
-	session, err := h.orchestrator.Configure(ctx, caller, c.Param("environment"))
+	session, err := h.orchestrator.Sessions().Open(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (h environmentHandlers) configure(c echo.Context) error {
 
 func (h environmentHandlers) showSession(c echo.Context) error {
 	ctx, caller := calling(c)
-	session, err := h.orchestrator.Session(ctx, caller, c.Param("environment"), c.Param("session"))
+	session, err := h.orchestrator.Sessions().Get(ctx, caller, c.Param("environment"), c.Param("session"))
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (h environmentHandlers) showSession(c echo.Context) error {
 
 func (h environmentHandlers) deleteSession(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.DeleteSession(ctx, caller, c.Param("environment"), c.Param("session")); err != nil {
+	if err := h.orchestrator.Sessions().Delete(ctx, caller, c.Param("environment"), c.Param("session")); err != nil {
 		return err
 	}
 	return empty(c)
@@ -271,7 +271,7 @@ func (h environmentHandlers) deploy(c echo.Context) error {
 	ctx, caller := calling(c)
 	file := orchestrator.File{Name: c.QueryParam("file"), Digest: c.QueryParam("digest")}
 	confirmed := orchestrator.Confirmed{MayDestroy: c.QueryParams()["allow_destroy"], Plan: c.QueryParam("plan")}
-	if err := h.orchestrator.DeployFile(ctx, caller, c.Param("environment"), c.Param("session"), file, confirmed); err != nil {
+	if err := h.orchestrator.Sessions().DeployFile(ctx, caller, c.Param("environment"), c.Param("session"), file, confirmed); err != nil {
 		return err
 	}
 	return empty(c)
@@ -279,7 +279,7 @@ func (h environmentHandlers) deploy(c echo.Context) error {
 
 func (h environmentHandlers) getServices(c echo.Context, path []string) (any, error) {
 	ctx, caller := calling(c)
-	return h.orchestrator.Services(ctx, caller, c.Param("environment"), sessionOf(c), path)
+	return h.orchestrator.Models().Services(ctx, caller, c.Param("environment"), sessionOf(c), path)
 }
 
 // validate reports whether the request wants a draft refused that could not be deployed, which Murano cannot do.
@@ -287,7 +287,7 @@ func validate(c echo.Context) bool { return strings.EqualFold(c.QueryParam("vali
 
 func (h environmentHandlers) addServices(c echo.Context, path []string, value any) error {
 	ctx, caller := calling(c)
-	err := h.orchestrator.AddServices(ctx, caller, c.Param("environment"), sessionOf(c), path, value, validate(c))
+	err := h.orchestrator.Models().AddServices(ctx, caller, c.Param("environment"), sessionOf(c), path, value, validate(c))
 	if errors.Is(err, orchestrator.ErrNoApplication) {
 		return detailed(err)
 	}
@@ -296,10 +296,10 @@ func (h environmentHandlers) addServices(c echo.Context, path []string, value an
 
 func (h environmentHandlers) putServices(c echo.Context, path []string, value any) error {
 	ctx, caller := calling(c)
-	return h.orchestrator.PutServices(ctx, caller, c.Param("environment"), sessionOf(c), path, value, validate(c))
+	return h.orchestrator.Models().PutServices(ctx, caller, c.Param("environment"), sessionOf(c), path, value, validate(c))
 }
 
 func (h environmentHandlers) deleteServices(c echo.Context, path []string) (any, error) {
 	ctx, caller := calling(c)
-	return nil, h.orchestrator.DeleteServices(ctx, caller, c.Param("environment"), sessionOf(c), path)
+	return nil, h.orchestrator.Models().DeleteServices(ctx, caller, c.Param("environment"), sessionOf(c), path)
 }

@@ -77,14 +77,14 @@ func (h findingHandlers) asked(c echo.Context) (closed bool, page store.Page, er
 
 func (h findingHandlers) ofEnvironment(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.MaySee(ctx, caller, c.Param("environment")); err != nil {
+	if err := h.orchestrator.Environments().MaySee(ctx, caller, c.Param("environment")); err != nil {
 		return err
 	}
 	closed, page, err := h.asked(c)
 	if err != nil {
 		return err
 	}
-	list, next, err := h.orchestrator.FindingPage(ctx, caller, c.Param("environment"), closed, page)
+	list, next, err := h.orchestrator.Findings().Page(ctx, caller, c.Param("environment"), closed, page)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (h findingHandlers) ofProject(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list, next, err := h.orchestrator.ProjectFindingPage(ctx, caller, closed, page)
+	list, next, err := h.orchestrator.Findings().ProjectPage(ctx, caller, closed, page)
 	if err != nil {
 		return err
 	}

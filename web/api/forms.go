@@ -57,7 +57,7 @@ func (h formHandlers) parameters(ctx context.Context, o opened) (map[string]any,
 	if dot := strings.LastIndexByte(source, '.'); dot >= 0 {
 		class.Name, method = source[:dot], source[dot+1:]
 	}
-	result, err := h.orchestrator.CallStatic(ctx, identity.From(ctx), class, method, nil)
+	result, err := h.orchestrator.Classes().CallStatic(ctx, identity.From(ctx), class, method, nil)
 	if err != nil {
 		return nil, h.failed(ctx, o, err)
 	}

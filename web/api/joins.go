@@ -67,7 +67,7 @@ func seenJoinToken(token orchestrator.JoinToken) joinTokenJSON {
 func (h joinHandlers) create(c echo.Context) error {
 	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
 	ctx, caller := calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	if h.access == nil {
@@ -90,7 +90,7 @@ func (h joinHandlers) create(c echo.Context) error {
 	if err := h.access.TakesMachines(ctx, environmentID, clusterID); err != nil {
 		return err
 	}
-	token, secret, err := h.orchestrator.CreateJoinToken(ctx, caller, environmentID, clusterID, access.ActionJoin, life)
+	token, secret, err := h.orchestrator.Joins().CreateToken(ctx, caller, environmentID, clusterID, access.ActionJoin, life)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (h joinHandlers) create(c echo.Context) error {
 
 func (h joinHandlers) list(c echo.Context) error {
 	ctx, caller := calling(c)
-	tokens, err := h.orchestrator.JoinTokens(ctx, caller, c.Param("environment"), c.Param("cluster"))
+	tokens, err := h.orchestrator.Joins().Tokens(ctx, caller, c.Param("environment"), c.Param("cluster"))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (h joinHandlers) list(c echo.Context) error {
 
 func (h joinHandlers) remove(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.DeleteJoinToken(ctx, caller, c.Param("environment"), c.Param("cluster"), c.Param("token")); err != nil {
+	if err := h.orchestrator.Joins().DeleteToken(ctx, caller, c.Param("environment"), c.Param("cluster"), c.Param("token")); err != nil {
 		return err
 	}
 	return empty(c)
@@ -132,7 +132,7 @@ func (h joinHandlers) open(c echo.Context) (orchestrator.RedeemedJoin, error) {
 	if wait := h.attempts.Take(h.address(request), "join"); wait > 0 {
 		return orchestrator.RedeemedJoin{}, &auth.TooMany{Wait: wait, What: "to use a join token"}
 	}
-	token, err := h.orchestrator.OpenJoin(request.Context(), request.Header.Get(joinHeader))
+	token, err := h.orchestrator.Joins().Open(request.Context(), request.Header.Get(joinHeader))
 	if err != nil {
 		return token, err
 	}
@@ -165,7 +165,7 @@ func (h joinHandlers) redeem(c echo.Context) error {
 	if err := decode(c, &given); err != nil {
 		return err
 	}
-	if err := h.orchestrator.MayRedeem(token, given.HostKey); err != nil {
+	if err := h.orchestrator.Joins().MayRedeem(token, given.HostKey); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
@@ -176,7 +176,7 @@ func (h joinHandlers) redeem(c echo.Context) error {
 		return err
 	}
 	machine.Node = joining.Node
-	if err := h.orchestrator.BindJoin(ctx, token, machine); err != nil {
+	if err := h.orchestrator.Joins().Bind(ctx, token, machine); err != nil {
 		return err
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
@@ -188,7 +188,7 @@ func (h joinHandlers) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.orchestrator.StartJoin(c.Request().Context(), token, access.ActionJoin, access.JoinArguments); err != nil {
+	if err := h.orchestrator.Joins().Start(c.Request().Context(), token, access.ActionJoin, access.JoinArguments); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusAccepted)
@@ -219,7 +219,7 @@ func (h joinHandlers) progress(c echo.Context) error {
 			return fault.New(fault.Invalid, "after is the number of a line, not %q", text)
 		}
 	}
-	progress, err := h.orchestrator.JoinProgress(c.Request().Context(), token, after)
+	progress, err := h.orchestrator.Joins().Progress(c.Request().Context(), token, after)
 	if err != nil {
 		return err
 	}

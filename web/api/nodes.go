@@ -54,7 +54,7 @@ func (h nodeHandlers) register(v1 *echo.Group) {
 func (h nodeHandlers) find(c echo.Context) (found access.NodeStatus, err error) {
 	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
 	ctx, caller := calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return found, err
 	}
 	if h.clusters == nil {
@@ -170,7 +170,7 @@ func (h nodeHandlers) call(method string, given func(echo.Context) (map[string]a
 	return func(c echo.Context) error {
 		environmentID, clusterID := c.Param("environment"), c.Param("cluster")
 		ctx, caller := calling(c)
-		if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+		if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 			return err
 		}
 		args, err := given(c)
@@ -178,7 +178,7 @@ func (h nodeHandlers) call(method string, given func(echo.Context) (map[string]a
 			return err
 		}
 		args["node"] = c.Param("node")
-		task, err := h.orchestrator.CallAction(ctx, caller, environmentID, clusterID+"_"+method, args)
+		task, err := h.orchestrator.Actions().Call(ctx, caller, environmentID, clusterID+"_"+method, args)
 		if errors.Is(err, orchestrator.ErrNoAction) {
 			return fault.New(fault.Conflict, "Object %s is no Kubernetes cluster, or was last deployed by a former version of Burano: deploy the environment", clusterID)
 		}

@@ -173,7 +173,7 @@ func consentsOf(list []preview.Consent) []consentJSON {
 // preview answers with the effects of the deployment of a session.
 func (h previewHandlers) preview(c echo.Context) error {
 	ctx, caller := calling(c)
-	plan, err := h.orchestrator.Preview(ctx, caller, c.Param("environment"), c.Param("session"))
+	plan, err := h.orchestrator.Previews().Get(ctx, caller, c.Param("environment"), c.Param("session"))
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (h previewHandlers) previewNew(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	plan, err := h.orchestrator.PreviewNew(ctx, caller, fields)
+	plan, err := h.orchestrator.Previews().New(ctx, caller, fields)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (h previewHandlers) template(c echo.Context) error {
 	}
 	services, ok := fields["services"].([]any)
 	ctx, caller := calling(c)
-	changed, err := h.orchestrator.TemplateDiffers(ctx, caller, c.Param("template"), services)
+	changed, err := h.orchestrator.Templates().Differs(ctx, caller, c.Param("template"), services)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (h previewHandlers) template(c echo.Context) error {
 // deletion answers with the effects of the deletion of an environment.
 func (h previewHandlers) deletion(c echo.Context) error {
 	ctx, caller := calling(c)
-	deletion, err := h.orchestrator.Deletion(ctx, caller, c.Param("environment"), h.leaving)
+	deletion, err := h.orchestrator.Environments().Deletion(ctx, caller, c.Param("environment"), h.leaving)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (h progressHandlers) register(v1 *echo.Group) {
 // deployment shows one deployment as Murano's lists do.
 func (h progressHandlers) deployment(c echo.Context) error {
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.Deployment(ctx, caller, c.Param("deployment"))
+	row, err := h.orchestrator.Deployments().Get(ctx, caller, c.Param("deployment"))
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ type taskJSON struct {
 
 func (h progressHandlers) steps(c echo.Context) error {
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.Steps(ctx, caller, c.Param("deployment"))
+	rows, err := h.orchestrator.Deployments().Steps(ctx, caller, c.Param("deployment"))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ type progressStepsJSON struct {
 // progress shows a deployment without its model.
 func (h progressHandlers) progress(c echo.Context) error {
 	ctx, caller := calling(c)
-	progress, err := h.orchestrator.Progress(ctx, caller, c.Param("deployment"))
+	progress, err := h.orchestrator.Deployments().Progress(ctx, caller, c.Param("deployment"))
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (h progressHandlers) reports(c echo.Context) error {
 		page.Limit = maxPage
 	}
 	object := c.QueryParam("object")
-	if err := h.orchestrator.MaySee(ctx, caller, c.Param("environment")); err != nil {
+	if err := h.orchestrator.Environments().MaySee(ctx, caller, c.Param("environment")); err != nil {
 		return err
 	}
 	if object == "" {
 		return fault.New(fault.Invalid, "Say of which object: object=ID")
 	}
-	rows, next, err := h.orchestrator.ObjectReports(ctx, caller, c.Param("environment"), object, page)
+	rows, next, err := h.orchestrator.Deployments().ObjectReports(ctx, caller, c.Param("environment"), object, page)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (h progressHandlers) events(c echo.Context) error {
 	stream := newEventStream(c, h.limits)
 	defer stream.close()
 	ctx, caller := calling(c)
-	state, err := h.orchestrator.Follow(ctx, caller, c.Param("deployment"), orchestrator.Follower{
+	state, err := h.orchestrator.Deployments().Follow(ctx, caller, c.Param("deployment"), orchestrator.Follower{
 		After: after,
 		Report: func(report orchestrator.Report) error {
 			return stream.send("report", strconv.FormatInt(report.Number, 10), reportOf(report))
@@ -165,7 +165,7 @@ func (h progressHandlers) events(c echo.Context) error {
 // cancel answers 202 when the deployment is marked; its worker stops at the next step.
 func (h progressHandlers) cancel(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.Cancel(ctx, caller, c.Param("deployment")); err != nil {
+	if err := h.orchestrator.Deployments().Cancel(ctx, caller, c.Param("deployment")); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusAccepted, struct{}{})
@@ -174,7 +174,7 @@ func (h progressHandlers) cancel(c echo.Context) error {
 // retry answers 202 with the id of the new deployment as task_id.
 func (h progressHandlers) retry(c echo.Context) error {
 	ctx, caller := calling(c)
-	id, err := h.orchestrator.Retry(ctx, caller, c.Param("deployment"))
+	id, err := h.orchestrator.Deployments().Retry(ctx, caller, c.Param("deployment"))
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ var kubernetesName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`
 func (h runningHandlers) reach(c echo.Context) (environmentID, objectID string, err error) {
 	ctx, caller := calling(c)
 	environmentID, objectID = c.Param("environment"), c.Param("cluster")
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, objectID); err != nil {
+	if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, objectID); err != nil {
 		return "", "", err
 	}
 	if h.clusters == nil {

@@ -31,7 +31,7 @@ func (h schemaHandlers) show(c echo.Context) error {
 		methods = strings.Split(list, ",")
 	}
 	ctx, caller := calling(c)
-	schemas, err := h.orchestrator.Schemas(ctx, caller, classOf(c), methods)
+	schemas, err := h.orchestrator.Classes().Schemas(ctx, caller, classOf(c), methods)
 	if err != nil {
 		return detailed(err)
 	}

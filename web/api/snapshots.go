@@ -83,7 +83,7 @@ func (h snapshotHandlers) create(c echo.Context) error {
 	}
 	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
 	ctx, caller := calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	if c.Request().ContentLength != 0 {

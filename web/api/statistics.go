@@ -48,7 +48,7 @@ type requestStatisticsJSON struct {
 
 func (h statisticsHandlers) requests(c echo.Context) error {
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.RequestStatistics(ctx, caller)
+	rows, err := h.orchestrator.Statistics().Requests(ctx, caller)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ type instanceStatisticsJSON struct {
 
 func (h statisticsHandlers) instances(c echo.Context) error {
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.InstanceStatistics(ctx, caller, c.Param("environment"), c.Param("instance"))
+	rows, err := h.orchestrator.Statistics().Instances(ctx, caller, c.Param("environment"), c.Param("instance"))
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ type typeStatisticsJSON struct {
 
 func (h statisticsHandlers) types(c echo.Context) error {
 	ctx, caller := calling(c)
-	rows, err := h.orchestrator.TypeStatistics(ctx, caller, c.Param("environment"))
+	rows, err := h.orchestrator.Statistics().Types(ctx, caller, c.Param("environment"))
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func newCounter(service *orchestrator.Service, log *slog.Logger) *counter {
 			// The request is answered, and its context may have ended with it.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), statisticsPeriod)
 			defer cancel()
-			return service.SaveRequestStatistics(ctx, statistics)
+			return service.Statistics().SaveRequests(ctx, statistics)
 		},
 		log:     log,
 		now:     orchestrator.RequestStatistics{Host: host, Projects: map[string]int64{}, CPUs: runtime.NumCPU()},

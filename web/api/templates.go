@@ -85,7 +85,7 @@ func (h templateHandlers) list(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	rows, next, err := h.orchestrator.Templates(ctx, caller, public, page)
+	rows, next, err := h.orchestrator.Templates().List(ctx, caller, public, page)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (h templateHandlers) create(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.CreateTemplate(ctx, caller, fields)
+	row, err := h.orchestrator.Templates().Create(ctx, caller, fields)
 	if errors.Is(err, orchestrator.ErrTemplateName) {
 		return detailed(err)
 	}
@@ -115,7 +115,7 @@ func (h templateHandlers) create(c echo.Context) error {
 
 func (h templateHandlers) show(c echo.Context) error {
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.Template(ctx, caller, c.Param("template"))
+	row, err := h.orchestrator.Templates().Get(ctx, caller, c.Param("template"))
 	return writeTemplate(c, row, err)
 }
 
@@ -125,7 +125,7 @@ func (h templateHandlers) update(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.UpdateTemplate(ctx, caller, c.Param("template"), fields)
+	row, err := h.orchestrator.Templates().Update(ctx, caller, c.Param("template"), fields)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (h templateHandlers) update(c echo.Context) error {
 
 func (h templateHandlers) delete(c echo.Context) error {
 	ctx, caller := calling(c)
-	if err := h.orchestrator.DeleteTemplate(ctx, caller, c.Param("template")); err != nil {
+	if err := h.orchestrator.Templates().Delete(ctx, caller, c.Param("template")); err != nil {
 		return err
 	}
 	return empty(c)
@@ -146,7 +146,7 @@ func (h templateHandlers) clone(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.CloneTemplate(ctx, caller, c.Param("template"), fields)
+	row, err := h.orchestrator.Templates().Clone(ctx, caller, c.Param("template"), fields)
 	return writeTemplate(c, row, err)
 }
 
@@ -162,7 +162,7 @@ func (h templateHandlers) createEnvironment(c echo.Context) error {
 		return err
 	}
 	ctx, caller := calling(c)
-	environment, session, err := h.orchestrator.EnvironmentFromTemplate(ctx, caller, c.Param("template"), fields)
+	environment, session, err := h.orchestrator.Templates().CreateEnvironment(ctx, caller, c.Param("template"), fields)
 	if err != nil {
 		return err
 	}
@@ -171,17 +171,17 @@ func (h templateHandlers) createEnvironment(c echo.Context) error {
 
 func (h templateHandlers) getServices(c echo.Context, path []string) (any, error) {
 	ctx, caller := calling(c)
-	return h.orchestrator.TemplateServices(ctx, caller, c.Param("template"), path)
+	return h.orchestrator.Templates().Services(ctx, caller, c.Param("template"), path)
 }
 
 func (h templateHandlers) addServices(c echo.Context, path []string, value any) error {
 	ctx, caller := calling(c)
-	return h.orchestrator.AddTemplateServices(ctx, caller, c.Param("template"), path, value)
+	return h.orchestrator.Templates().AddServices(ctx, caller, c.Param("template"), path, value)
 }
 
 func (h templateHandlers) putServices(c echo.Context, path []string, value any) error {
 	ctx, caller := calling(c)
-	return h.orchestrator.PutTemplateServices(ctx, caller, c.Param("template"), path, value)
+	return h.orchestrator.Templates().PutServices(ctx, caller, c.Param("template"), path, value)
 }
 
 // reducedTemplate is a template from which applications were removed.
@@ -195,6 +195,6 @@ type reducedTemplate struct {
 
 func (h templateHandlers) deleteServices(c echo.Context, path []string) (any, error) {
 	ctx, caller := calling(c)
-	row, err := h.orchestrator.DeleteTemplateServices(ctx, caller, c.Param("template"), path)
+	row, err := h.orchestrator.Templates().DeleteServices(ctx, caller, c.Param("template"), path)
 	return reducedTemplate{row.ID, row.Name, row.Services, row.ProjectID, row.Updated.Format("2006-01-02 15:04:05.000000")}, err
 }

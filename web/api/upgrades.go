@@ -26,7 +26,7 @@ func (h upgradeHandlers) register(v1 *echo.Group) {
 func (h upgradeHandlers) show(c echo.Context) error {
 	environmentID, clusterID, image := c.Param("environment"), c.Param("cluster"), c.QueryParam("image")
 	ctx, caller := calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	if image == "" {
@@ -35,7 +35,7 @@ func (h upgradeHandlers) show(c echo.Context) error {
 	if h.plan == nil {
 		return fault.New(fault.NotFound, "This Burano upgrades no clusters")
 	}
-	plan, err := h.orchestrator.Ask(ctx, caller, environmentID, clusterID, h.plan(clusterID, image))
+	plan, err := h.orchestrator.Previews().Ask(ctx, caller, environmentID, clusterID, h.plan(clusterID, image))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (h upgradeHandlers) show(c echo.Context) error {
 func (h upgradeHandlers) halt(c echo.Context) error {
 	environmentID, clusterID := c.Param("environment"), c.Param("cluster")
 	ctx, caller := calling(c)
-	if err := h.orchestrator.MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := h.orchestrator.Environments().MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	if h.clusters == nil {
