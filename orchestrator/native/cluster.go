@@ -2,8 +2,10 @@ package native
 
 import (
 	"context"
+	"maps"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/claims"
 	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
@@ -13,7 +15,8 @@ import (
 type clusterClass struct{ *clusters.Clusters }
 
 func (c clusterClass) methods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{
+	methods := claims.New(c.Clusters).Actions()
+	maps.Copy(methods, map[string]muranopl.NativeMethod{
 		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
 		"scaleNodesUp": nodeScalingOf(c).scaleUp(ofCluster(clusters.Minions)), "scaleNodesDown": nodeScalingOf(c).scaleDown(ofCluster(clusters.Minions)),
 		"scaleGatewaysUp": nodeScalingOf(c).scaleUp(ofCluster(clusters.Gateways)), "scaleGatewaysDown": nodeScalingOf(c).scaleDown(ofCluster(clusters.Gateways)),
@@ -22,17 +25,17 @@ func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 		"addGroup": nodeScalingOf(c).addGroup, "removeGroup": nodeScalingOf(c).removeGroup,
 		"scaleGroupUp": nodeScalingOf(c).scaleUp(ofGroup), "scaleGroupDown": nodeScalingOf(c).scaleDown(ofGroup),
 		known.ScaleByLoad: nodeScalingOf(c).scaleByLoad, known.ScaleGatewaysByLoad: nodeScalingOf(c).scaleGatewaysByLoad,
-		known.RepairNode:   nodeRepairsOf(c).repairNode,
-		"replaceNode":      c.replaceNode,
-		methodUpgrade:      nodeUpgradesOf(c).upgrade,
-		methodBack:         nodeUpgradesOf(c).upgradeBack,
-		"snapshot":         clusterRestoresOf(c).snapshot,
-		known.BackUpClaims: claimBackupsOf(c).backUpClaims, "listClaimBackups": claimBackupsOf(c).listClaimBackups, "restoreClaim": claimBackupsOf(c).restoreClaim, "listUnusedVolumes": unusedVolumesOf(c).listUnusedVolumes, "deleteUnusedVolumes": unusedVolumesOf(c).deleteUnusedVolumes, "deleteClaimBackup": claimBackupsOf(c).deleteClaimBackup,
+		known.RepairNode:        nodeRepairsOf(c).repairNode,
+		"replaceNode":           c.replaceNode,
+		methodUpgrade:           nodeUpgradesOf(c).upgrade,
+		methodBack:              nodeUpgradesOf(c).upgradeBack,
+		"snapshot":              clusterRestoresOf(c).snapshot,
 		known.RenewCertificates: c.asDeployed(c.renewCertificates), known.DefragmentEtcd: c.asDeployed(c.defragment),
 		"rotate": c.asDeployed(c.rotate), "setNode": c.asDeployed(nodeOperationsOf(c).setNode), "rebootNode": c.asDeployed(nodeOperationsOf(c).rebootNode),
 		methodRestore: clusterRestoresOf(c).restore, "recoverQuorum": clusterRestoresOf(c).recoverQuorum,
 		known.BackUp: environmentBackupsOf(c).backUp, known.EndBackup: func(ctx context.Context, call muranopl.Call) (any, error) { return endBackup(ctx, c, call) },
-	}
+	})
+	return methods
 }
 
 // gatewayMethods are the methods of io.burano.Gateways, which are a cluster of gateways only.
@@ -85,7 +88,7 @@ func (c clusterClass) destroy(ctx context.Context, call muranopl.Call) (any, err
 	if err := clusters.MachinesOf(c.Clusters).LeaveMachines(ctx, call.Object); err != nil {
 		return nil, err
 	}
-	if err := leftVolumesOf(c.Clusters).leaveVolumes(ctx, call.Object); err != nil {
+	if err := claims.New(c.Clusters).Leave(ctx, call.Object); err != nil {
 		return nil, err
 	}
 	return nil, clusters.DeploymentsOf(c.Clusters).Remove(ctx, call.Object)

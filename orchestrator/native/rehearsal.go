@@ -6,6 +6,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/claims"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
@@ -66,6 +67,24 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 				return nil, err
 			}
 			return upgradePlansOf(bodies.clusters).planUpgrade(ctx, object, found)
+		}
+	}
+}
+
+// Leaving computes which claims and volumes of an environment's clusters go when it is deleted. Its answer is a preview.Deletion.
+func Leaving(config Config) engine.Question {
+	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
+		config := config
+		config.Logger = slog.New(slog.DiscardHandler)
+		r := task.NewRehearsal(stage)
+		bodies := assemble(r, config, true)
+		return bodies.natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
+			r.SetModel(root)
+			var answer preview.Deletion
+			for _, cluster := range bodies.clusters.Objects.All(task.ClassCluster) {
+				claims.New(bodies.clusters).Leaving(ctx, cluster, &answer)
+			}
+			return answer, nil
 		}
 	}
 }

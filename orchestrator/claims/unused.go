@@ -1,4 +1,4 @@
-package native
+package claims
 
 import (
 	"context"
@@ -13,12 +13,10 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
-	"github.com/burano/burano/orchestrator/volumes"
 )
 
 const (
@@ -36,13 +34,8 @@ type unusedVolume struct {
 	delete func(ctx context.Context) error
 }
 
-// unusedVolumes are the volumes of a cluster that no claim uses.
-type unusedVolumes struct{ clusterClass }
-
-func unusedVolumesOf(c clusterClass) unusedVolumes { return unusedVolumes{c} }
-
 // unusedOf lists the unused claims and volumes of a cluster. Objects younger than leftAge may be about to be used.
-func (c unusedVolumes) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
+func (c Claims) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
 	claims, err := kube.UnusedClaims(ctx, api, known.Namespace)
 	if err != nil {
 		return nil, err
@@ -52,22 +45,17 @@ func (c unusedVolumes) unusedOf(ctx context.Context, object *muranopl.Object, ap
 		list = append(list, unusedVolume{kind: "claim", name: claim.Name, size: size.String(), made: claim.CreationTimestamp.Time,
 			delete: func(ctx context.Context) error { return kube.DeleteUnusedClaim(ctx, api, claim) }})
 	}
-	project, err := c.Runtime.Project(ctx)
+	tag := c.tag(object)
+	cinder, err := c.uses(ctx, object, kube.Cinder)
 	if err != nil {
 		return nil, err
 	}
-	tag := map[string]string{volumes.ClusterMetadata: volumes.ClusterID(c.Runtime.EnvironmentID(), object.ID())}
-	keep := known.Vault{Runtime: c.Runtime, Cluster: object.ID()}
-	cinder, err := nodes.HasStorage(ctx, keep, kube.Cinder)
-	if err != nil {
-		return nil, err
-	}
-	manila, err := nodes.HasStorage(ctx, keep, kube.Manila)
+	manila, err := c.uses(ctx, object, kube.Manila)
 	if err != nil {
 		return nil, err
 	}
 	if cinder {
-		blocks, err := project.BlockStorage()
+		blocks, err := c.cinder(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +71,7 @@ func (c unusedVolumes) unusedOf(ctx context.Context, object *muranopl.Object, ap
 	if !manila {
 		return list, nil
 	}
-	shares, err := project.SharedFileSystems()
+	shares, err := c.manila(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,29 +103,19 @@ func unusedInCinder(cinder *openstack.BlockStorage, found storage.Left) (list []
 	return list
 }
 
-// withUnused calls work with the unused claims and volumes of a cluster.
-func (c unusedVolumes) withUnused(ctx context.Context, object *muranopl.Object, work func(list []unusedVolume) error) error {
-	live, _, err := c.Former(ctx, object)
-	if err != nil {
-		return err
-	}
-	if live == nil {
-		return fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
-	}
-	defer live.Close()
-	api, err := live.Kubernetes(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := c.unusedOf(ctx, object, api)
-	if err != nil {
-		return err
-	}
-	return work(list)
+// withUnused gives work the unused objects of a cluster.
+func (c Claims) withUnused(ctx context.Context, object *muranopl.Object, work func(list []unusedVolume) error) error {
+	return c.withAPI(ctx, object, func(api *rest.Config) error {
+		list, err := c.unusedOf(ctx, object, api)
+		if err != nil {
+			return err
+		}
+		return work(list)
+	})
 }
 
 // listUnusedVolumes is the action that returns claims that no application uses, and volumes, snapshots and shares in the cloud that the cluster does not know.
-func (c unusedVolumes) listUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Claims) listUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
 	shown := []any{}
 	err := c.withUnused(ctx, call.Object, func(list []unusedVolume) error {
 		for _, one := range list {
@@ -149,7 +127,7 @@ func (c unusedVolumes) listUnusedVolumes(ctx context.Context, call muranopl.Call
 }
 
 // deleteUnusedVolumes is the action that deletes the named volumes. A used volume is never deleted.
-func (c unusedVolumes) deleteUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Claims) deleteUnusedVolumes(ctx context.Context, call muranopl.Call) (any, error) {
 	named, _ := call.Args[argumentVolumes].([]any)
 	return nil, c.withUnused(ctx, call.Object, func(list []unusedVolume) error {
 		var chosen []unusedVolume
@@ -167,7 +145,7 @@ func (c unusedVolumes) deleteUnusedVolumes(ctx context.Context, call muranopl.Ca
 				failures = append(failures, fmt.Errorf("delete %s %s: %w", one.kind, one.name, err))
 				continue
 			}
-			c.Reports.Inform(ctx, call.Object, "Cluster %s: %s %s (%s, made %s) is deleted", call.Object.Text("name"), one.kind, one.name, one.size, one.made.UTC().Format("2 January 2006"))
+			c.of.Reports.Inform(ctx, call.Object, "Cluster %s: %s %s (%s, made %s) is deleted", call.Object.Text("name"), one.kind, one.name, one.size, one.made.UTC().Format("2 January 2006"))
 		}
 		return errors.Join(failures...)
 	})

@@ -1,4 +1,4 @@
-package native
+package claims
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
-	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
@@ -28,53 +27,16 @@ const (
 	argumentClaim  = "claim"
 )
 
-// withClaims gives work the project's volumes, and the API server of a cluster that has, or may have, claims with such.
-func (c backupAccess) withClaims(ctx context.Context, object *muranopl.Object, work func(storage *openstack.BlockStorage, api *rest.Config) error) error {
-	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()}, kube.Cinder)
-	if err != nil {
-		return err
-	}
-	if !has {
-		return fault.New(fault.Invalid, "Cluster %s has no volumes in Cinder, of which backups are made: none of its storageClasses has the back-end cinder", object.Text("name"))
-	}
-	project, err := c.Runtime.Project(ctx)
-	if err != nil {
-		return err
-	}
-	storage, err := project.BlockStorage()
-	if err != nil {
-		return err
-	}
-	live, _, err := c.Former(ctx, object)
-	if err != nil {
-		return err
-	}
-	if live == nil {
-		return fault.New(fault.Invalid, "Cluster %s was never up: deploy it first", object.Text("name"))
-	}
-	defer live.Close()
-	api, err := live.Kubernetes(ctx)
-	if err != nil {
-		return err
-	}
-	return work(storage, api)
-}
-
-// claimBackups are the backups of a cluster's claims.
-type claimBackups struct{ clusterClass }
-
-func claimBackupsOf(c clusterClass) claimBackups { return claimBackups{c} }
-
 // backUpClaims is the action that makes backups of claims, all or the named ones, and returns their ids. Scheduled ones it only begins, of claims that are
 // due, and it deletes old ones over the limit.
-func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Claims) backUpClaims(ctx context.Context, call muranopl.Call) (any, error) {
 	var ids []any
-	err := backupAccessOf(c.Clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+	err := c.withCinder(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		claims, err := storage.ClaimsOf(ctx, api)
 		if err != nil {
 			return err
 		}
-		order := volumes.Order{Cluster: volumes.ClusterID(c.Runtime.EnvironmentID(), call.Object.ID()), ClusterName: call.Object.Text("name"), Why: volumes.Requested, Run: c.Runtime.TaskID()}
+		order := volumes.Order{Cluster: c.clusterID(call.Object), ClusterName: call.Object.Text("name"), Why: volumes.Requested, Run: c.of.Runtime.TaskID()}
 		order.Reason, _ = call.Args[known.ArgumentReason].(string)
 		list, err := volumes.Backups(ctx, cinder, order.Cluster)
 		if err != nil {
@@ -98,7 +60,7 @@ func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any
 				continue
 			}
 			begun, ids = append(begun, one), append(ids, one.ID)
-			c.Reports.Inform(ctx, call.Object, "Claim %s: %s %s is being made", claim, one.Kind, one.ID)
+			c.of.Reports.Inform(ctx, call.Object, "Claim %s: %s %s is being made", claim, one.Kind, one.ID)
 		}
 		if order.Why == volumes.Scheduled {
 			return errors.Join(append(failures, c.deleteSurplus(ctx, call.Object, cinder, list))...)
@@ -108,10 +70,10 @@ func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any
 				failures = append(failures, err)
 				continue
 			}
-			c.Reports.Inform(ctx, call.Object, "Claim %s: %s %s is complete", one.Claim, one.Kind, one.ID)
+			c.of.Reports.Inform(ctx, call.Object, "Claim %s: %s %s is complete", one.Claim, one.Kind, one.ID)
 		}
 		if len(claims) == 0 {
-			c.Reports.Inform(ctx, call.Object, "Cluster %s has no claims with volumes in Cinder", call.Object.Text("name"))
+			c.of.Reports.Inform(ctx, call.Object, "Cluster %s has no claims with volumes in Cinder", call.Object.Text("name"))
 		}
 		return errors.Join(failures...)
 	})
@@ -119,14 +81,14 @@ func (c claimBackups) backUpClaims(ctx context.Context, call muranopl.Call) (any
 }
 
 // deleteSurplus deletes the scheduled backups over the limit.
-func (c claimBackups) deleteSurplus(ctx context.Context, object *muranopl.Object, storage *openstack.BlockStorage, list []volumes.Backup) error {
+func (c Claims) deleteSurplus(ctx context.Context, object *muranopl.Object, storage *openstack.BlockStorage, list []volumes.Backup) error {
 	var failures []error
 	for _, one := range volumes.Surplus(list, task.Desired(object).ClaimBackups.Kept) {
 		if err := volumes.DeleteBackup(ctx, storage, one); err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		c.Reports.Inform(ctx, object, "Claim %s: %s %s of %s is deleted", one.Claim, one.Kind, one.ID, one.Made.Format(time.RFC1123))
+		c.of.Reports.Inform(ctx, object, "Claim %s: %s %s of %s is deleted", one.Claim, one.Kind, one.ID, one.Made.Format(time.RFC1123))
 	}
 	return errors.Join(failures...)
 }
@@ -149,30 +111,22 @@ func chosen(claims []volumes.Claim, named []any) (list []volumes.Claim, err erro
 }
 
 // listClaimBackups is the action that returns the project's backups of claims, the newest first: the ones of this cluster, or all.
-func (c claimBackups) listClaimBackups(ctx context.Context, call muranopl.Call) (any, error) {
-	storage, err := c.storage(ctx)
+func (c Claims) listClaimBackups(ctx context.Context, call muranopl.Call) (any, error) {
+	cinder, err := c.cinder(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cluster := volumes.ClusterID(c.Runtime.EnvironmentID(), call.Object.ID())
+	cluster := c.clusterID(call.Object)
 	if all, _ := call.Args["all"].(bool); all {
 		cluster = ""
 	}
-	list, err := volumes.Backups(ctx, storage, cluster)
+	list, err := volumes.Backups(ctx, cinder, cluster)
 	shown := []any{}
 	for _, one := range list {
 		shown = append(shown, map[string]any{"id": one.ID, "kind": one.Kind, "claim": one.Claim.String(), "status": one.Status, "gib": int64(one.GiB), "made": one.Made.UTC().Format(time.RFC3339), "why": one.Why,
 			"cluster": one.ClusterName, "volume": one.Claim.Volume, "failure": one.Failure})
 	}
 	return shown, err
-}
-
-func (c claimBackups) storage(ctx context.Context) (*openstack.BlockStorage, error) {
-	project, err := c.Runtime.Project(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return project.BlockStorage()
 }
 
 // backupOf finds the backup that a call names, of any cluster of the project.
@@ -190,9 +144,9 @@ func backupOf(ctx context.Context, storage *openstack.BlockStorage, call muranop
 }
 
 // restoreClaim is the action that makes a claim, with a new volume, of a backup.
-func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Claims) restoreClaim(ctx context.Context, call muranopl.Call) (any, error) {
 	var made string
-	err := backupAccessOf(c.Clusters).withClaims(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
+	err := c.withCinder(ctx, call.Object, func(cinder *openstack.BlockStorage, api *rest.Config) error {
 		from, err := backupOf(ctx, cinder, call)
 		if err != nil {
 			return err
@@ -205,7 +159,7 @@ func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any
 			}
 			claim.Namespace, claim.Name = to.Namespace, to.Name
 		}
-		run := c.Runtime.TaskID()
+		run := c.of.Runtime.TaskID()
 		has, err := kube.CheckRestore(ctx, api, claim, run)
 		var exists *kube.ClaimExists
 		if errors.As(err, &exists) {
@@ -222,7 +176,7 @@ func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any
 			return err
 		}
 		claim.Volume = "restored-" + run
-		volume, err := volumes.Restore(ctx, cinder, from, volumes.ClusterID(c.Runtime.EnvironmentID(), call.Object.ID()), claim.Volume, storage.ClaimOf(claim))
+		volume, err := volumes.Restore(ctx, cinder, from, c.clusterID(call.Object), claim.Volume, storage.ClaimOf(claim))
 		if err != nil {
 			return err
 		}
@@ -230,24 +184,24 @@ func (c claimBackups) restoreClaim(ctx context.Context, call muranopl.Call) (any
 		if err := kube.MakeClaim(ctx, api, claim, kube.Cinder, volume.GiB, run); err != nil {
 			return err
 		}
-		c.Reports.Inform(ctx, call.Object, "Claim %s has what claim %s of cluster %s had on %s (%s %s)", claim, from.Claim, from.ClusterName, from.Made.Format(time.RFC1123), from.Kind, from.ID)
+		c.of.Reports.Inform(ctx, call.Object, "Claim %s has what claim %s of cluster %s had on %s (%s %s)", claim, from.Claim, from.ClusterName, from.Made.Format(time.RFC1123), from.Kind, from.ID)
 		return nil
 	})
 	return made, err
 }
 
 // deleteClaimBackup is the action that deletes a backup of a claim.
-func (c claimBackups) deleteClaimBackup(ctx context.Context, call muranopl.Call) (any, error) {
-	storage, err := c.storage(ctx)
+func (c Claims) deleteClaimBackup(ctx context.Context, call muranopl.Call) (any, error) {
+	cinder, err := c.cinder(ctx)
 	if err != nil {
 		return nil, err
 	}
-	one, err := backupOf(ctx, storage, call)
+	one, err := backupOf(ctx, cinder, call)
 	if err != nil {
 		return nil, err
 	}
-	if err := volumes.DeleteBackup(ctx, storage, one); err != nil {
+	if err := volumes.DeleteBackup(ctx, cinder, one); err != nil {
 		return nil, err
 	}
-	return nil, volumes.BackupGone(ctx, storage, one)
+	return nil, volumes.BackupGone(ctx, cinder, one)
 }
