@@ -42,12 +42,8 @@ func (s Audit) AddAuditEvents(ctx context.Context, events []AuditEvent) error {
 // AuditEvents lists events, newest first. ErrNotFound when the marker's event does not exist.
 func (s Audit) AuditEvents(ctx context.Context, filter AuditFilter) ([]AuditEvent, error) {
 	query := s.rows(ctx).Order("created DESC, id DESC").Limit(filter.Limit)
-	for column, value := range map[string]string{"project_id": filter.ProjectID, "user_id": filter.UserID, "action": filter.Action,
-		"target_id": filter.TargetID, "outcome": filter.Outcome, "request_id": filter.RequestID} {
-		if value != "" {
-			query = query.Where(column+" = ?", value)
-		}
-	}
+	query = matching(query, map[string]string{"project_id": filter.ProjectID, "user_id": filter.UserID, "action": filter.Action,
+		"target_id": filter.TargetID, "outcome": filter.Outcome, "request_id": filter.RequestID})
 	if filter.Since != 0 {
 		query = query.Where("created >= ?", filter.Since)
 	}
@@ -61,8 +57,7 @@ func (s Audit) AuditEvents(ctx context.Context, filter AuditFilter) ([]AuditEven
 		}
 		query = query.Where("(created, id) < (?, ?)", last.Created, last.ID)
 	}
-	var events []AuditEvent
-	return events, wrap(query.Find(&events).Error, "list audit events")
+	return readAll[AuditEvent](query, "list audit events")
 }
 
 // RemoveAuditEvents removes at most so many events that are older, and returns their number.

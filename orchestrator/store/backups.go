@@ -86,20 +86,12 @@ func (b Backups) Begin(ctx context.Context, backup *Backup) error {
 // Keep notes that a backup is whole.
 func (b Backups) Keep(ctx context.Context, backup Backup) error {
 	backup.Whole = b.clock()
-	kept := b.rows(ctx).Select("created", "whole", "held", "parts").Where("id = ?", backup.ID).Updates(&backup)
-	if kept.Error == nil && kept.RowsAffected == 0 {
-		kept.Error = ErrNotFound
-	}
-	return wrap(kept.Error, "keep a backup")
+	return wrap(affected(b.rows(ctx).Select("created", "whole", "held", "parts").Where("id = ?", backup.ID).Updates(&backup)), "keep a backup")
 }
 
 // Touch notes that the upload of a backup goes on.
 func (b Backups) Touch(ctx context.Context, id string) error {
-	touched := b.rows(ctx).Model(&Backup{}).Where("id = ? AND whole = 0", id).Update("touched", b.clock())
-	if touched.Error == nil && touched.RowsAffected == 0 {
-		touched.Error = ErrNotFound
-	}
-	return wrap(touched.Error, "note that an upload goes on")
+	return wrap(affected(b.rows(ctx).Model(&Backup{}).Where("id = ? AND whole = 0", id).Update("touched", b.clock())), "note that an upload goes on")
 }
 
 // Admit refuses a backup that would not fit into the project's quota (Forbidden).
@@ -161,23 +153,16 @@ type BackupFilter struct {
 // List lists backups, the newest first, without their models.
 func (b Backups) List(ctx context.Context, filter BackupFilter) ([]Backup, error) {
 	query := b.reading(ctx).Omit("model").Order("created DESC, id")
-	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "task_id": filter.TaskID, "kind": string(filter.Kind)} {
-		if value != "" {
-			query = query.Where(column+" = ?", value)
-		}
-	}
+	query = matching(query, map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "task_id": filter.TaskID, "kind": string(filter.Kind)})
 	if filter.Whole {
 		query = query.Where("whole <> 0")
 	}
-	var list []Backup
-	return list, wrap(query.Find(&list).Error, "list backups")
+	return readAll[Backup](query, "list backups")
 }
 
 // Get returns a backup, or ErrNotFound.
 func (b Backups) Get(ctx context.Context, id string) (Backup, error) {
-	var row Backup
-	err := b.reading(ctx).Where("id = ?", id).Take(&row).Error
-	return row, wrap(err, "read a backup")
+	return readOne[Backup](b.reading(ctx).Where("id = ?", id), "read a backup")
 }
 
 // Parts are the ids of the snapshots that a backup has, whole or not.
@@ -283,9 +268,8 @@ func (b Backups) AddDrill(ctx context.Context, drill *BackupDrill, patience time
 }
 
 // Drills lists the drills of an environment's backups, the newest first, at most so many.
-func (b Backups) Drills(ctx context.Context, environmentID string, most int) (list []BackupDrill, err error) {
-	err = b.reading(ctx).Where("environment_id = ?", environmentID).Order("began DESC, id").Limit(most).Find(&list).Error
-	return list, wrap(err, "list drills")
+func (b Backups) Drills(ctx context.Context, environmentID string, most int) ([]BackupDrill, error) {
+	return readAll[BackupDrill](b.reading(ctx).Where("environment_id = ?", environmentID).Order("began DESC, id").Limit(most), "list drills")
 }
 
 // TakeDrill returns a drill that is due; false when there is none. Other callers do not get it during the pause.
@@ -312,10 +296,9 @@ func (b Backups) NoteDrill(ctx context.Context, drill BackupDrill, pause time.Du
 }
 
 // DrillsDue are the schedules with a due drill: none runs, and the interval since the last one has passed, in hours of this length.
-func (b Backups) DrillsDue(ctx context.Context, hour time.Duration) (due []BackupSchedule, err error) {
-	err = b.reading(ctx).Where("drill_hours > 0 AND NOT EXISTS (SELECT 1 FROM backup_drills d WHERE d.environment_id = backup_schedules.environment_id "+
-		"AND (d.ended = 0 OR d.began > ? - backup_schedules.drill_hours * ?))", b.clock(), hour.Microseconds()).Find(&due).Error
-	return due, wrap(err, "look which drills are due")
+func (b Backups) DrillsDue(ctx context.Context, hour time.Duration) ([]BackupSchedule, error) {
+	return readAll[BackupSchedule](b.reading(ctx).Where("drill_hours > 0 AND NOT EXISTS (SELECT 1 FROM backup_drills d WHERE d.environment_id = backup_schedules.environment_id "+
+		"AND (d.ended = 0 OR d.began > ? - backup_schedules.drill_hours * ?))", b.clock(), hour.Microseconds()), "look which drills are due")
 }
 
 // ForgetDrills removes drills that ended before a time.

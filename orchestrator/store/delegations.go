@@ -78,9 +78,7 @@ func (s Delegations) Add(ctx context.Context, delegation *Delegation) error {
 
 // Get returns a delegation, or ErrNotFound.
 func (s Delegations) Get(ctx context.Context, id string) (Delegation, error) {
-	var row Delegation
-	err := s.rows(ctx).Where("id = ?", id).Take(&row).Error
-	return row, wrap(err, "read a delegation")
+	return readOne[Delegation](s.rows(ctx).Where("id = ?", id), "read a delegation")
 }
 
 // Standing returns the environment's standing delegation, or ErrNotFound.
@@ -89,9 +87,7 @@ func (s Delegations) Standing(ctx context.Context, environmentID string) (Delega
 }
 
 func standingOf(tx *gorm.DB, environmentID string) (Delegation, error) {
-	var row Delegation
-	err := tx.Where("environment_id = ? AND standing = ?", environmentID, true).Take(&row).Error
-	return row, wrap(err, "read a standing delegation")
+	return readOne[Delegation](tx.Where("environment_id = ? AND standing = ?", environmentID, true), "read a standing delegation")
 }
 
 // SetStanding makes a delegation the environment's standing one, "" none. It orphans the former one, formerID, "" for none. ErrRevoked
@@ -200,8 +196,7 @@ func (s Delegations) Orphaned(ctx context.Context, limit int, age time.Duration,
 	} else {
 		query = query.Where("next_try <= ?", now)
 	}
-	var rows []Delegation
-	return rows, wrap(query.Order("next_try, created, id").Limit(limit).Find(&rows).Error, "list orphaned delegations")
+	return readAll[Delegation](query.Order("next_try, created, id").Limit(limit), "list orphaned delegations")
 }
 
 // Stacks returns the stacks that Heat was asked through a delegation to change.
@@ -213,10 +208,8 @@ func (s Delegations) Stacks(ctx context.Context, id string) ([]string, error) {
 
 // TrustsOfStack returns the trusts and roles through which Heat was asked to change a stack of the environment, the oldest first.
 func (s Delegations) TrustsOfStack(ctx context.Context, environmentID, stack string) ([]Delegation, error) {
-	var rows []Delegation
-	err := s.rows(ctx).Where("environment_id = ? AND kind IN (?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id AND stack = ?)",
-		environmentID, []string{Trust, Role}, stack).Order("created, id").Find(&rows).Error
-	return rows, wrap(err, "list the trusts of a stack")
+	return readAll[Delegation](s.rows(ctx).Where("environment_id = ? AND kind IN (?) AND EXISTS (SELECT 1 FROM delegation_stacks WHERE delegation_id = delegations.id AND stack = ?)",
+		environmentID, []string{Trust, Role}, stack).Order("created, id"), "list the trusts of a stack")
 }
 
 // NewerRole reports whether a later task of the environment has also sent Heat a request with the project's role. Only the newest such row shows

@@ -80,9 +80,8 @@ func (d DeletedEnvironments) Of(ctx context.Context, projectID string) (list []D
 }
 
 // Environment returns one, or ErrNotFound.
-func (d DeletedEnvironments) Environment(ctx context.Context, id string) (row DeletedEnvironment, err error) {
-	err = d.reading(ctx).Where("environment_id = ?", id).Take(&row).Error
-	return row, wrap(err, "read a deleted environment")
+func (d DeletedEnvironments) Environment(ctx context.Context, id string) (DeletedEnvironment, error) {
+	return readOne[DeletedEnvironment](d.reading(ctx).Where("environment_id = ?", id), "read a deleted environment")
 }
 
 // Restore restores one, under another name where that is not "". ErrDuplicate when that is taken, and a fault when the project has as many environments as it may.
@@ -117,11 +116,7 @@ func (d DeletedEnvironments) Restore(ctx context.Context, id, name string) (envi
 // Purge removes one for good. Its snapshots stay for as long as any deleted environment's.
 func (d DeletedEnvironments) Purge(ctx context.Context, id string) error {
 	return d.transaction(ctx, "purge a deleted environment", func(tx *gorm.DB) error {
-		purged := tx.Unscoped().Where("id = ? AND deleted <> 0", id).Delete(&Environment{})
-		if purged.Error == nil && purged.RowsAffected == 0 {
-			return ErrNotFound
-		}
-		return purged.Error
+		return affected(tx.Unscoped().Where("id = ? AND deleted <> 0", id).Delete(&Environment{}))
 	})
 }
 

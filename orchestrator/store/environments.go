@@ -45,16 +45,12 @@ func (s Environments) add(tx *gorm.DB, environment *Environment) error {
 
 // Get returns the environment, or ErrNotFound.
 func (s Environments) Get(ctx context.Context, id string) (Environment, error) {
-	var environment Environment
-	err := s.reading(ctx).Where("id = ?", id).Take(&environment).Error
-	return environment, wrap(err, "read an environment")
+	return readOne[Environment](s.reading(ctx).Where("id = ?", id), "read an environment")
 }
 
 // Head returns the environment without its model, or ErrNotFound.
 func (s Environments) Head(ctx context.Context, id string) (Environment, error) {
-	var environment Environment
-	err := s.rows(ctx).Omit("model").Where("id = ?", id).Take(&environment).Error
-	return environment, wrap(err, "read an environment")
+	return readOne[Environment](s.rows(ctx).Omit("model").Where("id = ?", id), "read an environment")
 }
 
 // Peek is Get for readers only: the result is shared, and must not be changed.

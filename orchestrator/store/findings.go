@@ -128,8 +128,7 @@ func (s Findings) List(ctx context.Context, of FindingsOf, page Page) ([]Finding
 	if err != nil {
 		return nil, wrap(err, "list findings")
 	}
-	var found []Finding
-	return found, wrap(query.Find(&found).Error, "list findings")
+	return readAll[Finding](query, "list findings")
 }
 
 // Counts counts the open findings, by duty and severity, of all environments.

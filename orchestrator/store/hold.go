@@ -448,11 +448,7 @@ func (h *Hold) EndStep(ctx context.Context, id, problem string) error {
 				}
 			}
 		}
-		ended := tx.Model(&Step{}).Where("id = ? AND task_id = ?", id, h.task.ID).Updates(map[string]any{"finished": h.store.clock(), "error": problem})
-		if ended.Error == nil && ended.RowsAffected == 0 {
-			return gorm.ErrRecordNotFound
-		}
-		return ended.Error
+		return affected(tx.Model(&Step{}).Where("id = ? AND task_id = ?", id, h.task.ID).Updates(map[string]any{"finished": h.store.clock(), "error": problem}))
 	})
 }
 

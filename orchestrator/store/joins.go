@@ -76,25 +76,17 @@ func (s JoinTokens) Add(ctx context.Context, token *JoinToken) error {
 
 // Get returns a token, or ErrNotFound.
 func (s JoinTokens) Get(ctx context.Context, id string) (JoinToken, error) {
-	var token JoinToken
-	err := s.rows(ctx).Where("id = ?", id).Take(&token).Error
-	return token, wrap(err, "read a join token")
+	return readOne[JoinToken](s.rows(ctx).Where("id = ?", id), "read a join token")
 }
 
 // List lists the tokens of a cluster, oldest first.
 func (s JoinTokens) List(ctx context.Context, environmentID, clusterID string) ([]JoinToken, error) {
-	var tokens []JoinToken
-	err := s.rows(ctx).Where("environment_id = ? AND cluster_id = ?", environmentID, clusterID).Order("created, id").Find(&tokens).Error
-	return tokens, wrap(err, "list join tokens")
+	return readAll[JoinToken](s.rows(ctx).Where("environment_id = ? AND cluster_id = ?", environmentID, clusterID).Order("created, id"), "list join tokens")
 }
 
 // Remove removes a token of a cluster, or returns ErrNotFound. A join that has begun with it goes on.
 func (s JoinTokens) Remove(ctx context.Context, environmentID, clusterID, id string) error {
-	removed := s.rows(ctx).Where("id = ? AND environment_id = ? AND cluster_id = ?", id, environmentID, clusterID).Delete(&JoinToken{})
-	if removed.Error == nil && removed.RowsAffected == 0 {
-		removed.Error = gorm.ErrRecordNotFound
-	}
-	return wrap(removed.Error, "remove a join token")
+	return wrap(affected(s.rows(ctx).Where("id = ? AND environment_id = ? AND cluster_id = ?", id, environmentID, clusterID).Delete(&JoinToken{})), "remove a join token")
 }
 
 // Bind records the machine that redeems a token. ErrBusy when another one has, ErrEnded when the token has

@@ -14,9 +14,7 @@ import (
 
 // Steps returns the task's steps in the order of their start.
 func (s Tasks) Steps(ctx context.Context, taskID string) ([]Step, error) {
-	var steps []Step
-	err := s.reading(ctx).Where("task_id = ?", taskID).Order("started, id").Find(&steps).Error
-	return steps, wrap(err, "list steps")
+	return readAll[Step](s.reading(ctx).Where("task_id = ?", taskID).Order("started, id"), "list steps")
 }
 
 // Attributes reads the attributes of objects.

@@ -31,9 +31,7 @@ func (s *Store) ProjectRoles() ProjectRoles { return ProjectRoles{s.handle} }
 
 // Get returns the record of Burano's own role in a project, also of a former one; ErrNotFound where it never had one.
 func (s ProjectRoles) Get(ctx context.Context, projectID string) (ProjectRole, error) {
-	var row ProjectRole
-	err := s.reading(ctx).Where("project_id = ?", projectID).Take(&row).Error
-	return row, wrap(err, "read a project's role")
+	return readOne[ProjectRole](s.reading(ctx).Where("project_id = ?", projectID), "read a project's role")
 }
 
 // Enable records that Burano may work in a project with a role of its own, from now on.

@@ -39,8 +39,7 @@ func (s Reports) List(ctx context.Context, taskID string, after int64, limit int
 	if limit > 0 {
 		query = query.Limit(limit)
 	}
-	var reports []Report
-	return reports, wrap(query.Find(&reports).Error, "list reports")
+	return readAll[Report](query, "list reports")
 }
 
 // LastNumber returns the number of the newest line of the task's log; 0 when there is none.

@@ -86,16 +86,12 @@ func firstError(errs ...error) error {
 
 // Get returns the session, or ErrNotFound.
 func (s Sessions) Get(ctx context.Context, id string) (Session, error) {
-	var session Session
-	err := s.reading(ctx).Where("id = ?", id).Take(&session).Error
-	return session, wrap(err, "read a session")
+	return readOne[Session](s.reading(ctx).Where("id = ?", id), "read a session")
 }
 
 // List returns the environment's sessions without their models, oldest first.
 func (s Sessions) List(ctx context.Context, environmentID string) ([]Session, error) {
-	var sessions []Session
-	err := s.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("created, id").Find(&sessions).Error
-	return sessions, wrap(err, "list sessions")
+	return readAll[Session](s.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("created, id"), "list sessions")
 }
 
 // Peek is Get for readers only: the result is shared, and must not be changed.

@@ -43,9 +43,7 @@ func (s SignIns) AddSignIn(ctx context.Context, row SignIn, unusedSince Time, ke
 
 // SignIn returns a sign-in. ErrNotFound when there is none.
 func (s SignIns) SignIn(ctx context.Context, id string) (SignIn, error) {
-	var row SignIn
-	err := s.reading(ctx).Where("id = ?", id).Take(&row).Error
-	return row, wrap(err, "read a sign-in")
+	return readOne[SignIn](s.reading(ctx).Where("id = ?", id), "read a sign-in")
 }
 
 // UseSignIn writes when a sign-in was last used.

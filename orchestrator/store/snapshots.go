@@ -118,11 +118,7 @@ func (s Snapshots) admitPiece(tx *gorm.DB, id string, size int64, change map[str
 
 // KeepSnapshot marks a snapshot as whole and readable.
 func (s Snapshots) KeepSnapshot(ctx context.Context, id string, revision, size int64) error {
-	kept := s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Updates(map[string]any{"revision": revision, "size": size, "verified": s.clock()})
-	if kept.Error == nil && kept.RowsAffected == 0 {
-		kept.Error = ErrNotFound
-	}
-	return wrap(kept.Error, "keep a snapshot")
+	return wrap(affected(s.rows(ctx).Model(&Snapshot{}).Where("id = ?", id).Updates(map[string]any{"revision": revision, "size": size, "verified": s.clock()})), "keep a snapshot")
 }
 
 // SnapshotFilter narrows a list of snapshots; empty fields do not.
@@ -131,20 +127,13 @@ type SnapshotFilter struct{ ProjectID, EnvironmentID, ClusterID string }
 // Snapshots lists the snapshots of etcd that are whole, the newest first, without their secrets and keys.
 func (s Snapshots) Snapshots(ctx context.Context, filter SnapshotFilter) ([]Snapshot, error) {
 	query := s.reading(ctx).Omit("secrets", "piece_key").Where("verified <> 0 AND kind <> ?", ClaimFiles).Order("created DESC, id")
-	for column, value := range map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "cluster_id": filter.ClusterID} {
-		if value != "" {
-			query = query.Where(column+" = ?", value)
-		}
-	}
-	var list []Snapshot
-	return list, wrap(query.Find(&list).Error, "list snapshots")
+	query = matching(query, map[string]string{"project_id": filter.ProjectID, "environment_id": filter.EnvironmentID, "cluster_id": filter.ClusterID})
+	return readAll[Snapshot](query, "list snapshots")
 }
 
 // Snapshot returns a snapshot that is whole, or ErrNotFound.
 func (s Snapshots) Snapshot(ctx context.Context, id string) (Snapshot, error) {
-	var row Snapshot
-	err := s.reading(ctx).Where("id = ? AND verified <> 0", id).Take(&row).Error
-	return row, wrap(err, "read a snapshot")
+	return readOne[Snapshot](s.reading(ctx).Where("id = ? AND verified <> 0", id), "read a snapshot")
 }
 
 // Environment returns the environment of a snapshot that is to be made, or ErrNotFound.
@@ -154,9 +143,7 @@ func (s Snapshots) Environment(ctx context.Context, id string) (Environment, err
 
 // SnapshotPieces returns the place of a snapshot's pieces, whole or not: of Snapshot only ID, Container, Pieces and PieceKey are set.
 func (s Snapshots) SnapshotPieces(ctx context.Context, id string) (Snapshot, error) {
-	var row Snapshot
-	err := s.reading(ctx).Select("id", "container", "pieces", "piece_key").Where("id = ?", id).Take(&row).Error
-	return row, wrap(err, "look where the pieces of a snapshot are")
+	return readOne[Snapshot](s.reading(ctx).Select("id", "container", "pieces", "piece_key").Where("id = ?", id), "look where the pieces of a snapshot are")
 }
 
 // HideSnapshot removes a snapshot from lists, so that it can be removed.

@@ -132,8 +132,7 @@ func (s Stacks) RemoveStack(ctx context.Context, id, holder string) error {
 
 // StackResources returns the resources of a stack, in no order.
 func (s Stacks) StackResources(ctx context.Context, stackID string) ([]StackResource, error) {
-	var found []StackResource
-	return found, wrap(s.reading(ctx).Where("stack_id = ?", stackID).Find(&found).Error, "read the resources of a stack")
+	return readAll[StackResource](s.reading(ctx).Where("stack_id = ?", stackID), "read the resources of a stack")
 }
 
 // PutStackResource writes a resource of a stack, which may be new.

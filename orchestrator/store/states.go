@@ -130,16 +130,12 @@ func (s *Store) States() States { return States{s.handle} }
 
 // List returns the states of an environment without their models, the newest first.
 func (s States) List(ctx context.Context, environmentID string) ([]PastState, error) {
-	var list []PastState
-	err := s.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("number DESC").Find(&list).Error
-	return list, wrap(err, "list states")
+	return readAll[PastState](s.reading(ctx).Omit("model").Where("environment_id = ?", environmentID).Order("number DESC"), "list states")
 }
 
 // State returns one state; ErrNotFound.
 func (s States) State(ctx context.Context, environmentID string, number int64) (PastState, error) {
-	var state PastState
-	err := s.reading(ctx).Where("environment_id = ? AND number = ?", environmentID, number).Take(&state).Error
-	return state, wrap(err, "read a state")
+	return readOne[PastState](s.reading(ctx).Where("environment_id = ? AND number = ?", environmentID, number), "read a state")
 }
 
 // Discard resets the model of an environment to the last deployed one, and reports whether they differed: an edit that was refused before

@@ -56,8 +56,7 @@ func (s Statistics) SaveRequests(ctx context.Context, row RequestStatistics) err
 
 // Requests lists the API servers' last reports, by their ids.
 func (s Statistics) Requests(ctx context.Context) ([]RequestStatistics, error) {
-	var rows []RequestStatistics
-	return rows, wrap(s.reading(ctx).Order("id").Find(&rows).Error, "list statistics of requests")
+	return readAll[RequestStatistics](s.reading(ctx).Order("id"), "list statistics of requests")
 }
 
 // The types of counted objects.
@@ -103,7 +102,5 @@ func (h *Hold) UntrackInstance(ctx context.Context, instanceID string) error {
 
 // Instances lists the counted objects of the environment, oldest first.
 func (s Statistics) Instances(ctx context.Context, environmentID string) ([]InstanceStatistics, error) {
-	var rows []InstanceStatistics
-	err := s.reading(ctx).Where("environment_id = ?", environmentID).Order("created, instance_id").Find(&rows).Error
-	return rows, wrap(err, "list statistics of instances")
+	return readAll[InstanceStatistics](s.reading(ctx).Where("environment_id = ?", environmentID).Order("created, instance_id"), "list statistics of instances")
 }

@@ -146,6 +146,36 @@ func (s Keys) Proof(ctx context.Context, sealed string) (string, error) {
 	return row.Sealed, err
 }
 
+// readOne reads the row of a query; ErrNotFound where there is none.
+func readOne[row any](query *gorm.DB, what string) (found row, err error) {
+	err = query.Take(&found).Error
+	return found, wrap(err, what)
+}
+
+// readAll reads the rows of a query.
+func readAll[row any](query *gorm.DB, what string) (found []row, err error) {
+	err = query.Find(&found).Error
+	return found, wrap(err, what)
+}
+
+// matching narrows a query by the values of columns; "" matches all.
+func matching(query *gorm.DB, values map[string]string) *gorm.DB {
+	for column, value := range values {
+		if value != "" {
+			query = query.Where(column+" = ?", value)
+		}
+	}
+	return query
+}
+
+// affected is the error of a statement that writes; ErrNotFound where it has changed no row.
+func affected(written *gorm.DB) error {
+	if written.Error == nil && written.RowsAffected == 0 {
+		return ErrNotFound
+	}
+	return written.Error
+}
+
 // wrap adds the failed operation and maps driver errors to the errors of this package.
 func wrap(err error, what string) error {
 	switch {

@@ -175,7 +175,5 @@ func (s Tasks) Cancel(ctx context.Context, id, userID, text string) error {
 
 // Get returns the task, or ErrNotFound.
 func (s Tasks) Get(ctx context.Context, id string) (Task, error) {
-	var task Task
-	err := s.reading(ctx).Where("id = ?", id).Take(&task).Error
-	return task, wrap(err, "read a task")
+	return readOne[Task](s.reading(ctx).Where("id = ?", id), "read a task")
 }

@@ -74,9 +74,7 @@ func (s Templates) Create(ctx context.Context, template *Template) error {
 
 // Get returns the template, or ErrNotFound.
 func (s Templates) Get(ctx context.Context, id string) (Template, error) {
-	var template Template
-	err := s.reading(ctx).Where("id = ?", id).Take(&template).Error
-	return template, wrap(err, "read a template")
+	return readOne[Template](s.reading(ctx).Where("id = ?", id), "read a template")
 }
 
 // templatePages are the lists of List.
@@ -101,8 +99,7 @@ func (s Templates) List(ctx context.Context, projectID string, visible Visible, 
 	if err != nil {
 		return nil, wrap(err, "list templates")
 	}
-	var templates []Template
-	return templates, wrap(query.Omit("services").Find(&templates).Error, "list templates")
+	return readAll[Template](query.Omit("services"), "list templates")
 }
 
 // Edit lets edit change the template and stores it, unless edit returns an error, which is returned as it is. ErrNotFound when
@@ -127,11 +124,7 @@ func (s Templates) Edit(ctx context.Context, id string, edit func(*Template) err
 // Delete removes the template; ErrNotFound when there is none.
 func (s Templates) Delete(ctx context.Context, id string) error {
 	return s.transaction(ctx, "delete a template", func(tx *gorm.DB) error {
-		deleted := tx.Where("id = ?", id).Delete(&Template{})
-		if deleted.Error == nil && deleted.RowsAffected == 0 {
-			return gorm.ErrRecordNotFound
-		}
-		return deleted.Error
+		return affected(tx.Where("id = ?", id).Delete(&Template{}))
 	})
 }
 
