@@ -52,10 +52,12 @@ type reacher interface {
 	Connection(ctx context.Context, instance *muranopl.Object) (*ssh.Client, error)
 }
 
+// New returns the class of agents, whose plans run on the servers of reacher. A rehearsal runs none.
 func New(runtime planRuntime, reports task.Reports, servers reacher, rehearsal bool) *Class {
 	return &Class{runtime: runtime, reports: reports, servers: servers, rehearsal: rehearsal, last: map[string]chan struct{}{}, counted: map[string]int{}}
 }
 
+// Methods are the bodies of io.murano.system.Agent.
 func (a *Class) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		"call": a.call, "send": a.send, "callRaw": a.callRaw, "sendRaw": a.sendRaw,

@@ -32,6 +32,7 @@ const vaultServers = "servers"
 // NoAccess is a fault: Burano has no way to log in to a server, and waiting does not help.
 type NoAccess struct{ Server, Reason, Remedy string }
 
+// Error names the server, the reason and the remedy.
 func (e *NoAccess) Error() string {
 	return fmt.Sprintf("Burano cannot log in to server %s: %s. %s", e.Server, e.Reason, e.Remedy)
 }
@@ -76,6 +77,7 @@ func NewServers(runtime serversRuntime, objects task.Objects, reports task.Repor
 	return &Servers{runtime: runtime, objects: objects, reports: reports, stacks: templates, settings: settings, rehearsal: rehearsal}
 }
 
+// Methods are the bodies of io.murano.resources.Instance.
 func (a *Servers) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{"withAccess": a.withAccess}
 }

@@ -36,6 +36,7 @@ func (c *Clusters) Await(object *muranopl.Object, ports ...uint16) {
 // answersAwaited waits until clusters answer.
 type answersAwaited struct{ *Clusters }
 
+// AnswersAwaitedOf returns the answers that a task awaits of its clusters.
 func AnswersAwaitedOf(c *Clusters) answersAwaited { return answersAwaited{c} }
 
 // AwaitAnswers waits for the clusters that must answer.

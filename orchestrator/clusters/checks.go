@@ -23,6 +23,7 @@ import (
 // modelChecks check clusters before anything is changed.
 type modelChecks struct{ *Clusters }
 
+// ModelChecksOf returns the checks of a task's clusters.
 func ModelChecksOf(c *Clusters) modelChecks { return modelChecks{c} }
 
 // clusterCheck finds mistakes in a cluster. Its error is that of a check that could not be made.

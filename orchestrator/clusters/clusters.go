@@ -145,6 +145,7 @@ func ActiveNodes(cluster *muranopl.Object) []ActiveNode {
 // Connections connect to clusters through their nodes.
 type Connections struct{ *Clusters }
 
+// ConnectionsOf returns the connections of a task's clusters.
 func ConnectionsOf(c *Clusters) Connections { return Connections{c} }
 
 // Connect returns the cluster with the present servers of its nodes.
@@ -602,6 +603,7 @@ func (c *Clusters) keepFacts(ctx context.Context, object *muranopl.Object, list 
 		Registry: registry})
 }
 
+// StoreFacts stores the data of a cluster for later tasks, the keeper and the API.
 func (c *Clusters) StoreFacts(ctx context.Context, object *muranopl.Object, facts known.Facts) error {
 	text, err := json.Marshal(facts)
 	if err != nil {

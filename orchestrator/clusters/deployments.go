@@ -17,6 +17,7 @@ import (
 // deployments deploy clusters.
 type deployments struct{ *Clusters }
 
+// DeploymentsOf returns the deployments of a task's clusters.
 func DeploymentsOf(c *Clusters) deployments { return deployments{c} }
 
 // Init gives a loaded cluster the masters and gateways of its last deployment.

@@ -48,6 +48,7 @@ func Lists(cluster *muranopl.Object) []List {
 	return append(lists, List{Gateways, cluster})
 }
 
+// All are the active and idle nodes of the list.
 func (l List) All() []*muranopl.Object { return l.Of.Objects(l.Property) }
 
 // Size is how many nodes are to run.

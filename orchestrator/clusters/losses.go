@@ -18,6 +18,7 @@ const (
 // volumeLosses are the volumes that are lost with nodes, and the consent to it.
 type volumeLosses struct{ *Clusters }
 
+// VolumeLossesOf returns the volumes that a task's clusters lose with nodes.
 func VolumeLossesOf(c *Clusters) volumeLosses { return volumeLosses{c} }
 
 // AllowLoss notes that an action may remove nodes with which volumes are lost.

@@ -17,6 +17,7 @@ import (
 // machines are nodes that are no servers of the cloud.
 type machines struct{ *Clusters }
 
+// MachinesOf returns the external nodes of a task's clusters.
 func MachinesOf(c *Clusters) machines { return machines{c} }
 
 // externalNodes are a cluster's external nodes in the model.
@@ -78,4 +79,5 @@ func ExternalVersions(known *known.Facts, has map[string]string) (list []NodeVer
 	return list, said
 }
 
+// ClassExternalNode is the class of nodes on machines outside the cloud.
 const ClassExternalNode = "com.mirantis.docker.kubernetes.KubernetesExternalNode"

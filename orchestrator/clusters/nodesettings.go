@@ -32,6 +32,7 @@ func (n nodeSettings) whole(ctx context.Context, instance *muranopl.Object) (kub
 	return WholeSettings(instance, own), err
 }
 
+// WholeSettings are a node's own settings with the settings of its group. Its own come first.
 func WholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
 	if instance.Class().IsEmbedded(ClassExternalNode) {
 		whole := kube.Settings{Labels: map[string]string{nodes.LabelExternal: "true"}}.With(own.Labels, nil, own.Taints, nil)

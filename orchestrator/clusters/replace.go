@@ -15,6 +15,7 @@ import (
 // Replacements replace the servers of nodes.
 type Replacements struct{ *Clusters }
 
+// ReplacementsOf returns the replacements of nodes in a task's clusters.
 func ReplacementsOf(c *Clusters) Replacements { return Replacements{c} }
 
 // Order has a node get another server, unless it does already: the former one goes first where the cluster or the project's quota has no
@@ -146,6 +147,7 @@ func (c Replacements) replaceNodes(ctx context.Context, interpreter *muranopl.In
 	return nil
 }
 
+// ReplaceOne gives a node another server, or ends a begun replacement.
 func (c Replacements) ReplaceOne(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, one Member) error {
 	instance := one.Instance()
 	if !one.Replacing {

@@ -53,6 +53,7 @@ func (c *Clusters) Locked(ctx context.Context, instance *muranopl.Object) (bool,
 	return settings.Locked, err
 }
 
+// ForeseeReplacements adds the nodes that a deployment replaces.
 func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Foreseen) {
 	for _, object := range c.Objects.Clusters() {
 		due, err := DifferencesOf(c).due(ctx, object)
@@ -77,6 +78,7 @@ func (c *Clusters) ForeseeReplacements(ctx context.Context, foreseen *preview.Fo
 // Differences finds the servers that must be replaced.
 type Differences struct{ *Clusters }
 
+// DifferencesOf returns the differences between servers and the model.
 func DifferencesOf(c *Clusters) Differences { return Differences{c} }
 
 // checkSuccessor refuses another server of an instance if its flavor, image, zone or networks are missing in the cloud.

@@ -113,6 +113,7 @@ func UnknownTo(cluster *muranopl.Object, v *version.Version) string {
 // versionSkew keeps versions of Kubernetes apart by no more than its rules allow.
 type versionSkew struct{ *Clusters }
 
+// VersionSkewOf returns the rules about versions of Kubernetes for a task's clusters.
 func VersionSkewOf(c *Clusters) versionSkew { return versionSkew{c} }
 
 // raises finds out, once in a task, whether changed images give nodes of a cluster other versions of Kubernetes: then its masters get theirs first. It

@@ -18,6 +18,7 @@ import (
 // States are the snapshots of a cluster's state.
 type States struct{ *Clusters }
 
+// StatesOf returns the snapshots of a task's clusters.
 func StatesOf(c *Clusters) States { return States{c} }
 
 // snapshotContainer has the environment's project share a container with the server, if snapshots are to be in one, and returns its
@@ -38,6 +39,7 @@ func (c States) snapshotContainer(ctx context.Context, object *muranopl.Object) 
 	return address
 }
 
+// Subject describes a snapshot of a cluster.
 func (c States) Subject(ctx context.Context, object *muranopl.Object, facts *known.Facts, kind store.SnapshotKind, reason string) snapshot.Subject {
 	of := snapshot.Subject{EnvironmentID: c.Runtime.EnvironmentID(), ClusterID: object.ID(), ClusterName: object.Text("name"), Kind: kind, Reason: reason}
 	if kind == store.BeforeChange {

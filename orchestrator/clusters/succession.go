@@ -88,6 +88,7 @@ func (s successions) order(ctx context.Context, instance *muranopl.Object, forme
 // nodeNames are the names of nodes, of which each server gets one.
 type nodeNames struct{ *Clusters }
 
+// NodeNamesOf returns the names of the nodes of a task's clusters.
 func NodeNamesOf(c *Clusters) nodeNames { return nodeNames{c} }
 
 // withdraw cancels orders of former tasks that came from the model and for which nothing was made or removed yet: this task compares the model anew,
@@ -139,6 +140,7 @@ type Member struct {
 // misnamed is true if the model has another name for the server.
 func (m Member) misnamed() bool { return m.Server.Name() != m.Server.ModelName() }
 
+// Instance is the object of the node's server.
 func (m Member) Instance() *muranopl.Object { return m.Server.Instance }
 
 // Members lists the present and desired nodes of a cluster, the master first and the nodes that leave last.

@@ -11,6 +11,7 @@ import (
 // Upgrades are the stored states of upgrades.
 type Upgrades struct{ *Clusters }
 
+// UpgradesOf returns the stored states of the upgrades of a task's clusters.
 func UpgradesOf(c *Clusters) Upgrades { return Upgrades{c} }
 
 // Current is the upgrade of a cluster that has begun and not ended, nil for none.
@@ -18,6 +19,7 @@ func (c Upgrades) Current(ctx context.Context, object *muranopl.Object) (*known.
 	return known.LoadUpgrade(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()}.Load)
 }
 
+// Keep stores the state of an upgrade; nil when it has ended.
 func (c Upgrades) Keep(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
 	text, err := json.Marshal(facts) // null when it has ended
 	if err != nil {

@@ -7,45 +7,31 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/claims"
 	"github.com/burano/burano/orchestrator/clusters"
-	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/operations"
+	"github.com/burano/burano/orchestrator/resizing"
+	"github.com/burano/burano/orchestrator/restores"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/upgrades"
 )
 
 // clusterClass is com.mirantis.docker.kubernetes.KubernetesCluster.
 type clusterClass struct{ *clusters.Clusters }
 
 func (c clusterClass) methods() map[string]muranopl.NativeMethod {
-	methods := claims.New(c.Clusters).Actions()
-	maps.Copy(methods, map[string]muranopl.NativeMethod{
-		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
-		"scaleNodesUp": nodeScalingOf(c).scaleUp(ofCluster(clusters.Minions)), "scaleNodesDown": nodeScalingOf(c).scaleDown(ofCluster(clusters.Minions)),
-		"scaleGatewaysUp": nodeScalingOf(c).scaleUp(ofCluster(clusters.Gateways)), "scaleGatewaysDown": nodeScalingOf(c).scaleDown(ofCluster(clusters.Gateways)),
-		"addExternalNode": machineActionsOf(c).addExternalNode, "removeExternalNode": machineActionsOf(c).removeExternalNode,
-		".init": c.init, "scale": nodeScalingOf(c).scale,
-		"addGroup": nodeScalingOf(c).addGroup, "removeGroup": nodeScalingOf(c).removeGroup,
-		"scaleGroupUp": nodeScalingOf(c).scaleUp(ofGroup), "scaleGroupDown": nodeScalingOf(c).scaleDown(ofGroup),
-		known.ScaleByLoad: nodeScalingOf(c).scaleByLoad, known.ScaleGatewaysByLoad: nodeScalingOf(c).scaleGatewaysByLoad,
-		known.RepairNode:        nodeRepairsOf(c).repairNode,
-		"replaceNode":           c.replaceNode,
-		methodUpgrade:           nodeUpgradesOf(c).upgrade,
-		methodBack:              nodeUpgradesOf(c).upgradeBack,
-		"snapshot":              clusterRestoresOf(c).snapshot,
-		known.RenewCertificates: c.asDeployed(c.renewCertificates), known.DefragmentEtcd: c.asDeployed(c.defragment),
-		"rotate": c.asDeployed(c.rotate), "setNode": c.asDeployed(nodeOperationsOf(c).setNode), "rebootNode": c.asDeployed(nodeOperationsOf(c).rebootNode),
-		methodRestore: clusterRestoresOf(c).restore, "recoverQuorum": clusterRestoresOf(c).recoverQuorum,
-		known.BackUp: environmentBackupsOf(c).backUp, known.EndBackup: func(ctx context.Context, call muranopl.Call) (any, error) { return endBackup(ctx, c, call) },
-	})
+	methods := map[string]muranopl.NativeMethod{".init": c.init, task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy}
+	for _, actions := range []map[string]muranopl.NativeMethod{resizing.New(c.Clusters).Actions(), operations.New(c.Clusters).Actions(), upgrades.New(c.Clusters).Actions(),
+		restores.New(c.Clusters).Actions(), restores.BackupsOf(c.Clusters).Actions(), claims.New(c.Clusters).Actions()} {
+		maps.Copy(methods, actions)
+	}
 	return methods
 }
 
 // gatewayMethods are the methods of io.burano.Gateways, which are a cluster of gateways only.
 func (c clusterClass) gatewayMethods() map[string]muranopl.NativeMethod {
-	return map[string]muranopl.NativeMethod{
-		task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy,
-		"scaleGatewaysUp": nodeScalingOf(c).scaleUp(ofCluster(clusters.Gateways)), "scaleGatewaysDown": nodeScalingOf(c).scaleDown(ofCluster(clusters.Gateways)),
-		known.RepairNode: nodeRepairsOf(c).repairNode, "replaceNode": c.replaceNode,
-		known.RenewCertificates: c.asDeployed(c.renewCertificates), known.DefragmentEtcd: c.asDeployed(c.defragment),
-	}
+	methods := map[string]muranopl.NativeMethod{task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy}
+	maps.Copy(methods, resizing.New(c.Clusters).GatewayActions())
+	maps.Copy(methods, operations.New(c.Clusters).GatewayActions())
+	return methods
 }
 
 // init gives the cluster the nodes that follow from its former ones.
@@ -62,7 +48,7 @@ func (c clusterClass) ensure(ctx context.Context, interpreter *muranopl.Interpre
 	if err := clusters.DeploymentsOf(c.Clusters).Ensure(ctx, interpreter, object); err != nil {
 		return err
 	}
-	if err := backupAccessOf(c.Clusters).fillClaims(ctx, object); err != nil {
+	if err := restores.AccessOf(c.Clusters).FillClaims(ctx, object); err != nil {
 		return err
 	}
 	clusters.DeploymentsOf(c.Clusters).ReportUp(ctx, object)

@@ -1,4 +1,4 @@
-// Package native has the table of all Go bodies of the embedded packages' classes, and the actions of clusters.
+// Package native has the table of all Go bodies of the embedded packages' classes, and the classes of environments and clusters.
 package native
 
 import (

@@ -10,6 +10,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
+	"github.com/burano/burano/orchestrator/upgrades"
 )
 
 // Stage is the part of an environment that a rehearsal of its deployment reads.
@@ -45,7 +46,7 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 	}
 }
 
-// PlanUpgrade computes the effect of an upgrade of a cluster to an image, named by id or name (UpgradePlan).
+// PlanUpgrade computes the effect of an upgrade of a cluster to an image, named by id or name (upgrades.Plan).
 func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
 		config := config
@@ -66,7 +67,7 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 			if err != nil {
 				return nil, err
 			}
-			return upgradePlansOf(bodies.clusters).planUpgrade(ctx, object, found)
+			return upgrades.PlansOf(bodies.clusters).PlanUpgrade(ctx, object, found)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func (r Reports) Warn(ctx context.Context, object *muranopl.Object, text, detail
 	r.Write(ctx, object, engine.LevelWarning, text, details)
 }
 
+// Write writes a line of any level, with details.
 func (r Reports) Write(ctx context.Context, object *muranopl.Object, level engine.Level, text, details string) {
 	if err := r.Runtime.Report(ctx, object, level, text, details); err != nil {
 		r.Logger.WarnContext(ctx, "a report was lost", "object", object.ID(), "error", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/native"
+	"github.com/burano/burano/orchestrator/restores"
 	"github.com/burano/burano/web/api"
 	"github.com/burano/burano/web/auth"
 )
@@ -54,7 +55,7 @@ func (w *wiring) addClusters(config *api.Config) {
 	config.Leaving = native.Leaving(w.natives)
 	config.Clusters = access.Clusters{Secrets: w.tasks, Config: w.natives.Reach, Meters: w.meters}
 	config.Snapshots = w.archive
-	config.SnapshotLoss = native.Loss
+	config.SnapshotLoss = restores.Loss
 	config.Deleted = orchestrator.NewUndeletion(w.rows, func(ctx context.Context, environmentID string) error {
 		return known.ForgetClusters(ctx, w.rows.Secrets(), w.tasks, environmentID)
 	})

@@ -1,4 +1,5 @@
-package native
+// Package restores saves the states of clusters and environments, and restores them.
+package restores
 
 import (
 	"context"
@@ -18,16 +19,21 @@ import (
 
 const (
 	argumentSnapshot = "snapshot"
-	methodRestore    = "restore"
 )
 
-// clusterRestores save a cluster's state and restore it.
-type clusterRestores struct{ clusterClass }
+// Restores save a cluster's state and restore it.
+type Restores struct{ *clusters.Clusters }
 
-func clusterRestoresOf(c clusterClass) clusterRestores { return clusterRestores{c} }
+// New returns the restores of clusters.
+func New(c *clusters.Clusters) Restores { return Restores{c} }
+
+// Actions are the actions of clusters that save and restore their states.
+func (c Restores) Actions() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{"snapshot": c.snapshot, "restore": c.restore, "recoverQuorum": c.recoverQuorum}
+}
 
 // snapshot is the action that takes a snapshot and returns which it is.
-func (c clusterRestores) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Restores) snapshot(ctx context.Context, call muranopl.Call) (any, error) {
 	cluster, facts, err := c.Former(ctx, call.Object)
 	if err != nil {
 		return nil, err
@@ -46,7 +52,7 @@ func (c clusterRestores) snapshot(ctx context.Context, call muranopl.Call) (any,
 }
 
 // restore is the action that restores a cluster to the state of a snapshot, with new servers for lost ones.
-func (c clusterRestores) restore(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Restores) restore(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	named, _ := call.Args[argumentSnapshot].(string)
 	from, err := c.find(ctx, call.Object, named)
@@ -78,7 +84,7 @@ func Loss(from store.Snapshot) string {
 }
 
 // find returns the snapshot of that id, of any cluster of the project, or the cluster's newest one.
-func (c clusterRestores) find(ctx context.Context, object *muranopl.Object, id string) (store.Snapshot, error) {
+func (c Restores) find(ctx context.Context, object *muranopl.Object, id string) (store.Snapshot, error) {
 	archive := c.Settings.Snapshots
 	if archive == nil {
 		return store.Snapshot{}, errors.New("this Burano keeps no snapshots")
@@ -105,7 +111,7 @@ func (c clusterRestores) find(ctx context.Context, object *muranopl.Object, id s
 }
 
 // fits refuses a snapshot whose pods and Services have addresses outside the networks of the cluster.
-func (c clusterRestores) fits(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
+func (c Restores) fits(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
 	kept, err := nodes.AddressingOf([]byte(from.Secrets))
 	if err != nil {
 		return err
@@ -142,7 +148,7 @@ func (c clusterRestores) fits(ctx context.Context, object *muranopl.Object, from
 		from.ID, object.Text("name"), network.Text(kept.PodRanges()), network.Text(kept.ServiceRanges()), kept.Domain, network.Text(own.PodRanges()), network.Text(own.ServiceRanges()), own.Domain)
 }
 
-func (c clusterRestores) restoreFrom(ctx context.Context, live *nodes.Cluster, from store.Snapshot) error {
+func (c Restores) restoreFrom(ctx context.Context, live *nodes.Cluster, from store.Snapshot) error {
 	return live.Restore(ctx, nodes.Restoration{
 		Run: c.Runtime.TaskID() + "-" + from.ID, Snapshot: from.ID, Keys: []byte(from.Secrets),
 		Open: func(ctx context.Context) (io.ReadCloser, error) {
@@ -152,7 +158,7 @@ func (c clusterRestores) restoreFrom(ctx context.Context, live *nodes.Cluster, f
 }
 
 // recoverQuorum is the action that recovers a cluster whose etcd has lost its majority, from the best remaining member.
-func (c clusterRestores) recoverQuorum(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Restores) recoverQuorum(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	return nil, c.comeBack(ctx, call, func(ctx context.Context, live *nodes.Cluster) error {
 		begun, err := live.Restoring(ctx)
@@ -190,7 +196,7 @@ func (c clusterRestores) recoverQuorum(ctx context.Context, call muranopl.Call) 
 }
 
 // comeBack makes the servers that are gone, and has the cluster begin again.
-func (c clusterRestores) comeBack(ctx context.Context, call muranopl.Call, begin func(ctx context.Context, live *nodes.Cluster) error) error {
+func (c Restores) comeBack(ctx context.Context, call muranopl.Call, begin func(ctx context.Context, live *nodes.Cluster) error) error {
 	if err := clusters.ModelChecksOf(c.Clusters).Check(ctx, call.Object); err != nil {
 		return err
 	}

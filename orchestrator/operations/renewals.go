@@ -1,4 +1,4 @@
-package native
+package operations
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // asDeployed returns the body of an action on the cluster as it was last deployed, which sends no requests to the cloud.
-func (c clusterClass) asDeployed(work func(ctx context.Context, call muranopl.Call, known *known.Facts) error) muranopl.NativeMethod {
+func (c Operations) asDeployed(work func(ctx context.Context, call muranopl.Call, known *known.Facts) error) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		defer c.Close()
 		known, err := c.Facts(ctx, call.Object)
@@ -25,12 +25,12 @@ func (c clusterClass) asDeployed(work func(ctx context.Context, call muranopl.Ca
 }
 
 // renewCertificates is the action that gives nodes new certificates in place of the ones that end soon.
-func (c clusterClass) renewCertificates(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	return nodeRepairsOf(c).rejoin(ctx, call.Object, known)
+func (c Operations) renewCertificates(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+	return c.rejoin(ctx, call.Object, known)
 }
 
 // defragment is the action that gives the room back that is free in the files of etcd.
-func (c clusterClass) defragment(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c Operations) defragment(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	c.UseFacts(call.Object, known)
 	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, call.Object, known.Nodes)
 	if err != nil {

@@ -1,4 +1,4 @@
-package native
+package restores
 
 import (
 	"context"
@@ -25,13 +25,19 @@ const (
 	argumentPassing    = "passing"
 )
 
-// environmentBackups are the backups of an environment's clusters.
-type environmentBackups struct{ clusterClass }
+// Backups are the backups of an environment's clusters.
+type Backups struct{ *clusters.Clusters }
 
-func environmentBackupsOf(c clusterClass) environmentBackups { return environmentBackups{c} }
+// BackupsOf returns the backups of an environment with these clusters.
+func BackupsOf(c *clusters.Clusters) Backups { return Backups{c} }
+
+// Actions are the actions of clusters that save their whole environment.
+func (c Backups) Actions() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{known.BackUp: c.backUp, known.EndBackup: c.end}
+}
 
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
-func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Backups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	server := c.Settings
 	if server.Backups == nil || server.Snapshots == nil {
@@ -45,7 +51,7 @@ func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any
 	if err != nil {
 		return nil, err
 	}
-	order := backupOrder(c.clusterClass, call, environment)
+	order := c.order(call, environment)
 	order.Contents = contents
 	order.Reason, _ = call.Args[known.ArgumentReason].(string)
 	order.Incomplete, _ = call.Args[known.ArgumentIncomplete].(bool)
@@ -57,7 +63,7 @@ func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any
 		kept, _ := call.Args[known.ArgumentKept].(int64)
 		order.Kept = int(kept)
 	}
-	clusters, err := allForBackup(ctx, c.clusterClass)
+	clusters, err := c.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,18 +78,18 @@ func (c environmentBackups) backUp(ctx context.Context, call muranopl.Call) (any
 	return made.ID, nil
 }
 
-// backupOrder has the parts that each work on a backup of the environment needs.
-func backupOrder(c clusterClass, call muranopl.Call, environment store.Environment) backup.Order {
-	return backup.Order{Environment: environment, Task: c.Runtime.TaskID(), Kind: store.Requested, Before: environmentBackupsOf(c).hooks(call, methodBeforeBackup), After: environmentBackupsOf(c).hooks(call, methodAfterBackup),
+// order has the parts that each work on a backup of the environment needs.
+func (c Backups) order(call muranopl.Call, environment store.Environment) backup.Order {
+	return backup.Order{Environment: environment, Task: c.Runtime.TaskID(), Kind: store.Requested, Before: c.hooks(call, methodBeforeBackup), After: c.hooks(call, methodAfterBackup),
 		Report: func(ctx context.Context, text string) { c.Reports.Inform(ctx, call.Object, "%s", text) },
 		Step: func(ctx context.Context, name string, do func(ctx context.Context) error) error {
 			return c.Runtime.Step(ctx, call.Object, name, do)
 		}}
 }
 
-func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluster, err error) {
+func (c Backups) all(ctx context.Context) (clusters []backup.Cluster, err error) {
 	for _, object := range c.Objects.All(task.ClassCluster) {
-		one, err := backupAccessOf(c.Clusters).forBackup(ctx, object)
+		one, err := AccessOf(c.Clusters).forBackup(ctx, object)
 		if err != nil {
 			return nil, err
 		}
@@ -92,8 +98,8 @@ func allForBackup(ctx context.Context, c clusterClass) (clusters []backup.Cluste
 	return clusters, nil
 }
 
-// endBackup is the action that ends the backups of the environment that were not finished.
-func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, error) {
+// end is the action that ends the backups of the environment that were not finished.
+func (c Backups) end(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	server := c.Settings
 	if server.Backups == nil || server.Snapshots == nil {
@@ -103,20 +109,21 @@ func endBackup(ctx context.Context, c clusterClass, call muranopl.Call) (any, er
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := allForBackup(ctx, c)
+	clusters, err := c.all(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return nil, server.Backups.EndFormer(ctx, backupOrder(c, call, environment), clusters)
+	return nil, server.Backups.EndFormer(ctx, c.order(call, environment), clusters)
 }
 
-// backupAccess opens clusters for backups.
-type backupAccess struct{ *clusters.Clusters }
+// Access opens clusters for backups.
+type Access struct{ *clusters.Clusters }
 
-func backupAccessOf(c *clusters.Clusters) backupAccess { return backupAccess{c} }
+// AccessOf opens clusters for backups.
+func AccessOf(c *clusters.Clusters) Access { return Access{c} }
 
 // forBackup is a cluster, as it was deployed last, for its backup.
-func (c backupAccess) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {
+func (c Access) forBackup(ctx context.Context, object *muranopl.Object) (backup.Cluster, error) {
 	if err := c.EnsureOpen(ctx, object); err != nil {
 		return backup.Cluster{}, err
 	}
@@ -144,7 +151,7 @@ func (c backupAccess) forBackup(ctx context.Context, object *muranopl.Object) (b
 const hookTime = 2 * time.Minute
 
 // hooks calls a method of all applications, by which they take part in a backup, and returns why some of them could not.
-func (c environmentBackups) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
+func (c Backups) hooks(call muranopl.Call, method string) func(ctx context.Context) []string {
 	return func(ctx context.Context) (failures []string) {
 		for _, application := range c.Objects.All(task.ClassApplication) {
 			asked, cancel := context.WithTimeoutCause(ctx, hookTime, fmt.Errorf("it took longer than %s", hookTime))
@@ -157,8 +164,8 @@ func (c environmentBackups) hooks(call muranopl.Call, method string) func(ctx co
 	}
 }
 
-// fillClaims makes the claims of a cluster that is made from a backup, with their files. No pod of an application was there yet.
-func (c backupAccess) fillClaims(ctx context.Context, object *muranopl.Object) error {
+// FillClaims makes the claims of a cluster that is made from a backup, with their files. No pod of an application was there yet.
+func (c Access) FillClaims(ctx context.Context, object *muranopl.Object) error {
 	value, _, err := c.Runtime.Attribute(ctx, object, backup.AttributeFilledFrom)
 	id, _ := value.(string)
 	if err != nil || id == "" {

@@ -1,4 +1,4 @@
-package native
+package restores
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // adoptPods lets the pods of a restored cluster take over the objects of their former environment there. A pod that cannot is reported, and the next
 // deployment tries again. It names workloads that belong to no object of the model.
-func (c clusterRestores) adoptPods(ctx context.Context, call muranopl.Call) error {
+func (c Restores) adoptPods(ctx context.Context, call muranopl.Call) error {
 	api, err := c.Kubernetes(ctx, call.Object)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (c clusterRestores) adoptPods(ctx context.Context, call muranopl.Call) erro
 }
 
 // strangers names the workloads that carry the id of no object of the model.
-func (c clusterRestores) strangers(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
+func (c Restores) strangers(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
 	marked := metav1.ListOptions{LabelSelector: workloads.LabelPod}
 	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, marked)
 	sets, err2 := client.AppsV1().StatefulSets(known.Namespace).List(ctx, marked)

@@ -1,4 +1,4 @@
-package native
+package upgrades
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ import (
 	"github.com/burano/burano/orchestrator/workloads"
 )
 
-// UpgradePlan has the steps and effects of an upgrade.
-type UpgradePlan struct {
+// Plan has the steps and effects of an upgrade.
+type Plan struct {
 	Image      string        `json:"image"` // id
 	ImageName  string        `json:"image_name"`
 	From       string        `json:"from"`       // the Kubernetes of the API server, such as v1.35.8; "" where it is not known
@@ -53,7 +53,7 @@ type PlanProblem struct {
 }
 
 // refusal is why an upgrade does not begin.
-func (p *UpgradePlan) refusal(force bool) error {
+func (p *Plan) refusal(force bool) error {
 	var texts []string
 	grave := false
 	for _, one := range p.Problems {
@@ -73,7 +73,7 @@ func (p *UpgradePlan) refusal(force bool) error {
 }
 
 // lines are a plan as text for people.
-func (p *UpgradePlan) lines() []string {
+func (p *Plan) lines() []string {
 	about := fmt.Sprintf("about %s", (time.Duration(p.Seconds) * time.Second).Round(time.Second))
 	if !p.Measured {
 		about += ", by guess"
@@ -81,14 +81,15 @@ func (p *UpgradePlan) lines() []string {
 	return []string{fmt.Sprintf("Upgrade from Kubernetes %s to %s (image %s): %s, %s", cmp.Or(p.From, "(not known)"), cmp.Or(p.Kubernetes, "(not known)"), p.ImageName, p.Cost, about)}
 }
 
-// upgradePlans are the plans and the stored progress of upgrades.
-type upgradePlans struct{ *clusters.Clusters }
+// Plans are the plans and the stored progress of upgrades.
+type Plans struct{ *clusters.Clusters }
 
-func upgradePlansOf(c *clusters.Clusters) upgradePlans { return upgradePlans{c} }
+// PlansOf returns the plans of upgrades of clusters.
+func PlansOf(c *clusters.Clusters) Plans { return Plans{c} }
 
-// planUpgrade finds the steps of an upgrade to an image, and its obstacles.
-func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*UpgradePlan, error) {
-	plan := &UpgradePlan{Image: image.ID, ImageName: image.Name, Kubernetes: image.Kubernetes, Nodes: []PlannedNode{}, Problems: []PlanProblem{}}
+// PlanUpgrade finds the steps of an upgrade to an image, and its obstacles.
+func (c Plans) PlanUpgrade(ctx context.Context, object *muranopl.Object, image openstack.NodeImage) (*Plan, error) {
+	plan := &Plan{Image: image.ID, ImageName: image.Name, Kubernetes: image.Kubernetes, Nodes: []PlannedNode{}, Problems: []PlanProblem{}}
 	live, facts, err := c.Former(ctx, object)
 	if err != nil {
 		return nil, err
@@ -185,12 +186,12 @@ func (c upgradePlans) planUpgrade(ctx context.Context, object *muranopl.Object, 
 	return plan, nil
 }
 
-func (plan *UpgradePlan) problem(grave bool, format string, args ...any) {
+func (plan *Plan) problem(grave bool, format string, args ...any) {
 	plan.Problems = append(plan.Problems, PlanProblem{fmt.Sprintf(format, args...), grave})
 }
 
 // checkVersions adds the obstacles in the versions of Kubernetes.
-func (plan *UpgradePlan) checkVersions(ctx context.Context, object *muranopl.Object, image openstack.NodeImage, versions []clusters.NodeVersion, live *nodes.Cluster) error {
+func (plan *Plan) checkVersions(ctx context.Context, object *muranopl.Object, image openstack.NodeImage, versions []clusters.NodeVersion, live *nodes.Cluster) error {
 	wanted := clusters.ParseKubernetes(image.Kubernetes)
 	if wanted == nil {
 		plan.problem(true, "image %s does not say which Kubernetes it holds, so that the rules for versions cannot be kept: burano image check %s says what to do", image.Name, image.Name)
@@ -216,7 +217,7 @@ func (plan *UpgradePlan) checkVersions(ctx context.Context, object *muranopl.Obj
 }
 
 // checkImage adds the parts that the image lacks for nodes which get it.
-func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.NodeImage, pods desired.PodNetwork, due []clusters.Member) {
+func (plan *Plan) checkImage(object *muranopl.Object, image openstack.NodeImage, pods desired.PodNetwork, due []clusters.Member) {
 	takesPods := func(one clusters.Member) bool { return one.Role == nodes.Minion }
 	if i := slices.IndexFunc(due, takesPods); i >= 0 && image.Docker == "" && task.Desired(object).Runtime == kube.Docker {
 		plan.problem(true, "%v", workloads.NoDocker(image.Name, due[i].Server.Name(), image.ID))
@@ -231,7 +232,7 @@ func (plan *UpgradePlan) checkImage(object *muranopl.Object, image openstack.Nod
 }
 
 // checkLosses adds the volumes that would be lost with nodes, unless the caller allows it.
-func (c upgradePlans) checkLosses(ctx context.Context, plan *UpgradePlan, live *nodes.Cluster, due []clusters.Member) error {
+func (c Plans) checkLosses(ctx context.Context, plan *Plan, live *nodes.Cluster, due []clusters.Member) error {
 	var leaving []string
 	for _, one := range due {
 		leaving = append(leaving, one.Server.Name())
@@ -247,7 +248,7 @@ func (c upgradePlans) checkLosses(ctx context.Context, plan *UpgradePlan, live *
 }
 
 // measured keeps how long the replacement of a node took.
-func (c upgradePlans) measured(ctx context.Context, object *muranopl.Object, role nodes.Role, took time.Duration) error {
+func (c Plans) measured(ctx context.Context, object *muranopl.Object, role nodes.Role, took time.Duration) error {
 	all, err := c.replacements(ctx, object)
 	if err != nil {
 		return err
@@ -260,7 +261,7 @@ func (c upgradePlans) measured(ctx context.Context, object *muranopl.Object, rol
 	return known.Vault{Runtime: c.Runtime, Cluster: object.ID()}.Store(ctx, replacementsName, text)
 }
 
-func (c upgradePlans) replacements(ctx context.Context, object *muranopl.Object) (map[nodes.Role]int, error) {
+func (c Plans) replacements(ctx context.Context, object *muranopl.Object) (map[nodes.Role]int, error) {
 	all := map[nodes.Role]int{}
 	text, found, err := known.Vault{Runtime: c.Runtime, Cluster: object.ID()}.Load(ctx, replacementsName)
 	if err == nil && found {

@@ -1,4 +1,4 @@
-package native
+package operations
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func rotated(words []string) (parts []pki.Part, registry bool) {
 }
 
 // rotate is the action that exchanges authorities, keys and passwords of the cluster.
-func (c clusterClass) rotate(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c Operations) rotate(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	parts, registry := rotated(texts(call.Args[argumentWhat]))
 	if registry && known.Registry == "" {
 		return fault.New(fault.Invalid, "cluster %s has no registry of its own: set enableRegistry to true, and deploy", call.Object.Text("name"))
@@ -56,7 +56,7 @@ func (c clusterClass) rotate(ctx context.Context, call muranopl.Call, known *kno
 	return c.rotateRegistry(ctx, call, known)
 }
 
-func (c clusterClass) rotateTrust(ctx context.Context, call muranopl.Call, known *known.Facts, parts []pki.Part) error {
+func (c Operations) rotateTrust(ctx context.Context, call muranopl.Call, known *known.Facts, parts []pki.Part) error {
 	restart, given := call.Args[argumentRestartPods].(bool)
 	order := nodes.Rotation{Run: c.Runtime.TaskID(), Parts: parts, KeepPods: given && !restart}
 	c.UseFacts(call.Object, known)
@@ -73,7 +73,7 @@ func (c clusterClass) rotateTrust(ctx context.Context, call muranopl.Call, known
 }
 
 // rotateRegistry gives the cluster's registry other passwords.
-func (c clusterClass) rotateRegistry(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c Operations) rotateRegistry(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	c.UseFacts(call.Object, known)
 	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, call.Object, known.Nodes)
 	if err != nil {

@@ -1,4 +1,4 @@
-package native
+package upgrades
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // upgradeBack is the action that gives the nodes that an upgrade has changed their former images back, as long as Kubernetes allows it: before the last
 // API server of the former version is gone, or where the minor version is the same.
-func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Upgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 	object, task := call.Object, c.Runtime.TaskID()
@@ -39,7 +39,7 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 			if facts.Nodes[i].State != known.NodeChanges {
 				continue
 			}
-			turned, err := upgradePlansOf(c.Clusters).turnBack(ctx, object, facts.Nodes[i])
+			turned, err := PlansOf(c.Clusters).turnBack(ctx, object, facts.Nodes[i])
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +57,7 @@ func (c nodeUpgrades) upgradeBack(ctx context.Context, call muranopl.Call) (any,
 }
 
 // mayGoBack returns the reason why an upgrade cannot go back.
-func (c nodeUpgrades) mayGoBack(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
+func (c Upgrades) mayGoBack(ctx context.Context, object *muranopl.Object, facts *known.Upgrade) error {
 	from, to := clusters.ParseKubernetes(facts.From), clusters.ParseKubernetes(facts.Kubernetes)
 	if from == nil || to == nil || clusters.CompareVersions(to, from) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (c nodeUpgrades) mayGoBack(ctx context.Context, object *muranopl.Object, fa
 
 // turnBack takes back that a node gets another server, where the former one is still there: the new one leaves in its place, if it has come
 // so far that the cluster knows it.
-func (c upgradePlans) turnBack(ctx context.Context, object *muranopl.Object, node known.UpgradeNode) (turned bool, err error) {
+func (c Plans) turnBack(ctx context.Context, object *muranopl.Object, node known.UpgradeNode) (turned bool, err error) {
 	instance := c.Objects.Find(node.Instance)
 	if instance == nil {
 		return true, nil

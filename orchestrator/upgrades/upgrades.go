@@ -1,4 +1,5 @@
-package native
+// Package upgrades plans the upgrades of clusters to other images, does them one node after another, and goes back.
+package upgrades
 
 import (
 	"cmp"
@@ -13,6 +14,7 @@ import (
 	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/resizing"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/orchestrator/task"
 )
@@ -22,24 +24,28 @@ import (
 // stored before each of its changes.
 
 const (
-	methodUpgrade      = "upgrade"
-	methodBack         = "upgradeBack"
 	argumentImage      = "image"
 	replacementsName   = "replacements" // how long nodes of each role took last, in seconds, as JSON
 	assumedReplacement = 90             // seconds for a node, where nothing was measured
 )
 
-// nodeUpgrades upgrade the nodes of a cluster to another image, one by one, and back.
-type nodeUpgrades struct{ clusterClass }
+// Upgrades upgrade the nodes of a cluster to another image, one by one, and back.
+type Upgrades struct{ *clusters.Clusters }
 
-func nodeUpgradesOf(c clusterClass) nodeUpgrades { return nodeUpgrades{c} }
+// New returns the upgrades of clusters.
+func New(c *clusters.Clusters) Upgrades { return Upgrades{c} }
+
+// Actions are the actions of clusters that upgrade them.
+func (c Upgrades) Actions() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{"upgrade": c.upgrade, "upgradeBack": c.upgradeBack}
+}
 
 // upgrade is the action that gives the nodes of a cluster servers of another image: masters, minions, gateways. Called again it goes on.
-func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Upgrades) upgrade(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 	named, _ := call.Args[argumentImage].(string)
-	force, _ := call.Args[argumentForce].(bool)
+	force, _ := call.Args["force"].(bool)
 	object := call.Object
 	facts, err := clusters.UpgradesOf(c.Clusters).Current(ctx, object)
 	if err != nil {
@@ -74,7 +80,7 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 		}
 		return nil, c.goOn(ctx, call, facts)
 	}
-	plan, err := upgradePlansOf(c.Clusters).planUpgrade(ctx, object, image)
+	plan, err := PlansOf(c.Clusters).PlanUpgrade(ctx, object, image)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +106,7 @@ func (c nodeUpgrades) upgrade(ctx context.Context, call muranopl.Call) (any, err
 }
 
 // saveUpgrade takes the snapshot without which no upgrade begins.
-func (c nodeUpgrades) saveUpgrade(ctx context.Context, object *muranopl.Object, plan *UpgradePlan) (id string, err error) {
+func (c Upgrades) saveUpgrade(ctx context.Context, object *muranopl.Object, plan *Plan) (id string, err error) {
 	if c.Settings.Snapshots == nil {
 		return "", nil
 	}
@@ -119,7 +125,7 @@ func (c nodeUpgrades) saveUpgrade(ctx context.Context, object *muranopl.Object, 
 }
 
 // goOn does the rest of an upgrade. A failed one is like a paused one.
-func (c nodeUpgrades) goOn(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
+func (c Upgrades) goOn(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
 	err := c.takeTurns(ctx, call, facts)
 	if err == nil || facts.State != known.UpgradeRuns || ctx.Err() != nil { // whose context has ended may be taken over, and goes on then
 		return err
@@ -128,7 +134,7 @@ func (c nodeUpgrades) goOn(ctx context.Context, call muranopl.Call, facts *known
 	return errors.Join(err, clusters.UpgradesOf(c.Clusters).Keep(ctx, call.Object, facts))
 }
 
-func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
+func (c Upgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *known.Upgrade) error {
 	object := call.Object
 	back := facts.State == known.UpgradeBacks
 	if err := c.show(ctx, call.Interpreter, object, facts); err != nil {
@@ -201,7 +207,7 @@ func (c nodeUpgrades) takeTurns(ctx context.Context, call muranopl.Call, facts *
 	} else {
 		c.Reports.Inform(ctx, object, "Cluster %s is upgraded to Kubernetes %s (image %s)", object.Text("name"), cmp.Or(facts.Kubernetes, "of the image"), facts.ImageName)
 	}
-	return nodeScalingOf(c.clusterClass).updateRoutes(ctx, call)
+	return resizing.New(c.Clusters).UpdateRoutes(ctx, call)
 }
 
 // giveTurns gives turns to nodes that have come since the upgrade began.
@@ -216,7 +222,7 @@ func giveTurns(u *known.Upgrade, active []clusters.ActiveNode) {
 }
 
 // show writes the present or next image of each node of an upgrade to the model.
-func (c nodeUpgrades) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, facts *known.Upgrade) error {
+func (c Upgrades) show(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, facts *known.Upgrade) error {
 	back := facts.State == known.UpgradeBacks
 	for _, one := range clusters.ActiveNodes(object) {
 		instance := one.Object.Object("instance")
@@ -237,7 +243,7 @@ func (c nodeUpgrades) show(ctx context.Context, interpreter *muranopl.Interprete
 
 // hold stores the images of a cluster's further masters and of its groups' nodes: during an upgrade they differ from the images of the first master and
 // the groups. held is false when the upgrade has ended.
-func (c nodeUpgrades) hold(ctx context.Context, object *muranopl.Object, held bool) error {
+func (c Upgrades) hold(ctx context.Context, object *muranopl.Object, held bool) error {
 	for _, group := range object.Objects(clusters.PropertyGroups) {
 		if err := c.Groups.Hold(ctx, group, held); err != nil {
 			return err
@@ -247,7 +253,7 @@ func (c nodeUpgrades) hold(ctx context.Context, object *muranopl.Object, held bo
 }
 
 // recordImages gives the image to objects without a running node of the upgrade: stopped nodes, and groups.
-func (c nodeUpgrades) recordImages(object *muranopl.Object, known *known.Upgrade) {
+func (c Upgrades) recordImages(object *muranopl.Object, known *known.Upgrade) {
 	give := func(to *muranopl.Object) {
 		if err := to.Initialise("image", known.Image); err != nil {
 			c.Reports.Logger.Warn("the image of an object cannot be set", "object", to.ID(), "error", err)
@@ -264,7 +270,7 @@ func (c nodeUpgrades) recordImages(object *muranopl.Object, known *known.Upgrade
 }
 
 // memberOf is the node of the cluster that has a turn in an upgrade; there is false when it was removed since.
-func (c nodeUpgrades) memberOf(ctx context.Context, object *muranopl.Object, node *known.UpgradeNode) (one clusters.Member, there bool, err error) {
+func (c Upgrades) memberOf(ctx context.Context, object *muranopl.Object, node *known.UpgradeNode) (one clusters.Member, there bool, err error) {
 	members, err := c.Members(ctx, object)
 	i := slices.IndexFunc(members, func(one clusters.Member) bool { return one.Instance().ID() == node.Instance && !one.Leaving })
 	if err != nil || i < 0 {
@@ -274,7 +280,7 @@ func (c nodeUpgrades) memberOf(ctx context.Context, object *muranopl.Object, nod
 }
 
 // turn gives a node of an upgrade its server; done is false when the upgrade pauses in the middle.
-func (c nodeUpgrades) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *known.UpgradeNode) (done bool, err error) {
+func (c Upgrades) turn(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, node *known.UpgradeNode) (done bool, err error) {
 	one, there, err := c.memberOf(ctx, object, node)
 	if err != nil || !there {
 		return err == nil, err
@@ -287,5 +293,5 @@ func (c nodeUpgrades) turn(ctx context.Context, interpreter *muranopl.Interprete
 	if err != nil || known.Replacing() {
 		return false, err
 	}
-	return true, upgradePlansOf(c.Clusters).measured(ctx, object, node.Role, time.Since(started))
+	return true, PlansOf(c.Clusters).measured(ctx, object, node.Role, time.Since(started))
 }

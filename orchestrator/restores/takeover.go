@@ -1,4 +1,4 @@
-package native
+package restores
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // takeOver gives a cluster the volumes and shares of the cluster in its snapshot, if that cluster is gone: the claims in the snapshot name them. The
 // volumes of a present cluster stay with it.
-func (c clusterRestores) takeOver(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
+func (c Restores) takeOver(ctx context.Context, object *muranopl.Object, from store.Snapshot) error {
 	former, own := volumes.ClusterID(from.EnvironmentID, from.ClusterID), volumes.ClusterID(c.Runtime.EnvironmentID(), object.ID())
 	if former == own {
 		return nil
@@ -56,7 +56,7 @@ func (c clusterRestores) takeOver(ctx context.Context, object *muranopl.Object, 
 }
 
 // gone reports whether the cluster that a snapshot is of exists no more.
-func (c clusterRestores) gone(ctx context.Context, from store.Snapshot) (bool, error) {
+func (c Restores) gone(ctx context.Context, from store.Snapshot) (bool, error) {
 	if from.EnvironmentID == c.Runtime.EnvironmentID() {
 		return !c.Objects.Has(from.ClusterID), nil
 	}

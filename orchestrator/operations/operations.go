@@ -1,7 +1,9 @@
-package native
+// Package operations has the actions on single nodes of a cluster, such as repairs and reboots, and those that renew its certificates, keys and files.
+package operations
 
 import (
 	"context"
+	"maps"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -34,13 +36,27 @@ type namedNode struct {
 	known    *known.Facts
 }
 
-// nodeOperations are the operations on single nodes of a cluster: labels, taints, cordons, locks and restarts.
-type nodeOperations struct{ clusterClass }
+// Operations are the operations on single nodes of a cluster: labels, taints, cordons, locks and restarts.
+type Operations struct{ *clusters.Clusters }
 
-func nodeOperationsOf(c clusterClass) nodeOperations { return nodeOperations{c} }
+// New returns the operations on the nodes of clusters.
+func New(c *clusters.Clusters) Operations { return Operations{c} }
+
+// Actions are the actions of clusters on single nodes, and on all nodes as they were deployed last.
+func (c Operations) Actions() map[string]muranopl.NativeMethod {
+	actions := c.GatewayActions()
+	maps.Copy(actions, map[string]muranopl.NativeMethod{"rotate": c.asDeployed(c.rotate), "setNode": c.asDeployed(c.setNode), "rebootNode": c.asDeployed(c.rebootNode)})
+	return actions
+}
+
+// GatewayActions are those of gateways without a cluster.
+func (c Operations) GatewayActions() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{known.RepairNode: c.repairNode, "replaceNode": c.replaceNode,
+		known.RenewCertificates: c.asDeployed(c.renewCertificates), known.DefragmentEtcd: c.asDeployed(c.defragment)}
+}
 
 // namedNode finds the node that the argument names.
-func (c nodeOperations) namedNode(ctx context.Context, call muranopl.Call, facts *known.Facts) (*namedNode, error) {
+func (c Operations) namedNode(ctx context.Context, call muranopl.Call, facts *known.Facts) (*namedNode, error) {
 	named, _ := call.Args[known.ArgumentNode].(string)
 	if machine, is := task.Desired(call.Object).MachineCalled(named); is {
 		external := machine.Object
@@ -76,7 +92,7 @@ func (c nodeOperations) namedNode(ctx context.Context, call muranopl.Call, facts
 }
 
 // minion is namedNode for operations on nodes that Kubernetes knows.
-func (c nodeOperations) minion(ctx context.Context, call muranopl.Call, known *known.Facts) (*namedNode, error) {
+func (c Operations) minion(ctx context.Context, call muranopl.Call, known *known.Facts) (*namedNode, error) {
 	one, err := c.namedNode(ctx, call, known)
 	if err == nil && one.Role != nodes.Minion {
 		return nil, fault.New(fault.Invalid, "%s is a %s, which takes no pods and is no node of Kubernetes: name one of the cluster's minions", one.Name, one.Role)
@@ -85,7 +101,7 @@ func (c nodeOperations) minion(ctx context.Context, call muranopl.Call, known *k
 }
 
 // set stores a node's new settings, and returns the cluster with them.
-func (c nodeOperations) set(ctx context.Context, one *namedNode, settings kube.Settings) (*nodes.Cluster, error) {
+func (c Operations) set(ctx context.Context, one *namedNode, settings kube.Settings) (*nodes.Cluster, error) {
 	if err := settings.Check(); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
 	}
@@ -105,7 +121,7 @@ func (c nodeOperations) set(ctx context.Context, one *namedNode, settings kube.S
 }
 
 // connectKnown returns the cluster of the last deployment, whose pods have so many seconds to leave a node; 0 for the server's setting.
-func (c nodeOperations) connectKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
+func (c Operations) connectKnown(ctx context.Context, one *namedNode, patience int64) (*nodes.Cluster, error) {
 	c.UseFacts(one.cluster, one.known)
 	return clusters.ConnectionsOf(c.Clusters).ConnectPatient(ctx, one.cluster, one.known.Nodes, seconds(patience))
 }
@@ -177,7 +193,7 @@ func (n nodeChange) settings(one *namedNode) kube.Settings {
 }
 
 // setNode is the action that changes a minion: its labels and taints, and whether it takes pods or is out of service.
-func (c nodeOperations) setNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c Operations) setNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.minion(ctx, call, known)
 	if err != nil {
 		return err
@@ -205,7 +221,7 @@ func (c nodeOperations) setNode(ctx context.Context, call muranopl.Call, known *
 		return err
 	}
 	if unlocks { // it may be off, or gone
-		if err := nodeRepairsOf(c.clusterClass).recoverNode(ctx, call, known, one.Node); err != nil {
+		if err := c.recoverNode(ctx, call, known, one.Node); err != nil {
 			return err
 		}
 	}
@@ -218,7 +234,7 @@ func (c nodeOperations) setNode(ctx context.Context, call muranopl.Call, known *
 	return nil
 }
 
-func (c nodeOperations) reportNode(ctx context.Context, one *namedNode, change nodeChange) {
+func (c Operations) reportNode(ctx context.Context, one *namedNode, change nodeChange) {
 	if count, removed := len(change.labels), len(change.removeLabels); count+removed > 0 {
 		c.Reports.Inform(ctx, one.cluster, "%s: labels set: %d, removed: %d", one.Name, count, removed)
 	}

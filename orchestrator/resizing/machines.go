@@ -1,4 +1,4 @@
-package native
+package resizing
 
 import (
 	"context"
@@ -20,19 +20,8 @@ const (
 	propertyExternal = "externalNodes" // of a cluster
 )
 
-// byHand refuses operations that only servers of the cloud support.
-func byHand(name string) error {
-	return fault.New(fault.Invalid, "%s is a machine of its own and no server of the cloud: Burano can neither replace it nor give it another image. "+
-		"Remove it from the cluster (removeExternalNode), set the machine or another one up, and add it again", name)
-}
-
-// machineActions add and remove machines that are nodes of a cluster and no servers of the cloud.
-type machineActions struct{ clusterClass }
-
-func machineActionsOf(c clusterClass) machineActions { return machineActions{c} }
-
 // addExternalNode is the action that takes a machine into the cluster.
-func (c machineActions) addExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Scaling) addExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	text := func(name string) string {
 		value, _ := call.Args[name].(string)
@@ -41,7 +30,7 @@ func (c machineActions) addExternalNode(ctx context.Context, call muranopl.Call)
 	name := text("name")
 	there := call.Object.Objects(propertyExternal)
 	if known, is := task.Desired(call.Object).MachineCalled(name); is && known.Text == text("address") { // called again after a failure
-		return nil, nodeScalingOf(c.clusterClass).redeploy(ctx, call, false)
+		return nil, c.Redeploy(ctx, call, false)
 	}
 	port, _ := call.Args["port"].(int64)
 	made, err := call.Interpreter.New(ctx, clusters.ClassExternalNode, call.Object, map[string]any{"?": map[string]any{"type": clusters.ClassExternalNode}, "name": name, "address": text("address"),
@@ -53,7 +42,7 @@ func (c machineActions) addExternalNode(ctx context.Context, call muranopl.Call)
 }
 
 // removeExternalNode is the action that takes a machine out of the cluster. The machine stays.
-func (c machineActions) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Scaling) removeExternalNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 	name, _ := call.Args[known.ArgumentNode].(string)
@@ -80,12 +69,12 @@ func listOrNone(names []string) string {
 }
 
 // withNodes deploys the cluster with other external nodes. When that fails the model is left as it was.
-func (c machineActions) withNodes(ctx context.Context, call muranopl.Call, list []*muranopl.Object) error {
+func (c Scaling) withNodes(ctx context.Context, call muranopl.Call, list []*muranopl.Object) error {
 	former := call.Object.Objects(propertyExternal)
 	if err := call.Object.SetObjects(propertyExternal, list); err != nil {
 		return err
 	}
-	if err := nodeScalingOf(c.clusterClass).redeploy(ctx, call, false); err != nil {
+	if err := c.Redeploy(ctx, call, false); err != nil {
 		return errors.Join(err, call.Object.SetObjects(propertyExternal, former))
 	}
 	return nil

@@ -1,4 +1,4 @@
-package native
+package operations
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 func seconds(count int64) time.Duration { return time.Duration(count) * time.Second }
 
 // empty moves a node's pods to others, for an action: forced, also where an obstacle keeps them there.
-func (c nodeOperations) empty(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) error {
+func (c Operations) empty(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) error {
 	force, _ := call.Args[argumentForce].(bool)
 	patience, _ := call.Args[argumentPatience].(int64)
 	if one.Role == nodes.Minion {
@@ -69,7 +69,7 @@ type reboot struct {
 }
 
 // rebootNode is the action that restarts a node's server once its pods are elsewhere, and takes the node in again.
-func (c nodeOperations) rebootNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
+func (c Operations) rebootNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
 	one, err := c.namedNode(ctx, call, known)
 	if err != nil {
 		return err
@@ -97,11 +97,11 @@ func (c nodeOperations) rebootNode(ctx context.Context, call muranopl.Call, know
 		return err
 	}
 	c.Reports.Inform(ctx, one.cluster, "%s: its server was started anew", one.Name)
-	return nodeRepairsOf(c.clusterClass).rejoin(ctx, one.cluster, known)
+	return c.rejoin(ctx, one.cluster, known)
 }
 
 // beginReboot makes sure that a node may go for a while, empties it, and notes in which run it was.
-func (c nodeOperations) beginReboot(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) (begun reboot, err error) {
+func (c Operations) beginReboot(ctx context.Context, call muranopl.Call, one *namedNode, live *nodes.Cluster) (begun reboot, err error) {
 	if force, _ := call.Args[argumentForce].(bool); !force {
 		costs, err := c.missed(ctx, one, live)
 		if err != nil {
@@ -122,7 +122,7 @@ func (c nodeOperations) beginReboot(ctx context.Context, call muranopl.Call, one
 }
 
 // missed describes the cluster's loss while a node is away.
-func (c nodeOperations) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
+func (c Operations) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
 	gateways, masters := 0, 0
 	for _, other := range one.known.Nodes {
 		if other.Role == nodes.Master && !other.Leaving {
@@ -159,7 +159,7 @@ func bootOf(ctx context.Context, live *nodes.Cluster, name string) (run string, 
 }
 
 // reboot starts a node's server anew, unless that was done since it was noted, and waits until it answers.
-func (c nodeOperations) reboot(ctx context.Context, one *namedNode, live *nodes.Cluster, begun reboot) error {
+func (c Operations) reboot(ctx context.Context, one *namedNode, live *nodes.Cluster, begun reboot) error {
 	anew := func(ctx context.Context) bool {
 		run, reached := bootOf(ctx, live, one.Name)
 		return reached && run != begun.Run
@@ -202,7 +202,7 @@ func awaitBoot(ctx context.Context, name string, anew func(context.Context) bool
 }
 
 // rebootMachine has a machine that is no server of the cloud start itself anew.
-func (c nodeOperations) rebootMachine(ctx context.Context, one *namedNode, live *nodes.Cluster, anew func(context.Context) bool) error {
+func (c Operations) rebootMachine(ctx context.Context, one *namedNode, live *nodes.Cluster, anew func(context.Context) bool) error {
 	if _, err := live.Run(ctx, one.Name, "systemctl reboot --no-block"); err != nil {
 		return fmt.Errorf("have %s start anew, which only it itself can do: %w", one.Name, err)
 	}

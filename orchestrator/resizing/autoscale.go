@@ -1,4 +1,4 @@
-package native
+package resizing
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 )
 
 // scaleByLoad is the action that gives groups which follow their load as many nodes as their pods need.
-func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Scaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	list := task.Desired(call.Object).Groups
 	if !slices.ContainsFunc(list, desired.Group.Elastic) {
@@ -53,10 +53,10 @@ func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, 
 		c.Reports.Inform(ctx, call.Object, "No group has to become larger or smaller")
 		return nil, nil
 	}
-	var changes []resizing
+	var changes []sizing
 	for _, change := range record.Changes {
 		c.Reports.Inform(ctx, call.Object, "%s", change.Reason)
-		one, err := c.resizingTo(ctx, call, change)
+		one, err := c.sizingOf(ctx, call, change)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (c nodeScaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, 
 }
 
 // decide decides on the sizes of the groups.
-func (c nodeScaling) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scaling.GroupRecord) error {
+func (c Scaling) decide(ctx context.Context, call muranopl.Call, list []desired.Group, record *scaling.GroupRecord) error {
 	known, err := scalingStateOf(c.Clusters).forScaling(ctx, call.Object)
 	if err != nil {
 		return err
@@ -131,33 +131,33 @@ func (c scalingState) forScaling(ctx context.Context, cluster *muranopl.Object) 
 	return known, nil
 }
 
-// resizingTo makes the nodes for a change, and moves the leaving nodes to the end.
-func (c nodeScaling) resizingTo(ctx context.Context, call muranopl.Call, change autoscale.Change) (resizing, error) {
+// sizingOf makes the nodes for a change, and moves the leaving nodes to the end.
+func (c Scaling) sizingOf(ctx context.Context, call muranopl.Call, change autoscale.Change) (sizing, error) {
 	for _, group := range call.Object.Objects(clusters.PropertyGroups) {
 		if group.Text("name") != change.Group {
 			continue
 		}
 		l := clusters.Grouped.In(group)
 		if err := c.Groups.Fill(ctx, call.Interpreter, group, change.Count); err != nil {
-			return resizing{}, err
+			return sizing{}, err
 		}
 		order := l.All()
 		for _, name := range change.Remove {
 			active := order[:l.Size()]
 			at, err := clusters.NodeNamesOf(c.Clusters).Named(ctx, active, name)
 			if err != nil {
-				return resizing{}, fmt.Errorf("find node %s of group %s: %w", name, change.Group, err)
+				return sizing{}, fmt.Errorf("find node %s of group %s: %w", name, change.Group, err)
 			}
 			order = append(slices.Delete(slices.Clone(order), at, at+1), order[at])
 		}
-		return resizing{l, order, change.Count}, nil
+		return sizing{l, order, change.Count}, nil
 	}
-	return resizing{}, fmt.Errorf("group %s has gone from cluster %s", change.Group, call.Object.Text("name"))
+	return sizing{}, fmt.Errorf("group %s has gone from cluster %s", change.Group, call.Object.Text("name"))
 }
 
 // setLimits sets the properties of an object from a call's arguments, by the names of the arguments; a minimum of -1 is none. When it fails, it has
 // already done undo.
-func (c nodeScaling) setLimits(ctx context.Context, object *muranopl.Object, call muranopl.Call, properties map[string]string) (undo func(), err error) {
+func (c Scaling) setLimits(ctx context.Context, object *muranopl.Object, call muranopl.Call, properties map[string]string) (undo func(), err error) {
 	was := map[string]any{}
 	undo = func() {
 		for name, value := range was {

@@ -1,4 +1,4 @@
-package native
+package operations
 
 import (
 	"context"
@@ -11,18 +11,14 @@ import (
 	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
+	"github.com/burano/burano/orchestrator/resizing"
 	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
 )
 
-// nodeRepairs are the repairs of single nodes.
-type nodeRepairs struct{ clusterClass }
-
-func nodeRepairsOf(c clusterClass) nodeRepairs { return nodeRepairs{c} }
-
 // repairNode is the action that repairs a node: its server is started if it is off, or replaced if it is gone. Then its units are started, and it joins.
 // Other nodes do not change.
-func (c nodeRepairs) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Operations) repairNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	name, _ := call.Args[known.ArgumentNode].(string)
 	known, err := c.Facts(ctx, call.Object)
@@ -44,7 +40,7 @@ func (c nodeRepairs) repairNode(ctx context.Context, call muranopl.Call) (any, e
 }
 
 // recoverNode has a node do its work again: its server is started if it is off, or gets another one in its place if it is gone.
-func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known *known.Facts, node nodes.Node) error {
+func (c Operations) recoverNode(ctx context.Context, call muranopl.Call, known *known.Facts, node nodes.Node) error {
 	if node.Machine != nil {
 		return c.rejoin(ctx, call.Object, known)
 	}
@@ -80,7 +76,7 @@ func (c nodeRepairs) recoverNode(ctx context.Context, call muranopl.Call, known 
 }
 
 // rejoin deploys a cluster as it is, without a check of its servers.
-func (c nodeRepairs) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
+func (c Operations) rejoin(ctx context.Context, object *muranopl.Object, known *known.Facts) error {
 	c.UseFacts(object, known)
 	live, err := clusters.ConnectionsOf(c.Clusters).Connect(ctx, object, known.Nodes)
 	if err != nil {
@@ -94,7 +90,7 @@ func (c nodeRepairs) rejoin(ctx context.Context, object *muranopl.Object, known 
 }
 
 // replaceNode is the action that gives a node another server.
-func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Operations) replaceNode(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 	named, _ := call.Args[known.ArgumentNode].(string)
@@ -116,5 +112,11 @@ func (c clusterClass) replaceNode(ctx context.Context, call muranopl.Call) (any,
 	if err := clusters.ReplacementsOf(c.Clusters).Order(ctx, call.Object, node, false); err != nil {
 		return nil, err
 	}
-	return nil, nodeScalingOf(c).redeploy(ctx, call, node.Role == nodes.Gateway)
+	return nil, resizing.New(c.Clusters).Redeploy(ctx, call, node.Role == nodes.Gateway)
+}
+
+// byHand refuses operations that only servers of the cloud support.
+func byHand(name string) error {
+	return fault.New(fault.Invalid, "%s is a machine of its own and no server of the cloud: Burano can neither replace it nor give it another image. "+
+		"Remove it from the cluster (removeExternalNode), set the machine or another one up, and add it again", name)
 }

@@ -1,4 +1,4 @@
-package native
+package restores
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const (
 )
 
 // settleAttachments is the part of a restore that has volumes be attached as Kubernetes records it since.
-func (c clusterClass) settleAttachments(ctx context.Context, object *muranopl.Object) error {
+func (c Restores) settleAttachments(ctx context.Context, object *muranopl.Object) error {
 	has, err := nodes.HasStorage(ctx, known.Vault{Runtime: c.Runtime, Cluster: object.ID()}, kube.Cinder)
 	if err != nil || !has {
 		return err

@@ -1,4 +1,4 @@
-package native
+package resizing
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 )
 
 // scaleGatewaysByLoad is the action that gives a cluster as many gateways as its connections need.
-func (c nodeScaling) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Scaling) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	limits := task.Desired(call.Object).GatewayLimits
 	if limits == nil {
@@ -53,11 +53,11 @@ func (c nodeScaling) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call
 		return nil, nil
 	}
 	c.Reports.Inform(ctx, call.Object, "%s", record.Last.Text)
-	return nil, c.resize(ctx, call, resizing{l, l.All(), record.Count})
+	return nil, c.resize(ctx, call, sizing{l, l.All(), record.Count})
 }
 
 // decideGateways reads the gateways' counts and decides on their number.
-func (c nodeScaling) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *scaling.GatewayRecord) error {
+func (c Scaling) decideGateways(ctx context.Context, call muranopl.Call, limits desired.GatewayLimits, record *scaling.GatewayRecord) error {
 	known, err := scalingStateOf(c.Clusters).forScaling(ctx, call.Object)
 	if err != nil {
 		return err

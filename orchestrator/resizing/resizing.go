@@ -1,9 +1,11 @@
-package native
+// Package resizing has the actions that change the number of a cluster's nodes: by hand, by load, groups, and machines outside the cloud.
+package resizing
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,13 +40,32 @@ func ofCluster(p clusters.Pool) listed {
 	return func(call muranopl.Call) (clusters.List, error) { return p.In(call.Object), nil }
 }
 
-// nodeScaling changes the numbers of nodes of a cluster, by actions and by load.
-type nodeScaling struct{ clusterClass }
+// Scaling changes the numbers of nodes of a cluster, by actions and by load.
+type Scaling struct{ *clusters.Clusters }
 
-func nodeScalingOf(c clusterClass) nodeScaling { return nodeScaling{c} }
+// New returns the actions on the numbers of nodes of clusters.
+func New(c *clusters.Clusters) Scaling { return Scaling{c} }
+
+// Actions are the actions of clusters that change the numbers of their nodes.
+func (c Scaling) Actions() map[string]muranopl.NativeMethod {
+	actions := c.GatewayActions()
+	maps.Copy(actions, map[string]muranopl.NativeMethod{
+		"scaleNodesUp": c.scaleUp(ofCluster(clusters.Minions)), "scaleNodesDown": c.scaleDown(ofCluster(clusters.Minions)),
+		"scale": c.scale, "addGroup": c.addGroup, "removeGroup": c.removeGroup,
+		"scaleGroupUp": c.scaleUp(ofGroup), "scaleGroupDown": c.scaleDown(ofGroup),
+		known.ScaleByLoad: c.scaleByLoad, known.ScaleGatewaysByLoad: c.scaleGatewaysByLoad,
+		"addExternalNode": c.addExternalNode, "removeExternalNode": c.removeExternalNode,
+	})
+	return actions
+}
+
+// GatewayActions are those of gateways without a cluster.
+func (c Scaling) GatewayActions() map[string]muranopl.NativeMethod {
+	return map[string]muranopl.NativeMethod{"scaleGatewaysUp": c.scaleUp(ofCluster(clusters.Gateways)), "scaleGatewaysDown": c.scaleDown(ofCluster(clusters.Gateways))}
+}
 
 // scale is the action that sets the number of nodes of a group, or its limits. When it fails, the model does not change, so that the same action goes on.
-func (c nodeScaling) scale(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Scaling) scale(ctx context.Context, call muranopl.Call) (any, error) {
 	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 	named, _ := call.Args[clusters.ArgumentGroup].(string)
 	l, err := ofGroup(call)
@@ -90,7 +111,7 @@ func limited(call muranopl.Call) bool {
 }
 
 // scaleGroup scales a group of minions.
-func (c nodeScaling) scaleGroup(ctx context.Context, call muranopl.Call, l clusters.List) error {
+func (c Scaling) scaleGroup(ctx context.Context, call muranopl.Call, l clusters.List) error {
 	undo, err := c.setLimits(ctx, l.Of, call, map[string]string{propertyMinimum: propertyMinimum, clusters.PropertyMaximum: clusters.PropertyMaximum, propertyAfter: propertyAfter})
 	if err != nil {
 		return err
@@ -116,7 +137,7 @@ func (c nodeScaling) scaleGroup(ctx context.Context, call muranopl.Call, l clust
 }
 
 // scaleGateways scales the gateways.
-func (c nodeScaling) scaleGateways(ctx context.Context, call muranopl.Call) error {
+func (c Scaling) scaleGateways(ctx context.Context, call muranopl.Call) error {
 	undo, err := c.setLimits(ctx, call.Object, call, map[string]string{propertyMinimum: propertyFewest, argumentSessions: propertySessions, propertyAfter: propertyGatewayAfter})
 	if err != nil {
 		return err
@@ -138,7 +159,7 @@ func (c nodeScaling) scaleGateways(ctx context.Context, call muranopl.Call) erro
 }
 
 // resizeLimited resizes a list whose limits were set; undo restores these on a failure.
-func (c nodeScaling) resizeLimited(ctx context.Context, call muranopl.Call, l clusters.List, count int, undo func()) error {
+func (c Scaling) resizeLimited(ctx context.Context, call muranopl.Call, l clusters.List, count int, undo func()) error {
 	resize := c.resizeTo
 	if limited(call) {
 		resize = c.fillAndResize
@@ -151,7 +172,7 @@ func (c nodeScaling) resizeLimited(ctx context.Context, call muranopl.Call, l cl
 }
 
 // scaleUp is the action that adds nodes, as many as there may be.
-func (c nodeScaling) scaleUp(find listed) muranopl.NativeMethod {
+func (c Scaling) scaleUp(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		l, err := find(call)
 		if err != nil {
@@ -163,7 +184,7 @@ func (c nodeScaling) scaleUp(find listed) muranopl.NativeMethod {
 }
 
 // scaleDown is the action that removes nodes: the last ones, or the named one.
-func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
+func (c Scaling) scaleDown(find listed) muranopl.NativeMethod {
 	return func(ctx context.Context, call muranopl.Call) (any, error) {
 		clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 		l, err := find(call)
@@ -189,7 +210,7 @@ func (c nodeScaling) scaleDown(find listed) muranopl.NativeMethod {
 }
 
 // within is the number of nodes that a list gets when a caller asks for count. It warns at the limits of the list.
-func (c nodeScaling) within(ctx context.Context, call muranopl.Call, l clusters.List, count int64) int {
+func (c Scaling) within(ctx context.Context, call muranopl.Call, l clusters.List, count int64) int {
 	now := l.Size()
 	if count > int64(now) {
 		most, said := l.Limit()
@@ -207,7 +228,7 @@ func (c nodeScaling) within(ctx context.Context, call muranopl.Call, l clusters.
 }
 
 // resizeTo resizes a list to its first nodes in this order, unless it has that number of nodes.
-func (c nodeScaling) resizeTo(ctx context.Context, call muranopl.Call, l clusters.List, order []*muranopl.Object, count int) error {
+func (c Scaling) resizeTo(ctx context.Context, call muranopl.Call, l clusters.List, order []*muranopl.Object, count int) error {
 	if count == l.Size() {
 		return nil
 	}
@@ -215,24 +236,24 @@ func (c nodeScaling) resizeTo(ctx context.Context, call muranopl.Call, l cluster
 }
 
 // fillAndResize is resizeTo where a deployment may be needed for the same number of nodes, as with other limits.
-func (c nodeScaling) fillAndResize(ctx context.Context, call muranopl.Call, l clusters.List, order []*muranopl.Object, count int) error {
+func (c Scaling) fillAndResize(ctx context.Context, call muranopl.Call, l clusters.List, order []*muranopl.Object, count int) error {
 	if l.Property == clusters.Grouped.Property && count > len(order) {
 		if err := c.Groups.Fill(ctx, call.Interpreter, l.Of, count); err != nil {
 			return err
 		}
 		order = l.All()
 	}
-	return c.resize(ctx, call, resizing{l, order, count})
+	return c.resize(ctx, call, sizing{l, order, count})
 }
 
-// resizing is the wanted state of a list of nodes: its nodes, of which so many run.
-type resizing struct {
+// sizing is the wanted state of a list of nodes: its nodes, of which so many run.
+type sizing struct {
 	clusters.List
 	order []*muranopl.Object
 	count int
 }
 
-func (r resizing) set() error {
+func (r sizing) set() error {
 	if err := r.Of.SetObjects(r.Property, r.order); err != nil {
 		return err
 	}
@@ -241,17 +262,17 @@ func (r resizing) set() error {
 
 // resize deploys the cluster with other nodes in these lists. When that fails, the model does not change, so the same action goes on where it
 // stopped, and a deployment of the environment restores the former nodes.
-func (c nodeScaling) resize(ctx context.Context, call muranopl.Call, changes ...resizing) (err error) {
+func (c Scaling) resize(ctx context.Context, call muranopl.Call, changes ...sizing) (err error) {
 	defer c.Close()
-	var former []resizing
+	var former []sizing
 	gateways := false
 	for _, one := range changes {
-		former = append(former, resizing{one.List, one.All(), one.Of.Int(one.List.CountProperty)})
+		former = append(former, sizing{one.List, one.All(), one.Of.Int(one.List.CountProperty)})
 		gateways = gateways || one.Role == nodes.Gateway
 		err = errors.Join(err, one.set())
 	}
 	if err == nil {
-		err = c.redeploy(ctx, call, gateways)
+		err = c.Redeploy(ctx, call, gateways)
 	}
 	if err != nil {
 		for _, one := range former {
@@ -263,19 +284,19 @@ func (c nodeScaling) resize(ctx context.Context, call muranopl.Call, changes ...
 	return err
 }
 
-// redeploy deploys the cluster, and the objects that name its gateways when these are others.
-func (c nodeScaling) redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
+// Redeploy deploys the cluster, and the objects that name its gateways when these are others.
+func (c Scaling) Redeploy(ctx context.Context, call muranopl.Call, otherGateways bool) error {
 	if _, err := call.Interpreter.Invoke(ctx, call.Object, task.MethodDeploy, nil); err != nil {
 		return err
 	}
 	if !otherGateways {
 		return nil
 	}
-	return c.updateRoutes(ctx, call)
+	return c.UpdateRoutes(ctx, call)
 }
 
-// updateRoutes deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
-func (c nodeScaling) updateRoutes(ctx context.Context, call muranopl.Call) error {
+// UpdateRoutes deploys the applications of a cluster again that publish the addresses of its gateways. Routes of gateways of their own only update them.
+func (c Scaling) UpdateRoutes(ctx context.Context, call muranopl.Call) error {
 	if task.OnlyGateways(call.Object) {
 		return routes.UpdateEndpoints(ctx, c.Runtime, c.Objects, call.Object, clusters.GatewayAddresses(call.Object))
 	}
@@ -312,7 +333,7 @@ func ofGroup(call muranopl.Call) (clusters.List, error) {
 
 // scaleMasters sets the number of masters. When it fails, the model does not change, so the same action goes on where it stopped, and a deployment of
 // the environment restores the former masters.
-func (c nodeScaling) scaleMasters(ctx context.Context, call muranopl.Call) error {
+func (c Scaling) scaleMasters(ctx context.Context, call muranopl.Call) error {
 	defer c.Close()
 	count, _ := call.Args[argumentCount].(int64)
 	if !slices.Contains([]int64{1, 3, 5}, count) {
@@ -329,7 +350,7 @@ func (c nodeScaling) scaleMasters(ctx context.Context, call muranopl.Call) error
 	if err := c.Masters.Make(ctx, call.Interpreter, call.Object, known, max(int(count), len(call.Object.Objects(clusters.Masters.Property))+1)); err != nil {
 		return err
 	}
-	err = c.redeploy(ctx, call, false)
+	err = c.Redeploy(ctx, call, false)
 	if err != nil {
 		if undo := call.Object.Set(clusters.Masters.CountProperty, int64(was)); undo != nil {
 			c.Reports.Logger.WarnContext(ctx, "the model keeps masters that are not there", "cluster", call.Object.ID(), "error", undo)

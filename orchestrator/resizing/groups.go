@@ -1,4 +1,4 @@
-package native
+package resizing
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // addGroup is the action that gives a cluster a group of minions. When it fails before any server was made the model is left as it was; else the group stays in
 // it, so that a deployment goes on and nothing is made that no object has.
-func (c nodeScaling) addGroup(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Scaling) addGroup(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
 	name, _ := call.Args["name"].(string)
 	if slices.Contains([]string{wordMasters, wordMinions, wordGateways}, name) {
@@ -43,7 +43,7 @@ func (c nodeScaling) addGroup(ctx context.Context, call muranopl.Call) (any, err
 	if err := errors.Join(task.Desired(call.Object).CheckGroups()...); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", errors.Join(err, call.Object.SetObjects(clusters.PropertyGroups, former)))
 	}
-	err = c.redeploy(ctx, call, false)
+	err = c.Redeploy(ctx, call, false)
 	switch {
 	case err == nil:
 		return nil, nil
@@ -54,14 +54,14 @@ func (c nodeScaling) addGroup(ctx context.Context, call muranopl.Call) (any, err
 }
 
 // removeGroup is the action that takes a group out of a cluster, once its nodes have left. Called again after a failure it goes on.
-func (c nodeScaling) removeGroup(ctx context.Context, call muranopl.Call) (any, error) {
+func (c Scaling) removeGroup(ctx context.Context, call muranopl.Call) (any, error) {
 	clusters.VolumeLossesOf(c.Clusters).AllowLoss(call)
 	l, err := ofGroup(call)
 	if err != nil {
 		return nil, err
 	}
 	if l.Size() > 0 {
-		if err := c.resize(ctx, call, resizing{l, l.All(), 0}); err != nil {
+		if err := c.resize(ctx, call, sizing{l, l.All(), 0}); err != nil {
 			return nil, err
 		}
 	}
