@@ -309,6 +309,9 @@ func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers 
 	if p.abrupt, err = p.staysAbrupt(ctx, in.api, containers); err != nil {
 		return err
 	}
+	if p.values, err = p.valuesToNote(ctx, in.api, in.Client, containers); err != nil {
+		return err
+	}
 	var problems []error
 	for _, object := range p.objects(containers) {
 		change, err := in.foreseeObject(ctx, p, object)

@@ -323,6 +323,30 @@ func TestSecretsOfOthersAreNotToldByLogs(t *testing.T) {
 	require.NotContains(t, known.Hide("it is pencil-and-paper"), "pencil")
 }
 
+func TestTheValuesOfOthersHaveDigests(t *testing.T) {
+	one, err := containerIn(t, wholeContainer)
+	require.NoError(t, err)
+	words := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "words", Namespace: known.Namespace, UID: "w"}, Data: map[string][]byte{"first": []byte("pencil")}}
+	levels := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "levels", Namespace: known.Namespace, UID: "l"}, Data: map[string]string{"web": "deep", "other": "1"}}
+	read := func(words *corev1.Secret, levels *corev1.ConfigMap) string {
+		values, err := foreignValues(t.Context(), fake.NewClientset(words, levels), []container{one})
+		require.NoError(t, err)
+		require.Regexp(t, `^configMap/levels=[0-9a-f]{8}, secret/words=[0-9a-f]{8}$`, values)
+		return values
+	}
+	now := read(words, levels)
+	unread, deeper, other := levels.DeepCopy(), levels.DeepCopy(), words.DeepCopy()
+	unread.Data["other"], deeper.Data["web"], other.Data["first"] = "2", "deeper", []byte("paper")
+	require.Equal(t, now, read(words, unread), "a key that nobody reads")
+	require.NotEqual(t, now, read(words, deeper))
+	require.NotEqual(t, now, read(other, levels))
+	delete(deeper.Data, "web")
+	require.NotEqual(t, now, read(words, deeper))
+	none, err := foreignValues(t.Context(), fake.NewClientset(), []container{{}})
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
 func TestPersistentVolumesOfAPodWithOneNameAreOne(t *testing.T) {
 	size := resource.MustParse("1Gi")
 	shared := volume{options: volumeOptions{size: &size, claim: &claim{name: "data"}}}

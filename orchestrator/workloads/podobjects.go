@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -51,6 +52,9 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if p.abrupt, err = p.staysAbrupt(ctx, api, containers); err != nil {
 		return false, err
 	}
+	if p.values, err = p.valuesToNote(ctx, api, client, containers); err != nil {
+		return false, err
+	}
 	objects := p.objects(containers)
 	for _, object := range objects {
 		if file, is := object.(*corev1.ConfigMap); is {
@@ -63,7 +67,7 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 		return false, err
 	}
 	remove := there.unchangeable(objects)
-	if former, _ := there.superseded(objects); p.shares(containers, there) {
+	if former, _ := there.superseded(objects); there.mount(p.claims(containers)) {
 		remove = append(remove, former...)
 	}
 	if err := removeFormer(ctx, api, client, remove); err != nil {
@@ -105,19 +109,24 @@ func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers [
 		return false, nil
 	}
 	p.abrupt = true
-	for _, object := range p.objects(containers) {
+	return leavesTemplate(ctx, api, p.objects(containers))
+}
+
+// leavesTemplate is true if the pods of the present workload among these objects would stay as they are.
+func leavesTemplate(ctx context.Context, api *rest.Config, objects []runtime.Object) (bool, error) {
+	for _, object := range objects {
 		switch object.(type) {
-		case *appsv1.Deployment, *appsv1.StatefulSet:
+		case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet:
 			return kube.Leaves(ctx, api, kube.Manager, object, "spec", "template")
 		}
 	}
 	return false, nil
 }
 
-// shares reports whether a workload that is there has a claim of the containers.
-func (p podSpec) shares(containers []container, there workloads) bool {
-	mounted := there.mounted()
-	return slices.ContainsFunc(p.claims(containers), func(claim *corev1.PersistentVolumeClaim) bool { return mounted[claim.Name] })
+// mount reports whether a present workload mounts one of these claims.
+func (w workloads) mount(claims []*corev1.PersistentVolumeClaim) bool {
+	mounted := w.mounted()
+	return slices.ContainsFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return mounted[claim.Name] })
 }
 
 // clear deletes objects that a change of name, replicas or kind of workload has left, and Secrets without a reference.

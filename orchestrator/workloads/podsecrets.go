@@ -3,6 +3,8 @@ package workloads
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
@@ -187,4 +190,82 @@ func (s podSecrets) referring(ctx context.Context, mine metav1.ListOptions) ([]b
 		return nil, err
 	}
 	return json.Marshal(objects)
+}
+
+// annotationValues is on pods whose variables come from objects of others, and has a digest for each of these objects: "configMap/levels=1f2e, …". A change of
+// such an object changes it at the next deployment, and pods get the new value by a rolling update.
+const annotationValues = "burano.io/values"
+
+// foreignValues are the objects that the containers' variables come from, with digests of the values that are read there, as annotationValues has them. A
+// value that is missing has none.
+func foreignValues(ctx context.Context, client kubernetes.Interface, containers []container) (string, error) {
+	read := map[string]map[string]bool{} // keys of objects
+	note := func(one container) {
+		for _, source := range one.options.valueFrom {
+			object, key := "", ""
+			switch {
+			case source.SecretKeyRef != nil:
+				object, key = "secret/"+source.SecretKeyRef.Name, source.SecretKeyRef.Key
+			case source.ConfigMapKeyRef != nil:
+				object, key = "configMap/"+source.ConfigMapKeyRef.Name, source.ConfigMapKeyRef.Key
+			default:
+				continue
+			}
+			if read[object] == nil {
+				read[object] = map[string]bool{}
+			}
+			read[object][key] = true
+		}
+	}
+	for _, one := range containers {
+		note(one)
+		for _, first := range one.options.before {
+			note(first)
+		}
+	}
+	var digests []string
+	for _, object := range slices.Sorted(maps.Keys(read)) {
+		kind, name, _ := strings.Cut(object, "/")
+		values := map[string]string{}
+		var meta metav1.ObjectMeta
+		if kind == "secret" {
+			found, err := client.CoreV1().Secrets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return "", fmt.Errorf("read Secret %s, which variables come from: %w", name, err)
+			}
+			meta = found.ObjectMeta
+			for key, value := range found.Data {
+				values[key] = string(value)
+			}
+		} else {
+			found, err := client.CoreV1().ConfigMaps(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return "", fmt.Errorf("read ConfigMap %s, which variables come from: %w", name, err)
+			}
+			values = found.Data
+		}
+		sum := sha256.New()
+		sum.Write([]byte(meta.UID)) // so that nobody compares a digest with those of another cluster
+		for _, key := range slices.Sorted(maps.Keys(read[object])) {
+			value, is := values[key]
+			fmt.Fprintf(sum, "%q %v %q\n", key, is, value)
+		}
+		digests = append(digests, object+"="+hex.EncodeToString(sum.Sum(nil)[:4]))
+	}
+	return strings.Join(digests, ", "), nil
+}
+
+// valuesToNote is the annotationValues of the pods. Pods of former versions have none: it comes with their next change, since only their own begin decides
+// which values they have.
+func (p podSpec) valuesToNote(ctx context.Context, api *rest.Config, client kubernetes.Interface, containers []container) (string, error) {
+	values, err := foreignValues(ctx, client, containers)
+	if err != nil || values == "" {
+		return "", err
+	}
+	p.values = ""
+	same, err := leavesTemplate(ctx, api, p.objects(containers))
+	if same {
+		return "", nil
+	}
+	return values, err
 }

@@ -94,7 +94,8 @@ type podSpec struct {
 	labels   map[string]string
 	replicas int32
 	options  podOptions
-	abrupt   bool // its pods do not linger, since those that run do not
+	abrupt   bool   // its pods do not linger, since those that run do not
+	values   string // annotationValues; "" for none
 	// adopted are the names of claims that are there, by the names that new ones would have.
 	adopted map[string]string
 	// sizes are the sizes that present claims keep.
@@ -320,6 +321,10 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 			template.Spec.InitContainers = append(template.Spec.InitContainers, before)
 		}
 		template.Spec.Containers = append(template.Spec.Containers, built)
+	}
+	if p.values != "" {
+		template.Annotations = map[string]string{annotationValues: p.values}
+		maps.Copy(template.Annotations, p.options.annotations)
 	}
 	if p.options.hostNetwork {
 		template.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet

@@ -55,6 +55,18 @@ func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 		s.cluster.kubectl(t, "", "create", "configmap", "levels", "--from-literal=cell=deep", "--from-literal=first=high")
 		deploy(string(text) + string(guarded))
 		s.isGuarded(t)
+		pods := func() string {
+			return s.cluster.kubectl(t, "", "get", "pods", "-l", "id=guarded", "-o", "jsonpath={.items[*].metadata.uid}")
+		}
+		former := pods()
+		deploy(string(text) + string(guarded))
+		require.Equal(t, former, pods(), "nothing has changed")
+		s.cluster.kubectl(t, `{"data":{"cell":"deeper"}}`, "patch", "configmap", "levels", "--patch-file=/dev/stdin")
+		plan, err := l.try(l.as("burano-demo"), "burano", "deploy", file, "--dry-run")
+		require.Error(t, err, plan)
+		require.Regexp(t, `annotations\[burano.io/values\]: configMap/levels=[0-9a-f]+, secret/words=[0-9a-f]+ -> configMap/levels=`, plan)
+		deploy(string(text) + string(guarded))
+		require.Contains(t, s.cluster.kubectl(t, "", "logs", "deployment/guarded"), "level deeper", "pods have the new value")
 	})
 
 	t.Run("a pod has its files, and rolls only after its bootstrap", func(t *testing.T) { s.isMigrated(t, file, string(text)) })
