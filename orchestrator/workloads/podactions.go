@@ -176,6 +176,9 @@ func (p Pods) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 	}
 	wanted := waiting.spec.template(containersOf(all))
 	others = append(others, differences(wanted.Spec.Containers, former.Spec.Containers)...)
+	if !slices.Equal(fileNames(wanted.Spec), fileNames(former.Spec)) {
+		others = append(others, "the files")
+	}
 	p.Reports.Inform(ctx, call.Object, "Pod %s goes back to the form it had before", waiting.spec.name)
 	err = p.Runtime.Step(ctx, call.Object, "roll the pod back", func(ctx context.Context) error {
 		if err := kube.Apply(ctx, api, kube.Manager, withForm(deployment, former, waiting.spec.options.strategy)); err != nil {
@@ -221,7 +224,7 @@ func withForm(now *appsv1.Deployment, form corev1.PodTemplateSpec, strategy apps
 	wanted := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Name: now.Name, Namespace: now.Namespace, Labels: form.Labels},
-		Spec:       appsv1.DeploymentSpec{Replicas: now.Spec.Replicas, Selector: now.Spec.Selector, Template: form, Strategy: strategy},
+		Spec:       appsv1.DeploymentSpec{MinReadySeconds: now.Spec.MinReadySeconds, Replicas: now.Spec.Replicas, Selector: now.Spec.Selector, Template: form, Strategy: strategy},
 	}
 	if now.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		wanted.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
@@ -257,6 +260,17 @@ func differences(wanted, former []corev1.Container) (found []string) {
 	}
 	slices.Sort(found)
 	return found
+}
+
+// fileNames are the names of the ConfigMaps of a pod's files.
+func fileNames(spec corev1.PodSpec) (names []string) {
+	for _, one := range spec.Volumes {
+		if one.ConfigMap != nil {
+			names = append(names, one.ConfigMap.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // variables are a container's variables with their values, except values from Secrets.
