@@ -212,8 +212,8 @@ func (m *manifest) readFiles(r *manifestReader) {
 	}
 }
 
-// checkLengths refuses texts that Murano's columns do not hold.
-func (m *manifest) checkLengths() error {
+// CheckLengths refuses texts of the manifest that the catalog does not keep for their length: Murano's columns do not hold them.
+func (m *manifest) CheckLengths() error {
 	for _, text := range []struct {
 		what, value string
 		limit       int

@@ -20,7 +20,7 @@ import (
 
 // Package is one package, read whole and checked. It does not change; the byte slices that it gives out are not to be written.
 type Package struct {
-	manifest manifest
+	manifest
 	files    contents
 	embedded bool
 	held     int // bytes of memory, about
@@ -58,52 +58,49 @@ const (
 )
 
 // FullName is the package's fully qualified name, such as "io.murano".
-func (p *Package) FullName() string { return p.manifest.fullName }
+func (m *manifest) FullName() string { return m.fullName }
 
 // Name is the name to show; the fully qualified name where the manifest gives none.
-func (p *Package) Name() string { return p.manifest.name }
+func (m *manifest) Name() string { return m.name }
 
 // Type is "Application" or "Library".
-func (p *Package) Type() string { return p.manifest.kind }
+func (m *manifest) Type() string { return m.kind }
 
 // Description is the manifest's text; Murano's fixed sentence where there is none.
-func (p *Package) Description() string { return p.manifest.description }
+func (m *manifest) Description() string { return m.description }
 
 // Author is the manifest's author, "" where there is none.
-func (p *Package) Author() string { return p.manifest.author }
+func (m *manifest) Author() string { return m.author }
 
 // Tags are the manifest's tags in its order.
-func (p *Package) Tags() []string { return slices.Clone(p.manifest.tags) }
+func (m *manifest) Tags() []string { return slices.Clone(m.tags) }
 
 // Supplier is the manifest's map about the supplier (Name, Logo, Summary, Description, CompanyUrl), never nil.
-func (p *Package) Supplier() map[string]any { return maps.Clone(p.manifest.supplier) }
+func (m *manifest) Supplier() map[string]any { return maps.Clone(m.supplier) }
 
 // Version is the manifest's version, 0.0.0 where there is none.
-func (p *Package) Version() *semver.Version { return p.manifest.version }
+func (m *manifest) Version() *semver.Version { return m.version }
 
 // Format is the version of MuranoPL, "1.0" to "1.4".
-func (p *Package) Format() string { return p.manifest.language }
-
-// CheckLengths refuses texts of the manifest that the catalog does not keep for their length.
-func (p *Package) CheckLengths() error { return p.manifest.checkLengths() }
+func (m *manifest) Format() string { return m.language }
 
 // CheckTemplate refuses a Heat template in which a parameter, resource, output or condition stands twice.
 func (p *Package) CheckTemplate() error { return p.doubt }
 
 // HOT tells whether the package holds a Heat template and no MuranoPL.
-func (p *Package) HOT() bool { return p.manifest.hot }
+func (m *manifest) HOT() bool { return m.hot }
 
 // Embedded tells whether the package came with Burano.
 func (p *Package) Embedded() bool { return p.embedded }
 
 // Requires maps the names of required packages to version specs as written.
-func (p *Package) Requires() map[string]string { return maps.Clone(p.manifest.requires) }
+func (m *manifest) Requires() map[string]string { return maps.Clone(m.requires) }
 
 // Meta is the manifest's metadata of the package, as its YAML has it, nil where there is none.
-func (p *Package) Meta() any { return p.manifest.meta }
+func (m *manifest) Meta() any { return m.meta }
 
 // ClassNames lists the classes of the manifest in its order; a package of a Heat template or a Helm chart has one class, of its own name.
-func (p *Package) ClassNames() []string { return slices.Clone(p.manifest.classes) }
+func (m *manifest) ClassNames() []string { return slices.Clone(m.classes) }
 
 // ClassFile returns the file that declares the class, its name inside the package and its text. It is a fault of kind NotFound
 // when the manifest does not name the class, and of kind Invalid when the file is missing.
@@ -144,12 +141,12 @@ func (p *Package) optional(name string) ([]byte, error) {
 }
 
 // UIFile is where the dynamic UI definition of a package with MuranoPL lies, or would.
-func (p *Package) UIFile() string { return path.Join("UI", p.manifest.ui) }
+func (m *manifest) UIFile() string { return path.Join("UI", m.ui) }
 
 // ManifestPlace is where the manifest has a key, or, when inner is not "", an entry below it; the beginning where it has none.
-func (p *Package) ManifestPlace(key, inner string) (line, column int) {
+func (m *manifest) ManifestPlace(key, inner string) (line, column int) {
 	line, column = 1, 1
-	if node := p.manifest.values[key]; node != nil {
+	if node := m.values[key]; node != nil {
 		line, column = node.Line, node.Column
 		for i := 0; inner != "" && node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
 			if node.Content[i].Value == inner {

@@ -41,21 +41,15 @@ func (l *Lambda) In(scope *Scope) *Lambda {
 
 // run is one evaluation, with its cost so far.
 type run struct {
-	ctx    context.Context
-	limits Limits
+	cost
 	source string
 	depth  int
-	steps  int
-	memory int
-
-	meter                Meter // nil for none
-	toldSteps, toldBytes int   // that it knows of
 
 	patterns *patterns // the expression's; nil until one is wanted where there is no expression
 }
 
 func newRun(ctx context.Context, limits Limits, source string) *run {
-	r := &run{ctx: ctx, limits: limits, source: source}
+	r := &run{cost: cost{ctx: ctx, limits: limits}, source: source}
 	r.meter, _ = ctx.Value(MeterKey{}).(Meter)
 	return r
 }
@@ -93,28 +87,28 @@ func (r *run) located(err error, node Node) error {
 	return err
 }
 
-func (r *run) step() error {
-	if r.steps++; r.steps > r.limits.Steps {
-		return failure(TooLarge, "the expression takes more than %d steps", r.limits.Steps)
+func (c *cost) step() error {
+	if c.steps++; c.steps > c.limits.Steps {
+		return failure(TooLarge, "the expression takes more than %d steps", c.limits.Steps)
 	}
-	if r.steps%tellSteps == 0 {
-		return r.pause()
+	if c.steps%tellSteps == 0 {
+		return c.pause()
 	}
 	return nil
 }
 
 // spend accounts for memory.
-func (r *run) spend(bytes int) error {
-	if r.memory += bytes; bytes > r.limits.Memory || r.memory > r.limits.Memory || r.memory < 0 {
-		return failure(TooMuchMemory, "the expression takes more than %d bytes", r.limits.Memory).saying("Expression consumed too much memory")
+func (c *cost) spend(bytes int) error {
+	if c.memory += bytes; bytes > c.limits.Memory || c.memory > c.limits.Memory || c.memory < 0 {
+		return failure(TooMuchMemory, "the expression takes more than %d bytes", c.limits.Memory).saying("Expression consumed too much memory")
 	}
-	if r.meter != nil && r.memory-r.toldBytes > tellBytes {
-		return r.tell()
+	if c.meter != nil && c.memory-c.toldBytes > tellBytes {
+		return c.tell()
 	}
 	return nil
 }
 
-func (r *run) account(value any) (any, error) {
+func (c *cost) account(value any) (any, error) {
 	bytes := 0
 	switch v := value.(type) {
 	case string:
@@ -128,19 +122,19 @@ func (r *run) account(value any) (any, error) {
 	default:
 		return value, nil
 	}
-	return value, r.spend(bytes)
+	return value, c.spend(bytes)
 }
 
 // limited ends a sequence that has too many items.
-func (r *run) limited(seq Seq) Seq {
+func (c *cost) limited(seq Seq) Seq {
 	return func(yield func(any, error) bool) {
 		count := 0
 		for item, err := range seq {
-			if count++; err == nil && count > r.limits.Items {
-				err = failure(TooLarge, "a sequence has more than %d items", r.limits.Items).saying("Collection length exceeds %d elements", r.limits.Items)
+			if count++; err == nil && count > c.limits.Items {
+				err = failure(TooLarge, "a sequence has more than %d items", c.limits.Items).saying("Collection length exceeds %d elements", c.limits.Items)
 			}
 			if err == nil {
-				err = r.step()
+				err = c.step()
 			}
 			if !yield(item, err) || err != nil {
 				return

@@ -26,33 +26,44 @@ const (
 	yieldSteps = 4096
 )
 
+// cost is the cost of an evaluation until now, and its limits.
+type cost struct {
+	ctx    context.Context
+	limits Limits
+	steps  int
+	memory int
+
+	meter                Meter // nil for none
+	toldSteps, toldBytes int   // that it knows of
+}
+
 // tell reports the cost since the last report to the meter.
-func (r *run) tell() error {
-	steps, bytes := r.steps-r.toldSteps, r.memory-r.toldBytes
-	r.toldSteps, r.toldBytes = r.steps, r.memory
-	return r.meter.Spend(steps, bytes)
+func (c *cost) tell() error {
+	steps, bytes := c.steps-c.toldSteps, c.memory-c.toldBytes
+	c.toldSteps, c.toldBytes = c.steps, c.memory
+	return c.meter.Spend(steps, bytes)
 }
 
 // pause is called once in a while: it ends a cancelled evaluation, and yields the processor.
-func (r *run) pause() error {
-	if r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
+func (c *cost) pause() error {
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
 	}
-	if r.steps%yieldSteps == 0 {
+	if c.steps%yieldSteps == 0 {
 		runtime.Gosched()
 	}
-	if r.meter == nil {
+	if c.meter == nil {
 		return nil
 	}
-	return r.tell()
+	return c.tell()
 }
 
 // ended reports to the meter that the evaluation ended with err.
-func (r *run) ended(err error) error {
-	if r.meter == nil {
+func (c *cost) ended(err error) error {
+	if c.meter == nil {
 		return err
 	}
-	if over := r.meter.Ended(r.steps-r.toldSteps, r.memory-r.toldBytes, r.toldBytes); err == nil {
+	if over := c.meter.Ended(c.steps-c.toldSteps, c.memory-c.toldBytes, c.toldBytes); err == nil {
 		return over
 	}
 	return err

@@ -200,7 +200,7 @@ func (k kind) typed(properties map[string]any) (map[string]any, error) {
 
 // job is a resource that is worked on.
 type job struct {
-	stack    *stack
+	*stack
 	resource *resource
 	// properties have their forms; properties without a value and a fallback are absent.
 	properties map[string]any

@@ -19,7 +19,7 @@ import (
 
 const neutron = "network"
 
-func (j *job) neutron() *gophercloud.ServiceClient { return j.stack.project.clients.Network }
+func (s *stack) neutron() *gophercloud.ServiceClient { return s.project.clients.Network }
 
 // described is the description of a Neutron resource: the template's text, and the mark of its owner.
 func (j *job) described() string {
@@ -30,7 +30,7 @@ func (j *job) described() string {
 var marked = regexp.MustCompile(`\(burano [0-9a-f]{32}\)$`)
 
 // listed lists things of Neutron that have these fields.
-func (j *job) listed(ctx context.Context, collection string, fields map[string]string) ([]map[string]any, error) {
+func (s *stack) listed(ctx context.Context, collection string, fields map[string]string) ([]map[string]any, error) {
 	query := url.Values{}
 	for name, value := range fields {
 		query.Set(name, value)
@@ -39,7 +39,7 @@ func (j *job) listed(ctx context.Context, collection string, fields map[string]s
 	var all []map[string]any
 	for path := collection + "?" + query.Encode(); ; {
 		var page map[string]any
-		if err := call(ctx, j.neutron(), http.MethodGet, path, nil, &page); err != nil {
+		if err := call(ctx, s.neutron(), http.MethodGet, path, nil, &page); err != nil {
 			return nil, err
 		}
 		for _, one := range hot.List(page[key]) {
@@ -67,10 +67,10 @@ func nextOf(links any, collection string) string {
 }
 
 // idOf is the id of a thing of Neutron that is called by its name or its id.
-func (j *job) idOf(ctx context.Context, what, collection, ref string) (string, error) {
-	known, err := j.listed(ctx, collection, map[string]string{"id": ref})
+func (s *stack) idOf(ctx context.Context, what, collection, ref string) (string, error) {
+	known, err := s.listed(ctx, collection, map[string]string{"id": ref})
 	if err == nil && len(known) == 0 {
-		known, err = j.listed(ctx, collection, map[string]string{"name": ref})
+		known, err = s.listed(ctx, collection, map[string]string{"name": ref})
 	}
 	if err != nil {
 		return "", err
@@ -79,10 +79,10 @@ func (j *job) idOf(ctx context.Context, what, collection, ref string) (string, e
 	return hot.Text(found["id"]), err
 }
 
-func (j *job) idsOf(ctx context.Context, what, collection string, refs []any) ([]string, error) {
+func (s *stack) idsOf(ctx context.Context, what, collection string, refs []any) ([]string, error) {
 	ids := []string{}
 	for _, ref := range refs {
-		id, err := j.idOf(ctx, what, collection, hot.Text(ref))
+		id, err := s.idOf(ctx, what, collection, hot.Text(ref))
 		if err != nil {
 			return nil, err
 		}

@@ -22,11 +22,11 @@ import (
 
 const nova = "compute"
 
-func (j *job) nova() *gophercloud.ServiceClient { return j.stack.project.clients.Compute }
+func (s *stack) nova() *gophercloud.ServiceClient { return s.project.clients.Compute }
 
 // since is Nova by a later version of its API (https://docs.openstack.org/nova/latest/reference/api-microversion-history.html).
-func (j *job) since(version string) *gophercloud.ServiceClient {
-	later := *j.nova()
+func (s *stack) since(version string) *gophercloud.ServiceClient {
+	later := *s.nova()
 	later.Microversion = version
 	return &later
 }
@@ -134,8 +134,8 @@ func checkServer(ctx context.Context, j *job) error {
 }
 
 // image is the id of an image that is called by its name or its id.
-func (j *job) image(ctx context.Context, ref string) (string, error) {
-	glance := j.stack.project.clients.Image
+func (s *stack) image(ctx context.Context, ref string) (string, error) {
+	glance := s.project.clients.Image
 	var found map[string]any
 	err := call(ctx, glance, http.MethodGet, "images/"+url.PathEscape(ref), nil, &found)
 	if err == nil {
@@ -152,9 +152,9 @@ func (j *job) image(ctx context.Context, ref string) (string, error) {
 	return hot.Text(image["id"]), err
 }
 
-func (j *job) flavor(ctx context.Context, ref string) (string, error) {
+func (s *stack) flavor(ctx context.Context, ref string) (string, error) {
 	var answer struct{ Flavors []map[string]any }
-	if err := call(ctx, j.nova(), http.MethodGet, "flavors", nil, &answer); err != nil {
+	if err := call(ctx, s.nova(), http.MethodGet, "flavors", nil, &answer); err != nil {
 		return "", err
 	}
 	flavor, err := one("flavor", ref, answer.Flavors)
@@ -163,7 +163,7 @@ func (j *job) flavor(ctx context.Context, ref string) (string, error) {
 	}
 	// One that is not listed can still be used by its id.
 	var shown map[string]any
-	if call(ctx, j.nova(), http.MethodGet, "flavors/"+url.PathEscape(ref), nil, &shown) == nil {
+	if call(ctx, s.nova(), http.MethodGet, "flavors/"+url.PathEscape(ref), nil, &shown) == nil {
 		return ref, nil
 	}
 	return "", err

@@ -18,7 +18,7 @@ import (
 
 const cinder = "block-storage"
 
-func (j *job) cinder() (*gophercloud.ServiceClient, error) { return j.stack.project.clients.Volume() }
+func (s *stack) cinder() (*gophercloud.ServiceClient, error) { return s.project.clients.Volume() }
 
 var volume = kind{
 	properties: map[string]property{
@@ -51,7 +51,7 @@ var volume = kind{
 			return hot.Text(answer.Volume["id"]), err
 		})
 		if err == nil {
-			err = j.awaitVolume(ctx, client, j.resource.PhysicalID, "available", "in-use")
+			err = awaitVolume(ctx, client, j.resource.PhysicalID, "available", "in-use")
 		}
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ var volume = kind{
 			return err
 		}
 		id := j.resource.PhysicalID
-		if err := j.awaitVolume(ctx, client, id, "available", "in-use", "error", "error_deleting", "error_extending", "deleting"); err != nil {
+		if err := awaitVolume(ctx, client, id, "available", "in-use", "error", "error_deleting", "error_extending", "deleting"); err != nil {
 			return gentle(err)
 		}
 		if err := gentle(call(ctx, client, http.MethodDelete, "volumes/"+url.PathEscape(id), nil, nil)); err != nil {
@@ -134,7 +134,7 @@ func shownVolume(ctx context.Context, client *gophercloud.ServiceClient, id stri
 }
 
 // awaitVolume waits until a volume is in one of these states.
-func (j *job) awaitVolume(ctx context.Context, client *gophercloud.ServiceClient, id string, states ...string) error {
+func awaitVolume(ctx context.Context, client *gophercloud.ServiceClient, id string, states ...string) error {
 	return watching.Until(ctx, func(ctx context.Context) error {
 		shown, err := shownVolume(ctx, client, id)
 		if err != nil {
@@ -179,7 +179,7 @@ func (j *job) extend(ctx context.Context, client *gophercloud.ServiceClient) err
 	if err != nil {
 		return err
 	}
-	return j.awaitVolume(ctx, client, id, "available", "in-use")
+	return awaitVolume(ctx, client, id, "available", "in-use")
 }
 
 func (j *job) readOnly(ctx context.Context, client *gophercloud.ServiceClient) error {
@@ -241,7 +241,7 @@ func attach(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	return j.awaitVolume(ctx, client, j.resource.PhysicalID, "in-use")
+	return awaitVolume(ctx, client, j.resource.PhysicalID, "in-use")
 }
 
 func detach(ctx context.Context, j *job) error {
