@@ -2,8 +2,10 @@ package catalog
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/burano/burano/catalog/charts"
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/door"
 	"github.com/burano/burano/internal/fault"
 )
 
@@ -356,4 +359,53 @@ func jsonable(value any) any {
 	default:
 		return textOf(value)
 	}
+}
+
+// quoteShort quotes a user's text for a message, shortened.
+func quoteShort(text string) string { return "'" + short(text) + "'" }
+
+// short is a user's text without unprintable characters, shortened.
+func short(text string) string {
+	const most = 80
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strings.Map(printable, text)
+}
+
+func printable(r rune) rune {
+	if strconv.IsPrint(r) {
+		return r
+	}
+	return '?'
+}
+
+func textOf(value any) string { return fmt.Sprint(value) }
+
+// Placed is an error at a place in a file of a package.
+type Placed struct {
+	File         string
+	Line, Column int // from 1
+	Err          error
+}
+
+func (p *Placed) Error() string { return p.Err.Error() }
+
+func (p *Placed) Unwrap() error { return p.Err }
+
+// yamlLine matches the line in an error of the YAML decoder, and of its bounds.
+var yamlLine = regexp.MustCompile(`\bline ([0-9]+):`)
+
+// placed gives an error about YAML the place that its text names.
+func placed(file string, err error, about error) error {
+	p := &Placed{File: file, Line: 1, Column: 1, Err: err}
+	if said := yamlLine.FindStringSubmatch(about.Error()); said != nil {
+		p.Line, _ = strconv.Atoi(said[1])
+	}
+	return p
+}
+
+// unmarshalYAML reads a document into its nodes, and refuses one that would exceed the bounds when it is visited.
+func unmarshalYAML(text []byte, document *yaml.Node) error {
+	return door.YAML(text, document, door.Bounds{})
 }

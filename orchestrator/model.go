@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -15,9 +16,11 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/catalog/yaql"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
 	"github.com/burano/burano/orchestrator/store"
 )
@@ -234,4 +237,127 @@ func brokenRule(err error) string {
 		broken = broken.Causes[0]
 	}
 	return fmt.Sprintf("/%s: %s", strings.Join(broken.InstanceLocation, "/"), broken.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+}
+
+// Object is an object of an environment, or of a draft of it.
+type Object struct {
+	ID, Type string // the type without version and package
+	Name     string // its property "name", else that of its header; "" when it has neither
+	Path     string // where it is in the model, like "services[0].nodes[1]"; "" is the environment itself
+}
+
+// Objects lists the objects of an environment, or of a session's draft, that are of a class or of one that extends it, in the order of their
+// paths; all objects when class is "".
+func (s Models) Objects(ctx context.Context, caller identity.Caller, environmentID, sessionID, class string) ([]Object, error) {
+	environment, err := s.environment(ctx, caller, environmentID)
+	if err != nil {
+		return nil, err
+	}
+	model, err := s.draft(ctx, environment, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	found := preview.Objects(model)
+	wanted := map[string]bool{}
+	if class != "" {
+		types := []string{}
+		for _, one := range found {
+			if !slices.Contains(types, one.FullType) {
+				types = append(types, one.FullType)
+			}
+		}
+		if wanted, err = s.engine.Extending(ctx, environment.ProjectID, environment.Model.Packages, types, class); err != nil {
+			return nil, err
+		}
+	}
+	objects := []Object{}
+	for _, one := range found {
+		if class == "" || wanted[one.FullType] {
+			objects = append(objects, Object{ID: one.ID, Type: one.Type, Name: cmp.Or(one.Name, one.HeadName), Path: one.Path})
+		}
+	}
+	slices.SortFunc(objects, func(a, b Object) int { return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.ID, b.ID)) })
+	return objects, nil
+}
+
+// hidden is a model, or a list of applications, in which hide has replaced the secrets of its objects' classes. Most models have none, and no class is
+// read for them.
+func (s *core) hidden(ctx context.Context, environment store.Environment, model any, hide func(any) any) any {
+	if !muranopl.MayHide(model) {
+		return model
+	}
+	return s.engine.Hidden(ctx, environment.ProjectID, environment.Model.Packages, model, hide)
+}
+
+// shown is a model of an environment for readers: its classes' secrets are masked.
+func (s *core) shown(ctx context.Context, environment store.Environment, model map[string]any) map[string]any {
+	objects, _ := s.hidden(ctx, environment, model, secret.Masked).(map[string]any)
+	return objects
+}
+
+// shownTemplate is a template as readers see it.
+func (s Templates) shownTemplate(ctx context.Context, row store.Template) Template {
+	template := seenTemplate(row)
+	template.Services, _ = s.hidden(ctx, store.Environment{ProjectID: row.ProjectID}, template.Services, secret.Masked).([]any)
+	return template
+}
+
+// copied is a copy of posted data. Secrets are put back into the copy, and the answer repeats the posted data.
+func copied(body any) any { return store.Copy(map[string]any{"": body})[""] }
+
+const (
+	// MaxDepth is how deep lists and objects may be nested in a model. JSON that is nested much deeper can be written but not read.
+	MaxDepth = 100
+	// DefaultValues is how many values a model may have, names of members among them, without a setting.
+	DefaultValues = 200_000
+)
+
+// maxBytes is how many bytes of texts and names a model may have: several times a request's body.
+const maxBytes = 32 << 20
+
+// size is the size of a value: the depth of its lists and objects, the number of its values, names of members among them, and the bytes of texts and
+// names.
+type size struct{ depth, values, bytes int }
+
+func sizeOf(value any) size {
+	whole := size{values: 1}
+	add := func(element any) {
+		inner := sizeOf(element)
+		whole.depth = max(whole.depth, inner.depth)
+		whole.values += inner.values
+		whole.bytes += inner.bytes
+	}
+	switch v := value.(type) {
+	case string:
+		whole.bytes = len(v)
+		return whole
+	case map[string]any:
+		whole.values += len(v)
+		for name, element := range v {
+			whole.bytes += len(name)
+			add(element)
+		}
+	case []any:
+		for _, element := range v {
+			add(element)
+		}
+	default:
+		return whole
+	}
+	whole.depth++
+	return whole
+}
+
+// bounded refuses a change that makes a model larger than it may be. A model that is too large from former times can be
+// made smaller.
+func (s *core) bounded(before size, model any) error {
+	switch after := sizeOf(model); {
+	case after.depth > MaxDepth && after.depth > before.depth:
+		return fault.New(fault.Invalid, "The model would be nested %d levels deep; %d are allowed", after.depth, MaxDepth)
+	case after.values > s.values && after.values > before.values:
+		return fault.New(fault.TooLarge, "The model would have %d values, names of members among them; %d are allowed", after.values, s.values)
+	case after.bytes > maxBytes && after.bytes > before.bytes:
+		return fault.New(fault.TooLarge, "The model would have %d bytes of texts; %d are allowed", after.bytes, maxBytes)
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 // Call calls a method, public or not, of an object (*Object) or of a class (TypeReference) with arguments by position and by name. Errors are returned as
 // an *Exception, except the end of the context.
 func (i *Interpreter) Call(ctx context.Context, receiver any, method string, args []any, named map[string]any) (any, error) {
-	value, err := i.callFromGo(i.enter(ctx), receiver, method, args, named)
+	value, err := callFromGo(i.enter(ctx), receiver, method, args, named)
 	switch {
 	case err == nil:
 		return plainValue(value), nil
@@ -23,7 +23,7 @@ func (i *Interpreter) Call(ctx context.Context, receiver any, method string, arg
 	return nil, AsException(err)
 }
 
-func (i *Interpreter) callFromGo(ctx context.Context, receiver any, method string, args []any, named map[string]any) (any, error) {
+func callFromGo(ctx context.Context, receiver any, method string, args []any, named map[string]any) (any, error) {
 	class := classOf(receiver)
 	if class == nil {
 		return nil, raised("ValueError", "a method is called on an object or on a class; this is none")

@@ -3,6 +3,7 @@ package muranopl
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"runtime"
 	"slices"
@@ -403,7 +404,7 @@ func (i *Interpreter) destroyAll(ctx context.Context, sentenced []*Object) (int,
 				return count, context.Cause(ctx)
 			}
 			if err := i.Destroy(ctx, o); err != nil && ctx.Err() == nil {
-				i.muted(ctx, ".destroy", o, err)
+				muted(ctx, i.logger, ".destroy", o, err)
 			}
 			count++
 		}
@@ -488,7 +489,7 @@ func (i *Interpreter) TellSubscribers(ctx context.Context, o *Object) {
 			_, err = i.call(i.enter(ctx), m, d.subscriber, d.subscriber, []any{o}, nil)
 		}
 		if err != nil {
-			i.muted(ctx, d.handler, o, err)
+			muted(ctx, i.logger, d.handler, o, err)
 		}
 	}
 	o.mutex.Lock()
@@ -496,13 +497,13 @@ func (i *Interpreter) TellSubscribers(ctx context.Context, o *Object) {
 	o.dependencies = nil
 }
 
-func (i *Interpreter) muted(ctx context.Context, method string, o *Object, err error) {
+func muted(ctx context.Context, logger *slog.Logger, method string, o *Object, err error) {
 	text := err.Error()
 	var e *Exception
 	if errors.As(err, &e) {
 		text = e.Traceback()
 	}
-	i.logger.WarnContext(ctx, "muted an exception in the destruction of an object", "object", o.String(), "method", method, "exception", text)
+	logger.WarnContext(ctx, "muted an exception in the destruction of an object", "object", o.String(), "method", method, "exception", text)
 }
 
 // Destroy runs .destroy of each class of an object, of descendants before ancestors, all of them whatever comes of one, and counts the
@@ -530,10 +531,10 @@ func (c *Class) destroys() bool {
 func (o *Object) Destroyed() bool { return o.destroyed.Load() }
 
 // isDoomed reports whether an object is destroyed or about to be.
-func (i *Interpreter) isDoomed(o *Object) bool {
-	i.heap.mutex.Lock()
-	defer i.heap.mutex.Unlock()
-	return o.Destroyed() || i.heap.destroying[o]
+func (h *heap) isDoomed(o *Object) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return o.Destroyed() || h.destroying[o]
 }
 
 func (o *Object) subscriptions() []dependency {
@@ -542,9 +543,9 @@ func (o *Object) subscriptions() []dependency {
 	return slices.Clone(o.dependencies)
 }
 
-// SubscribeDestruction has a method of the subscriber called with the publisher before the publisher is destroyed; with the handler ""
+// subscribeDestruction has a method of the subscriber called with the publisher before the publisher is destroyed; with the handler ""
 // none is called, but the publisher is still destroyed before the subscriber. Subscribing again changes nothing.
-func (i *Interpreter) SubscribeDestruction(publisher, subscriber *Object, handler string) error {
+func subscribeDestruction(i *Interpreter, publisher, subscriber *Object, handler string) error {
 	if err := hasMethod(subscriber, handler); err != nil {
 		return err
 	}
@@ -562,8 +563,8 @@ func (o *Object) subscribe(d dependency) {
 	}
 }
 
-// UnsubscribeDestruction takes a subscription back; one that is not there is no error.
-func (i *Interpreter) UnsubscribeDestruction(publisher, subscriber *Object, handler string) error {
+// unsubscribeDestruction takes a subscription back; one that is not there is no error.
+func unsubscribeDestruction(_ *Interpreter, publisher, subscriber *Object, handler string) error {
 	if err := hasMethod(subscriber, handler); err != nil {
 		return err
 	}
@@ -625,9 +626,9 @@ func CollectorNatives() map[string]NativeMethod {
 			_, err := call.Interpreter.Collect(ctx)
 			return nil, err
 		},
-		"subscribeDestruction":   subscription((*Interpreter).SubscribeDestruction),
-		"unsubscribeDestruction": subscription((*Interpreter).UnsubscribeDestruction),
-		"isDoomed":               question((*Interpreter).isDoomed),
+		"subscribeDestruction":   subscription(subscribeDestruction),
+		"unsubscribeDestruction": subscription(unsubscribeDestruction),
+		"isDoomed":               question(func(i *Interpreter, o *Object) bool { return i.heap.isDoomed(o) }),
 		"isDestroyed":            question(func(_ *Interpreter, o *Object) bool { return o.Destroyed() }),
 	}
 }

@@ -259,7 +259,7 @@ func (i *Interpreter) prepared(ctx context.Context, m *Method, object *Object, r
 	var err error
 	if mock := i.mocks.of(m, object); mock != nil {
 		if !runsOriginal(ctx, m) {
-			return i.mocked(ctx, mock, m, object, receiver, args)
+			return mocked(ctx, mock, m, object, receiver, args)
 		}
 		ctx = context.WithValue(ctx, originalKey{}, nil)
 	}

@@ -88,7 +88,7 @@ func runsOriginal(ctx context.Context, m *Method) bool {
 }
 
 // mocked runs the replacement of a method.
-func (i *Interpreter) mocked(ctx context.Context, one *mock, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
+func mocked(ctx context.Context, one *mock, m *Method, object *Object, receiver any, args map[string]any) (any, error) {
 	if one.expression == nil { // Go called the method, with all its arguments
 		var list []any
 		for _, a := range m.Arguments {

@@ -236,7 +236,7 @@ func (s *saver) header(o *Object) map[string]any {
 func savedDependencies(o *Object) []any {
 	var told []any
 	for _, d := range o.subscriptions() {
-		if d.subscriber.Destroyed() || o.interpreter != nil && o.interpreter.isDoomed(d.subscriber) {
+		if d.subscriber.Destroyed() || o.interpreter != nil && o.interpreter.heap.isDoomed(d.subscriber) {
 			continue
 		}
 		handler := any(nil)
