@@ -91,13 +91,18 @@ func (c Claims) endVolumes(ctx context.Context, object *muranopl.Object) error {
 		}
 		deleted++
 	}
+	c.reportEnd(ctx, object, "volumes in Cinder", deleted, kept)
+	return nil
+}
+
+// reportEnd reports how many volumes or shares of a destroyed cluster were deleted, and which ones stay.
+func (c Claims) reportEnd(ctx context.Context, object *muranopl.Object, things string, deleted int, kept []string) {
 	if deleted > 0 {
-		c.of.Reports.Inform(ctx, object, "Cluster %s: %d of its volumes in Cinder were deleted with their snapshots, as keepVolumes says", object.Text("name"), deleted)
+		c.of.Reports.Inform(ctx, object, "Cluster %s: %d of its %s were deleted, as keepVolumes says", object.Text("name"), deleted, things)
 	}
 	if len(kept) > 0 {
-		c.of.Reports.Inform(ctx, object, "Cluster %s: these of its volumes stay in Cinder, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
+		c.of.Reports.Inform(ctx, object, "Cluster %s: these of its %s stay, and are yours to delete: %s", object.Text("name"), things, strings.Join(kept, ", "))
 	}
-	return nil
 }
 
 // endShares deletes the shares of a destroyed cluster where keepVolumes allows it, except the shares of classes with the policy Retain, and names the
@@ -127,12 +132,7 @@ func (c Claims) endShares(ctx context.Context, object *muranopl.Object) error {
 			deleted++
 		}
 	}
-	if deleted > 0 {
-		c.of.Reports.Inform(ctx, object, "Cluster %s: %d of its shares in Manila were deleted, as keepVolumes says", object.Text("name"), deleted)
-	}
-	if len(kept) > 0 {
-		c.of.Reports.Inform(ctx, object, "Cluster %s: these of its shares stay in Manila, and are yours to delete: %s", object.Text("name"), strings.Join(kept, ", "))
-	}
+	c.reportEnd(ctx, object, "shares in Manila", deleted, kept)
 	return nil
 }
 

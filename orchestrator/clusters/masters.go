@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -54,7 +53,6 @@ func (m furtherMasters) init(ctx context.Context, call muranopl.Call) error {
 // Make gives the cluster nodes for so many masters, all of them like the first one except the stored images.
 func (m furtherMasters) Make(ctx context.Context, interpreter *muranopl.Interpreter, cluster *muranopl.Object, known keptMasters, count int) error {
 	like, zones := cluster.Object("masterNode").Object("instance"), cluster.Texts("masterZones")
-	there := cluster.Objects(Masters.Property)
 	made := make([]*muranopl.Object, 0, count)
 	for number := 2; number <= count; number++ {
 		values := map[string]any{"name": fmt.Sprintf("%s-m%d", like.Text("name"), number)}
@@ -67,28 +65,12 @@ func (m furtherMasters) Make(ctx context.Context, interpreter *muranopl.Interpre
 		if number-2 < len(known.Images) {
 			values["image"] = known.Images[number-2]
 		}
-		id := DerivedID(cluster.ID(), "master", strconv.Itoa(number))
-		var node *muranopl.Object
-		for _, one := range there {
-			if one.ID() == id {
-				node = one
-			}
+		id := func(parts ...string) string {
+			return DerivedID(append([]string{cluster.ID(), "master", strconv.Itoa(number)}, parts...)...)
 		}
-		if node == nil {
-			instance := map[string]any{"?": map[string]any{"type": task.ClassNodeServer, "id": DerivedID(cluster.ID(), "master", strconv.Itoa(number), "instance")}}
-			for name, value := range values {
-				instance[name] = value
-			}
-			var err error
-			node, err = interpreter.New(ctx, classMasterNode, cluster, map[string]any{"?": map[string]any{"type": classMasterNode, "id": id}, "instance": instance})
-			if err != nil {
-				return fmt.Errorf("make master %s of cluster %s: %w", values["name"], cluster.Text("name"), err)
-			}
-		}
-		for name, value := range values {
-			if err := node.Object("instance").Initialise(name, value); err != nil {
-				return err
-			}
+		node, err := ensureNode(ctx, interpreter, List{Masters, cluster}, classMasterNode, id(), id("instance"), values)
+		if err != nil {
+			return err
 		}
 		made = append(made, node)
 	}
@@ -97,14 +79,8 @@ func (m furtherMasters) Make(ctx context.Context, interpreter *muranopl.Interpre
 
 func (m furtherMasters) Known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {
 	facts := keptMasters{Count: 1, Made: 1}
-	value, found, err := m.runtime.Attribute(ctx, cluster, attributeMasters)
-	if err != nil || !found || value == nil {
-		return facts, err
-	}
-	if err := known.Convert(value, &facts); err != nil {
-		return facts, fmt.Errorf("read how many masters cluster %s has: %w", cluster.Text("name"), err)
-	}
-	return facts, nil
+	err := nodeSettings{m.runtime}.Read(ctx, cluster, attributeMasters, &facts)
+	return facts, err
 }
 
 // keep keeps how many masters there are before anything is made of them; deployed, that the cluster has as many as it is to have.
@@ -145,9 +121,5 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, fac
 	if now.Count == facts.Count && now.Made == facts.Made && slices.Equal(now.Images, facts.Images) {
 		return nil
 	}
-	value := map[string]any{}
-	if err := known.Convert(now, &value); err != nil {
-		return err
-	}
-	return m.runtime.SetAttribute(ctx, cluster, attributeMasters, value)
+	return nodeSettings{m.runtime}.Write(ctx, cluster, attributeMasters, now)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,37 +139,33 @@ func (g minionGroups) make(ctx context.Context, interpreter *muranopl.Interprete
 		if one.Image != "" {
 			values["image"] = one.Image
 		}
-		node := groupNode(group, memberID(group.ID(), one.Number))
-		if node == nil {
-			instance := map[string]any{"?": map[string]any{"type": task.ClassNodeServer, "id": instanceID(group.ID(), one.Number)}}
-			for name, value := range values {
-				instance[name] = value
-			}
-			var err error
-			node, err = interpreter.New(ctx, classMinionNode, group, map[string]any{
-				"?": map[string]any{"type": classMinionNode, "id": memberID(group.ID(), one.Number)}, "instance": instance})
-			if err != nil {
-				return fmt.Errorf("make %s of group %s: %w", values["name"], group.Text("name"), err)
-			}
-		}
-		for name, value := range values {
-			if err := node.Object("instance").Initialise(name, value); err != nil {
-				return err
-			}
+		node, err := ensureNode(ctx, interpreter, List{Grouped, group}, classMinionNode, memberID(group.ID(), one.Number), instanceID(group.ID(), one.Number), values)
+		if err != nil {
+			return err
 		}
 		made[i] = node
 	}
 	return group.SetObjects(Grouped.Property, made)
 }
 
-// groupNode is the node of that id that a group has already, nil for none.
-func groupNode(group *muranopl.Object, id string) *muranopl.Object {
-	for _, node := range group.Objects(Grouped.Property) {
-		if node.ID() == id {
-			return node
+// ensureNode gives the node of an id in a list its values, and makes the node if the list has none.
+func ensureNode(ctx context.Context, interpreter *muranopl.Interpreter, list List, class, id, instanceID string, values map[string]any) (node *muranopl.Object, err error) {
+	there := list.All()
+	if i := slices.IndexFunc(there, func(one *muranopl.Object) bool { return one.ID() == id }); i >= 0 {
+		node = there[i]
+	} else {
+		instance := maps.Clone(values)
+		instance["?"] = map[string]any{"type": task.ClassNodeServer, "id": instanceID}
+		if node, err = interpreter.New(ctx, class, list.Of, map[string]any{"?": map[string]any{"type": class, "id": id}, "instance": instance}); err != nil {
+			return nil, fmt.Errorf("make node %s of %s: %w", values["name"], list.Of.Text("name"), err)
 		}
 	}
-	return nil
+	for name, value := range values {
+		if err := node.Object("instance").Initialise(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return node, nil
 }
 
 // assignZones gives nodes zones that have none, or none of these: the one with the fewest of them.
@@ -260,11 +257,7 @@ func (g minionGroups) store(ctx context.Context, group *muranopl.Object, facts k
 	if found && facts.Count == now.Count && facts.Held == now.Held && slices.Equal(facts.Nodes, now.Nodes) {
 		return nil
 	}
-	plain := map[string]any{}
-	if err := known.Convert(now, &plain); err != nil {
-		return err
-	}
-	return g.runtime.SetAttribute(ctx, group, AttributeGroup, plain)
+	return nodeSettings{g.runtime}.Write(ctx, group, AttributeGroup, now)
 }
 
 // TaintsOf are the taints of a list of their fields.

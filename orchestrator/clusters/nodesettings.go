@@ -23,7 +23,8 @@ type nodeSettings struct {
 }
 
 func (n nodeSettings) Of(ctx context.Context, instance *muranopl.Object) (settings kube.Settings, err error) {
-	return settings, n.Read(ctx, instance, attributeSettings, &settings)
+	err = n.Read(ctx, instance, attributeSettings, &settings)
+	return settings, err
 }
 
 // whole are the settings of a node with its group's, of which its own come first.
@@ -65,14 +66,14 @@ func (n nodeSettings) forget(ctx context.Context, instance *muranopl.Object) err
 	return n.Keep(ctx, instance, kube.Settings{})
 }
 
-// Read reads an attribute into a value, which stays as it is where there is none.
-func (n nodeSettings) Read(ctx context.Context, instance *muranopl.Object, name string, into any) error {
-	value, found, err := n.runtime.Attribute(ctx, instance, name)
+// Read reads an attribute of an object into a value, which does not change without the attribute.
+func (n nodeSettings) Read(ctx context.Context, object *muranopl.Object, name string, into any) error {
+	value, found, err := n.runtime.Attribute(ctx, object, name)
 	if err != nil || !found || value == nil {
 		return err
 	}
 	if err := known.Convert(value, into); err != nil {
-		return fmt.Errorf("read what is set of node %s: %w", instance.Text("name"), err)
+		return fmt.Errorf("read the attribute %s of %s: %w", name, object, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/orchestrator/claims"
+	"github.com/burano/burano/orchestrator/clusters"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
@@ -48,44 +49,43 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 
 // PlanUpgrade computes the effect of an upgrade of a cluster to an image, named by id or name (upgrades.Plan).
 func PlanUpgrade(config Config, clusterID, image string) engine.Question {
-	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
-		config := config
-		config.Logger = slog.New(slog.DiscardHandler)
-		r := task.NewRehearsal(stage)
-		bodies := assemble(r, config, true)
-		return bodies.natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
-			r.SetModel(root)
-			object := bodies.clusters.Objects.Find(clusterID)
-			if object == nil || !object.Class().IsEmbedded(task.ClassCluster) {
-				return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster", clusterID)
-			}
-			project, err := r.Project(ctx)
-			if err != nil {
-				return nil, err
-			}
-			found, err := project.Image(ctx, image)
-			if err != nil {
-				return nil, err
-			}
-			return upgrades.PlansOf(bodies.clusters).PlanUpgrade(ctx, object, found)
+	return question(config, func(ctx context.Context, all *clusters.Clusters) (any, error) {
+		object := all.Objects.Find(clusterID)
+		if object == nil || !object.Class().IsEmbedded(task.ClassCluster) {
+			return nil, fault.New(fault.NotFound, "Object %s is no Kubernetes cluster", clusterID)
 		}
-	}
+		project, err := all.Runtime.Project(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found, err := project.Image(ctx, image)
+		if err != nil {
+			return nil, err
+		}
+		return upgrades.PlansOf(all).PlanUpgrade(ctx, object, found)
+	})
 }
 
 // Leaving computes which claims and volumes of an environment's clusters go when it is deleted. Its answer is a preview.Deletion.
 func Leaving(config Config) engine.Question {
+	return question(config, func(ctx context.Context, all *clusters.Clusters) (any, error) {
+		var answer preview.Deletion
+		for _, cluster := range all.Objects.All(task.ClassCluster) {
+			claims.New(all).Leaving(ctx, cluster, &answer)
+		}
+		return answer, nil
+	})
+}
+
+// question is a question about the clusters of a model, which changes nothing.
+func question(config Config, ask func(ctx context.Context, all *clusters.Clusters) (any, error)) engine.Question {
+	config.Logger = slog.New(slog.DiscardHandler)
 	return func(stage *engine.Stage) (muranopl.Natives, func(context.Context, *muranopl.Interpreter, *muranopl.Object) (any, error)) {
-		config := config
-		config.Logger = slog.New(slog.DiscardHandler)
 		r := task.NewRehearsal(stage)
 		bodies := assemble(r, config, true)
 		return bodies.natives, func(ctx context.Context, _ *muranopl.Interpreter, root *muranopl.Object) (any, error) {
 			r.SetModel(root)
-			var answer preview.Deletion
-			for _, cluster := range bodies.clusters.Objects.All(task.ClassCluster) {
-				claims.New(bodies.clusters).Leaving(ctx, cluster, &answer)
-			}
-			return answer, nil
+			return ask(ctx, bodies.clusters)
 		}
 	}
 }
