@@ -34,7 +34,7 @@ type unusedVolume struct {
 	delete func(ctx context.Context) error
 }
 
-// unusedOf lists the unused claims and volumes of a cluster. Objects younger than leftAge may be about to be used.
+// unusedOf lists the unused claims and volumes of a cluster. Objects younger than storage.LeftAge may be about to be used.
 func (c Claims) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
 	claims, err := kube.UnusedClaims(ctx, api, known.Namespace)
 	if err != nil {

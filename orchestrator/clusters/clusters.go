@@ -158,7 +158,7 @@ func (c Connections) DrainPatience() time.Duration {
 	return cmp.Or(c.Clusters.Settings.DrainPatience, nodes.DefaultDrainPatience)
 }
 
-// ConnectPatient is bring for a cluster whose pods have so long to leave a node; 0 for the server's setting.
+// ConnectPatient is Connect with the time that pods have to leave a node; 0 for the setting of the server.
 func (c Connections) ConnectPatient(ctx context.Context, object *muranopl.Object, list []nodes.Node, patience time.Duration) (*nodes.Cluster, error) {
 	config, err := c.config(ctx, object, list)
 	if err != nil {
