@@ -36,12 +36,18 @@ type Credential struct {
 	Secret string `json:"secret"`
 }
 
+// rights are the engine's ways into projects, and the search for delegations that nothing needs any more.
+type rights struct {
+	*Config
+	sweep chan struct{} // starts that search early
+}
+
 // project signs in through the delegation that a task was submitted with.
-func (e *Engine) project(ctx context.Context, task store.Task, environment store.Environment) (*openstack.Project, error) {
+func (r *rights) project(ctx context.Context, task store.Task, environment store.Environment) (*openstack.Project, error) {
 	delegation := store.Delegation{EnvironmentID: environment.ID, Kind: store.Trust, Sealed: environment.Trust} // of a task of a former version
 	if task.DelegationID != "" {
 		var err error
-		delegation, err = e.Store.Delegations().Get(ctx, task.DelegationID)
+		delegation, err = r.Store.Delegations().Get(ctx, task.DelegationID)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, fault.New(fault.Forbidden, "the delegation that this %s works with was revoked: start it again to go on", task.Kind())
 		}
@@ -54,16 +60,16 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 			"delegation set, or deploy again", environment.ID)
 	}
 	if delegation.Kind == store.Role {
-		project, _, err := byRole(ctx, e, environment)
+		project, _, err := r.byRole(ctx, environment)
 		return project, err
 	}
 	if delegation.Sealed == "" {
 		return nil, fmt.Errorf("environment %s has no trust, so that Burano cannot act in its project: deploy it again", environment.ID)
 	}
-	project, err := e.reach(ctx, delegation)
+	project, err := r.reach(ctx, delegation)
 	if errors.Is(err, openstack.ErrRefused) {
 		// The user has left; the project may let Burano go on with a role.
-		if project, enabled, failed := byRole(ctx, e, environment); enabled {
+		if project, enabled, failed := r.byRole(ctx, environment); enabled {
 			return project, failed
 		}
 		return nil, fmt.Errorf("Burano can act for the user who started this %s no more: they have left, lost a role in the project, or revoked "+
@@ -73,8 +79,8 @@ func (e *Engine) project(ctx context.Context, task store.Task, environment store
 }
 
 // adopting is the project of an environment with the stacks that Murano made for it.
-func (e *Engine) adopting(ctx context.Context, environmentID string, project *openstack.Project) (*openstack.Project, error) {
-	value, there, err := e.Store.Attributes().Get(ctx, environmentID, environmentID, environmentClass, AttributeAdopted)
+func (r *rights) adopting(ctx context.Context, environmentID string, project *openstack.Project) (*openstack.Project, error) {
+	value, there, err := r.Store.Attributes().Get(ctx, environmentID, environmentID, environmentClass, AttributeAdopted)
 	if err != nil || !there {
 		return project, err
 	}
@@ -90,27 +96,27 @@ func (e *Engine) adopting(ctx context.Context, environmentID string, project *op
 }
 
 // reach signs in through a delegation.
-func (e *Engine) reach(ctx context.Context, delegation store.Delegation) (*openstack.Project, error) {
-	opened, err := e.Sealer.Open(store.TrustOwner(delegation.EnvironmentID), delegation.Sealed)
+func (r *rights) reach(ctx context.Context, delegation store.Delegation) (*openstack.Project, error) {
+	opened, err := r.Sealer.Open(store.TrustOwner(delegation.EnvironmentID), delegation.Sealed)
 	if err != nil {
 		return nil, err
 	}
 	if delegation.Kind == store.Trust {
-		project, err := e.Cloud.Project(ctx, string(opened))
+		project, err := r.Cloud.Project(ctx, string(opened))
 		if err != nil {
 			return nil, err
 		}
-		return e.adopting(ctx, delegation.EnvironmentID, project)
+		return r.adopting(ctx, delegation.EnvironmentID, project)
 	}
 	var credential Credential
 	if err := json.Unmarshal(opened, &credential); err != nil {
 		return nil, fmt.Errorf("read the application credential of environment %s: %w", delegation.EnvironmentID, err)
 	}
-	project, err := e.Cloud.ProjectByCredential(ctx, credential.ID, credential.Secret)
+	project, err := r.Cloud.ProjectByCredential(ctx, credential.ID, credential.Secret)
 	if err != nil {
 		return nil, err
 	}
-	return e.adopting(ctx, delegation.EnvironmentID, project)
+	return r.adopting(ctx, delegation.EnvironmentID, project)
 }
 
 // RoleIsGone is the error of tasks in a project whose role for Burano is gone from Keystone.
@@ -120,8 +126,8 @@ func RoleIsGone(projectID string) error {
 }
 
 // byRole signs in to an environment's project with the role that Burano has there. enabled is false if the project gives Burano none, which is an error too.
-func byRole(ctx context.Context, e *Engine, environment store.Environment) (project *openstack.Project, enabled bool, err error) {
-	project, err = e.RoleProject(ctx, environment)
+func (r *rights) byRole(ctx context.Context, environment store.Environment) (project *openstack.Project, enabled bool, err error) {
+	project, err = r.RoleProject(ctx, environment)
 	if project == nil && err == nil {
 		return nil, false, fault.New(fault.Forbidden, "project %s does not let Burano work in it with a role of its own any more, as this was started to do: start it again to have it done in "+
 			"your name, or have a manager of the project run burano project enable --project %s", environment.ProjectID, environment.ProjectID)
@@ -130,12 +136,12 @@ func byRole(ctx context.Context, e *Engine, environment store.Environment) (proj
 }
 
 // throughRole signs in to a project with the role that Burano has, or had, there.
-func (e *Engine) throughRole(ctx context.Context, role store.ProjectRole) (*openstack.Project, error) {
-	trust, err := e.Sealer.Open(store.ProjectRoleOwner(role.ProjectID), role.Sealed)
+func (r *rights) throughRole(ctx context.Context, role store.ProjectRole) (*openstack.Project, error) {
+	trust, err := r.Sealer.Open(store.ProjectRoleOwner(role.ProjectID), role.Sealed)
 	if err != nil {
 		return nil, err
 	}
-	project, err := e.Cloud.Project(ctx, string(trust))
+	project, err := r.Cloud.Project(ctx, string(trust))
 	if errors.Is(err, openstack.ErrRefused) {
 		return nil, fmt.Errorf("%w: %w", RoleIsGone(role.ProjectID), err)
 	}
@@ -146,30 +152,30 @@ func (e *Engine) throughRole(ctx context.Context, role store.ProjectRole) (*open
 }
 
 // RoleProject is an environment's project as its tasks see it, if they work with a role of Burano's; nil if they do not.
-func (e *Engine) RoleProject(ctx context.Context, environment store.Environment) (*openstack.Project, error) {
-	role, err := e.Store.ProjectRoles().Get(ctx, environment.ProjectID)
+func (r *rights) RoleProject(ctx context.Context, environment store.Environment) (*openstack.Project, error) {
+	role, err := r.Store.ProjectRoles().Get(ctx, environment.ProjectID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && role.Disabled != nil {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	project, err := e.throughRole(ctx, role)
+	project, err := r.throughRole(ctx, role)
 	if err != nil {
 		return nil, err
 	}
-	return e.adopting(ctx, environment.ID, project)
+	return r.adopting(ctx, environment.ID, project)
 }
 
 // StandingProject is the environment's project, reached outside of tasks through the role that Burano has there, or else through the environment's
 // standing delegation. The returned id is the delegation's, or a name for the role; without either the error is store.ErrNotFound. known is the
 // caller's present id, if any: if it is still right, project is nil.
-func (e *Engine) StandingProject(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error) {
-	environment, err := e.Store.Environments().Head(ctx, environmentID)
+func (r *rights) StandingProject(ctx context.Context, environmentID, known string) (project *openstack.Project, delegationID string, err error) {
+	environment, err := r.Store.Environments().Head(ctx, environmentID)
 	if err != nil {
 		return nil, "", err
 	}
-	role, err := e.Store.ProjectRoles().Get(ctx, environment.ProjectID)
+	role, err := r.Store.ProjectRoles().Get(ctx, environment.ProjectID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, "", err
 	}
@@ -177,14 +183,14 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID, known strin
 		if delegationID = fmt.Sprintf("role since %d", role.Enabled); delegationID == known {
 			return nil, delegationID, nil
 		}
-		project, _, err = byRole(ctx, e, environment)
+		project, _, err = r.byRole(ctx, environment)
 		return project, delegationID, err
 	}
-	delegation, err := e.Store.Delegations().Standing(ctx, environmentID)
+	delegation, err := r.Store.Delegations().Standing(ctx, environmentID)
 	if err != nil || delegation.ID == known {
 		return nil, delegation.ID, err
 	}
-	project, err = e.reach(ctx, delegation)
+	project, err = r.reach(ctx, delegation)
 	if errors.Is(err, openstack.ErrRefused) {
 		err = fmt.Errorf("Burano can act for user %s no more, who gave environment %s its standing delegation: they have left, lost a role in the project, or revoked "+
 			"it. Give it another one: %w", delegation.UserName, environmentID, err)
@@ -196,8 +202,8 @@ func (e *Engine) StandingProject(ctx context.Context, environmentID, known strin
 // trust that was made through one of ours. If Keystone refuses ours, it refuses Heat's. If ours is gone, as when its user was deleted, Heat's is too.
 // Where Keystone cannot be asked, or where Heat may keep another trust, there is no answer. own is the task's delegation, whose change Heat has just
 // refused.
-func (e *Engine) lostUser(ctx context.Context, environment store.Environment, own, stack string) error {
-	rows, err := e.Store.Delegations().TrustsOfStack(ctx, environment.ID, stack)
+func (r *rights) lostUser(ctx context.Context, environment store.Environment, own, stack string) error {
+	rows, err := r.Store.Delegations().TrustsOfStack(ctx, environment.ID, stack)
 	if err != nil {
 		return err
 	}
@@ -209,11 +215,11 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 		if row.Kind == store.Role {
 			// One trust serves all stacks of a project, so it does not show for which of them Heat keeps one. For the last user who changed this
 			// stack, Heat does.
-			role, err := e.Store.ProjectRoles().Get(ctx, environment.ProjectID)
+			role, err := r.Store.ProjectRoles().Get(ctx, environment.ProjectID)
 			if err != nil {
 				return nil
 			}
-			switch _, err := e.throughRole(ctx, role); {
+			switch _, err := r.throughRole(ctx, role); {
 			case errors.Is(err, openstack.ErrRefused):
 				lost = fmt.Errorf("Heat can change stack %s no more: it keeps a trust of Burano's service user for it. %w", stack, RoleIsGone(role.ProjectID))
 			default:
@@ -221,12 +227,12 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 			}
 			continue
 		}
-		opened, err := e.Sealer.Open(store.TrustOwner(environment.ID), row.Sealed)
+		opened, err := r.Sealer.Open(store.TrustOwner(environment.ID), row.Sealed)
 		if err != nil {
 			return err
 		}
 		trust := string(opened)
-		there, err := e.Cloud.HasTrust(ctx, trust)
+		there, err := r.Cloud.HasTrust(ctx, trust)
 		if err != nil {
 			return nil
 		}
@@ -235,12 +241,12 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 				"Heat takes no other in its place. Delete the environment, which works, and deploy it anew", stack, row.UserName)
 			continue
 		}
-		if passedOn, err := e.Cloud.PassedOn(ctx, trust); err != nil {
+		if passedOn, err := r.Cloud.PassedOn(ctx, trust); err != nil {
 			return nil
 		} else if !passedOn {
 			continue
 		}
-		if _, err := e.Cloud.Project(ctx, trust); !errors.Is(err, openstack.ErrRefused) {
+		if _, err := r.Cloud.Project(ctx, trust); !errors.Is(err, openstack.ErrRefused) {
 			return nil
 		}
 		lost = fmt.Errorf("Heat can change stack %s no more: it keeps a trust of user %s for it, who has left, or lost a role in the project. Give it "+
@@ -250,24 +256,24 @@ func (e *Engine) lostUser(ctx context.Context, environment store.Environment, ow
 }
 
 // Revoke starts a search for orphaned delegations soon. It never blocks.
-func (e *Engine) Revoke() { signal(e.sweep) }
+func (r *rights) Revoke() { signal(r.sweep) }
 
 // sweepDelegations revokes delegations without a reference, until ctx ends. At first it also retries recent failures.
-func (e *Engine) sweepDelegations(ctx context.Context) {
-	ticker := time.NewTicker(e.Sweep)
+func (r *rights) sweepDelegations(ctx context.Context) {
+	ticker := time.NewTicker(r.Sweep)
 	defer ticker.Stop()
 	for anew, asked := true, false; ; anew = false {
 		var err error
 		if !asked {
-			err = errors.Join(e.Store.Delegations().AdoptTrusts(ctx), e.Store.Environments().ForgetAbandoned(ctx, abandonedAge))
+			err = errors.Join(r.Store.Delegations().AdoptTrusts(ctx), r.Store.Environments().ForgetAbandoned(ctx, abandonedAge))
 		}
-		if err = errors.Join(err, e.sweepOnce(ctx, anew)); err != nil && ctx.Err() == nil {
-			e.Logger.Warn("orphaned trusts could not be looked for; trying again", "after", e.Sweep, "error", err)
+		if err = errors.Join(err, r.sweepOnce(ctx, anew)); err != nil && ctx.Err() == nil {
+			r.Logger.Warn("orphaned trusts could not be looked for; trying again", "after", r.Sweep, "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.sweep:
+		case <-r.sweep:
 			asked = true
 			select {
 			case <-ctx.Done():
@@ -275,7 +281,7 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 			case <-time.After(sweepPause):
 			}
 			select { // requests from meanwhile are handled now
-			case <-e.sweep:
+			case <-r.sweep:
 			default:
 			}
 		case <-ticker.C:
@@ -285,10 +291,10 @@ func (e *Engine) sweepDelegations(ctx context.Context) {
 }
 
 // sweepOnce checks every delegation that is due once; with anew, it also retries failed revocations.
-func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
+func (r *rights) sweepOnce(ctx context.Context, anew bool) error {
 	seen := map[string]bool{}
 	for ctx.Err() == nil {
-		rows, err := e.Store.Delegations().Orphaned(ctx, sweepBatch, makingAge, anew)
+		rows, err := r.Store.Delegations().Orphaned(ctx, sweepBatch, makingAge, anew)
 		if err != nil {
 			return err
 		}
@@ -298,10 +304,10 @@ func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 				continue
 			}
 			seen[row.ID], looked = true, true
-			if err := e.revoke(ctx, row); err != nil && ctx.Err() == nil {
-				pause := e.Sweep * time.Duration(min(longest, 1<<min(row.Tries, 10)))
-				e.Logger.Warn("an orphaned trust could not be revoked; trying again", "environment", row.EnvironmentID, "user", row.UserID, "after", pause, "error", err)
-				if err := e.Store.Delegations().Postpone(ctx, row.ID, pause, true); err != nil {
+			if err := r.revoke(ctx, row); err != nil && ctx.Err() == nil {
+				pause := r.Sweep * time.Duration(min(longest, 1<<min(row.Tries, 10)))
+				r.Logger.Warn("an orphaned trust could not be revoked; trying again", "environment", row.EnvironmentID, "user", row.UserID, "after", pause, "error", err)
+				if err := r.Store.Delegations().Postpone(ctx, row.ID, pause, true); err != nil {
 					return err
 				}
 			}
@@ -315,71 +321,71 @@ func (e *Engine) sweepOnce(ctx context.Context, anew bool) error {
 
 // revoke ends an orphaned delegation unless Heat needs it: to end a change that a task has begun, or for later work for the stack's user. When the
 // environment is gone, the latter does not count.
-func (e *Engine) revoke(ctx context.Context, row store.Delegation) error {
+func (r *rights) revoke(ctx context.Context, row store.Delegation) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	if row.Kind == store.Role {
-		return e.revokeRole(ctx, row)
+		return r.revokeRole(ctx, row)
 	}
 	if row.Kind != store.Trust {
-		return e.Store.Delegations().Forget(ctx, row.ID) // the user's own, and not ours to end
+		return r.Store.Delegations().Forget(ctx, row.ID) // the user's own, and not ours to end
 	}
-	opened, err := e.Sealer.Open(store.TrustOwner(row.EnvironmentID), row.Sealed)
+	opened, err := r.Sealer.Open(store.TrustOwner(row.EnvironmentID), row.Sealed)
 	if err != nil {
 		return err
 	}
 	trust := string(opened)
-	stacks, err := e.Store.Delegations().Stacks(ctx, row.ID)
+	stacks, err := r.Store.Delegations().Stacks(ctx, row.ID)
 	if err != nil {
 		return err
 	}
-	if changing, err := e.Cloud.Changing(ctx, trust, stacks); err != nil {
+	if changing, err := r.Cloud.Changing(ctx, trust, stacks); err != nil {
 		return err
 	} else if changing {
-		return e.Store.Delegations().Postpone(ctx, row.ID, e.Sweep, false)
+		return r.Store.Delegations().Postpone(ctx, row.ID, r.Sweep, false)
 	}
-	_, err = e.Store.Environments().Head(ctx, row.EnvironmentID)
+	_, err = r.Store.Environments().Head(ctx, row.EnvironmentID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	// Through a trust with which no stack was changed Heat has made none. Former versions noted no stacks, nor users.
 	if err == nil && (len(stacks) > 0 || row.UserID == "") {
 		// A trust that was deleted with its user stays in the database: it explains why Heat can change its stacks no more (lostUser).
-		if there, err := e.Cloud.HasTrust(ctx, trust); err != nil {
+		if there, err := r.Cloud.HasTrust(ctx, trust); err != nil {
 			return err
 		} else if !there && len(stacks) > 0 {
-			return e.Store.Delegations().Postpone(ctx, row.ID, kept*e.Sweep, false)
+			return r.Store.Delegations().Postpone(ctx, row.ID, kept*r.Sweep, false)
 		}
-		if needed, err := e.Cloud.PassedOn(ctx, trust); err != nil {
+		if needed, err := r.Cloud.PassedOn(ctx, trust); err != nil {
 			return err
 		} else if needed {
-			return e.Store.Delegations().Postpone(ctx, row.ID, kept*e.Sweep, false)
+			return r.Store.Delegations().Postpone(ctx, row.ID, kept*r.Sweep, false)
 		}
 	}
-	if err := e.Cloud.DeleteTrust(ctx, trust); err != nil {
+	if err := r.Cloud.DeleteTrust(ctx, trust); err != nil {
 		return err
 	}
-	return e.Store.Delegations().Forget(ctx, row.ID)
+	return r.Store.Delegations().Forget(ctx, row.ID)
 }
 
 // revokeRole deletes the record of a task's work with its project's role, unless the record names the user for whom Heat keeps the environment's stacks.
-func (e *Engine) revokeRole(ctx context.Context, row store.Delegation) error {
-	stacks, err := e.Store.Delegations().Stacks(ctx, row.ID)
+func (r *rights) revokeRole(ctx context.Context, row store.Delegation) error {
+	stacks, err := r.Store.Delegations().Stacks(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	if len(stacks) > 0 {
-		newer, err := e.Store.Delegations().NewerRole(ctx, row)
+		newer, err := r.Store.Delegations().NewerRole(ctx, row)
 		if err != nil {
 			return err
 		}
-		_, err = e.Store.Environments().Head(ctx, row.EnvironmentID)
+		_, err = r.Store.Environments().Head(ctx, row.EnvironmentID)
 		if err == nil && !newer {
-			return e.Store.Delegations().Postpone(ctx, row.ID, kept*e.Sweep, false)
+			return r.Store.Delegations().Postpone(ctx, row.ID, kept*r.Sweep, false)
 		}
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}
-	return e.Store.Delegations().Forget(ctx, row.ID)
+	return r.Store.Delegations().Forget(ctx, row.ID)
 }

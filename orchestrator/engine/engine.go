@@ -134,11 +134,10 @@ var errMadeWayForUser = errors.New("the repair made way for what a user has aske
 
 // Engine takes and runs tasks. It is safe for concurrent use.
 type Engine struct {
-	Config
-	wake  chan struct{}
-	sweep chan struct{} // starts a search for orphaned delegations early
-
-	parsed *muranopl.Parsed // class files, for all tasks
+	*Config
+	rights
+	library
+	wake chan struct{}
 
 	mutex   sync.Mutex
 	running map[string]*held // by environment
@@ -162,7 +161,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 		config.Name = store.NewID()
 	}
 	config.Sweep = cmp.Or(config.Sweep, defaultSweep)
-	e := &Engine{Config: config, wake: make(chan struct{}, 1), sweep: make(chan struct{}, 1), parsed: muranopl.NewParsed(),
+	e := &Engine{Config: &config, rights: rights{&config, make(chan struct{}, 1)}, library: library{&config, muranopl.NewParsed()}, wake: make(chan struct{}, 1),
 		running: map[string]*held{}, pool: pool{changed: make(chan struct{})}, statics: map[string]int{}}
 	e.metrics = newMetrics(config.Metrics, e)
 	if config.Sole {

@@ -56,8 +56,8 @@ func (r *Runtime) parts(ctx context.Context, classes *muranopl.Classes) (parts s
 }
 
 // Packages lists which of these versions of packages, by their names, the project sees in the catalog, and which it does not.
-func (e *Engine) Packages(ctx context.Context, projectID string, packages map[string][]string) (there, missing []store.PackagePart, err error) {
-	source := e.Source(projectID)
+func (l *library) Packages(ctx context.Context, projectID string, packages map[string][]string) (there, missing []store.PackagePart, err error) {
+	source := l.Source(projectID)
 	for _, name := range slices.Sorted(maps.Keys(packages)) {
 		for _, version := range packages[name] {
 			one := store.PackagePart{Name: name, Version: version}

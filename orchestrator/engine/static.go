@@ -84,9 +84,15 @@ func (e *Engine) beginStatic(projectID string) (end func(), err error) {
 	}, nil
 }
 
+// library are the classes that projects may use.
+type library struct {
+	*Config
+	parsed *muranopl.Parsed // class files, for all tasks
+}
+
 // Schemas are JSON schemas: of the class under the key "", of its model builders under their names; with methods only of these.
-func (e *Engine) Schemas(ctx context.Context, projectID string, name ClassName, methods []string) (map[string]any, error) {
-	class, err := e.class(ctx, e.classes(projectID), projectID, name)
+func (l *library) Schemas(ctx context.Context, projectID string, name ClassName, methods []string) (map[string]any, error) {
+	class, err := l.class(ctx, l.classes(projectID), projectID, name)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +100,8 @@ func (e *Engine) Schemas(ctx context.Context, projectID string, name ClassName, 
 }
 
 // Actions are the public methods of a class with the schemas of their arguments.
-func (e *Engine) Actions(ctx context.Context, projectID string, name ClassName) ([]muranopl.Action, error) {
-	class, err := e.class(ctx, e.classes(projectID), projectID, name)
+func (l *library) Actions(ctx context.Context, projectID string, name ClassName) ([]muranopl.Action, error) {
+	class, err := l.class(ctx, l.classes(projectID), projectID, name)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +110,8 @@ func (e *Engine) Actions(ctx context.Context, projectID string, name ClassName) 
 
 // Extending returns which of these types of a model, as headers name them, are a class or extend it. packages are the versions that
 // the model's environment was deployed with. A type that cannot be read extends nothing.
-func (e *Engine) Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error) {
-	classes := e.classes(projectID)
+func (l *library) Extending(ctx context.Context, projectID string, packages map[string][]string, types []string, class string) (map[string]bool, error) {
+	classes := l.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
 		return nil, err
 	}
@@ -122,33 +128,33 @@ func (e *Engine) Extending(ctx context.Context, projectID string, packages map[s
 
 // Hidden returns a model in which hide has replaced the values that the classes of its objects declare as secrets (muranopl.Classes.Hidden). packages are the
 // versions that the model's environment was deployed with.
-func (e *Engine) Hidden(ctx context.Context, projectID string, packages map[string][]string, model any, hide func(value any) any) any {
-	classes := e.classes(projectID)
+func (l *library) Hidden(ctx context.Context, projectID string, packages map[string][]string, model any, hide func(value any) any) any {
+	classes := l.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
-		e.Logger.WarnContext(ctx, "which parameters are hidden is decided by other versions of packages than those deployed", "error", err)
+		l.Logger.WarnContext(ctx, "which parameters are hidden is decided by other versions of packages than those deployed", "error", err)
 	}
 	return classes.Hidden(ctx, model, hide)
 }
 
 // classes are the classes that a project may use.
-func (e *Engine) classes(projectID string) *muranopl.Classes {
-	return muranopl.NewClasses(e.Source(projectID), muranopl.WithConfigs(e.ClassConfigs), muranopl.WithParsed(e.parsed))
+func (l *library) classes(projectID string) *muranopl.Classes {
+	return muranopl.NewClasses(l.Source(projectID), muranopl.WithConfigs(l.ClassConfigs), muranopl.WithParsed(l.parsed))
 }
 
 // class finds a class for a request; errors in its name have Murano's words.
-func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID string, name ClassName) (*muranopl.Class, error) {
+func (l *library) class(ctx context.Context, classes *muranopl.Classes, projectID string, name ClassName) (*muranopl.Class, error) {
 	if _, err := muranopl.ParseSpec(name.Version); err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
 	}
 	if name.Package != "" {
-		if _, err := e.Source(projectID).PackageByName(ctx, name.Package, ""); fault.KindOf(err) == fault.NotFound {
+		if _, err := l.Source(projectID).PackageByName(ctx, name.Package, ""); fault.KindOf(err) == fault.NotFound {
 			return nil, fault.New(fault.NotFound, "Package %q is not found", name.Package)
 		}
 	}
 	class, err := classes.ClassOf(ctx, name.Package, name.Name, name.Version)
 	if fault.KindOf(err) == fault.NotFound && name.Package == "" {
 		// Another version of it may exist; the error names it.
-		if _, missing := e.Source(projectID).PackageForClass(ctx, name.Name, ""); missing != nil {
+		if _, missing := l.Source(projectID).PackageForClass(ctx, name.Name, ""); missing != nil {
 			return nil, fault.New(fault.NotFound, "Package for class %q is not found", name.Name)
 		}
 	}
@@ -158,9 +164,9 @@ func (e *Engine) class(ctx context.Context, classes *muranopl.Classes, projectID
 // Check loads a model, in the classes' form, as a deployment in the project would, and runs nothing of it. It returns the model with its defaults, and by the
 // objects' ids the properties that code sets and models do not (Usage: Out). Or it returns all errors that the deployment would find in the model, and the keys
 // that embedded classes do not know, which Murano ignores; the model then has its defaults as far as it could be loaded. packages are the versions that its environment was deployed with.
-func (e *Engine) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
+func (l *library) Check(ctx context.Context, projectID string, packages map[string][]string, objects map[string]any) (loaded map[string]any,
 	computed map[string][]string, problems []muranopl.Problem) {
-	classes := e.classes(projectID)
+	classes := l.classes(projectID)
 	if err := classes.Fix(ctx, packages); err != nil {
 		return objects, nil, []muranopl.Problem{{Wanted: fmt.Sprintf("the packages that it was deployed with cannot be read: %v", err)}}
 	}
