@@ -11,8 +11,10 @@ import (
 func TestADraftWithMistakesHasTheValuesThatItsClassesMakeOfIt(t *testing.T) {
 	model := parse(t, environment(`{"?": {"type": "org.example.Cluster", "id": "c1"}, "name": "kube", "nodeCount": 0, "nodeCounts": 3, "minionNodes": [
 		{"?": {"type": "org.example.Node", "id": "n0"}, "instance": {"?": {"type": "org.example.Instance", "id": "i0"}, "name": "a", "flavor": 7, "networks": {"useEnvironment": false}}}]}`,
-		pod, `{"?": {"type": "org.example.Pod", "id": "p1"}, "name": "again"}`))
-	draft := muranopl.LoadStrictly(t.Context(), muranopl.NewClasses(shop(t)), model)
+		pod, `{"?": {"type": "org.example.Pod", "id": "p1"}, "name": "again"}`, `{"?": {"type": "org.example.Counted", "id": "x1"}}`))
+	catalog := shop(t).with("org.example.Counted", "Name: org.example.Counted\nExtends: io.murano.Application\nProperties:\n"+
+		"  count: {Contract: $.int(), Usage: InOut, Default: 3}\n  size: {Contract: $.int(), Default: 3}\n")
+	draft := muranopl.LoadStrictly(t.Context(), muranopl.NewClasses(catalog), model)
 	require.Nil(t, draft.Root)
 	require.Len(t, draft.Unknown, 1)
 	require.Len(t, draft.Problems, 2, "nodeCount, and an id that is taken")
@@ -27,5 +29,6 @@ func TestADraftWithMistakesHasTheValuesThatItsClassesMakeOfIt(t *testing.T) {
 	require.Equal(t, map[string]any{"useEnvironment": false, "custom": []any{}}, instance["networks"], "a default within a value")
 	require.Equal(t, map[string]any{"?": map[string]any{"type": "org.example.Pod", "id": "p1"}, "name": "web", "cluster": "c1", "replicas": int64(1)}, made[1])
 	require.Equal(t, map[string]any{"?": map[string]any{"type": "org.example.Pod", "id": "p1"}, "name": "again"}, made[2], "it is not the object of this id")
+	require.Equal(t, map[string]any{"?": map[string]any{"type": "org.example.Counted", "id": "x1"}, "size": int64(3)}, made[3], "code may have set count since")
 	require.Equal(t, model, draft.Model(100), "its classes make too much of it")
 }

@@ -24,8 +24,8 @@ func LoadStrictly(ctx context.Context, classes *Classes, model map[string]any) D
 	return Draft{Root: root, Unknown: l.unknown, Problems: problems, loader: l, model: model}
 }
 
-// Model is the draft with the values that its classes make of it: converted values, and defaults. Values with mistakes, and unknown keys, stand as they are written. A
-// draft whose classes make more than limit bytes of it stands as it is written, too.
+// Model is the draft with the values that its classes make of it: converted values, and defaults. Values with mistakes, and unknown keys, are as the draft has them.
+// Properties that code sets too (Usage: InOut) have no defaults. A draft whose classes make more than limit bytes of it is returned as it is.
 func (d Draft) Model(limit int64) map[string]any {
 	w := &writing{left: limit, seen: map[*Object]bool{}}
 	d.Each(func(object *Object) { w.object(object) })
@@ -71,13 +71,15 @@ func (l *loader) complete(value any, path string) any {
 		}
 		for _, name := range known.object.class.PropertyNames() {
 			item, initialised := known.object.Get(name)
-			if !initialised || !known.object.class.Property(name)[0].Usage.kept() {
+			usage := known.object.class.Property(name)[0].Usage
+			_, written := v[name]
+			if !initialised || !usage.kept() || usage == InOut && !written {
 				continue
 			}
 			holds := false
 			eachObject(item, func(*Object) { holds = true })
-			if _, written := v[name]; holds && written {
-				continue // each of the objects is completed where it stands
+			if holds && written {
+				continue // each of the objects is completed where it is
 			}
 			made[name] = SaveReferences(item)
 		}

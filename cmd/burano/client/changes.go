@@ -36,10 +36,15 @@ func changedLines(value client.Value, names map[string]string) []string {
 	if d.between(value.Name, value.Before, value.After); len(d.lines) > 0 {
 		return d.lines
 	}
-	if strings.Contains(shortJSON(value.Before), sensitive.Mark) {
-		return []string{value.Name + ": (secret, changed)"}
+	return []string{changedLine(value.Name, shortJSON(value.Before), shortJSON(value.After))}
+}
+
+// changedLine is the difference of two values at a path. Different secrets are masked alike.
+func changedLine(path, before, after string) string {
+	if before == after && strings.Contains(before, sensitive.Mark) {
+		return path + ": (secret, changed)"
 	}
-	return []string{fmt.Sprintf("%s: %s → %s", value.Name, shortJSON(value.Before), shortJSON(value.After))}
+	return fmt.Sprintf("%s: %s → %s", path, before, after)
 }
 
 // differences collects the differences between values. names are those of objects by their ids.
@@ -64,18 +69,27 @@ func (d *differences) between(path string, before, after any) {
 	formers, isList := before.([]any)
 	elements, staysList := after.([]any)
 	if !isList || !staysList {
-		d.lines = append(d.lines, fmt.Sprintf("%s: %s → %s", path, d.shown(before), d.shown(after)))
+		d.lines = append(d.lines, changedLine(path, d.shown(before), d.shown(after)))
 		return
 	}
 	former, order, known := d.keyed(formers)
 	present, newOrder, alsoKnown := d.keyed(elements)
 	if !known || !alsoKnown {
-		d.lines = append(d.lines, fmt.Sprintf("%s: %s → %s", path, d.shown(before), d.shown(after)))
+		d.lines = append(d.lines, changedLine(path, d.shown(before), d.shown(after)))
 		return
 	}
 	found := len(d.lines)
 	for _, key := range slices.Concat(order, slices.DeleteFunc(slices.Clone(newOrder), func(key string) bool { _, had := former[key]; return had })) {
-		d.between(fmt.Sprintf("%s[%s]", path, cmp.Or(d.names[key], key)), former[key], present[key])
+		_, had := former[key]
+		_, stays := present[key]
+		switch name := d.names[key]; {
+		case name != "" && !had:
+			d.lines = append(d.lines, path+": + "+name)
+		case name != "" && !stays:
+			d.lines = append(d.lines, path+": - "+name)
+		default:
+			d.between(fmt.Sprintf("%s[%s]", path, cmp.Or(name, key)), former[key], present[key])
+		}
 	}
 	if len(d.lines) == found {
 		d.lines = append(d.lines, path+": the same in another order")

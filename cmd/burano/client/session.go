@@ -32,7 +32,7 @@ func previewTable(p client.Preview) func(*tabwriter.Writer) {
 		for _, one := range p.Kubernetes {
 			fmt.Fprintf(table, "%s in %s: %s %s\n", signs[one.Change], one.Object, one.Kind, strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"))
 			for _, field := range one.Fields {
-				fmt.Fprintf(table, "    %s: %s → %s\n", field.Path, shortJSON(field.Before), shortJSON(field.After))
+				fmt.Fprintf(table, "    %s\n", changedLine(field.Path, shortJSON(field.Before), shortJSON(field.After)))
 			}
 			if one.More > 0 {
 				fmt.Fprintf(table, "    and %d more\n", one.More)
