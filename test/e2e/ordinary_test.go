@@ -25,7 +25,8 @@ type ordinaryEdit struct {
 }
 
 const (
-	ofPages     = "    host: shop\n    entryPoint: [/usr/bin/bash, -euc]\n    commands: ['trap \"exit 0\" TERM; while true; do sleep 1 & wait $!; done']\n    volumes:\n"
+	shell       = "    entryPoint: [/usr/bin/bash, -euc]\n    commands: ['trap \"exit 0\" TERM; while true; do sleep 1 & wait $!; done']\n    volumes:\n" // volumes follow
+	ofPages     = "    host: shop\n" + shell
 	deployments = `{type: com.mirantis.docker.kubernetes.KubernetesPod, id: bank}` + "\n    name: bank\n    kubernetesCluster: cluster\n    replicas: 1"
 	front       = `{type: com.mirantis.docker.kubernetes.KubernetesPod, id: front}` + "\n    name: front\n    kubernetesCluster: cluster\n    replicas: 1"
 	ofHost      = `      /usr: {"?": {type: com.mirantis.docker.DockerHostVolume}, path: /usr}
@@ -46,12 +47,46 @@ const (
         name: workers
         maximum: 2
 `
+	vault = `  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: vault}
+    name: vault
+    kubernetesCluster: cluster
+    replicas: 1
+    securityContext: {fsGroup: 2000}
+
+  - "?": {type: com.example.docker.DockerApp}
+    name: box
+    image: registry.local/demo:1
+    host: vault
+` + shell + `      /gold: {"?": {type: com.mirantis.docker.DockerPersistentVolume}, size: 1Gi, storageClass: burano-cinder}
+` + ofHost
 	further = `  - "?": {type: com.mirantis.docker.kubernetes.KubernetesPod, id: later}
     name: later
     kubernetesCluster: cluster
     replicas: 1
 `
 )
+
+// markVault writes the marker of the vault.
+func (o *ordinary) markVault(t *testing.T) {
+	o.markers["gold"] = place{"vault", "/gold"}
+	output, err := o.cluster.inNewestPod(t, "vault", "echo gold > /gold/marker && sync")
+	require.NoError(t, err, output)
+}
+
+// delegate lets Burano make volumes of Cinder for claims.
+func (o *ordinary) delegate(t *testing.T) {
+	output, code := o.burano(t, "environment", "delegation", "set", "ordinary")
+	require.Zero(t, code, output)
+}
+
+// emptyVault deletes the vault's claim and its volume in Cinder, and revokes the delegation, with which the keeper would repair servers.
+func (o *ordinary) emptyVault(t *testing.T) {
+	volume := o.cluster.kubectl(t, "", "get", "pvc", "vault-box--gold", "-o", "jsonpath={.spec.volumeName}")
+	o.cluster.kubectl(t, "", "delete", "pvc", "vault-box--gold")
+	o.cluster.kubectl(t, "", "wait", "--for=delete", "pv/"+volume, "--timeout=3m")
+	output, code := o.burano(t, "environment", "delegation", "revoke", "ordinary")
+	require.Zero(t, code, output)
+}
 
 // edits are in the order in which they are made: each begins with the file of the one before.
 func (o *ordinary) edits() []ordinaryEdit {
@@ -66,8 +101,7 @@ func (o *ordinary) edits() []ordinaryEdit {
 		{name: "a size without a value", pairs: []string{"size: 12Mi", "size: null"}, refused: true},
 		{name: "a smaller claim", short: true, pairs: []string{"size: 10Mi", "size: 5Mi"}},
 		{name: "the former size", short: true, pairs: []string{"size: 5Mi", "size: 10Mi"}},
-		{name: "a larger claim", pairs: []string{"size: 10Mi", "size: 20Mi"}},
-		{name: "the former file after a larger claim", pairs: []string{"size: 20Mi", "size: 10Mi"}},
+		{name: "a larger claim whose volume does not grow", pairs: []string{"size: 10Mi", "size: 20Mi"}, refused: true},
 		{name: "no volume", short: true, pairs: []string{ofStore, ""}, consent: "shop", moves: map[string]place{"pages": {}}},
 		{name: "the volume again", short: true, pairs: []string{ofPages, ofPages + ofStore}, moves: map[string]place{"pages": {"shop", "/data"}}},
 		{name: "volumes without an entry", pairs: []string{ofPages + ofStore + ofHost, "    host: shop\n    volumes: {}\n"}, consent: "shop", moves: map[string]place{"pages": {}}},
@@ -107,8 +141,7 @@ func (o *ordinary) edits() []ordinaryEdit {
 		{name: "a mark in the place of a secret", pairs: []string{"KEY=silent", "*** SANITIZED ***"}},
 		{name: "the secret again", pairs: []string{"*** SANITIZED ***", "KEY=silent"}},
 
-		{name: "other default networks", pairs: []string{"applications:\n", otherNetworks + "applications:\n"}},
-		{name: "no default networks in the file", pairs: []string{otherNetworks, ""}},
+		{name: "other default networks", pairs: []string{"applications:\n", otherNetworks + "applications:\n"}, refused: true},
 		{name: "a refused edit of a node that is undone", do: o.undo},
 		{name: "a refused edit that is discarded", do: o.discardRefused},
 		{name: "a draft that is discarded", do: o.discardDraft},
@@ -116,7 +149,12 @@ func (o *ordinary) edits() []ordinaryEdit {
 		{name: "a property of the cluster", pairs: []string{"    nodeCount: 1", "    autoRepair: true\n    nodeCount: 1"}},
 		{name: "another name of the cluster", pairs: []string{"name: ordinary-cluster", "name: ordinary-others"}, renames: true},
 		{name: "a further class of storage", pairs: []string{"storageClasses: [", "storageClasses: [{name: burano-other, backend: local}, "}},
-		{name: "a further application", pairs: []string{"applications:\n", "applications:\n" + further}},
+		{name: "a class of storage whose volumes grow", do: o.delegate, pairs: []string{"storageClasses: [", "storageClasses: [{name: burano-cinder, backend: cinder}, "}},
+		{name: "an application with such a volume", pairs: []string{"applications:\n", "applications:\n" + vault}},
+		{name: "a larger claim", do: o.markVault, pairs: []string{"size: 1Gi", "size: 2Gi"}},
+		{name: "the former file after a larger claim", pairs: []string{"size: 2Gi", "size: 1Gi"}},
+		{name: "an application fewer that has a claim", do: func(*testing.T) { delete(o.markers, "gold") }, pairs: []string{vault, ""}, consent: "vault"},
+		{name: "a further application", do: o.emptyVault, pairs: []string{"applications:\n", "applications:\n" + further}},
 		{name: "an application fewer", pairs: []string{further, ""}},
 		{name: "a workload that was scaled by kubectl", short: true, do: o.kubectl("scale", "deployment/bank", "--replicas=0")},
 		{name: "a label that was removed by kubectl", do: o.kubectl("label", "deployment/front", "tier-")},
