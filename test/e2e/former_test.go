@@ -60,15 +60,15 @@ func TestAClusterOfTheFormerVersionGoesOn(t *testing.T) {
 func (e *edits) newActions(t *testing.T) {
 	burano := func(args ...string) {
 		t.Helper()
-		e.lab.run(t, e.lab.as("burano-demo"), "burano", append([]string{"cluster"}, args...)...)
+		e.lab.run(t, e.lab.as("burano-demo"), "burano", args...)
 	}
 	environment := environmentNamed(t, e.demo, "edits")
-	burano("scale", "edits", "minions", "--count", "2", "--follow")
+	burano("cluster", "scale", "edits", "minions", "--count", "2", "--follow")
 	require.Len(t, e.lab.clusterOf(t, e.demo, environment).servers, len(e.servers)+1)
-	burano("scale", "edits", "minions", "--count", "1", "--follow")
+	burano("cluster", "scale", "edits", "minions", "--count", "1", "--follow")
 	burano("node", "label", "edits", "murano-kube-2", "disk=fast", "--follow")
 	require.Equal(t, "fast", e.cluster.kubectl(t, "", "get", "node", "murano-kube-2", "-o", "jsonpath={.metadata.labels.disk}"))
 	burano("node", "label", "edits", "murano-kube-2", "disk-", "--follow")
-	burano("rotate", "keys", "edits", "--yes", "--follow")
+	burano("cluster", "rotate", "keys", "edits", "--yes", "--follow")
 	e.keeps(t)
 }
