@@ -17,7 +17,7 @@ import (
 func previewTable(p client.Preview) func(*tabwriter.Writer) {
 	return func(table *tabwriter.Writer) {
 		changesTable(p.Changes)(table)
-		if len(p.Changes) == 0 {
+		if !p.Changing() {
 			fmt.Fprintln(table, "nothing would be added, changed or removed")
 		}
 		for _, one := range p.Means {
