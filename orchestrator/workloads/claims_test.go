@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/burano/burano/nodes/kube"
 )
 
 // withClaims is a container with persistent volumes, by path or, where a path has a name behind a =, by that name.
@@ -37,6 +39,13 @@ func claimsIn(pod podSpec, former bool, containers ...container) (list []corev1.
 		list, mounted[one.Name] = append(list, *one), true
 	}
 	return list, mounted
+}
+
+func TestTheMarkOfAClaimThatFormerVersionsDidNotWriteIsNoChange(t *testing.T) {
+	path := "metadata.annotations[" + annotationVolume + "]"
+	require.True(t, isMark(kube.Field{Path: path, After: "web:/data"}))
+	require.False(t, isMark(kube.Field{Path: path, Before: "web:/data", After: "web:/other"}), "the claim goes to another volume")
+	require.False(t, isMark(kube.Field{Path: "metadata.annotations[other]", After: "web:/data"}))
 }
 
 func TestAClaimStaysWithItsPodAndVolume(t *testing.T) {

@@ -357,6 +357,7 @@ func (in *Observed) foreseeObject(ctx context.Context, p podSpec, object runtime
 	change := &preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "changed", Kind: object.GetObjectKind().GroupVersionKind().Kind,
 		Namespace: meta.GetNamespace(), Name: meta.GetName()}
 	fields, there, err := kube.Differences(ctx, in.api, kube.Manager, object)
+	fields = slices.DeleteFunc(fields, isMark)
 	_, job := object.(*batchv1.Job)
 	switch {
 	case apierrors.IsInvalid(err):
@@ -375,6 +376,11 @@ func (in *Observed) foreseeObject(ctx context.Context, p podSpec, object runtime
 		change.Fields = append(change.Fields, preview.KubernetesField{Path: one.Path, Before: shown(known, one.Path, one.Before), After: shown(known, one.Path, one.After)})
 	}
 	return change, nil
+}
+
+// isMark reports whether a field is a mark by which Burano finds a claim again, and that former versions did not write: it changes nothing for its users.
+func isMark(field kube.Field) bool {
+	return field.Before == nil && field.Path == "metadata.annotations["+annotationVolume+"]"
 }
 
 // MissingTypes lists, by name, the storage classes whose type of volumes the project does not have.

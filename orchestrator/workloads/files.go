@@ -101,9 +101,9 @@ func (p podSpec) fileMap(one container, file containerFile) *corev1.ConfigMap {
 
 // fileMaps are the ConfigMaps of the containers' files, each once, by name.
 func (p podSpec) fileMaps(containers []container) (maps []*corev1.ConfigMap) {
-	for _, one := range containers {
+	for one := range partsOf(containers) {
 		for _, file := range one.options.files {
-			if made := p.fileMap(one, file); !file.secret && !slices.ContainsFunc(maps, func(other *corev1.ConfigMap) bool { return other.Name == made.Name }) {
+			if made := p.fileMap(*one, file); !file.secret && !slices.ContainsFunc(maps, func(other *corev1.ConfigMap) bool { return other.Name == made.Name }) {
 				maps = append(maps, made)
 			}
 		}

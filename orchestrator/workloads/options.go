@@ -31,7 +31,7 @@ type containerOptions struct {
 	lifecycle                    *corev1.Lifecycle
 	files                        []containerFile // by path
 	bootstraps                   map[phase]*bootstrap
-	before                       []container // run to their end, one after another, before the pod's containers start
+	before                       []container // run to their end, one after another, before the pod's containers start; sidecars go on
 }
 
 // volumeOptions are a volume's options beyond its path.
@@ -172,16 +172,24 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 	if o.bootstraps, err = v.bootstraps(); err != nil {
 		return o, err
 	}
-	first, _ := v("initContainers").([]any)
-	for _, described := range first {
-		one, err := containerOf(application, described)
-		if err != nil {
-			return o, fmt.Errorf("initContainers: %w", err)
+	for _, property := range []string{"initContainers", "sidecars"} {
+		described, _ := v(property).([]any)
+		for _, value := range described {
+			one, err := containerOf(application, value)
+			if err != nil {
+				return o, fmt.Errorf("%s: %w", property, err)
+			}
+			if len(one.ports) > 0 || len(one.options.before)+len(one.options.bootstraps) > 0 {
+				return o, fmt.Errorf("%s: %s has ports, bootstraps, sidecars or init containers of its own, and can have none: only its container has a Service", property, one.name)
+			}
+			for path, mounted := range one.volumes {
+				if mounted.options.claim != nil {
+					return o, fmt.Errorf("%s: the volume at %s of %s is persistent: give it to the container, whose volumes it mounts if it has none of its own", property, path, one.name)
+				}
+			}
+			one.sidecar = property == "sidecars"
+			o.before = append(o.before, one)
 		}
-		if len(one.ports) > 0 || len(one.volumes) > 0 || len(one.options.before)+len(one.options.files)+len(one.options.bootstraps) > 0 {
-			return o, fmt.Errorf("initContainers: %s has ports, volumes, files, bootstraps or init containers of its own: others cannot reach it, and it mounts all that its container mounts", one.name)
-		}
-		o.before = append(o.before, one)
 	}
 	return o, nil
 }
@@ -349,6 +357,9 @@ func completeSpread(constraint *corev1.TopologySpreadConstraint, pod string) err
 func (o containerOptions) digest() string {
 	var before []string
 	for _, one := range o.before {
+		if one.sidecar {
+			before = append(before, "sidecar")
+		}
 		before = append(before, one.digest())
 	}
 	told := []any{o.entryPoint, o.secrets, o.liveness, o.readiness, o.startup, o.resources, before}

@@ -250,6 +250,7 @@ func TestEachOptionOfAContainerChangesItsDigest(t *testing.T) {
 		"named":     `{"name": "n", "image": "i", "volumes": {"/d": {"name": "a"}}}`,
 		"host":      `{"name": "n", "image": "i", "volumes": {"/d": {"path": "/a"}}}`,
 		"seen":      `{"name": "n", "image": "i", "volumes": {"/d": {"path": "/a", "propagation": "Bidirectional"}}}`,
+		"sidecar":   `{"name": "n", "image": "i", "sidecars": [{"name": "m", "image": "i"}]}`,
 		"init":      `{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i"}]}`,
 		"temporary": `{"name": "n", "image": "i", "volumes": {"/d": {}}}`,
 		"bounded":   `{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi"}}}`,
@@ -265,32 +266,34 @@ func TestEachOptionOfAContainerChangesItsDigest(t *testing.T) {
 
 func TestWhatAContainerCannotBeIsSaid(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"name": "n", "image": "i", "livenessProbe": {"http": {}}}`:                                                          "livenessProbe is not what Kubernetes takes there: json: unknown field \"http\"",
-		`{"name": "n", "image": "i", "resources": {"limits": {"cpu": "much"}}}`:                                               "resources is not what Kubernetes takes there",
-		`{"name": "n", "image": "i", "env": {"A": "1"}, "secretEnv": {"A": "2"}}`:                                             "the variable A stands in env and in secretEnv",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true}}}`:                                                "the volume at /d: a persistent volume needs its size",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "big"}}}`:                                                     "size is \"big\", which is no amount",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi", "path": "/srv"}}}`:                                     "a folder of a node has no size",
-		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`:                "m has ports, volumes, files, bootstraps or init containers of its own",
-		`{"name": "n", "image": "i", "env": {"A": "1"}, "envValueFrom": {"A": {"fieldRef": {"fieldPath": "metadata.name"}}}}`: "the variable A stands in env and in envValueFrom",
-		`{"name": "n", "image": "i", "envValueFrom": {"A": {}}}`:                                                              "the variable A in envValueFrom: write one of secretKeyRef",
-		`{"name": "n", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s"}}}}`:                                 "secretKeyRef needs the name of a Secret of the namespace default, and a key of it",
-		`{"name": "n", "image": "i", "envValueFrom": {"A": {"configMapKeyRef": {"key": "s"}}}}`:                               "configMapKeyRef needs the name of a ConfigMap",
-		`{"name": "n", "image": "i", "securityContext": {"fsGroup": 1}}`:                                                      "securityContext is not what Kubernetes takes there: json: unknown field \"fsGroup\"",
-		`{"name": "n", "image": "i", "files": {"etc/a": "b"}}`:                                                                "the file etc/a: its key is not the whole path of a file, such as /etc/app/app.conf",
-		`{"name": "n", "image": "i", "files": {"/etc/../a": "b"}}`:                                                            "its key is not the whole path of a file",
-		`{"name": "n", "image": "i", "files": {"/a": 7}}`:                                                                     "the file /a: it is int64",
-		`{"name": "n", "image": "i", "files": {"/a": {"secret": true}}}`:                                                      "it needs its text",
-		`{"name": "n", "image": "i", "files": {"/a": {"text": "b", "mode": "0999"}}}`:                                         "mode is 0999: write permissions as an octal text",
-		`{"name": "n", "image": "i", "files": {"/a": {"text": "b", "owner": "root"}}}`:                                        "there is no owner: a file has text, secret and mode",
-		`{"name": "n", "image": "i", "files": {"/d": "b"}, "volumes": {"/d": {}}}`:                                            "a volume and a file at /d",
-		`{"name": "n", "image": "i", "bootstrap": {"command": ["a"]}}`:                                                        "bootstrap: write {entryPoint: [...], commands: [...], env: {...}, deadline: SECONDS}",
-		`{"name": "n", "image": "i", "bootstrapAfter": {"env": {"A": "b"}}}`:                                                  "bootstrapAfter needs an entryPoint or commands",
-		`{"name": "n", "image": "i", "bootstrap": {"commands": ["a"], "deadline": -1}}`:                                       "a deadline above 0",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"propagation": "Bidirectional"}}}`:                                    "propagation is for folders of a node",
-		`{"name": "n", "image": "i", "lifecycle": {"preStart": {}}}`:                                                          "lifecycle is not what Kubernetes takes there",
-		`{"name": "n", "image": "i", "initContainers": [{"name": "m"}]}`:                                                      "a container without a name or an image",
-		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi", "path": "/srv"}}}`:                 "a persistent volume is no folder of a node",
+		`{"name": "n", "image": "i", "livenessProbe": {"http": {}}}`:                                                                     "livenessProbe is not what Kubernetes takes there: json: unknown field \"http\"",
+		`{"name": "n", "image": "i", "resources": {"limits": {"cpu": "much"}}}`:                                                          "resources is not what Kubernetes takes there",
+		`{"name": "n", "image": "i", "env": {"A": "1"}, "secretEnv": {"A": "2"}}`:                                                        "the variable A stands in env and in secretEnv",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true}}}`:                                                           "the volume at /d: a persistent volume needs its size",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "big"}}}`:                                                                "size is \"big\", which is no amount",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi", "path": "/srv"}}}`:                                                "a folder of a node has no size",
+		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`:                           "m has ports, bootstraps, sidecars or init containers of its own",
+		`{"name": "n", "image": "i", "env": {"A": "1"}, "envValueFrom": {"A": {"fieldRef": {"fieldPath": "metadata.name"}}}}`:            "the variable A stands in env and in envValueFrom",
+		`{"name": "n", "image": "i", "envValueFrom": {"A": {}}}`:                                                                         "the variable A in envValueFrom: write one of secretKeyRef",
+		`{"name": "n", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s"}}}}`:                                            "secretKeyRef needs the name of a Secret of the namespace default, and a key of it",
+		`{"name": "n", "image": "i", "envValueFrom": {"A": {"configMapKeyRef": {"key": "s"}}}}`:                                          "configMapKeyRef needs the name of a ConfigMap",
+		`{"name": "n", "image": "i", "securityContext": {"fsGroup": 1}}`:                                                                 "securityContext is not what Kubernetes takes there: json: unknown field \"fsGroup\"",
+		`{"name": "n", "image": "i", "files": {"etc/a": "b"}}`:                                                                           "the file etc/a: its key is not the whole path of a file, such as /etc/app/app.conf",
+		`{"name": "n", "image": "i", "files": {"/etc/../a": "b"}}`:                                                                       "its key is not the whole path of a file",
+		`{"name": "n", "image": "i", "files": {"/a": 7}}`:                                                                                "the file /a: it is int64",
+		`{"name": "n", "image": "i", "files": {"/a": {"secret": true}}}`:                                                                 "it needs its text",
+		`{"name": "n", "image": "i", "files": {"/a": {"text": "b", "mode": "0999"}}}`:                                                    "mode is 0999: write permissions as an octal text",
+		`{"name": "n", "image": "i", "files": {"/a": {"text": "b", "owner": "root"}}}`:                                                   "there is no owner: a file has text, secret and mode",
+		`{"name": "n", "image": "i", "files": {"/d": "b"}, "volumes": {"/d": {}}}`:                                                       "a volume and a file at /d",
+		`{"name": "n", "image": "i", "bootstrap": {"command": ["a"]}}`:                                                                   "bootstrap: write {entryPoint: [...], commands: [...], env: {...}, deadline: SECONDS}",
+		`{"name": "n", "image": "i", "bootstrapAfter": {"env": {"A": "b"}}}`:                                                             "bootstrapAfter needs an entryPoint or commands",
+		`{"name": "n", "image": "i", "bootstrap": {"commands": ["a"], "deadline": -1}}`:                                                  "a deadline above 0",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"propagation": "Bidirectional"}}}`:                                               "propagation is for folders of a node",
+		`{"name": "n", "image": "i", "lifecycle": {"preStart": {}}}`:                                                                     "lifecycle is not what Kubernetes takes there",
+		`{"name": "n", "image": "i", "sidecars": [{"name": "m", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi"}}}]}`: "sidecars: the volume at /d of m is persistent: give it to the container",
+		`{"name": "n", "image": "i", "sidecars": [{"name": "m", "image": "i", "sidecars": [{"name": "o", "image": "i"}]}]}`:              "m has ports, bootstraps, sidecars or init containers of its own",
+		`{"name": "n", "image": "i", "initContainers": [{"name": "m"}]}`:                                                                 "a container without a name or an image",
+		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi", "path": "/srv"}}}`:                            "a persistent volume is no folder of a node",
 	} {
 		_, err := containerIn(t, text)
 		require.ErrorContains(t, err, want, text)
@@ -371,6 +374,24 @@ func TestContainersShareTemporaryVolumesByTheirNames(t *testing.T) {
 	require.Equal(t, first[1].Name, second[2].Name)
 	require.NotEqual(t, first[0].Name, second[1].Name)
 	require.Equal(t, corev1.MountPropagationHostToContainer, *second[0].MountPropagation)
+}
+
+func TestSidecarsRunBesideWithTheirOwnMounts(t *testing.T) {
+	one, err := containerIn(t, `{"name": "web", "image": "glance.local/i:1", "volumes": {"/data": {"persistent": true, "size": "1Gi"}, "/log": {"name": "log"}},
+		"initContainers": [{"name": "first", "image": "i"}],
+		"sidecars": [{"name": "shipper", "image": "glance.local/s:1", "volumes": {"/in": {"name": "log"}}, "files": {"/etc/shipper": "all"}, "secretEnv": {"KEY": "pencil"}}]}`)
+	require.NoError(t, err)
+	spec := podSpec{id: "p", name: "web", replicas: 1, options: podOptions{kind: kindDeployment}}
+	require.Equal(t, []string{"glance.local/i:1", "glance.local/s:1"}, imagesOf([]container{one}))
+	require.Len(t, secretParts([]container{one}), 1)
+	require.Len(t, spec.fileMaps([]container{one}), 1)
+	pod := spec.template([]container{one}).Spec
+	first, shipper := pod.InitContainers[0], pod.InitContainers[1]
+	require.Nil(t, first.RestartPolicy)
+	require.Equal(t, pod.Containers[0].VolumeMounts, first.VolumeMounts)
+	require.Equal(t, corev1.ContainerRestartPolicyAlways, *shipper.RestartPolicy)
+	require.Equal(t, []string{"/in", "/etc/shipper"}, []string{shipper.VolumeMounts[0].MountPath, shipper.VolumeMounts[1].MountPath})
+	require.Equal(t, pod.Containers[0].VolumeMounts[1].Name, shipper.VolumeMounts[0].Name, "they share the folder")
 }
 
 func TestAnOwnPreStopIsKept(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ type secretPart struct {
 
 // secretParts lists the parts of containers that are kept in Secrets.
 func secretParts(containers []container) (parts []secretPart) {
-	add := func(one *container) {
+	for one := range partsOf(containers) {
 		if len(one.options.secrets) > 0 {
 			data := map[string][]byte{}
 			for name, value := range one.options.secrets {
@@ -56,13 +57,23 @@ func secretParts(containers []container) (parts []secretPart) {
 			}
 		}
 	}
-	for i := range containers {
-		add(&containers[i])
-		for j := range containers[i].options.before {
-			add(&containers[i].options.before[j])
+	return parts
+}
+
+// partsOf are containers with their init containers and sidecars.
+func partsOf(containers []container) iter.Seq[*container] {
+	return func(yield func(*container) bool) {
+		for i := range containers {
+			if !yield(&containers[i]) {
+				return
+			}
+			for j := range containers[i].options.before {
+				if !yield(&containers[i].options.before[j]) {
+					return
+				}
+			}
 		}
 	}
-	return parts
 }
 
 // ensure makes the missing Secrets of containers, and names all in the containers. A Secret is never changed: another value is another Secret, so
@@ -200,7 +211,7 @@ const annotationValues = "burano.io/values"
 // value that is missing has none.
 func foreignValues(ctx context.Context, client kubernetes.Interface, containers []container) (string, error) {
 	read := map[string]map[string]bool{} // keys of objects
-	note := func(one container) {
+	for one := range partsOf(containers) {
 		for _, source := range one.options.valueFrom {
 			object, key := "", ""
 			switch {
@@ -215,12 +226,6 @@ func foreignValues(ctx context.Context, client kubernetes.Interface, containers 
 				read[object] = map[string]bool{}
 			}
 			read[object][key] = true
-		}
-	}
-	for _, one := range containers {
-		note(one)
-		for _, first := range one.options.before {
-			note(first)
 		}
 	}
 	var digests []string

@@ -217,11 +217,9 @@ func (s StandaloneHosts) logs(ctx context.Context, call muranopl.Call) (any, err
 // hiddenIn are the secrets in containers' output.
 func hiddenIn(all []hosted) *secret.Known {
 	known := &secret.Known{}
-	for _, one := range all {
-		for _, of := range append([]container{one.container}, one.container.options.before...) {
-			for _, value := range of.options.secrets {
-				known.Add(value)
-			}
+	for one := range partsOf(containersIn(all)) {
+		for _, value := range one.options.secrets {
+			known.Add(value)
 		}
 	}
 	return known

@@ -49,6 +49,7 @@ type container struct {
 	privileged  bool
 	options     containerOptions
 	secretName  string // of the Secret that holds options.secrets
+	sidecar     bool   // it is a sidecar: it begins before the container, and ends after it
 }
 
 // port is a port of a container.
@@ -318,6 +319,15 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 		for _, first := range one.options.before {
 			before := first.build()
 			before.VolumeMounts = built.VolumeMounts
+			if len(first.volumes)+len(first.options.files) > 0 {
+				before.VolumeMounts = nil
+				p.mountVolumes(first, &before, &template.Spec, shared)
+				p.mountFiles(first, &before, &template.Spec)
+			}
+			if first.sidecar {
+				always := corev1.ContainerRestartPolicyAlways
+				before.RestartPolicy = &always
+			}
 			template.Spec.InitContainers = append(template.Spec.InitContainers, before)
 		}
 		template.Spec.Containers = append(template.Spec.Containers, built)

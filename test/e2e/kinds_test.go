@@ -142,7 +142,7 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 		t.Helper()
 		staying := `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`
 		for pod := range strings.FieldsSeq(s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", staying)) {
-			require.Equal(t, "serving "+greeting+", 440\n", s.cluster.kubectl(t, "", "logs", pod))
+			require.Equal(t, "serving "+greeting+", 440\n", s.cluster.kubectl(t, "", "logs", pod, "-c", "shop"))
 		}
 		return map[string]string{"before": s.cluster.kubectl(t, "", "get", "job", "migrated-shop-before", "-o", "jsonpath={.metadata.uid}"),
 			"after": s.cluster.kubectl(t, "", "get", "job", "migrated-shop-after", "-o", "jsonpath={.metadata.uid}"),
@@ -151,6 +151,7 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 	log := well("hello")
 	require.Contains(t, log, "The bootstrap migrated-shop-before runs; its limit is 2m0s")
 	first := serves("hello")
+	require.Equal(t, "shipping of shop\n", s.cluster.kubectl(t, "", "exec", "deployment/migrated", "-c", "shop", "--", "/usr/bin/cat", "/run/shop/shipped"), "its sidecar")
 	agents := s.cluster.kubectl(t, "", "get", "pods", "-l", "id=agent", "-o", `jsonpath={range .items[*]}{.status.podIP} {.status.hostIP}{"\n"}{end}`)
 	nodes := strings.Count(s.cluster.kubectl(t, "", "get", "nodes", "-o", "name"), "\n")
 	require.Equal(t, nodes, strings.Count(agents, "\n"), "a pod on each node")
