@@ -56,7 +56,7 @@ func (s Actions) Call(ctx context.Context, caller identity.Caller, environmentID
 		return "", err
 	}
 	method, _ := action["name"].(string)
-	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
+	delegation, err := Delegations(s).delegate(ctx, caller, environment)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func (s Actions) Call(ctx context.Context, caller identity.Caller, environmentID
 		DelegationID: delegation.ID,
 	})
 	if err != nil {
-		Delegations{s.core}.giveBack(ctx, delegation)
+		Delegations(s).giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrStale):
 			return "", errActionBusy(environmentID)

@@ -421,7 +421,7 @@ func (s Deployments) Retry(ctx context.Context, caller identity.Caller, deployme
 	if err != nil {
 		return "", err
 	}
-	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
+	delegation, err := Delegations(s).delegate(ctx, caller, environment)
 	if err != nil {
 		return "", err
 	}
@@ -429,7 +429,7 @@ func (s Deployments) Retry(ctx context.Context, caller identity.Caller, deployme
 		Text: "This " + task.Kind() + " is tried again: the former one was " + task.ID, DelegationID: delegation.ID, Origin: submitter(caller),
 	})
 	if err != nil {
-		Delegations{s.core}.giveBack(ctx, delegation)
+		Delegations(s).giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrBusy):
 			return "", errBusy(task.EnvironmentID)

@@ -54,7 +54,7 @@ func (s Environments) busy(ctx context.Context, environmentID string) (*preview.
 	if sessions[at].State == store.Deleting {
 		busy.Kind = "deletion"
 	}
-	newest, _, err := Deployments{s.core}.page(ctx, environmentID, "", store.Page{Limit: 1})
+	newest, _, err := Deployments(s).page(ctx, environmentID, "", store.Page{Limit: 1})
 	if err == nil && len(newest) > 0 && newest[0].Finished == nil {
 		busy.DeploymentID = newest[0].ID
 		if action := newest[0].Action; action != nil && action.ObjectID != environmentID {

@@ -273,13 +273,13 @@ func (s Environments) Delete(ctx context.Context, caller identity.Caller, id str
 	if removed, err := s.store.Environments().RemoveUndeployed(ctx, id, caller.UserID); removed || err != nil {
 		return s.removed(id, err)
 	}
-	delegation, err := Delegations{s.core}.delegate(ctx, caller, row)
+	delegation, err := Delegations(s).delegate(ctx, caller, row)
 	if err != nil {
 		return err
 	}
 	_, err = s.store.Tasks().SubmitDeletion(ctx, id, caller.UserID, store.Submission{Text: "Action None is scheduled", DelegationID: delegation.ID})
 	if err != nil {
-		Delegations{s.core}.giveBack(ctx, delegation)
+		Delegations(s).giveBack(ctx, delegation)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return noEnvironment(id)

@@ -79,7 +79,7 @@ func (s Joins) CreateToken(ctx context.Context, caller identity.Caller, environm
 	if !offers(environment.Model.Objects, clusterID, action) {
 		return JoinToken{}, "", fault.New(fault.Conflict, "Object %s offers no action %s: it is no Kubernetes cluster, or one that an older Burano has deployed; deploy the environment again", clusterID, action)
 	}
-	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
+	delegation, err := Delegations(s).delegate(ctx, caller, environment)
 	if err != nil {
 		return JoinToken{}, "", err
 	}
@@ -87,7 +87,7 @@ func (s Joins) CreateToken(ctx context.Context, caller identity.Caller, environm
 	row := store.JoinToken{EnvironmentID: environmentID, ClusterID: clusterID, Hash: joinHash(secret), DelegationID: delegation.ID, UserID: caller.UserID, UserName: caller.UserName,
 		Expires: store.Time(s.now().Add(life).UTC().UnixMicro())}
 	if err := s.store.JoinTokens().Add(ctx, &row); err != nil {
-		Delegations{s.core}.giveBack(ctx, delegation)
+		Delegations(s).giveBack(ctx, delegation)
 		if errors.Is(err, store.ErrNotFound) {
 			err = noEnvironment(environmentID)
 		}
@@ -98,7 +98,7 @@ func (s Joins) CreateToken(ctx context.Context, caller identity.Caller, environm
 
 // Tokens lists the tokens of a cluster, oldest first: redeemable ones, and recently ended ones.
 func (s Joins) Tokens(ctx context.Context, caller identity.Caller, environmentID, clusterID string) ([]JoinToken, error) {
-	if err := (Environments{s.core}).MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := (Environments(s)).MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return nil, err
 	}
 	rows, err := s.store.JoinTokens().List(ctx, environmentID, clusterID)
@@ -111,7 +111,7 @@ func (s Joins) Tokens(ctx context.Context, caller identity.Caller, environmentID
 
 // DeleteToken ends a token: it cannot be redeemed any more. A machine that joins by it already goes on.
 func (s Joins) DeleteToken(ctx context.Context, caller identity.Caller, environmentID, clusterID, id string) error {
-	if err := (Environments{s.core}).MayReach(ctx, caller, environmentID, clusterID); err != nil {
+	if err := (Environments(s)).MayReach(ctx, caller, environmentID, clusterID); err != nil {
 		return err
 	}
 	err := s.store.JoinTokens().Remove(ctx, environmentID, clusterID, id)

@@ -22,11 +22,11 @@ func (s *Service) Previews() Previews { return Previews{s.core} }
 
 // Get compares a session's draft with the last deployed model, and checks it, without doing anything.
 func (s Previews) Get(ctx context.Context, caller identity.Caller, environmentID, sessionID string) (preview.Plan, error) {
-	environment, session, err := Sessions{s.core}.own(ctx, caller, environmentID, sessionID)
+	environment, session, err := Sessions(s).own(ctx, caller, environmentID, sessionID)
 	if err != nil {
 		return preview.Plan{}, err
 	}
-	if err := (Sessions{s.core}).checkValid(ctx, environment, session); err != nil {
+	if err := (Sessions(s)).checkValid(ctx, environment, session); err != nil {
 		return preview.Plan{}, err
 	}
 	return s.of(ctx, caller, environment, session.Model)
@@ -91,7 +91,7 @@ func (s *core) taskProject(caller identity.Caller, environment store.Environment
 
 // Ask asks a question of an object of an environment, with the caller's token. It changes nothing.
 func (s Previews) Ask(ctx context.Context, caller identity.Caller, environmentID, objectID string, question engine.Question) (any, error) {
-	if err := (Environments{s.core}).MayReach(ctx, caller, environmentID, objectID); err != nil {
+	if err := (Environments(s)).MayReach(ctx, caller, environmentID, objectID); err != nil {
 		return nil, err
 	}
 	environment, err := s.environment(ctx, caller, environmentID)

@@ -140,7 +140,7 @@ func (s Models) mayEdit(ctx context.Context, caller identity.Caller, environment
 	if !session.IsDraft() {
 		return environment, session, staleSession(sessionID)
 	}
-	return environment, session, Sessions{s.core}.checkValid(ctx, environment, session)
+	return environment, session, Sessions(s).checkValid(ctx, environment, session)
 }
 
 // edit changes the draft's objects in one transaction. With validate it first checks that the draft could then be deployed: change

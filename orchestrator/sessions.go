@@ -199,7 +199,7 @@ func (s Sessions) DeployFile(ctx context.Context, caller identity.Caller, enviro
 	if err := s.confirm(ctx, caller, environment, session, allowed, confirmed.Plan); err != nil {
 		return err
 	}
-	delegation, err := Delegations{s.core}.delegate(ctx, caller, environment)
+	delegation, err := Delegations(s).delegate(ctx, caller, environment)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s Sessions) DeployFile(ctx context.Context, caller identity.Caller, enviro
 		DelegationID: delegation.ID,
 	})
 	if err != nil {
-		Delegations{s.core}.giveBack(ctx, delegation)
+		Delegations(s).giveBack(ctx, delegation)
 		return editedSession(revoked(err), sessionID)
 	}
 	s.engine.Wake()

@@ -367,7 +367,7 @@ func (s Templates) edit(ctx context.Context, caller identity.Caller, id string, 
 	row, err := s.store.Templates().Edit(ctx, id, func(row *store.Template) error {
 		objects := map[string]any{"services": seenTemplate(*row).Services}
 		before := store.Copy(objects)
-		if err := (Models{s.core}).within(change)(objects); err != nil {
+		if err := (Models(s)).within(change)(objects); err != nil {
 			return err
 		}
 		if err := secret.Unmask(objects, before); err != nil {

@@ -25,7 +25,7 @@ func (c deployments) Init(ctx context.Context, call muranopl.Call) error {
 	if err := c.Masters.init(ctx, call); err != nil {
 		return err
 	}
-	return gatewayCounts{c.Clusters}.init(ctx, call.Object)
+	return gatewayCounts(c).init(ctx, call.Object)
 }
 
 // Ensure deploys a cluster as the model describes it, and replaces the nodes whose servers differ from it.
@@ -50,7 +50,7 @@ func (c deployments) Ensure(ctx context.Context, interpreter *muranopl.Interpret
 	if err := c.Clusters.Masters.keep(ctx, object, true); err != nil {
 		return err
 	}
-	return gatewayCounts{c.Clusters}.keep(ctx, object)
+	return gatewayCounts(c).keep(ctx, object)
 }
 
 // Remove takes the security groups of a destroyed cluster out of the stack, and deletes its secrets.

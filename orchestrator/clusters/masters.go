@@ -79,7 +79,7 @@ func (m furtherMasters) Make(ctx context.Context, interpreter *muranopl.Interpre
 
 func (m furtherMasters) Known(ctx context.Context, cluster *muranopl.Object) (keptMasters, error) {
 	facts := keptMasters{Count: 1, Made: 1}
-	err := nodeSettings{m.runtime}.Read(ctx, cluster, attributeMasters, &facts)
+	err := nodeSettings(m).Read(ctx, cluster, attributeMasters, &facts)
 	return facts, err
 }
 
@@ -121,5 +121,5 @@ func (m furtherMasters) store(ctx context.Context, cluster *muranopl.Object, fac
 	if now.Count == facts.Count && now.Made == facts.Made && slices.Equal(now.Images, facts.Images) {
 		return nil
 	}
-	return nodeSettings{m.runtime}.Write(ctx, cluster, attributeMasters, now)
+	return nodeSettings(m).Write(ctx, cluster, attributeMasters, now)
 }

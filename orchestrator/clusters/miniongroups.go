@@ -257,7 +257,7 @@ func (g minionGroups) store(ctx context.Context, group *muranopl.Object, facts k
 	if found && facts.Count == now.Count && facts.Held == now.Held && slices.Equal(facts.Nodes, now.Nodes) {
 		return nil
 	}
-	return nodeSettings{g.runtime}.Write(ctx, group, AttributeGroup, now)
+	return nodeSettings(g).Write(ctx, group, AttributeGroup, now)
 }
 
 // TaintsOf are the taints of a list of their fields.

@@ -275,7 +275,7 @@ func (s Environments) remove(tx *gorm.DB, id, userID string, abandoned bool) err
 		Updates(map[string]any{"standing": false, "used": true, "tries": 0, "next_try": now}).Error; err != nil {
 		return err
 	}
-	if err := (Snapshots{s.handle}).orphan(tx, id); err != nil {
+	if err := (Snapshots(s)).orphan(tx, id); err != nil {
 		return err
 	}
 	if s.undelete > 0 {

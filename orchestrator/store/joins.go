@@ -118,7 +118,7 @@ func (s JoinTokens) lock(tx *gorm.DB, id string) (token JoinToken, err error) {
 func (s JoinTokens) Submit(ctx context.Context, token JoinToken, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit what a machine joins by", func(tx *gorm.DB) error {
-		session, err := Sessions{s.handle}.open(tx, token.EnvironmentID, token.UserID) // locks the environment
+		session, err := Sessions(s).open(tx, token.EnvironmentID, token.UserID) // locks the environment
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (s JoinTokens) Submit(ctx context.Context, token JoinToken, submission Subm
 			return err
 		}
 		submission.DelegationID = now.DelegationID
-		if task, err = (Tasks{s.handle}).submit(tx, session, submission, ForClasses(token.EnvironmentID, session.Model.Objects)); err != nil {
+		if task, err = (Tasks(s)).submit(tx, session, submission, ForClasses(token.EnvironmentID, session.Model.Objects)); err != nil {
 			return err
 		}
 		return tx.Model(&JoinToken{}).Where("id = ?", token.ID).Update("task_id", task.ID).Error

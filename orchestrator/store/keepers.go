@@ -269,7 +269,7 @@ func (s Keepers) EndLook(ctx context.Context, claim Claim, looked Looked) (stand
 		if err := tx.Model(&Keeper{}).Where("environment_id = ?", row.EnvironmentID).Updates(free).Error; err != nil {
 			return err
 		}
-		standing, err = Findings{s.handle}.keep(tx, claim.EnvironmentID, looked)
+		standing, err = Findings(s).keep(tx, claim.EnvironmentID, looked)
 		return err
 	})
 	return standing, err

@@ -37,7 +37,7 @@ func (s Tasks) Load(ctx context.Context) (Load, error) {
 			load.Oldest = max(0, now.Time().Sub(Time(row.Oldest).Time()))
 		}
 		// Delegations that Heat needs are checked again much later, and were no failure.
-		return Delegations{s.handle}.orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, now).Count(&load.Orphaned).Error
+		return Delegations(s).orphaned(tx.Model(&Delegation{})).Where("used = ? AND (tries > 0 OR next_try <= ?)", true, now).Count(&load.Orphaned).Error
 	})
 	return load, wrap(err, "look at what there is to do")
 }

@@ -53,7 +53,7 @@ func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		}
 		delegationID := ""
 		if repair.Cloud {
-			if delegationID, err = (Delegations{s.handle}).ofRole(tx, environment); err != nil {
+			if delegationID, err = (Delegations(s)).ofRole(tx, environment); err != nil {
 				return err
 			}
 		}
@@ -86,7 +86,7 @@ func (s Tasks) SubmitRepair(ctx context.Context, repair Repair) (Task, error) {
 		if err := tx.Create(&task).Error; err != nil {
 			return err
 		}
-		return Reports{s.handle}.add(tx, Report{TaskID: id, Level: "info", Text: repair.Text})
+		return Reports(s).add(tx, Report{TaskID: id, Level: "info", Text: repair.Text})
 	})
 	return task, err
 }

@@ -138,7 +138,7 @@ func (s Snapshots) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 
 // Environment returns the environment of a snapshot that is to be made, or ErrNotFound.
 func (s Snapshots) Environment(ctx context.Context, id string) (Environment, error) {
-	return Environments{s.handle}.Get(ctx, id)
+	return Environments(s).Get(ctx, id)
 }
 
 // SnapshotPieces returns the place of a snapshot's pieces, whole or not: of Snapshot only ID, Container, Pieces and PieceKey are set.

@@ -33,7 +33,7 @@ func (s *Store) Tasks() Tasks { return Tasks{s.handle} }
 func (s Tasks) Submit(ctx context.Context, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(s.peeking(ctx), "submit a task", func(tx *gorm.DB) error {
-		session, err := Sessions{s.handle}.editable(tx, submission.SessionID)
+		session, err := Sessions(s).editable(tx, submission.SessionID)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s Tasks) Submit(ctx context.Context, submission Submission) (Task, error) 
 func (s Tasks) SubmitDeletion(ctx context.Context, environmentID, userID string, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit a deletion", func(tx *gorm.DB) error {
-		session, err := Sessions{s.handle}.open(tx, environmentID, userID)
+		session, err := Sessions(s).open(tx, environmentID, userID)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (s Tasks) SubmitDeletion(ctx context.Context, environmentID, userID string,
 func (s Tasks) SubmitAction(ctx context.Context, environmentID, userID string, submission Submission) (Task, error) {
 	var task Task
 	err := s.transaction(ctx, "submit an action", func(tx *gorm.DB) error {
-		session, err := Sessions{s.handle}.open(tx, environmentID, userID)
+		session, err := Sessions(s).open(tx, environmentID, userID)
 		if err != nil {
 			return err
 		}
@@ -104,12 +104,12 @@ func (s Tasks) Resubmit(ctx context.Context, taskID, userID string, submission S
 		submission.Action.Plan, _, _ = strings.Cut(submission.Action.Plan, ".")
 		var session Session
 		if former.Stage == Rejected {
-			session, err = Sessions{s.handle}.editable(tx, former.SessionID)
+			session, err = Sessions(s).editable(tx, former.SessionID)
 			if errors.Is(err, gorm.ErrRecordNotFound) {
 				err = ErrStale
 			}
 		} else {
-			session, err = Sessions{s.handle}.begin(tx, environment, Holder{ID: userID})
+			session, err = Sessions(s).begin(tx, environment, Holder{ID: userID})
 		}
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (s Tasks) submit(tx *gorm.DB, session Session, submission Submission, objec
 	if err := tx.Create(&task).Error; err != nil {
 		return Task{}, err
 	}
-	return task, Reports{s.handle}.add(tx, Report{TaskID: task.ID, Level: "info", Text: submission.Text})
+	return task, Reports(s).add(tx, Report{TaskID: task.ID, Level: "info", Text: submission.Text})
 }
 
 // Cancel marks the task as cancelled by the user; its worker then ends it. A second cancellation changes nothing. ErrEnded
@@ -167,7 +167,7 @@ func (s Tasks) Cancel(ctx context.Context, id, userID, text string) error {
 		if err := tx.Model(&Task{}).Where("id = ?", id).Update("cancelled_by", userID).Error; err != nil {
 			return err
 		}
-		return Reports{s.handle}.add(tx, Report{TaskID: id, Level: "warning", Text: text})
+		return Reports(s).add(tx, Report{TaskID: id, Level: "warning", Text: text})
 	})
 	s.changed(id)
 	return err

@@ -136,7 +136,7 @@ func (s Environments) CreateWithSession(ctx context.Context, environment *Enviro
 		if err := s.add(tx, environment); err != nil {
 			return err
 		}
-		opened, err := Sessions{s.handle}.openDraft(tx, environment.ID, holder)
+		opened, err := Sessions(s).openDraft(tx, environment.ID, holder)
 		if err != nil {
 			return err
 		}
