@@ -56,7 +56,7 @@ func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 		deploy(string(text) + string(guarded))
 		s.isGuarded(t)
 		pods := func() string {
-			return s.cluster.kubectl(t, "", "get", "pods", "-l", "id=guarded", "-o", "jsonpath={.items[*].metadata.uid}")
+			return s.cluster.kubectl(t, "", "get", "pods", "-l", "id=guarded", "-o", podsThatStay)
 		}
 		former := pods()
 		deploy(string(text) + string(guarded))
@@ -124,6 +124,9 @@ func (s *scaling) runNow(t *testing.T, name, end string) {
 	})
 }
 
+// podsThatStay is the output of kubectl with the names of pods that are not about to end.
+const podsThatStay = `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`
+
 // isMigrated changes a file of a pod's container: the bootstrap runs once for each text, a failed one leaves the pods alone, and a rollback has the former text.
 func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 	migrated, err := os.ReadFile("testdata/migrated.yaml")
@@ -140,13 +143,12 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 	}
 	serves := func(greeting string) map[string]string {
 		t.Helper()
-		staying := `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`
-		for pod := range strings.FieldsSeq(s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", staying)) {
+		for pod := range strings.FieldsSeq(s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", podsThatStay)) {
 			require.Equal(t, "serving "+greeting+", 440\n", s.cluster.kubectl(t, "", "logs", pod, "-c", "shop"))
 		}
 		return map[string]string{"before": s.cluster.kubectl(t, "", "get", "job", "migrated-shop-before", "-o", "jsonpath={.metadata.uid}"),
 			"after": s.cluster.kubectl(t, "", "get", "job", "migrated-shop-after", "-o", "jsonpath={.metadata.uid}"),
-			"pods":  s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", staying)}
+			"pods":  s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", podsThatStay)}
 	}
 	log := well("hello")
 	require.Contains(t, log, "The bootstrap migrated-shop-before runs; its limit is 2m0s")
