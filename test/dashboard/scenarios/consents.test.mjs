@@ -88,7 +88,7 @@ scenario('a deployment that loses a cluster wants consent to that, and of severa
   await button(dialog, 'Deploy').click();
   const { searchParams } = new URL((await asked).url());
   assert.deepEqual(searchParams.getAll('allow_destroy'), [cluster['?'].id]);
-  assert.match(searchParams.get('plan'), /^1:[0-9a-f]/);
+  assert.match(searchParams.get('plan'), /^\d+:[0-9a-f]/);
   await successful(page);
   assert.deepEqual(await services(request, id), []);
 });
