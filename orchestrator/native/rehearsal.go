@@ -2,7 +2,9 @@ package native
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -36,6 +38,8 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 		if err != nil {
 			return preview.Foreseen{}, err
 		}
+		ctx, cancel := looking(ctx)
+		defer cancel()
 		refused, _ := clusters.Refused(ctx) // the deployment repeats checks that got no answer
 		foreseen.Refused = append(foreseen.Refused, refused...)
 		clusters.ForeseeReplacements(ctx, &foreseen)
@@ -45,6 +49,14 @@ func Rehearsal(stage Stage, config Config) (muranopl.Natives, engine.Rehearsed) 
 		clusters.Previews().All(ctx, interpreter, stage, &foreseen)
 		return foreseen, own.Refused()
 	}
+}
+
+// lookLimit is how long a preview looks into clusters. A request that shows one, or begins a deployment, is answered within a minute, also while an API server
+// takes requests and does not answer them.
+const lookLimit = 30 * time.Second
+
+func looking(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, lookLimit, fmt.Errorf("the cluster did not answer within %s", lookLimit))
 }
 
 // PlanUpgrade computes the effect of an upgrade of a cluster to an image, named by id or name (upgrades.Plan).
@@ -70,6 +82,8 @@ func PlanUpgrade(config Config, clusterID, image string) engine.Question {
 func Leaving(config Config) engine.Question {
 	return question(config, func(ctx context.Context, all *clusters.Clusters) (any, error) {
 		var answer preview.Deletion
+		ctx, cancel := looking(ctx)
+		defer cancel()
 		for _, cluster := range all.Objects.All(task.ClassCluster) {
 			claims.New(all).Leaving(ctx, cluster, &answer)
 		}

@@ -2,7 +2,6 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -173,32 +172,50 @@ type workloads struct {
 	claims      []corev1.PersistentVolumeClaim
 }
 
-// workloads lists the objects with the pod's id.
+// workloads lists the objects with the pod's id. The first list that fails ends it: each of the others would wait as long for an API that does not answer.
 func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (found workloads, err error) {
 	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: p.id}.String()}
-	var errs [9]error
-	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, mine)
-	errs[0], found.deployments = err, deployments.Items
-	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, mine)
-	errs[1], found.sets = err, sets.Items
-	jobs, err := client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
-	errs[2], found.jobs = err, jobs.Items
-	crons, err := client.BatchV1().CronJobs(known.Namespace).List(ctx, mine)
-	errs[3], found.crons = err, crons.Items
-	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, mine)
-	errs[4], found.pods = err, pods.Items
-	budgets, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).List(ctx, mine)
-	errs[5], found.budgets = err, budgets.Items
-	services, err := client.CoreV1().Services(known.Namespace).List(ctx, mine)
-	errs[6], found.services = err, services.Items
-	claims, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, mine)
-	errs[7], found.claims = err, claims.Items
-	daemons, err := client.AppsV1().DaemonSets(known.Namespace).List(ctx, mine)
-	errs[8], found.daemons = err, daemons.Items
-	if err := errors.Join(errs[:]...); err != nil {
+	failed := func(err error) (workloads, error) {
 		return workloads{}, fmt.Errorf("list the objects of pod %s: %w", p.name, err)
 	}
-	return found, nil
+	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	daemons, err := client.AppsV1().DaemonSets(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	jobs, err := client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	crons, err := client.BatchV1().CronJobs(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	budgets, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	services, err := client.CoreV1().Services(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	claims, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, mine)
+	if err != nil {
+		return failed(err)
+	}
+	return workloads{deployments: deployments.Items, sets: sets.Items, daemons: daemons.Items, jobs: jobs.Items, crons: crons.Items, pods: pods.Items,
+		budgets: budgets.Items, services: services.Items, claims: claims.Items}, nil
 }
 
 // mounted are the names of the claims that the workloads mount. Workloads that are being deleted, and the pods that end with them, mount none: the consent to
