@@ -192,3 +192,13 @@ scenario('a page whose program does not load says so in the viewer\'s language, 
   await page.getByRole('button', { name: 'Noch einmal versuchen' }).click();
   await page.getByRole('heading', { level: 1, name: 'Cloud prüfen' }).waitFor();
 });
+
+scenario('a page whose stylesheet does not load at once is shown, and gets it by a second request', {}, async (page) => {
+  const stylesheet = /\/assets\/QuotasPage-[^/]*\.css$/;
+  let asked = 0;
+  await page.route(stylesheet, (route) => (++asked === 1 ? route.abort() : route.continue()));
+  await page.goto('quotas');
+  await page.getByRole('heading', { level: 1, name: 'Quotas' }).waitFor();
+  await page.locator('link[rel=stylesheet][href*="QuotasPage"]').nth(1).waitFor({ state: 'attached' });
+  await eventually(() => asked, (times) => times === 2, 'the second request');
+});

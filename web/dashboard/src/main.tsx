@@ -7,11 +7,14 @@ import { createRoot } from 'react-dom/client';
 
 import { queries } from './api/queries';
 import { SessionProvider } from './session/SessionProvider';
+import { askAgain } from './shell/stylesheets';
 import { ThemeProvider } from './shell/theme';
 import { LanguageProvider } from './text';
 
 // The sign-in needs none of the pages.
 const Pages = lazy(() => import('./shell/Pages').then(({ Pages }) => ({ default: Pages })));
+
+window.addEventListener('vite:preloadError', askAgain);
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
