@@ -32,8 +32,8 @@ import (
 )
 
 const (
-	// mostBytes is the limit of a server's memory, and what a server with memoryLimit must keep within. Without a limit the collector leaves garbage for as long as
-	// the machine has memory, and the peak says nothing of what an attack holds.
+	// mostBytes is the bound of a server's memory under memoryLimit, as on a small machine. Without a limit the collector leaves garbage for as long as the machine
+	// has memory, and the peak measures the garbage.
 	mostBytes   = 1 << 30
 	memoryLimit = "1GiB"
 	// promptly is how long another project waits for an answer, without the processor time of programs beside the test.
