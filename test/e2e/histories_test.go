@@ -20,6 +20,7 @@ import (
 
 // history is an environment with a random past: a cluster and applications with volumes, each with a marker of its own.
 type history struct {
+	t         *testing.T // of all steps: a kubeconfig outlives the step that wrote it
 	lab       *lab
 	demo      *user
 	random    *rand.Rand
@@ -50,7 +51,7 @@ func TestAnyHistoryOfEditsKeepsItsMarkers(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("BURANO_HISTORY=%d", seed)
 	l := start(t)
-	h := &history{lab: l, demo: l.user(t, "burano-demo"), random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "history.yaml"), minions: []int{2, 3}, past: map[int64]history{}}
+	h := &history{t: t, lab: l, demo: l.user(t, "burano-demo"), random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "history.yaml"), minions: []int{2, 3}, past: map[int64]history{}}
 	found := inventory(t, h.demo)
 	l.deleteIfFailed(t, "history")
 	h.add()
@@ -341,6 +342,6 @@ func (h *history) restore(t *testing.T) {
 		edits[h.random.IntN(len(edits))](t)
 	}
 	h.lab.run(t, h.lab.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "history", "--snapshot", list[0].ID, "--yes", "--follow")
-	h.cluster = h.lab.clusterOf(t, h.demo, environmentNamed(t, h.demo, "history"))
+	h.cluster = h.lab.clusterOf(h.t, h.demo, environmentNamed(t, h.demo, "history"))
 	h.deploy(t)
 }
