@@ -39,15 +39,11 @@ func (c Backups) Actions() map[string]muranopl.NativeMethod {
 // backUp is the action that makes a backup of the whole environment, with all its clusters, and returns its id.
 func (c Backups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
-	server := c.Settings
-	if server.Backups == nil || server.Snapshots == nil {
-		return nil, errors.New("this Burano keeps no backups")
-	}
-	environment, err := server.Snapshots.Environment(ctx, c.Runtime.EnvironmentID())
+	environment, err := c.environment(ctx)
 	if err != nil {
 		return nil, err
 	}
-	contents, err := server.Backups.Contents(ctx, environment.ID, engine.CodeAttribute(""), c.Runtime.Secret)
+	contents, err := c.Settings.Backups.Contents(ctx, environment.ID, engine.CodeAttribute(""), c.Runtime.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +63,7 @@ func (c Backups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := server.Backups.Make(ctx, order, clusters)
+	made, err := c.Settings.Backups.Make(ctx, order, clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +72,14 @@ func (c Backups) backUp(ctx context.Context, call muranopl.Call) (any, error) {
 	}
 	c.Reports.Inform(ctx, call.Object, "Backup %s of environment %s is whole", made.ID, environment.Name)
 	return made.ID, nil
+}
+
+// environment is the environment of the task; an error if this Burano keeps no backups.
+func (c Backups) environment(ctx context.Context) (store.Environment, error) {
+	if c.Settings.Backups == nil || c.Settings.Snapshots == nil {
+		return store.Environment{}, errors.New("this Burano keeps no backups")
+	}
+	return c.Settings.Snapshots.Environment(ctx, c.Runtime.EnvironmentID())
 }
 
 // order has the parts that each work on a backup of the environment needs.
@@ -101,11 +105,7 @@ func (c Backups) all(ctx context.Context) (clusters []backup.Cluster, err error)
 // end is the action that ends the backups of the environment that were not finished.
 func (c Backups) end(ctx context.Context, call muranopl.Call) (any, error) {
 	defer c.Close()
-	server := c.Settings
-	if server.Backups == nil || server.Snapshots == nil {
-		return nil, errors.New("this Burano keeps no backups")
-	}
-	environment, err := server.Snapshots.Environment(ctx, c.Runtime.EnvironmentID())
+	environment, err := c.environment(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (c Backups) end(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, server.Backups.EndFormer(ctx, c.order(call, environment), clusters)
+	return nil, c.Settings.Backups.EndFormer(ctx, c.order(call, environment), clusters)
 }
 
 // Access opens clusters for backups.

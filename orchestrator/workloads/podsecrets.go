@@ -267,7 +267,6 @@ func (p podSpec) valuesToNote(ctx context.Context, api *rest.Config, client kube
 	if err != nil || values == "" {
 		return "", err
 	}
-	p.values = ""
 	same, err := leavesTemplate(ctx, api, p.objects(containers))
 	if same {
 		return "", nil
