@@ -2,7 +2,7 @@
 # Runs the suites that need the built programs and the node image, and prints how long each took. `make test` runs the quick loop
 # and builds both before. Clusters wait often, so two suites run beside each other: one with servers, on a local cloud that outlives a suite, and
 # one without, until there are no more of these. With a third one, two processors had 50 threads waiting, and clusters ran out of their patience.
-# What a suite says is printed when it has ended.
+# Suites that only calculate run beside these two at the lowest priority. The output of a suite is printed when it has ended.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,17 +44,17 @@ share() {
 export BURANO_NODE_IMAGE=${BURANO_NODE_IMAGE:-$PWD/build/node-image.tar}
 export BURANO_KUBERNETES_BINARY=${BURANO_KUBERNETES_BINARY:-$PWD/build/bin/kubernetes}
 
-# Suites without servers, the longest first; the first two change nothing on the machine.
+# Suites without servers, the longest first. The calculating ones change nothing on the machine, and no limit of theirs is short.
 calculating=(fuzzing race)
 without_servers=(pages dashboard clients durability faults publishing hostile terraform)
 pages='pages|clusters|deployments|packages' # files of the dashboard's scenarios that are a suite of their own
 without() {
   case $1 in
-  fuzzing) suite "fuzzing the languages and packages" test/fuzz.sh ;;
+  fuzzing) suite "fuzzing the languages and packages" nice -n 19 test/fuzz.sh ;;
   race)
     # Once for each state of the code, as unit tests. But for the tests that pack tens of megabytes, which take minutes then and start no
     # goroutine.
-    suite "the catalog and its languages under the race detector" env CGO_ENABLED=1 go test -race -timeout 15m \
+    suite "the catalog and its languages under the race detector" env CGO_ENABLED=1 nice -n 19 go test -race -timeout 40m \
       -skip 'TestWhatIsNoPackageIsRefusedWithItsReason|TestTheSizeThatAnEntryClaimsIsNotBelieved' ./catalog/...
     ;;
   pages) suite "the dashboard in a browser: its pages" env BURANO_SCENARIO_FILES="$pages" test/dashboard/run.sh ;;
@@ -68,31 +68,32 @@ without() {
   esac
 }
 
-# The end-to-end tests, shared out so that no suite takes over 10 minutes: which tests, and their name; what is named nowhere is in the one
-# called "*". What matters most comes first.
+# The end-to-end tests, shared out into suites of two to five minutes: which tests, and their name; tests that are named nowhere are in the one
+# called "*". Suites that matter most come first, and short ones last, so that both lanes end together.
 tests=$logs/e2e.test # linked once for all of them
 first='TestAnApplicationAnswers'
 with_servers=(
   'TestChangesSurvive servers that die'
   'TestAnyMaster masters that are lost'
-  'TestActionsOnNodes states of nodes'
   'TestActionsChange actions'
-  'TestAMachineBeside machines beside the cloud'
-  '* everything else'
-  'TestAGroup groups of nodes'
-  'TestClaimsGet volumes of Cinder'
-  'TestAClusterIsBack restores'
   'TestNodesThatFail nodes that fail'
-  'TestAnEnvironmentComesBack backups of environments'
-  'TestBackupsAndDrills backups by schedule'
-  'TestApplications applications on servers'
+  'TestClaimsGet volumes of Cinder'
   'TestOrdinaryEdits ordinary edits'
-  'TestAnEnvironmentHasAPast history and copies'
-  'TestNodesWithout jumps'
-  'TestCertificates certificates and keys'
-  'TestServersThatAreStopped repairs'
+  '* everything else'
   'TestAUserIsDeleted users who are deleted'
+  'TestAHelm releases of Helm'
+  'TestAClusterIsBack restores'
+  'TestAnEnvironmentHasAPast history and copies'
+  'TestCertificates certificates and keys'
+  'TestAnEnvironmentComesBack backups of environments'
+  'TestServersThatAreStopped repairs'
+  'TestAGroup groups of nodes'
+  'TestApplications applications on servers'
+  'TestADeletedEnvironment deleted environments'
+  'TestActionsOnNodes states of nodes'
+  'TestAMachineBeside machines beside the cloud'
   'TestAFreshClusterIsUp fresh clusters that are up when they say so'
+  'TestNodesWithout jumps'
   'TestTheDashboardLeads the dashboard on a cluster'
 )
 end_to_end() {
@@ -137,7 +138,6 @@ lanes=($!)
 if alone; then
   (servers "${slots[0]}") &
   lanes+=($!)
-  wait "${lanes[0]}"
   (
     share without "${without_servers[@]}"
     servers "${slots[1]}"

@@ -29,9 +29,10 @@ spec:
       containers: [{name: demo, image: "registry.local/demo:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: "%dm"}}}]
 `
 
-// TestAGroupFollowsItsLoad has pods wait for room: the group grows from one node to three, and goes back to one when they are gone. With BURANO_SOAK it
+// TestAGroupFollowsItsLoad has pods wait for room: the group grows from one node to three, and goes back to one when they are gone. It
 // then has none, and one again.
 func TestAGroupFollowsItsLoad(t *testing.T) {
+	soakOnly(t, "`make soak` runs this: the decision has tests in orchestrator/upkeep, and TestAGroupOfMinionsGrowsAndShrinks scales a group")
 	l := start(t)
 	l.relaunch(t, watchful...)
 	demo := l.user(t, "burano-demo")
@@ -80,16 +81,14 @@ func TestAGroupFollowsItsLoad(t *testing.T) {
 	began = time.Now()
 	becomes("workers-1")
 
-	if os.Getenv("BURANO_SOAK") != "" {
-		s.cluster.kubectl(t, "", "annotate", "node", "workers-1", "cluster-autoscaler.kubernetes.io/scale-down-disabled-")
-		l.run(t, l.as("burano-demo"), "burano", "action", "call", "groups", "scaling-cluster", "scale", "--arg", "group=workers", "--arg", "minimum=0", "--follow")
-		began = time.Now()
-		becomes()
-		s.cluster.kubectl(t, "", "scale", "deployment", "busy", "--replicas=1")
-		began = time.Now()
-		becomes("workers-2") // the next node after workers-1, by the stored numbers
-		s.cluster.kubectl(t, "", "rollout", "status", "deployment/busy", "--timeout=60s")
-	}
+	s.cluster.kubectl(t, "", "annotate", "node", "workers-1", "cluster-autoscaler.kubernetes.io/scale-down-disabled-")
+	l.run(t, l.as("burano-demo"), "burano", "action", "call", "groups", "scaling-cluster", "scale", "--arg", "group=workers", "--arg", "minimum=0", "--follow")
+	began = time.Now()
+	becomes()
+	s.cluster.kubectl(t, "", "scale", "deployment", "busy", "--replicas=1")
+	began = time.Now()
+	becomes("workers-2") // the next node after workers-1, by the stored numbers
+	s.cluster.kubectl(t, "", "rollout", "status", "deployment/busy", "--timeout=60s")
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "groups")
 	asBefore(t, demo, found)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func TestBackupsAndRestoresSurviveTheDeathOfTheServer(t *testing.T) {
 	shop := environmentNamed(t, demo, "shop")
 	c := l.clusterOf(t, demo, shop)
 	whole, filled := killsOfBackup, killsOfRestore
-	soak := os.Getenv("BURANO_SOAK") != ""
+	soak := soaking()
 	if soak { // the steps are those of a backup that nobody disturbs
 		burano("backup", "create", "shop")
 		whole = instants(steps(t, demo, lastDeployment(t, demo, "shop")))

@@ -17,9 +17,7 @@ import (
 
 // TestClaimsComeBackFromBackups backs a claim up, by request and by schedule, loses and restores it. Then the whole cluster is lost, and comes back with its data.
 func TestClaimsComeBackFromBackups(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("`make soak` runs it")
-	}
+	soakOnly(t, "`make soak` runs it")
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		t.Skipf("servers' volumes are loop devices, which this machine has not: %v", err)
 	}

@@ -25,9 +25,7 @@ func outside6() string { return "fd00:89:" + slot() + "::" }
 
 // TestADualStackClusterAnswersByIPv4AndIPv6 deploys the demonstration with pods, Services and nodes of both versions of IP.
 func TestADualStackClusterAnswersByIPv4AndIPv6(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("`make soak` runs it")
-	}
+	soakOnly(t, "`make soak` runs it")
 	model := dualEnvironment(t)
 	s := deployedWithSix(t, "dual", model)
 	l, c := s.lab, s.cluster

@@ -40,10 +40,10 @@ func TestNodesThatFailAreReportedAndHealed(t *testing.T) {
 		{"a node that reboots in the middle of a step", s.rebootsInAStep},
 		{"a node that stops in the middle of a step", s.stopsInAStep},
 		{"a refused key, and a changed host key", s.keysRefused},
-		{"a master that lost the data of its etcd member", s.masterLosesEtcd},
+		{"a master that lost the data of its etcd member", inSoak(s.masterLosesEtcd, "nodes/etcd has a member lose its data, and TestAnyMasterCanBeLost has masters replaced")},
 		{"pods that do not go", s.podsThatDoNotGo},
 		{"a node that is dead for good", s.deadForGood},
-		{"a removal while other nodes are missing", s.othersMissing},
+		{"a removal while other nodes are missing", inSoak(s.othersMissing, "it stops most of a cluster; the case before it removes a node that is dead")},
 	} {
 		began := time.Now()
 		if !t.Run(one.name, one.run) {
@@ -53,6 +53,14 @@ func TestNodesThatFailAreReportedAndHealed(t *testing.T) {
 	}
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "scaling")
 	asBefore(t, demo, found)
+}
+
+// inSoak makes a case one that `make soak` alone runs.
+func inSoak(run func(*testing.T), why string) func(*testing.T) {
+	return func(t *testing.T) {
+		soakOnly(t, "`make soak` runs this: "+why)
+		run(t)
+	}
 }
 
 // relaunch stops the server and starts it with other flags.

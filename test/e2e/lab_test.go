@@ -228,10 +228,13 @@ func (l *lab) healthy(t *testing.T) {
 // soakOnly skips a test that `make soak` alone runs; why is the reason why `make test` omits it.
 func soakOnly(t *testing.T, why string) {
 	t.Helper()
-	if os.Getenv("BURANO_SOAK") == "" {
+	if !soaking() {
 		t.Skip(why)
 	}
 }
+
+// soaking reports whether `make soak` runs the test, which then has its long parts too.
+func soaking() bool { return os.Getenv("BURANO_SOAK") != "" }
 
 // eventually repeats try until it succeeds, at most for the limit.
 func (l *lab) eventually(t *testing.T, limit time.Duration, what string, try func() error) {

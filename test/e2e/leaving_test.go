@@ -46,7 +46,14 @@ func (l *lab) usersLeave(t *testing.T) {
 		defer l.run(t, l.as("burano-admin"), "burano", "project", "disable", "--project", project)
 		v := l.leaving(t, "servers")
 		healed(t, v.end(t, v.task))
-		v.goesOn(t)
+		if soaking() {
+			v.goesOn(t)
+			return
+		}
+		v.isUp(t, []string{"murano-kube-2"}, []string{"murano-gateway-1"})
+		v.act(t, "scaling-cluster", "scaleNodesUp", map[string]any{})
+		v.stands(t, []string{"murano-kube-2", "murano-kube-3"}, []string{"murano-gateway-1"})
+		v.delete(t)
 	})
 }
 

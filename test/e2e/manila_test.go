@@ -25,6 +25,7 @@ spec:
 // TestClaimsGetSharesOfManila has pods on two nodes use one share, as far as the mount, since no server exports it here. The share grows, a quota is full, and the cluster
 // is deleted.
 func TestClaimsGetSharesOfManila(t *testing.T) {
+	soakOnly(t, "`make soak` runs this: controllers and broker of shares have tests of their own, and TestClaimsGetVolumesOfCinder has the same controllers in a cluster")
 	l := start(t)
 	l.relaunch(t, watchful...)
 	demo := l.user(t, "burano-demo")

@@ -38,7 +38,7 @@ type place struct{ pod, path string }
 func newOrdinary(t *testing.T, l *lab) *ordinary {
 	text, err := os.ReadFile("testdata/ordinary.yaml")
 	require.NoError(t, err)
-	o := &ordinary{isWhole: os.Getenv("BURANO_SOAK") != "", whole: t, lab: l, demo: l.user(t, "burano-demo"), file: filepath.Join(t.TempDir(), "ordinary.yaml"), model: string(text),
+	o := &ordinary{isWhole: soaking(), whole: t, lab: l, demo: l.user(t, "burano-demo"), file: filepath.Join(t.TempDir(), "ordinary.yaml"), model: string(text),
 		markers: map[string]place{"pages": {"store", "/data"}, "ledger": {"bank", "/data"}, "log": {"bank", "/log"}}}
 	o.write(t)
 	l.deleteIfFailed(t, "ordinary")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +13,7 @@ import (
 
 // TestAClusterOfIPv6AloneAnswersByBoth deploys the demonstration with pods and Services of IPv6 alone. Its nodes have both versions: Burano reaches them by IPv4.
 func TestAClusterOfIPv6AloneAnswersByBoth(t *testing.T) {
-	if os.Getenv("BURANO_SOAK") == "" {
-		t.Skip("`make soak` runs it")
-	}
+	soakOnly(t, "`make soak` runs it")
 	s := deployedWithSix(t, "six", environmentWithSix(t, "six", "fd00:10:244::/64", "fd00:10:96::/112"))
 	l, c := s.lab, s.cluster
 

@@ -84,7 +84,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	require.GreaterOrEqual(t, strings.Count(list, "scaling (deleted)"), 2, list) // there may be a scheduled one, too
 	asBefore(t, demo, found)
 
-	// The environment is made again, with keys of its own, and gets the content of the former one.
+	// The environment is made again, with keys of its own. `make soak` gives it the content of the former one here, too.
 	var snapshots []struct{ ID, Reason, Container string }
 	require.NoError(t, json.Unmarshal([]byte(l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "list", "-o", "json")), &snapshots))
 	i := slices.IndexFunc(snapshots, func(one struct{ ID, Reason, Container string }) bool { return one.Reason == "before the worst day" })
@@ -93,14 +93,20 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 		require.Contains(t, one.Container, "/burano-snapshots", one.Reason)
 	}
 	l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/scaling.yaml", "--follow")
-	log = l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--snapshot", snapshots[i].ID, "--yes", "--follow")
-	t.Logf("back in another environment:\n%s", log)
 	environment = environmentNamed(t, demo, "scaling")
 	s = &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
 	where = endpointOf(t, environment)
-	back("kept")
+	restore := func() {
+		t.Helper()
+		log := l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--snapshot", snapshots[i].ID, "--yes", "--follow")
+		t.Logf("back in another environment:\n%s", log)
+		back("kept")
+	}
+	if soaking() {
+		restore()
+	}
 
-	// A cluster that a user has destroyed starts empty when it is put back, and its snapshots are there.
+	// A cluster that a user has destroyed starts empty when it is put back. Snapshots of the former environment are there.
 	nothing := filepath.Join(t.TempDir(), "nothing.yaml")
 	require.NoError(t, os.WriteFile(nothing, []byte("name: scaling\napplications: []\n"), 0o600))
 	l.run(t, l.as("burano-demo"), "burano", "deploy", nothing, "--allow-destroy", "scaling-cluster", "--follow")
@@ -109,8 +115,7 @@ func TestAClusterIsBackFromItsWorstDay(t *testing.T) {
 	s.cluster, where = l.clusterOf(t, demo, environment), endpointOf(t, environment)
 	bothReplicasAnswer(t, l, where)
 	require.NotContains(t, s.cluster.kubectl(t, "", "get", "configmaps", "-o", "name"), "kept")
-	l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "restore", "scaling", "--snapshot", snapshots[i].ID, "--yes", "--follow")
-	back("kept")
+	restore()
 	for _, one := range snapshots {
 		l.run(t, l.as("burano-demo"), "burano", "cluster", "snapshot", "delete", one.ID)
 	}

@@ -18,8 +18,8 @@ func TestAFreshClusterIsUp(t *testing.T) {
 	demo := l.user(t, "burano-demo")
 	l.run(t, l.as("burano-demo"), "burano", "package", "import", "test/packages/io.burano.demo.Hello")
 	type size struct{ minions, gateways int }
-	count, sizes := 10, []size{{1, 1}}
-	if os.Getenv("BURANO_SOAK") != "" {
+	count, sizes := 4, []size{{1, 1}}
+	if soaking() {
 		count, sizes = 50, []size{{1, 1}, {6, 3}}
 	}
 	for i := range count {

@@ -63,7 +63,7 @@ func localVolumes(t *testing.T, s *scaling, file string) {
 	for _, other := range []string{"kubelet", "containerd", "kube-apiserver", "kube-controller-manager", "burano-publish"} {
 		require.NotContains(t, log, other+" started", "what runs goes on")
 	}
-	soak := os.Getenv("BURANO_SOAK") != ""
+	soak := soaking()
 	if soak {
 		require.NotContains(t, deploy(with), "storage-", "the same again starts nothing")
 	}
