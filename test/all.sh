@@ -153,6 +153,11 @@ if [[ -e $logs/failed ]]; then
     echo "== $log" >&2
     cat "$log" >&2
   done <"$logs/failed"
+  # A test's last words are often its server's log: whoever sees the end of the output only sees the reasons too.
+  while read -r log; do
+    echo "== why $log failed:" >&2
+    awk '/Error Trace:|panic:|DATA RACE/ { left = 25 } left-- > 0; /^ *Test: / { left = 0 } /--- FAIL/' "$log" | cut -c 1-300 | tail -n 60 >&2
+  done <"$logs/failed"
   exit 1
 fi
 echo
