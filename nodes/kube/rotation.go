@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,9 @@ const (
 	// restartedAtOnce is how many workloads' pods are replaced at the same time.
 	restartedAtOnce = 5
 	rotationPoll    = 500 * time.Millisecond
-	pageSize        = 500
+	// endOfPods is how long replaced pods are waited for, which serve for some seconds after they were told to end.
+	endOfPods = 30 * time.Second
+	pageSize  = 500
 )
 
 // AwaitRoot waits until every namespace offers its pods these authorities (PEM), as the controller-manager is configured.
@@ -110,6 +113,14 @@ func RestartKnowing(ctx context.Context, config *rest.Config, mark string) (coun
 			return 0, nil, err
 		}
 	}
+	// API servers start again next, and gateways must know by then which pods have ended. A pod may take an hour to end: its Service has left it long before.
+	_ = wait.Every(rotationPoll).For(endOfPods).Until(ctx, func(ctx context.Context) error {
+		former, err := unmarked(ctx, client, mark)
+		if err == nil && slices.ContainsFunc(former, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }) {
+			return wait.Again(errors.New("former pods are still ending"))
+		}
+		return err
+	})
 	if pods, err = unmarked(ctx, client, mark); err != nil {
 		return 0, nil, err
 	}

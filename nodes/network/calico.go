@@ -28,6 +28,9 @@ const (
 	controllersEnv = "/etc/calico/controllers.env"
 	controllersCfg = "/etc/kubernetes/calico-controllers.conf"
 
+	// policyPatience is how many seconds a pod's start waits until Felix has made its rules; the pod starts then all the same.
+	policyPatience = 10
+
 	felixUnit = "calico-node"
 	birdUnit  = "calico-bird"
 	confdUnit = "calico-confd"
@@ -157,6 +160,7 @@ func (c Calico) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]
 		"WAIT_FOR_DATASTORE=true",
 	}, felix, []string{
 		"FELIX_FELIXHOSTNAME=" + node.Name,
+		"FELIX_ENDPOINTSTATUSPATHPREFIX=/var/run/calico", // the folder endpoint-status in it is where the CNI plugin looks
 		fmt.Sprintf("FELIX_IPV6SUPPORT=%t", c.Pods6.IsValid()),
 		"FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT",
 		"FELIX_LOGSEVERITYSCREEN=warning",
@@ -275,6 +279,8 @@ func (c Calico) conflist(node Node, access Access) ([]byte, error) {
 		"type": "calico", "log_level": "warning", "log_file_path": "/var/log/calico/cni.log",
 		"nodename": node.Name, "mtu": mtu,
 		"ipam": ipam, "policy": object{"type": "k8s"},
+		// A probe from its own node reaches a pod before others do: without this, a pod is ready while Felix still drops what gateways send it.
+		"policy_setup_timeout_seconds": policyPatience,
 	}
 	if c.Datastore == InKubernetes {
 		maps.Copy(calico, object{"datastore_type": "kubernetes", "kubernetes": object{"kubeconfig": calicoKubeconfig}})
