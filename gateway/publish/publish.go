@@ -17,7 +17,8 @@ import (
 	networking "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -76,19 +77,17 @@ func Run(ctx context.Context, c Config) error {
 	}
 	p.wake = loop.Waker(p.changed)
 	p.gateways = follow.New(c.Etcd, route.GatewaysPrefix, route.DecodeGateway, p.wake, c.Logger)
-	factory := informers.NewSharedInformerFactory(client, 0)
-	p.services = factory.Core().V1().Services().Informer()
-	p.slices = factory.Discovery().V1().EndpointSlices().Informer()
-	p.ingresses, p.classes = factory.Networking().V1().Ingresses().Informer(), factory.Networking().V1().IngressClasses().Informer()
-	certificates := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *meta.ListOptions) {
-		o.FieldSelector = "type=" + string(core.SecretTypeTLS)
-	}))
-	p.secrets = certificates.Core().V1().Secrets().Informer()
-	if p.gatewayAPI, err = newGatewayClient(config, factory.Core().V1().Namespaces().Informer(), time.Now); err != nil {
+	p.services = informerOf(client.CoreV1().RESTClient(), "services", &core.Service{}, fields.Everything())
+	p.slices = informerOf(client.DiscoveryV1().RESTClient(), "endpointslices", &discovery.EndpointSlice{}, fields.Everything())
+	p.ingresses = informerOf(client.NetworkingV1().RESTClient(), "ingresses", &networking.Ingress{}, fields.Everything())
+	p.classes = informerOf(client.NetworkingV1().RESTClient(), "ingressclasses", &networking.IngressClass{}, fields.Everything())
+	p.secrets = informerOf(client.CoreV1().RESTClient(), "secrets", &core.Secret{}, fields.OneTermEqualSelector("type", string(core.SecretTypeTLS)))
+	namespaces := informerOf(client.CoreV1().RESTClient(), "namespaces", &core.Namespace{}, fields.Everything())
+	if p.gatewayAPI, err = newGatewayClient(config, namespaces, time.Now); err != nil {
 		return fmt.Errorf("publish: use Gateway API: %w", err)
 	}
 	watched := map[string]cache.SharedIndexInformer{
-		"services": p.services, "endpointslices": p.slices, "ingresses": p.ingresses, "ingressclasses": p.classes, "secrets": p.secrets, "namespaces": p.gatewayAPI.namespaces,
+		"services": p.services, "endpointslices": p.slices, "ingresses": p.ingresses, "ingressclasses": p.classes, "secrets": p.secrets, "namespaces": namespaces,
 	}
 	maps.Copy(watched, p.gatewayAPI.informers())
 	p.keys = follow.New(c.Etcd, route.KeysPrefix, route.DecodeKey, p.wake, c.Logger)
@@ -97,15 +96,11 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("publish: watch %s: %w", what, err)
 		}
 	}
-	for _, one := range []informers.SharedInformerFactory{factory, certificates} {
-		one.Start(ctx.Done())
-		defer one.Shutdown()
-	}
 	var followed sync.WaitGroup
 	followed.Go(func() { p.gateways.Run(ctx) })
 	followed.Go(func() { p.keys.Run(ctx) })
 	defer followed.Wait()
-	for _, informer := range p.gatewayAPI.informers() {
+	for _, informer := range watched {
 		followed.Go(func() { informer.RunWithContext(ctx) })
 	}
 	// Ingresses wait for their dependencies, and Services do not wait for Ingresses.
@@ -125,6 +120,11 @@ func Run(ctx context.Context, c Config) error {
 	}
 	p.loop(ctx)
 	return nil
+}
+
+// informerOf watches a kind in all namespaces. The factory of client-go would bring informers of all kinds into the program.
+func informerOf(client rest.Interface, resource string, one runtime.Object, which fields.Selector) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client, resource, meta.NamespaceAll, which), one, 0, nil)
 }
 
 type publisher struct {

@@ -1,12 +1,11 @@
 package network
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"text/template"
+	"strings"
 
 	"github.com/burano/burano/nodes/pki"
 	"github.com/burano/burano/nodes/ssh"
@@ -77,10 +76,6 @@ func (f Flannel) Registry() Registry {
 // Daemons is part of Driver. flanneld reports that it is ready when the tunnel is up and the node's subnet is known. Only then is the CNI configuration
 // put in place, so that a node is Ready only when its network is.
 func (f Flannel) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([]systemd.Unit, error) {
-	rules, err := flannelRulesFile(f.Pods)
-	if err != nil {
-		return nil, err
-	}
 	unit := systemd.Unit{
 		Name:        f.Units().Daemons[0],
 		Description: "Flannel: routes to the pods of all nodes",
@@ -98,7 +93,7 @@ func (f Flannel) Daemons(node Node, pairs map[string]pki.Pair, access Access) ([
 			{Path: access.AuthorityFile, Content: access.Authority},
 			{Path: flannelCert, Content: pairs[flannelEtcdPair].Certificate},
 			{Path: flannelKey, Content: pairs[flannelEtcdPair].Key, Mode: 0o600},
-			{Path: flannelRules, Content: rules},
+			{Path: flannelRules, Content: flannelRulesFile(f.Pods)},
 		},
 	}
 	if node.Kubelet {
@@ -141,14 +136,6 @@ func flannelConflist() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-func flannelRulesFile(pods netip.Prefix) ([]byte, error) {
-	rules, err := template.New("rules").Parse(flannelRulesText)
-	if err != nil {
-		return nil, fmt.Errorf("read the rules for Flannel's tunnel: %w", err)
-	}
-	var text bytes.Buffer
-	if err := rules.Execute(&text, map[string]any{"Pods": pods, "Tunnel": fmt.Sprintf("flannel.%d", flannelVNI)}); err != nil {
-		return nil, fmt.Errorf("write the rules for Flannel's tunnel: %w", err)
-	}
-	return text.Bytes(), nil
+func flannelRulesFile(pods netip.Prefix) []byte {
+	return []byte(strings.NewReplacer("{{.Pods}}", pods.String(), "{{.Tunnel}}", fmt.Sprintf("flannel.%d", flannelVNI)).Replace(flannelRulesText))
 }

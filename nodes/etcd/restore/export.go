@@ -88,13 +88,13 @@ func Export(ctx context.Context, data, file, scratch string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer end(opened)
+	defer opened.HardStop()
 	to, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
-	snapshot := opened.Server.Backend().Snapshot()
+	snapshot := opened.Backend().Snapshot()
 	_, err = snapshot.WriteTo(io.MultiWriter(to, sum))
 	if err == nil {
 		_, err = to.Write(sum.Sum(nil))

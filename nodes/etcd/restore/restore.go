@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/features"
 	"go.uber.org/zap"
 
 	"github.com/burano/burano/internal/wait"
@@ -61,62 +62,53 @@ func Check(ctx context.Context, file, scratch string) (checked Checked, err erro
 	if err != nil {
 		return checked, err
 	}
-	defer end(opened)
-	if found := opened.Server.KV().Rev(); found != status.Revision {
+	defer opened.HardStop()
+	if found := opened.KV().Rev(); found != status.Revision {
 		return checked, fmt.Errorf("etcd started with the snapshot is at revision %d; the snapshot has %d", found, status.Revision)
 	}
-	if _, _, err := opened.Server.KV().HashStorage().HashByRev(status.Revision); err != nil {
+	if _, _, err := opened.KV().HashStorage().HashByRev(status.Revision); err != nil {
 		return checked, fmt.Errorf("read all of the snapshot: %w", err)
 	}
 	return Checked{Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize, Hash: status.Hash}, nil
 }
 
-// open starts an etcd that cannot be reached over the data of a member, until it serves, or until wanted is true.
-func open(ctx context.Context, data string, wanted func(*etcdserver.EtcdServer) bool) (*embed.Etcd, error) {
-	config := embed.NewConfig()
-	config.Name, config.Dir, config.InitialCluster = scratchName, data, scratchName+"="+scratchPeer
-	config.MaxLearners = etcd.MaxLearners // the log has all that were added, and one that is refused would be missed
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+// open starts an etcd that cannot be reached over the data of a member, until it serves, or until wanted is true. It is etcd's inner server: package embed
+// would bring its listeners, its gateway and its tracing into the program.
+func open(ctx context.Context, data string, wanted func(*etcdserver.EtcdServer) bool) (*etcdserver.EtcdServer, error) {
 	said, err := url.Parse(scratchPeer)
 	if err != nil {
 		return nil, err
 	}
-	config.AdvertisePeerUrls, config.AdvertiseClientUrls = []url.URL{*said}, []url.URL{*said}
-	config.ListenPeerUrls, config.ListenClientUrls = nil, nil
-	config.TickMs, config.ElectionMs = 10, 50 // it is the only voter, so it waits for nothing
-	config.UnsafeNoFsync = true               // its data are removed when it ends
-	opened, err := embed.StartEtcd(config)
+	opened, err := etcdserver.NewServer(config.ServerConfig{
+		Name: scratchName, DataDir: data, PeerURLs: []url.URL{*said}, ClientURLs: []url.URL{*said},
+		MaxLearners: etcd.MaxLearners,                    // the log has all that were added, and one that is refused would be missed
+		TickMs:      10, ElectionTicks: 5, PreVote: true, // it is the only voter, so it waits for nothing
+		UnsafeNoFsync: true, // its data are removed when it ends
+		Logger:        zap.NewNop(), V2Deprecation: config.V2Depr1WriteOnly, WarningApplyDuration: time.Minute, MaxRequestBytes: 2 << 20,
+		ServerFeatureGate: features.NewDefaultServerFeatureGate(scratchName, zap.NewNop()),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
+	opened.Start()
 	err = wait.Every(20*time.Millisecond).For(startPatience).Until(ctx, func(context.Context) error {
-		if wanted != nil && wanted(opened.Server) {
+		if wanted != nil && wanted(opened) {
 			return nil
 		}
 		select {
-		case <-opened.Server.ReadyNotify():
+		case <-opened.ReadyNotify():
 			return nil
-		case err := <-opened.Err():
-			return err
+		case <-opened.StopNotify():
+			return errors.New("it has stopped")
 		default:
 			return wait.Again(errors.New("it is not ready"))
 		}
 	})
 	if err != nil {
-		end(opened)
+		opened.HardStop()
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
 	return opened, nil
-}
-
-// end closes an etcd. One that does not serve yet would be waited for without end by Close.
-func end(opened *embed.Etcd) {
-	select {
-	case <-opened.Server.ReadyNotify():
-		opened.Close()
-	default:
-		opened.Server.HardStop()
-	}
 }
 
 // revisionBump is by how much a restore raises revisions: more than were written after the snapshot. So a client that remembers a lost revision finds it
