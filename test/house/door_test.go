@@ -28,7 +28,6 @@ var ofOurOwn = map[string]string{
 	"cmd/burano/operator/setup.go":        "the operator's own file",
 	"cmd/burano/author/yaql.go":           "the user's own expression and data",
 	"nodes/access/userdata.go":            "parts of user data that was bounded as a property of the model",
-	"nodes/network/flannel.go":            "an embedded template",
 	"orchestrator/model.go":               "the embedded schema of JSON patches",
 	"orchestrator/openstack/retry.go":     "the request's own body, and answers behind a bound of the transport",
 	"orchestrator/openstack/container.go": "objects of Burano's own snapshots, behind a bound of the transport",
