@@ -19,18 +19,24 @@ import (
 	"github.com/burano/burano/internal/fault"
 )
 
+// Objects are those of containers that projects share with the service user.
+type Objects struct {
+	provider        *gophercloud.ProviderClient
+	project, userID string // the service user's; project is "" when its token has none
+}
+
 // objectReader is the service user's name in a container's access lists of Swift (https://docs.openstack.org/swift/latest/overview_acl.html).
-func (s *Service) objectReader() string { return cmp.Or(s.project, "*") + ":" + s.userID }
+func (o Objects) objectReader() string { return cmp.Or(o.project, "*") + ":" + o.userID }
 
 // ShareContainer makes a container of this name in the project's object store, unless it is there, and lets the service user read and write
 // its objects from then on, without the project's trust. It returns the container's address.
-func (s *Service) ShareContainer(ctx context.Context, p *Project, name string) (address string, err error) {
+func (o Objects) ShareContainer(ctx context.Context, p *Project, name string) (address string, err error) {
 	ctx = WithOutages(ctx, Outages{Patience: callerPatience})
 	client, err := openstack.NewObjectStorageV1(p.provider, p.endpoint)
 	if err != nil {
 		return "", fmt.Errorf("find an object store in the service catalog: %w", err)
 	}
-	me := s.objectReader()
+	me := o.objectReader()
 	var read, write []string
 	header, err := containers.Get(ctx, client, name, nil).Extract()
 	switch {
@@ -60,14 +66,14 @@ func (s *Service) ShareContainer(ctx context.Context, p *Project, name string) (
 }
 
 // container is where an address of ShareContainer leads, as the service user.
-func (s *Service) container(address string) (client *gophercloud.ServiceClient, name string) {
+func (o Objects) container(address string) (client *gophercloud.ServiceClient, name string) {
 	slash := strings.LastIndex(address, "/")
-	return &gophercloud.ServiceClient{ProviderClient: s.identity.ProviderClient, Endpoint: address[:slash+1], Type: "object-store"}, address[slash+1:]
+	return &gophercloud.ServiceClient{ProviderClient: o.provider, Endpoint: address[:slash+1], Type: "object-store"}, address[slash+1:]
 }
 
 // PutObject writes an object of a container that ShareContainer has made.
-func (s *Service) PutObject(ctx context.Context, address, name string, content []byte) error {
-	client, container := s.container(address)
+func (o Objects) PutObject(ctx context.Context, address, name string, content []byte) error {
+	client, container := o.container(address)
 	err := objects.Create(WithOutages(ctx, Outages{Patience: callerPatience}), client, container, name,
 		objects.CreateOpts{Content: bytes.NewReader(content), ContentType: "application/octet-stream"}).Err
 	if err != nil {
@@ -77,8 +83,8 @@ func (s *Service) PutObject(ctx context.Context, address, name string, content [
 }
 
 // Object reads an object of a container that ShareContainer has made; false when it is not there.
-func (s *Service) Object(ctx context.Context, address, name string) (content []byte, found bool, err error) {
-	client, container := s.container(address)
+func (o Objects) Object(ctx context.Context, address, name string) (content []byte, found bool, err error) {
+	client, container := o.container(address)
 	result := objects.Download(WithOutages(ctx, Outages{Patience: callerPatience}), client, container, name, nil)
 	if gophercloud.ResponseCodeIs(result.Err, http.StatusNotFound) {
 		return nil, false, nil
@@ -95,8 +101,8 @@ func (s *Service) Object(ctx context.Context, address, name string) (content []b
 
 // DeleteObject removes an object of a container that ShareContainer has made. A missing object is no error. Neither is a container that its project has
 // removed, or shares no more: its contents are the project's own.
-func (s *Service) DeleteObject(ctx context.Context, address, name string) error {
-	client, container := s.container(address)
+func (o Objects) DeleteObject(ctx context.Context, address, name string) error {
+	client, container := o.container(address)
 	err := objects.Delete(WithOutages(ctx, Outages{Patience: callerPatience}), client, container, name, nil).Err
 	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) && !gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
 		return fmt.Errorf("delete %s of %s: %w", name, address, err)

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
@@ -44,9 +43,9 @@ var safeDigest = regexp.MustCompile(`^[0-9a-zA-Z-]{1,128}$`)
 // ContainerImage finds a container image by its name: the project's own before one that others share, and of several the newest. found is false where
 // there is none.
 func (p *Project) ContainerImage(ctx context.Context, name string) (image ContainerImage, found bool, err error) {
-	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+	client, err := p.Glance.client()
 	if err != nil {
-		return image, false, fmt.Errorf("find Glance in the service catalog: %w", err)
+		return image, false, err
 	}
 	pages, err := allPages(ctx, images.List(client, images.ListOpts{Name: name, ContainerFormat: ContainerFormat, Status: images.ImageStatusActive}))
 	if err != nil {
@@ -93,10 +92,10 @@ func (r reachable) Read(into []byte) (int, error) {
 
 // DownloadImage writes the data of an image, so many bytes at most, to a file, once admit has let their number pass. Where Glance knows their SHA-512, that is
 // checked. Too many bytes are a fault of kind Invalid.
-func (p *Project) DownloadImage(ctx context.Context, id string, file *os.File, most int64, admit func(ctx context.Context, size int64) error) error {
-	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+func (g Glance) DownloadImage(ctx context.Context, id string, file *os.File, most int64, admit func(ctx context.Context, size int64) error) error {
+	client, err := g.client()
 	if err != nil {
-		return fmt.Errorf("find Glance in the service catalog: %w", err)
+		return err
 	}
 	if err := identified("image", id); err != nil {
 		return err

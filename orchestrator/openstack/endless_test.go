@@ -112,7 +112,7 @@ func TestAnImageIsStreamedToItsFileAndAskedForAgainWhereItBreaksOff(t *testing.T
 	}))
 	t.Cleanup(server.Close)
 	provider := &gophercloud.ProviderClient{HTTPClient: *asking(), EndpointLocator: func(gophercloud.EndpointOpts) (string, error) { return server.URL + "/", nil }}
-	project := &Project{provider: provider}
+	project := Glance{provider: provider}
 	download := func() (string, error) {
 		file, err := os.Create(filepath.Join(t.TempDir(), "image"))
 		require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestAnObjectOfAContainerHasABound(t *testing.T) {
 		_, _ = io.CopyN(w, endless{}, map[string]int64{"piece": 4 << 20, "image": 4 << 30}[filepath.Base(r.URL.Path)])
 	}))
 	t.Cleanup(server.Close)
-	s := &Service{identity: &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{HTTPClient: *asking()}}}
+	s := &Service{Objects: Objects{provider: &gophercloud.ProviderClient{HTTPClient: *asking()}}}
 	content, found, err := s.Object(context.Background(), server.URL+"/container", "piece")
 	require.NoError(t, err)
 	require.True(t, found)

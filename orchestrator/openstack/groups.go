@@ -15,9 +15,9 @@ import (
 type GroupRoom struct{ Groups, Members int }
 
 // GroupRoom asks Nova for it. A Nova without an answer sets no limit.
-func (p *Project) GroupRoom(ctx context.Context) (GroupRoom, error) {
+func (n Nova) GroupRoom(ctx context.Context) (GroupRoom, error) {
 	unlimited := GroupRoom{Groups: math.MaxInt, Members: math.MaxInt}
-	found, err := limits.Get(ctx, p.compute, limits.GetOpts{}).Extract()
+	found, err := limits.Get(ctx, n.compute, limits.GetOpts{}).Extract()
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &unexpected) && unexpected.Actual < http.StatusInternalServerError {
 		return unlimited, nil

@@ -36,7 +36,7 @@ func TestAPathOfTheCloudWithADotSegmentIsNotAskedFor(t *testing.T) {
 func TestWhatIsNoIDOfAVolumeOrShareIsNotAskedFor(t *testing.T) {
 	sent := newService(answers(http.StatusOK))
 	client := &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{HTTPClient: http.Client{Transport: sent}}, Endpoint: "http://c/v3/"}
-	storage, shares, project := &BlockStorage{client, client}, &SharedFileSystems{manila: client}, &Project{compute: client, network: client}
+	storage, shares, project := &BlockStorage{client, client}, &SharedFileSystems{manila: client}, &Project{Nova: Nova{client}, Neutron: Neutron{client}}
 	ctx := t.Context()
 	for _, id := range []string{"", ".", "..", "../servers/1", "..%2fservers", "1/action", "1?force=true", "1#", "a b", "ä"} {
 		_, volume := storage.Volume(ctx, id)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
 	"github.com/burano/burano/internal/fault"
@@ -64,10 +63,10 @@ type NodeImage struct {
 }
 
 // Image finds an image by its id or its name. A missing image, or a name of several (Invalid), is a fault.
-func (p *Project) Image(ctx context.Context, named string) (NodeImage, error) {
-	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+func (g Glance) Image(ctx context.Context, named string) (NodeImage, error) {
+	client, err := g.client()
 	if err != nil {
-		return NodeImage{}, fmt.Errorf("find Glance in the service catalog: %w", err)
+		return NodeImage{}, err
 	}
 	err = identified("image", named)
 	if err == nil {
@@ -116,8 +115,8 @@ func nodeImage(image images.Image) NodeImage {
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not return it, or does not know the
 // server.
-func (p *Project) ImageOf(ctx context.Context, serverID string) (string, error) {
-	state, server, err := p.server(ctx, serverID)
+func (n Nova) ImageOf(ctx context.Context, serverID string) (string, error) {
+	state, server, err := n.server(ctx, serverID)
 	if err != nil || state.Status == Gone {
 		return "", err
 	}

@@ -7,15 +7,14 @@ import (
 	"net/url"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 )
 
 // MetadataNamespaces lists the namespaces of Glance's metadata definitions that are for resources of a type of Heat's, each with the fields of
 // Glance's API (https://docs.openstack.org/api-ref/image/v2/metadefs-index.html).
-func (p *Project) MetadataNamespaces(ctx context.Context, resourceType string) ([]any, error) {
+func (g Glance) MetadataNamespaces(ctx context.Context, resourceType string) ([]any, error) {
 	var all []any
 	for query := (url.Values{"resource_types": {resourceType}}); ; {
-		page, err := p.metadefs(ctx, "metadefs/namespaces?"+query.Encode())
+		page, err := g.metadefs(ctx, "metadefs/namespaces?"+query.Encode())
 		list, _ := page["namespaces"].([]any)
 		all = append(all, list...)
 		if err != nil || page["next"] == nil || len(list) == 0 {
@@ -28,17 +27,17 @@ func (p *Project) MetadataNamespaces(ctx context.Context, resourceType string) (
 }
 
 // MetadataObjects lists the objects of such a namespace; of one that is not there, none.
-func (p *Project) MetadataObjects(ctx context.Context, namespace string) ([]any, error) {
-	page, err := p.metadefs(ctx, "metadefs/namespaces/"+url.PathEscape(namespace)+"/objects")
+func (g Glance) MetadataObjects(ctx context.Context, namespace string) ([]any, error) {
+	page, err := g.metadefs(ctx, "metadefs/namespaces/"+url.PathEscape(namespace)+"/objects")
 	list, _ := page["objects"].([]any)
 	return list, err
 }
 
 // metadefs reads a path of Glance's API; the result is empty for a missing one.
-func (p *Project) metadefs(ctx context.Context, path string) (page map[string]any, err error) {
-	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+func (g Glance) metadefs(ctx context.Context, path string) (page map[string]any, err error) {
+	client, err := g.client()
 	if err != nil {
-		return nil, fmt.Errorf("find Glance in the service catalog: %w", err)
+		return nil, err
 	}
 	_, err = client.Get(ctx, client.ServiceURL(path), &page, nil)
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {

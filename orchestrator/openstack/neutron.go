@@ -20,12 +20,12 @@ import (
 
 // ListNeutron lists the project's objects of a kind in Neutron (networks, subnets, ports, extensions), each as Neutron writes
 // it.
-func (p *Project) ListNeutron(ctx context.Context, kind string) ([]any, error) {
+func (n Neutron) ListNeutron(ctx context.Context, kind string) ([]any, error) {
 	pager, known := map[string]pagination.Pager{
-		"networks":   networks.List(p.network, networks.ListOpts{}),
-		"subnets":    subnets.List(p.network, subnets.ListOpts{}),
-		"ports":      ports.List(p.network, ports.ListOpts{}),
-		"extensions": extensions.List(p.network),
+		"networks":   networks.List(n.network, networks.ListOpts{}),
+		"subnets":    subnets.List(n.network, subnets.ListOpts{}),
+		"ports":      ports.List(n.network, ports.ListOpts{}),
+		"extensions": extensions.List(n.network),
 	}[kind]
 	if !known {
 		return nil, fmt.Errorf("nothing lists the %s of Neutron", kind)
@@ -46,8 +46,8 @@ func (p *Project) ListNeutron(ctx context.Context, kind string) ([]any, error) {
 var routerInterfaces = []string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}
 
 // RoutersOf lists the ids of the routers with an interface in a network.
-func (p *Project) RoutersOf(ctx context.Context, network string) ([]string, error) {
-	pages, err := allPages(ctx, ports.List(p.network, ports.ListOpts{NetworkID: network}))
+func (n Neutron) RoutersOf(ctx context.Context, network string) ([]string, error) {
+	pages, err := allPages(ctx, ports.List(n.network, ports.ListOpts{NetworkID: network}))
 	if err != nil {
 		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
 	}
@@ -66,12 +66,12 @@ func (p *Project) RoutersOf(ctx context.Context, network string) ([]string, erro
 
 // ExternalNetworkOfNetwork returns the id of the external network that the routers of a network lead to, which is its own when it is external;
 // "" when they lead to none that the project can see.
-func (p *Project) ExternalNetworkOfNetwork(ctx context.Context, id string) (string, error) {
+func (n Neutron) ExternalNetworkOfNetwork(ctx context.Context, id string) (string, error) {
 	if err := identified("network", id); err != nil {
 		return "", err
 	}
 	var network external.NetworkExternalExt
-	err := networks.Get(ctx, p.network, id).ExtractInto(&network)
+	err := networks.Get(ctx, n.network, id).ExtractInto(&network)
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return "", fault.New(fault.NotFound, "the project sees no network with the id %s", id)
 	}
@@ -81,7 +81,7 @@ func (p *Project) ExternalNetworkOfNetwork(ctx context.Context, id string) (stri
 	if network.External {
 		return id, nil
 	}
-	pages, err := allPages(ctx, ports.List(p.network, ports.ListOpts{NetworkID: id}))
+	pages, err := allPages(ctx, ports.List(n.network, ports.ListOpts{NetworkID: id}))
 	if err != nil {
 		return "", fmt.Errorf("list the ports of network %s: %w", id, err)
 	}
@@ -94,7 +94,7 @@ func (p *Project) ExternalNetworkOfNetwork(ctx context.Context, id string) (stri
 		if !slices.Contains([]string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}, port.DeviceOwner) {
 			continue
 		}
-		switch leads, err := p.ExternalNetworkOf(ctx, port.DeviceID); {
+		switch leads, err := n.ExternalNetworkOf(ctx, port.DeviceID); {
 		case err == nil:
 			return leads, nil
 		case fault.KindOf(err) == 0:

@@ -193,9 +193,9 @@ func (p *Project) StackMaker(ctx context.Context, name string, former Orchestrat
 
 // clients are the services of the project by which stacks are made without Heat.
 func (p *Project) clients() (Clients, error) {
-	image, err := openstack.NewImageV2(p.provider, p.endpoint)
+	image, err := p.Glance.client()
 	if err != nil {
-		return Clients{}, fmt.Errorf("find Glance in the service catalog: %w", err)
+		return Clients{}, err
 	}
 	projectID, err := p.ID()
 	if err != nil {

@@ -19,11 +19,12 @@ import (
 
 // Project is one project of a cloud, seen through its APIs.
 type Project struct {
+	Neutron
+	Nova
+	Glance
 	provider      *gophercloud.ProviderClient
 	orchestration *gophercloud.ServiceClient // nil where the service catalog has no Heat
 	makers        *makers
-	network       *gophercloud.ServiceClient
-	compute       *gophercloud.ServiceClient
 	endpoint      gophercloud.EndpointOpts
 	catalog       *tokens.ServiceCatalog
 	home          home
@@ -35,6 +36,26 @@ type Project struct {
 	lost          func(ctx context.Context, stack string) error // may be nil, as taken then
 	taken         func(ctx context.Context, stack string, lost error) error
 	role          bool // it is reached through a role of Burano's service user
+}
+
+// Neutron asks for a project's networks.
+type Neutron struct{ network *gophercloud.ServiceClient }
+
+// Nova has a project's servers.
+type Nova struct{ compute *gophercloud.ServiceClient }
+
+// Glance has the images that a project sees.
+type Glance struct {
+	provider *gophercloud.ProviderClient
+	endpoint gophercloud.EndpointOpts
+}
+
+func (g Glance) client() (*gophercloud.ServiceClient, error) {
+	client, err := openstack.NewImageV2(g.provider, g.endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("find Glance in the service catalog: %w", err)
+	}
+	return client, nil
 }
 
 // ByRole returns a project as reached through a role of Burano's service user: servers are that user's.
@@ -85,8 +106,8 @@ func newProject(_ context.Context, provider *gophercloud.ProviderClient, catalog
 	if err != nil {
 		return nil, fmt.Errorf("find Nova in the service catalog: %w", err)
 	}
-	return &Project{provider: provider, orchestration: orchestration, makers: &makers{setting: setting}, network: network, compute: compute, catalog: catalog,
-		endpoint: endpoint}, nil
+	return &Project{Neutron: Neutron{network}, Nova: Nova{compute}, Glance: Glance{provider, endpoint}, provider: provider, orchestration: orchestration,
+		makers: &makers{setting: setting}, catalog: catalog, endpoint: endpoint}, nil
 }
 
 // beforeChange notes that Heat is about to be asked to change a stack, and gets a new token; for stacks that are made without Heat it does
@@ -122,9 +143,9 @@ type External struct {
 }
 
 // ExternalNetwork returns the external network with this name or id; without one the first that Neutron lists.
-func (p *Project) ExternalNetwork(ctx context.Context, named string) (External, error) {
+func (n Neutron) ExternalNetwork(ctx context.Context, named string) (External, error) {
 	isExternal := true
-	pages, err := allPages(ctx, networks.List(p.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}))
+	pages, err := allPages(ctx, networks.List(n.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}))
 	if err != nil {
 		return External{}, fmt.Errorf("list external networks: %w", err)
 	}
@@ -152,17 +173,17 @@ type Subnet struct {
 }
 
 // Subnet finds an existing network's subnet, both by name or id. Without a subnet the network's only one of IPv4 counts.
-func (p *Project) Subnet(ctx context.Context, network, subnet string) (Subnet, error) {
-	return p.subnet(ctx, network, subnet, 4)
+func (n Neutron) Subnet(ctx context.Context, network, subnet string) (Subnet, error) {
+	return n.subnet(ctx, network, subnet, 4)
 }
 
 // Subnet6 finds an existing network's subnet of IPv6, both by name or id.
-func (p *Project) Subnet6(ctx context.Context, network, subnet string) (Subnet, error) {
-	return p.subnet(ctx, network, subnet, 6)
+func (n Neutron) Subnet6(ctx context.Context, network, subnet string) (Subnet, error) {
+	return n.subnet(ctx, network, subnet, 6)
 }
 
-func (p *Project) subnet(ctx context.Context, network, subnet string, version int) (Subnet, error) {
-	pages, err := allPages(ctx, networks.List(p.network, networks.ListOpts{}))
+func (n Neutron) subnet(ctx context.Context, network, subnet string, version int) (Subnet, error) {
+	pages, err := allPages(ctx, networks.List(n.network, networks.ListOpts{}))
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list networks: %w", err)
 	}
@@ -174,7 +195,7 @@ func (p *Project) subnet(ctx context.Context, network, subnet string, version in
 	if err != nil {
 		return Subnet{}, err
 	}
-	pages, err = allPages(ctx, subnets.List(p.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: version}))
+	pages, err = allPages(ctx, subnets.List(n.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: version}))
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}
@@ -197,11 +218,11 @@ func (p *Project) subnet(ctx context.Context, network, subnet string, version in
 }
 
 // ExternalNetworkOf returns the id of the external network that a router leads to.
-func (p *Project) ExternalNetworkOf(ctx context.Context, routerID string) (string, error) {
+func (n Neutron) ExternalNetworkOf(ctx context.Context, routerID string) (string, error) {
 	if err := identified("router", routerID); err != nil {
 		return "", err
 	}
-	router, err := routers.Get(ctx, p.network, routerID).Extract()
+	router, err := routers.Get(ctx, n.network, routerID).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return "", fault.New(fault.NotFound, "the project has no router %s: name one that is there, or none to have one made", routerID)
 	}
@@ -216,8 +237,8 @@ func (p *Project) ExternalNetworkOf(ctx context.Context, routerID string) (strin
 
 // FreeNetwork returns the first network of the given prefix length inside the range that overlaps no subnet which the project
 // can see, and none that is taken otherwise.
-func (p *Project) FreeNetwork(ctx context.Context, within netip.Prefix, bits int, taken ...netip.Prefix) (netip.Prefix, error) {
-	pages, err := allPages(ctx, subnets.List(p.network, subnets.ListOpts{}))
+func (n Neutron) FreeNetwork(ctx context.Context, within netip.Prefix, bits int, taken ...netip.Prefix) (netip.Prefix, error) {
+	pages, err := allPages(ctx, subnets.List(n.network, subnets.ListOpts{}))
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
 	}

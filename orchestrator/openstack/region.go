@@ -137,7 +137,7 @@ func (p *Project) In(ctx context.Context, region string) (*Project, error) {
 		p.regions.known[region] = part
 	}
 	there := *p
-	there.orchestration, there.makers, there.network, there.compute = part.orchestration, part.makers, part.network, part.compute
+	there.orchestration, there.makers, there.Neutron, there.Nova, there.Glance = part.orchestration, part.makers, part.Neutron, part.Nova, part.Glance
 	there.endpoint, there.region = part.endpoint, region
 	return &there, nil
 }

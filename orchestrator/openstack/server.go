@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
@@ -99,9 +98,9 @@ func (p *Project) found(ctx context.Context, id string) (foundServer, error) {
 	if found.imageID == "" {
 		return found, nil
 	}
-	client, err := openstack.NewImageV2(p.provider, p.endpoint)
+	client, err := p.Glance.client()
 	if err != nil {
-		return found, fmt.Errorf("find Glance in the service catalog: %w", err)
+		return found, err
 	}
 	image, err := images.Get(ctx, client, found.imageID).Extract()
 	if err == nil {
@@ -113,16 +112,16 @@ func (p *Project) found(ctx context.Context, id string) (foundServer, error) {
 }
 
 // Server asks Nova for the state of a server.
-func (p *Project) Server(ctx context.Context, id string) (ServerState, error) {
-	state, _, err := p.server(ctx, id)
+func (n Nova) Server(ctx context.Context, id string) (ServerState, error) {
+	state, _, err := n.server(ctx, id)
 	return state, err
 }
 
-func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.Server, error) {
+func (n Nova) server(ctx context.Context, id string) (ServerState, *servers.Server, error) {
 	if identified("server", id) != nil {
 		return ServerState{Status: Gone}, nil, nil
 	}
-	server, err := servers.Get(ctx, p.compute, id).Extract()
+	server, err := servers.Get(ctx, n.compute, id).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return ServerState{Status: Gone}, nil, nil
 	}
@@ -140,13 +139,13 @@ func (p *Project) server(ctx context.Context, id string) (ServerState, *servers.
 }
 
 // Console returns the last lines that a server has written to its console.
-func (p *Project) Console(ctx context.Context, id string, lines int) (string, error) {
+func (n Nova) Console(ctx context.Context, id string, lines int) (string, error) {
 	var text string
 	if err := identified("server", id); err != nil {
 		return "", err
 	}
 	err := Patiently(ctx, "compute", func(ctx context.Context) (err error) {
-		text, err = servers.ShowConsoleOutput(ctx, p.compute, id, servers.ShowConsoleOutputOpts{Length: lines}).Extract()
+		text, err = servers.ShowConsoleOutput(ctx, n.compute, id, servers.ShowConsoleOutputOpts{Length: lines}).Extract()
 		return err
 	})
 	if err != nil {
@@ -156,7 +155,7 @@ func (p *Project) Console(ctx context.Context, id string, lines int) (string, er
 }
 
 // RebootServer restarts a running server, in order or, hard, by its power switch, and waits until Nova reports that it runs.
-func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error {
+func (n Nova) RebootServer(ctx context.Context, id string, hard bool) error {
 	if err := identified("server", id); err != nil {
 		return err
 	}
@@ -165,14 +164,14 @@ func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error 
 		method = servers.HardReboot
 	}
 	err := Patiently(ctx, "compute", func(ctx context.Context) error {
-		return servers.Reboot(ctx, p.compute, id, servers.RebootOpts{Type: method}).ExtractErr()
+		return servers.Reboot(ctx, n.compute, id, servers.RebootOpts{Type: method}).ExtractErr()
 	})
 	// After a conflict the reboot has begun, or waits for other work.
 	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 		return fmt.Errorf("reboot server %s: %w", id, err)
 	}
 	return poll(ctx, func() (bool, error) {
-		state, err := p.Server(ctx, id)
+		state, err := n.Server(ctx, id)
 		if err == nil && (state.Status == Gone || state.Status == "ERROR") {
 			err = fmt.Errorf("reboot server %s: it is %s", id, state)
 		}
@@ -181,9 +180,9 @@ func (p *Project) RebootServer(ctx context.Context, id string, hard bool) error 
 }
 
 // StartServer starts a server that is off, and waits until it runs.
-func (p *Project) StartServer(ctx context.Context, id string) error {
+func (n Nova) StartServer(ctx context.Context, id string) error {
 	return poll(ctx, func() (bool, error) {
-		state, err := p.Server(ctx, id)
+		state, err := n.Server(ctx, id)
 		switch {
 		case err != nil:
 			return false, err
@@ -192,7 +191,7 @@ func (p *Project) StartServer(ctx context.Context, id string) error {
 		case !state.Down():
 			return state.Status == Active, nil
 		}
-		err = Patiently(ctx, "compute", func(ctx context.Context) error { return servers.Start(ctx, p.compute, id).ExtractErr() })
+		err = Patiently(ctx, "compute", func(ctx context.Context) error { return servers.Start(ctx, n.compute, id).ExtractErr() })
 		// After a conflict it runs already, or begins to; else the call is repeated.
 		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 			return false, fmt.Errorf("start server %s: %w", id, err)

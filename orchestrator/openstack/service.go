@@ -22,12 +22,11 @@ const AdminRole = "admin"
 
 // Service acts as Burano's own service user: it validates the tokens of callers and is the trustee of their trusts.
 type Service struct {
-	options  gophercloud.AuthOptions
-	home     home
-	identity *gophercloud.ServiceClient
-	userID   string
-	user     Named
-	project  string // the service user's, "" when its token has none
+	SignIns
+	Objects
+	options gophercloud.AuthOptions
+	home    home
+	user    Named
 
 	transport     http.RoundTripper // of all requests
 	addresses     *addresses
@@ -60,7 +59,7 @@ func NewService(ctx context.Context, options gophercloud.AuthOptions, endpoint g
 	if err != nil {
 		return nil, fmt.Errorf("ask Keystone who the service user is: %w", err)
 	}
-	s := &Service{options: options, home: home{endpoint.Region, endpoint}, identity: client, userID: user.ID, user: Named{user.ID, user.Name, user.Domain.Name},
+	s := &Service{options: options, home: home{endpoint.Region, endpoint}, SignIns: SignIns{client}, Objects: Objects{provider: provider, userID: user.ID}, user: Named{user.ID, user.Name, user.Domain.Name},
 		transport: transport, addresses: known}
 	if project, err := own.ExtractProject(); err == nil && project != nil {
 		s.project = project.ID
@@ -190,7 +189,7 @@ func authenticate(ctx context.Context, options gophercloud.AuthOptions, transpor
 }
 
 // as returns an identity client that carries another user's token.
-func (s *Service) as(token string) *gophercloud.ServiceClient {
+func (s SignIns) as(token string) *gophercloud.ServiceClient {
 	provider := &gophercloud.ProviderClient{IdentityBase: s.identity.IdentityBase, IdentityEndpoint: s.identity.IdentityEndpoint, HTTPClient: s.identity.HTTPClient}
 	provider.UseTokenLock()
 	provider.SetToken(token)

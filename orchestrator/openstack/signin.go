@@ -13,9 +13,12 @@ import (
 	"github.com/burano/burano/internal/identity"
 )
 
+// SignIns gets tokens for users, and gives them back.
+type SignIns struct{ identity *gophercloud.ServiceClient }
+
 // SignIn gets a token from Keystone by a password, which then belongs to no project, or by an application credential, whose project it
 // belongs to. If Keystone accepts neither, the error is a fault of kind Unauthorized; Keystone does not reveal which part is wrong.
-func (s *Service) SignIn(ctx context.Context, given identity.Proof) (token string, err error) {
+func (s SignIns) SignIn(ctx context.Context, given identity.Proof) (token string, err error) {
 	options := tokens.AuthOptions{Username: given.User, DomainName: given.Domain, Password: given.Password, ApplicationCredentialID: given.CredentialID,
 		ApplicationCredentialName: given.CredentialName, ApplicationCredentialSecret: given.Secret}
 	var builder tokens.AuthOptionsBuilder = &options
@@ -30,7 +33,7 @@ func (s *Service) SignIn(ctx context.Context, given identity.Proof) (token strin
 
 // Scope exchanges a token for one of a project, which ends at the same time. If the user may not work in the project, the error is a
 // fault of kind Forbidden.
-func (s *Service) Scope(ctx context.Context, token, projectID string) (scoped string, err error) {
+func (s SignIns) Scope(ctx context.Context, token, projectID string) (scoped string, err error) {
 	scoped, err = s.newToken(ctx, &tokens.AuthOptions{TokenID: token, Scope: tokens.Scope{ProjectID: projectID}}, "")
 	if fault.KindOf(err) == fault.Unauthorized {
 		return "", fault.New(fault.Forbidden, "Keystone lets you not work in project %s; GET /burano/v1/session/projects lists those that you may choose", projectID)
@@ -40,7 +43,7 @@ func (s *Service) Scope(ctx context.Context, token, projectID string) (scoped st
 
 // Projects lists the enabled projects that the owner of a token may choose to work in. If Keystone does not know the token any more, the
 // error is a fault of kind Unauthorized.
-func (s *Service) Projects(ctx context.Context, token string) ([]identity.Project, error) {
+func (s SignIns) Projects(ctx context.Context, token string) ([]identity.Project, error) {
 	pages, err := allPages(ctx, projects.ListAvailable(s.as(token)))
 	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
 		return nil, fault.New(fault.Unauthorized, "Keystone does not know this token any more: sign in again")
@@ -62,7 +65,7 @@ func (s *Service) Projects(ctx context.Context, token string) ([]identity.Projec
 }
 
 // Revoke gives a token back; one that has ended is no error.
-func (s *Service) Revoke(ctx context.Context, token string) error {
+func (s SignIns) Revoke(ctx context.Context, token string) error {
 	err := tokens.Revoke(ctx, s.as(token), token).Err
 	if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return fmt.Errorf("give a token back to Keystone: %w", err)
@@ -71,7 +74,7 @@ func (s *Service) Revoke(ctx context.Context, token string) error {
 }
 
 // newToken asks without the service user's own token, so that a refusal is not taken for the end of that.
-func (s *Service) newToken(ctx context.Context, options tokens.AuthOptionsBuilder, refused string) (string, error) {
+func (s SignIns) newToken(ctx context.Context, options tokens.AuthOptionsBuilder, refused string) (string, error) {
 	result := tokens.Create(ctx, s.as(""), options)
 	if gophercloud.ResponseCodeIs(result.Err, http.StatusUnauthorized) || gophercloud.ResponseCodeIs(result.Err, http.StatusForbidden) {
 		return "", fault.New(fault.Unauthorized, "%s", refused)

@@ -25,7 +25,7 @@ func TestWhoHasRolesByTheTokenAloneIsToldWhyNothingCanBeDeployed(t *testing.T) {
 		_, _ = w.Write([]byte(`{"error":{"code":404,"message":"Could not find role: 59eba72c4d2e4ff5b8fa8610a5ce183a.","title":"Not Found"}}`))
 	}))
 	defer server.Close()
-	s := &Service{userID: "burano", identity: &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{}, Endpoint: server.URL + "/"}}
+	s := &Service{Objects: Objects{userID: "burano"}, SignIns: SignIns{&gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{}, Endpoint: server.URL + "/"}}}
 	_, _, err := s.CreateTrust(t.Context(), identity.Caller{UserID: "u", ProjectID: "p", Roles: []string{"member"}, Token: "t"}, []string{"member"}, time.Time{})
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "authorization_ttl")
