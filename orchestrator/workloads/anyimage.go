@@ -55,7 +55,7 @@ func (AnyImage) container(_ context.Context, call muranopl.Call) (any, error) {
 	}
 	described := map[string]any{"name": kubeName(application.Text("name")), "image": application.Text("image"), "ports": ports, "env": env, "secretEnv": secrets,
 		"envValueFrom": sources}
-	for _, property := range []string{"entryPoint", "commands", "volumes", "files", "bootstrap", "bootstrapAfter", "livenessProbe", "readinessProbe", "startupProbe", "resources", "securityContext", "lifecycle", "initContainers", "sidecars"} {
+	for _, property := range []string{"entryPoint", "commands", "volumes", "files", "bootstrap", "bootstrapAfter", "livenessProbe", "readinessProbe", "startupProbe", "resources", "securityContext", "lifecycle", "initContainers", "sidecars", "dependsOn"} {
 		if value, ok := application.Get(property); ok {
 			described[property] = value
 		}

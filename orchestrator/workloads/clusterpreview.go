@@ -64,7 +64,7 @@ type previewStage interface {
 // All adds the changes within clusters, through one connection to each: the fate of the claims of pods, and, if a client looks, the changes of pods
 // and Helm releases. Of a cluster that was never up only its model is known.
 func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, stage previewStage, foreseen *preview.Foreseen) {
-	former := removedPods(stage.Former(), c.Objects)
+	former, begins := removedPods(stage.Former(), c.Objects), map[*muranopl.Object]bool{}
 	for _, cluster := range c.Objects.All(task.ClassCluster) {
 		of := func(class string) []*muranopl.Object {
 			return slices.DeleteFunc(c.Objects.All(class), func(object *muranopl.Object) bool { return object.Object("kubernetesCluster") != cluster })
@@ -106,7 +106,9 @@ func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, st
 		if in.Live != nil {
 			_ = in.Live.Close() // nothing was changed through it
 		}
+		begins[cluster] = in.Live == nil && in.Why == nil
 	}
+	c.foreseeDependencies(ctx, interpreter, begins, stage.Looks(), foreseen)
 }
 
 // Observe connects to a cluster.

@@ -53,6 +53,14 @@ func containerOf(application *muranopl.Object, value any) (container, error) {
 		}
 		one.volumes[path] = mounted
 	}
+	dependsOn, _ := read("dependsOn").([]any)
+	for _, needs := range dependsOn {
+		object, ok := needs.(*muranopl.Object)
+		if !ok {
+			return one, fmt.Errorf("getContainer of %s: dependsOn of container %s has %v, which is no application: write objects of the model", application, one.name, needs)
+		}
+		one.dependsOn = append(one.dependsOn, object)
+	}
 	options, err := read.containerOptions(application, one.env)
 	if err != nil {
 		return one, fmt.Errorf("getContainer of %s: container %s: %w", application, one.name, err)

@@ -22,6 +22,8 @@ type Hosting struct {
 
 	mutex sync.Mutex
 	runs  map[string]hostRun // by the ids of hosts
+
+	dependents dependents
 }
 
 type hostRun struct {

@@ -179,8 +179,8 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 			if err != nil {
 				return o, fmt.Errorf("%s: %w", property, err)
 			}
-			if len(one.ports) > 0 || len(one.options.before)+len(one.options.bootstraps) > 0 {
-				return o, fmt.Errorf("%s: %s has ports, bootstraps, sidecars or init containers of its own, and can have none: only its container has a Service", property, one.name)
+			if len(one.ports) > 0 || len(one.options.before)+len(one.options.bootstraps)+len(one.dependsOn) > 0 {
+				return o, fmt.Errorf("%s: %s has ports, bootstraps, sidecars, init containers or dependsOn of its own, and can have none: its container has them", property, one.name)
 			}
 			for path, mounted := range one.volumes {
 				if mounted.options.claim != nil {

@@ -272,7 +272,7 @@ func TestWhatAContainerCannotBeIsSaid(t *testing.T) {
 		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true}}}`:                                                           "the volume at /d: a persistent volume needs its size",
 		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "big"}}}`:                                                                "size is \"big\", which is no amount",
 		`{"name": "n", "image": "i", "volumes": {"/d": {"size": "1Gi", "path": "/srv"}}}`:                                                "a folder of a node has no size",
-		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`:                           "m has ports, bootstraps, sidecars or init containers of its own",
+		`{"name": "n", "image": "i", "initContainers": [{"name": "m", "image": "i", "ports": [{"port": 1}]}]}`:                           "m has ports, bootstraps, sidecars, init containers or dependsOn of its own",
 		`{"name": "n", "image": "i", "env": {"A": "1"}, "envValueFrom": {"A": {"fieldRef": {"fieldPath": "metadata.name"}}}}`:            "the variable A stands in env and in envValueFrom",
 		`{"name": "n", "image": "i", "envValueFrom": {"A": {}}}`:                                                                         "the variable A in envValueFrom: write one of secretKeyRef",
 		`{"name": "n", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s"}}}}`:                                            "secretKeyRef needs the name of a Secret of the namespace default, and a key of it",
@@ -291,7 +291,7 @@ func TestWhatAContainerCannotBeIsSaid(t *testing.T) {
 		`{"name": "n", "image": "i", "volumes": {"/d": {"propagation": "Bidirectional"}}}`:                                               "propagation is for folders of a node",
 		`{"name": "n", "image": "i", "lifecycle": {"preStart": {}}}`:                                                                     "lifecycle is not what Kubernetes takes there",
 		`{"name": "n", "image": "i", "sidecars": [{"name": "m", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi"}}}]}`: "sidecars: the volume at /d of m is persistent: give it to the container",
-		`{"name": "n", "image": "i", "sidecars": [{"name": "m", "image": "i", "sidecars": [{"name": "o", "image": "i"}]}]}`:              "m has ports, bootstraps, sidecars or init containers of its own",
+		`{"name": "n", "image": "i", "sidecars": [{"name": "m", "image": "i", "sidecars": [{"name": "o", "image": "i"}]}]}`:              "m has ports, bootstraps, sidecars, init containers or dependsOn of its own",
 		`{"name": "n", "image": "i", "initContainers": [{"name": "m"}]}`:                                                                 "a container without a name or an image",
 		`{"name": "n", "image": "i", "volumes": {"/d": {"persistent": true, "size": "1Gi", "path": "/srv"}}}`:                            "a persistent volume is no folder of a node",
 	} {

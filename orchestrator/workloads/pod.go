@@ -30,6 +30,7 @@ type Pods struct {
 		SetSecret(ctx context.Context, name string, value []byte) error
 		Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+		Planned(object *muranopl.Object, steps map[string][]string)
 	}
 	Reports  task.Reports
 	Once     *task.Once
@@ -84,6 +85,9 @@ func (p Pods) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.endDependents(ctx, call.Interpreter, api, call.Object); err != nil {
+		return nil, err
+	}
 	err = p.Runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
 		mine := labels.Set{LabelPod: call.Object.ID()}
 		err := errors.Join(deleteServices(ctx, api, mine), deleteWorkloads(ctx, api, mine))
@@ -136,13 +140,19 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 		if err := p.adoptFormer(ctx, pod, api, spec); err != nil {
 			return err
 		}
+		err = p.Hosting.awaitDependencies(ctx, p.Runtime, pod, all, []string{stepApplyPod, stepWaitPod}, func(ctx context.Context, application *muranopl.Object) error {
+			return p.bringUpApplication(ctx, interpreter, application)
+		})
+		if err != nil {
+			return err
+		}
 		if spec.options.kind == kindDaemonSet {
 			p.Reports.Inform(ctx, pod, "Starting pod %s on each node that it is for", spec.name)
 		} else {
 			p.Reports.Inform(ctx, pod, "Starting pod %s with %d replicas", spec.name, spec.replicas)
 		}
 		paused := false
-		err = p.Runtime.Step(ctx, pod, "apply the pod", func(ctx context.Context) (err error) {
+		err = p.Runtime.Step(ctx, pod, stepApplyPod, func(ctx context.Context) (err error) {
 			paused, err = spec.apply(ctx, api, containers, p.Runtime.Allowed, func(spec podSpec) error {
 				return p.runBootstraps(ctx, pod, api, spec, containers, beforeRoll)
 			})
@@ -154,7 +164,7 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 		if paused {
 			p.Reports.Warn(ctx, pod, fmt.Sprintf("The rollout of pod %s is paused: pods keep their former form until resumeRollout", spec.name), "")
 		} else {
-			err = p.Runtime.Step(ctx, pod, "wait for the pod", func(ctx context.Context) error { return p.waitPod(ctx, pod, api, spec) })
+			err = p.Runtime.Step(ctx, pod, stepWaitPod, func(ctx context.Context) error { return p.waitPod(ctx, pod, api, spec) })
 			if err != nil {
 				return err
 			}

@@ -39,6 +39,7 @@ type StandaloneHosts struct {
 		Secret(ctx context.Context, name string) ([]byte, bool, error)
 		SetSecret(ctx context.Context, name string, value []byte) error
 		Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+		Planned(object *muranopl.Object, steps map[string][]string)
 	}
 	Regions Regions
 	Objects task.Objects
@@ -379,7 +380,14 @@ func (s StandaloneHosts) bringUp(ctx context.Context, interpreter *muranopl.Inte
 		if _, err := interpreter.Invoke(ctx, host, "makeServer", map[string]any{"rules": rulesOf(all)}); err != nil {
 			return err
 		}
-		err = s.Runtime.Step(ctx, host, "run containers", func(ctx context.Context) error {
+		err = s.Hosting.awaitDependencies(ctx, s.Runtime, host, all, []string{stepRunContainers, stepWaitContainers}, func(ctx context.Context, application *muranopl.Object) error {
+			_, err := interpreter.Invoke(ctx, application, task.MethodDeploy, nil)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = s.Runtime.Step(ctx, host, stepRunContainers, func(ctx context.Context) error {
 			server, err := s.server(ctx, host, instance)
 			if err != nil {
 				return err
@@ -402,7 +410,7 @@ func (s StandaloneHosts) bringUp(ctx context.Context, interpreter *muranopl.Inte
 		if err != nil {
 			return err
 		}
-		err = s.Runtime.Step(ctx, host, "wait for containers", func(ctx context.Context) error { return s.wait(ctx, host, all, pods) })
+		err = s.Runtime.Step(ctx, host, stepWaitContainers, func(ctx context.Context) error { return s.wait(ctx, host, all, pods) })
 		if err != nil {
 			return err
 		}

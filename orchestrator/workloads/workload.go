@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 )
@@ -50,6 +51,7 @@ type container struct {
 	options     containerOptions
 	secretName  string // of the Secret that holds options.secrets
 	sidecar     bool   // it is a sidecar: it begins before the container, and ends after it
+	dependsOn   []*muranopl.Object
 }
 
 // port is a port of a container.

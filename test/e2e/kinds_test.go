@@ -150,8 +150,16 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 			"after": s.cluster.kubectl(t, "", "get", "job", "migrated-shop-after", "-o", "jsonpath={.metadata.uid}"),
 			"pods":  s.cluster.kubectl(t, "", "get", "pods", "-l", "id=migrated", "-o", podsThatStay)}
 	}
+	require.NoError(t, os.WriteFile(file, []byte(kinds+string(migrated)), 0o600))
+	plan, _ := s.lab.try(s.lab.as("burano-demo"), "burano", "deploy", file, "--dry-run")
+	require.Contains(t, plan, "migrated begins when these are ready: ledger on books")
 	log := well("hello")
 	require.Contains(t, log, "The bootstrap migrated-shop-before runs; its limit is 2m0s")
+	began := func(selector string) string {
+		return s.cluster.kubectl(t, "", "get", "pods", "-l", selector, "-o", `jsonpath={.items[0].status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
+	}
+	require.GreaterOrEqual(t, s.cluster.kubectl(t, "", "get", "job", "migrated-shop-before", "-o", "jsonpath={.metadata.creationTimestamp}"), began("id=books"),
+		"the bootstrap begins when the ledger is ready")
 	first := serves("hello")
 	require.Equal(t, "shipping of shop\n", s.cluster.kubectl(t, "", "exec", "deployment/migrated", "-c", "shop", "--", "/usr/bin/cat", "/run/shop/shipped"), "its sidecar")
 	agents := s.cluster.kubectl(t, "", "get", "pods", "-l", "id=agent", "-o", `jsonpath={range .items[*]}{.status.podIP} {.status.hostIP}{"\n"}{end}`)

@@ -1,0 +1,288 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/preview"
+	"github.com/burano/burano/orchestrator/task"
+)
+
+// dependency is another application whose readiness the pods of an application wait for (DockerContainer.dependsOn).
+type dependency struct{ application, needs *muranopl.Object }
+
+// hostOf is the object that an application is ready with: its host, or itself.
+func hostOf(application *muranopl.Object) *muranopl.Object {
+	if application.Class().IsEmbedded(task.ClassApplication) {
+		if host := application.Object("host"); host != nil {
+			return host
+		}
+	}
+	return application
+}
+
+// placed names an application with its host.
+func placed(application *muranopl.Object) string {
+	name := func(object *muranopl.Object) string {
+		if text := object.Text("name"); text != "" {
+			return text
+		}
+		return object.String()
+	}
+	if host := hostOf(application); host != application {
+		return fmt.Sprintf("%s on %s", name(application), name(host))
+	}
+	return name(application)
+}
+
+func (d dependency) String() string { return placed(d.application) + " depends on " + placed(d.needs) }
+
+// dependenciesOf are the dependencies of a host's applications, each application that is needed once.
+func dependenciesOf(all []hosted) (found []dependency) {
+	for _, one := range all {
+		for _, needs := range one.container.dependsOn {
+			if !slices.ContainsFunc(found, func(other dependency) bool { return other.needs == needs }) {
+				found = append(found, dependency{one.application, needs})
+			}
+		}
+	}
+	return found
+}
+
+// dependencyGraph has the dependencies of hosts, by their ids.
+type dependencyGraph map[string][]dependency
+
+// circle is a way from a host back to itself; nil for none.
+func (g dependencyGraph) circle(host string) []dependency {
+	seen := map[string]bool{}
+	var from func(id string) []dependency
+	from = func(id string) []dependency {
+		for _, one := range g[id] {
+			next := hostOf(one.needs).ID()
+			if next == host {
+				return []dependency{one}
+			}
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			if rest := from(next); rest != nil {
+				return append([]dependency{one}, rest...)
+			}
+		}
+		return nil
+	}
+	return from(host)
+}
+
+// checkCircle is a fault that names all applications of a circle.
+func (g dependencyGraph) checkCircle(host string) error {
+	found := g.circle(host)
+	switch len(found) {
+	case 0:
+		return nil
+	case 1:
+		return fault.New(fault.Invalid, "%s, which has the same host: containers of a host start together. Give one of them a host of its own, or take it out of dependsOn", found[0])
+	}
+	texts := make([]string, len(found))
+	for i, one := range found {
+		texts[i] = one.String()
+	}
+	return fault.New(fault.Invalid, "these applications wait for each other: %s. Take one of these out of dependsOn", strings.Join(texts, ", "))
+}
+
+// dependents are the dependencies of the hosts that a task brings up, as far as they are known. A host that would wait for itself, through others, is
+// refused: it would wait for ever.
+type dependents struct {
+	mutex sync.Mutex
+	graph dependencyGraph
+}
+
+func (d *dependents) note(host string, needed []dependency) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.graph == nil {
+		d.graph = dependencyGraph{}
+	}
+	d.graph[host] = needed
+	return d.graph.checkCircle(host)
+}
+
+// Steps of hosts that begin after the applications that they depend on.
+const (
+	stepApplyPod       = "apply the pod"
+	stepWaitPod        = "wait for the pod"
+	stepRunContainers  = "run containers"
+	stepWaitContainers = "wait for containers"
+)
+
+// steps are the steps of a task.
+type steps interface {
+	Deploys() bool
+	Step(ctx context.Context, object *muranopl.Object, name string, run func(context.Context) error) error
+	Planned(object *muranopl.Object, steps map[string][]string)
+}
+
+// awaitDependencies brings up the applications that those of a host depend on, and waits until they are ready. An action takes them as they are. The host's own
+// steps, which are in their order, come after that.
+func (h *Hosting) awaitDependencies(ctx context.Context, runtime steps, host *muranopl.Object, all []hosted, own []string, bringUp func(ctx context.Context, application *muranopl.Object) error) error {
+	needed := dependenciesOf(all)
+	if len(needed) == 0 || !runtime.Deploys() {
+		return nil
+	}
+	if err := h.dependents.note(host.ID(), needed); err != nil {
+		return err
+	}
+	planned, first := map[string][]string{}, []string{}
+	step := func(one dependency) string { return "wait for " + placed(one.needs) }
+	objects, by := []*muranopl.Object{}, map[*muranopl.Object]dependency{}
+	for _, one := range needed {
+		planned[step(one)] = []string{}
+		first, objects = append(first, step(one)), append(objects, one.needs)
+		by[one.needs] = one
+	}
+	for _, name := range own {
+		planned[name], first = first, []string{name}
+	}
+	runtime.Planned(host, planned)
+	return task.Each(objects, func(needs *muranopl.Object) error {
+		one := by[needs]
+		err := runtime.Step(ctx, host, step(one), func(ctx context.Context) error { return bringUp(ctx, needs) })
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%s did not begin: %s, which did not become ready: %w", host.Text("name"), one, err)
+		}
+		return err
+	})
+}
+
+// bringUpApplication returns when an application is ready. Its container is all that counts, where it runs in a pod: what its class does after that is not
+// waited for.
+func (p Pods) bringUpApplication(ctx context.Context, interpreter *muranopl.Interpreter, application *muranopl.Object) error {
+	host := hostOf(application)
+	if host == application || !host.Class().IsEmbedded(task.ClassPod) {
+		_, err := interpreter.Invoke(ctx, application, task.MethodDeploy, nil)
+		return err
+	}
+	_, one, err := describe(ctx, interpreter, application)
+	if err != nil {
+		return err
+	}
+	return p.include(ctx, interpreter, host, one.name)
+}
+
+// foreseeDependencies refuses applications that wait for each other, or for one of their own host, and adds the order of the hosts that would change.
+// begins are the clusters that were never up.
+func (c Previews) foreseeDependencies(ctx context.Context, interpreter *muranopl.Interpreter, begins map[*muranopl.Object]bool, looks bool, foreseen *preview.Foreseen) {
+	graph, hosts := dependencyGraph{}, map[string]*muranopl.Object{}
+	for _, host := range slices.Concat(c.Objects.All(task.ClassPod), c.Objects.All(task.ClassStandaloneHost)) {
+		all, err := (&Hosting{Objects: c.Objects, Reports: c.Reports}).all(ctx, interpreter, host)
+		if err != nil {
+			continue // an application that cannot be described before its deployment, which then looks for circles
+		}
+		graph[host.ID()], hosts[host.ID()] = dependenciesOf(all), host
+	}
+	told := map[string]bool{} // hosts of circles
+	for _, id := range slices.Sorted(maps.Keys(graph)) {
+		err := graph.checkCircle(id)
+		if err == nil || told[id] {
+			continue
+		}
+		for _, one := range graph.circle(id) {
+			told[hostOf(one.needs).ID()] = true
+		}
+		foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: id, Text: err.Error()})
+	}
+	if !looks {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(graph)) {
+		changes := slices.ContainsFunc(foreseen.Kubernetes, func(one preview.KubernetesChange) bool { return one.ObjectID == id })
+		begins := begins[hosts[id].Object("kubernetesCluster")] || !hosts[id].Class().IsEmbedded(task.ClassPod) && hosts[id].Object("instance").Text("openstackId") == ""
+		if len(graph[id]) == 0 || !changes && !begins {
+			continue
+		}
+		var names []string
+		for _, one := range graph[id] {
+			names = append(names, placed(one.needs))
+		}
+		foreseen.Effects = append(foreseen.Effects, fmt.Sprintf("%s begins when these are ready: %s", hosts[id].Text("name"), strings.Join(names, ", ")))
+	}
+}
+
+// endDependents ends the pods that leave the model as well and whose applications depend on one of this pod, which serves until they have ended.
+func (p Pods) endDependents(ctx context.Context, interpreter *muranopl.Interpreter, api *rest.Config, pod *muranopl.Object) error {
+	root := pod
+	for root.Owner() != nil {
+		root = root.Owner()
+	}
+	former := task.Objects{Model: func() *muranopl.Object { return root }}
+	var ending []*muranopl.Object
+	for _, application := range former.All(task.ClassApplication) {
+		host := hostOf(application)
+		if host == application || host.ID() == pod.ID() || !host.Class().IsEmbedded(task.ClassPod) || p.Hosting.Objects.Has(host.ID()) ||
+			host.Object("kubernetesCluster") == nil || host.Object("kubernetesCluster").ID() != pod.Object("kubernetesCluster").ID() {
+			continue
+		}
+		_, one, err := describe(ctx, interpreter, application)
+		if err != nil {
+			continue // such an application cannot tell its dependencies
+		}
+		if slices.ContainsFunc(one.dependsOn, func(needs *muranopl.Object) bool { return hostOf(needs).ID() == pod.ID() }) && !slices.Contains(ending, host) {
+			ending = append(ending, host)
+		}
+	}
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil || len(ending) == 0 {
+		return err
+	}
+	return p.Runtime.Step(ctx, pod, "end the pods that depend on it", func(ctx context.Context) error {
+		return task.Each(ending, func(host *muranopl.Object) error { return endPods(ctx, api, client, host) })
+	})
+}
+
+// endLook is how often pods that end are looked at, and endSpare the time that they have beside their own.
+const (
+	endLook  = 500 * time.Millisecond
+	endSpare = time.Minute
+)
+
+// endPods deletes the workloads of a pod and waits until its replicas have ended.
+func endPods(ctx context.Context, api *rest.Config, client kubernetes.Interface, pod *muranopl.Object) error {
+	mine := labels.Set{LabelPod: pod.ID()}
+	if err := deleteWorkloads(ctx, api, mine); err != nil {
+		return err
+	}
+	spec, err := PodSpecOf(pod)
+	if err != nil {
+		return err
+	}
+	limit := endSpare + graceSeconds*time.Second
+	if spec.options.grace != nil {
+		limit = endSpare + time.Duration(*spec.options.grace)*time.Second
+	}
+	return wait.Every(endLook).For(limit).Until(ctx, func(ctx context.Context) error {
+		there, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+		if err == nil && len(there.Items) > 0 {
+			err = errors.New("its replicas have not ended")
+		}
+		if err != nil {
+			return wait.Again(fmt.Errorf("pod %s, which depends on another one that goes: %w", spec.name, err))
+		}
+		return nil
+	})
+}
