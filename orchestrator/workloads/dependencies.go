@@ -250,6 +250,11 @@ func (p Pods) endDependents(ctx context.Context, interpreter *muranopl.Interpret
 	if err != nil || len(ending) == 0 {
 		return err
 	}
+	var names []string
+	for _, host := range ending {
+		names = append(names, host.Text("name"))
+	}
+	p.Reports.Inform(ctx, pod, "These pods depend on %s, and end before it: %s", pod.Text("name"), strings.Join(names, ", "))
 	return p.Runtime.Step(ctx, pod, "end the pods that depend on it", func(ctx context.Context) error {
 		return task.Each(ending, func(host *muranopl.Object) error { return endPods(ctx, api, client, host) })
 	})

@@ -182,6 +182,12 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 	require.Equal(t, first["pods"], serves("hello")["pods"])
 	require.Contains(t, s.cluster.kubectl(t, "", "logs", "job/migrated-shop-before"), "migrating to broken", "the failed pod stays")
 
+	require.NoError(t, os.WriteFile(file, []byte(kinds+strings.Replace(string(migrated), "demo:1\n    host: books", "Demo:1\n    host: books", 1)), 0o600))
+	log, err = s.lab.try(s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.Error(t, err)
+	require.Contains(t, log, "migrated did not begin: shop on migrated depends on ledger on books, which did not become ready: ")
+	require.Equal(t, first["pods"], serves("hello")["pods"], "former pods serve on")
+
 	well("welcome")
 	second := serves("welcome")
 	require.NotEqual(t, first["before"], second["before"])
@@ -190,6 +196,11 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 		"hello and welcome: nothing refers to broken any more")
 	require.Contains(t, fmt.Sprint(s.act(t, "migrated", "rollback", map[string]any{})["warning"]), "The model of pod migrated says otherwise: the files")
 	serves("hello")
+
+	require.NoError(t, os.WriteFile(file, []byte(kinds), 0o600))
+	log = s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.Contains(t, log, "These pods depend on books, and end before it: migrated")
+	require.Empty(t, s.cluster.kubectl(t, "", "get", "pods", "-l", "id in (migrated, books, agent)", "-o", podsThatStay))
 }
 
 func (s *scaling) isGuarded(t *testing.T) {
