@@ -297,3 +297,16 @@ func TestWorkloadsThatAreBeingDeletedMountNothing(t *testing.T) {
 	require.Equal(t, map[string]bool{"present": true, "alone": true, "another": true}, there.mounted(), "a pod of its own is made again")
 	require.Len(t, there.deployments, 2, "the list itself stays as it was")
 }
+
+func TestObjectsOfTwoPodsWithOneNameAreRefusedWithBothNames(t *testing.T) {
+	kept := func(name, files string) []container {
+		return []container{{name: name, image: "i", ports: []port{{number: 80, published: 80, protocol: "TCP", scope: "internal"}},
+			volumes: map[string]volume{"/data": {options: volumeOptions{size: new(resource.MustParse("1Gi")), claim: &claim{name: files}}}}}}
+	}
+	in := &Observed{}
+	require.NoError(t, in.checkNames(podSpec{id: "1", name: "shop", replicas: 1, options: podOptions{kind: kindDeployment}}, kept("web-cache", "web-files")))
+	require.NoError(t, in.checkNames(podSpec{id: "2", name: "till", replicas: 1, options: podOptions{kind: kindDeployment}}, kept("web-cache", "web-files")))
+	err := in.checkNames(podSpec{id: "3", name: "shop-web", replicas: 1, options: podOptions{kind: kindDeployment}}, kept("cache", "files"))
+	require.ErrorContains(t, err, "pods shop and shop-web would both have the PersistentVolumeClaim shop-web-files in Kubernetes")
+	require.ErrorContains(t, err, "pods shop and shop-web would both have the Service shop-web-cache in Kubernetes")
+}

@@ -42,6 +42,8 @@ type Observed struct {
 	Why    error // it cannot be looked into
 	// volumes are the volumes of Cinder that claims need beside the present ones.
 	volumes []openstack.VolumeDemand
+	// named are the pods of the objects that the model has in Kubernetes, by kind and name.
+	named map[string]podSpec
 }
 
 // Previews foresee the effects of a deployment within clusters.
@@ -147,6 +149,9 @@ func (c Previews) previewPod(ctx context.Context, interpreter *muranopl.Interpre
 		if err := spec.checkClaims(containers, classesOf(in.object)); err != nil {
 			refuse(err)
 		}
+		if err := in.checkNames(spec, containers); err != nil {
+			refuse(err)
+		}
 		in.needVolumes(spec, containers, workloads{})
 		return
 	}
@@ -175,6 +180,10 @@ func (c Previews) previewPod(ctx context.Context, interpreter *muranopl.Interpre
 	use := spec.claimUse(containers, there)
 	use.foresee(spec, foreseen)
 	spec.adopted = use.adopted
+	if err := in.checkNames(spec, containers); err != nil {
+		refuse(err)
+		return
+	}
 	if len(containers) == 0 { // its workloads go, and its claims stay
 		if looks {
 			foreseen.Kubernetes = append(foreseen.Kubernetes, removalsOf(spec, there, nil)...)
@@ -300,6 +309,36 @@ func sameNames(pods []*muranopl.Object) (refused []preview.Note) {
 	return refused
 }
 
+// checkNames refuses an object of a pod, such as a claim or a Service, whose name another pod's object of the kind has. The names begin with the pods' own, so
+// that web-cache of pod shop and cache of pod shop-web are one.
+func (in *Observed) checkNames(p podSpec, containers []container) error {
+	if in.named == nil {
+		in.named = map[string]podSpec{}
+	}
+	var problems []error
+	check := func(kind, name string) {
+		key := kind + " " + name
+		other, taken := in.named[key]
+		if !taken {
+			in.named[key] = p
+		} else if kubeName(other.name) != kubeName(p.name) { // sameNames refuses these
+			problems = append(problems, fault.New(fault.Invalid, "pods %s and %s would both have the %s in Kubernetes: give one of the two pods, or of their applications or volumes, another name", other.name, p.name, key))
+		}
+	}
+	for _, object := range p.objects(containers) {
+		meta, err := apimeta.Accessor(object)
+		if err == nil {
+			check(object.GetObjectKind().GroupVersionKind().Kind, meta.GetName())
+		}
+	}
+	if p.options.kind == kindStatefulSet {
+		for _, claim := range p.claims(containers) {
+			check("PersistentVolumeClaim", claim.Name+"-"+kubeName(p.name)+"-0")
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // foreseeWorkloads adds the changes that a deployment would make to the objects of a pod in Kubernetes. It sees changes that others have made, with
 // kubectl for example. Unused Secrets go some time later, and are left out.
 func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers []container, there workloads, foreseen *preview.Foreseen) error {
@@ -312,6 +351,9 @@ func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers 
 		return err
 	}
 	if p.values, err = p.valuesToNote(ctx, in.api, in.Client, containers); err != nil {
+		return err
+	}
+	if p.hasty, err = p.staysHasty(ctx, in.api, there, containers); err != nil {
 		return err
 	}
 	var problems []error
@@ -358,8 +400,12 @@ func (in *Observed) foreseeObject(ctx context.Context, p podSpec, object runtime
 	}
 	change := &preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "changed", Kind: object.GetObjectKind().GroupVersionKind().Kind,
 		Namespace: meta.GetNamespace(), Name: meta.GetName()}
+	object, strategy, err := in.withoutStrategy(ctx, object)
+	if err != nil {
+		return nil, err
+	}
 	fields, there, err := kube.Differences(ctx, in.api, kube.Manager, object)
-	fields = slices.DeleteFunc(fields, isMark)
+	fields = append(strategy, slices.DeleteFunc(fields, isMark)...)
 	_, job := object.(*batchv1.Job)
 	switch {
 	case apierrors.IsInvalid(err):
@@ -378,6 +424,36 @@ func (in *Observed) foreseeObject(ctx context.Context, p podSpec, object runtime
 		change.Fields = append(change.Fields, preview.KubernetesField{Path: one.Path, Before: shown(known, one.Path, one.Before), After: shown(known, one.Path, one.After)})
 	}
 	return change, nil
+}
+
+// withoutStrategy is an object whose strategy does not differ from the present one, and the fields of the strategy that do. Server-side apply changes no strategy by
+// itself (prepareStrategy).
+func (in *Observed) withoutStrategy(ctx context.Context, object runtime.Object) (runtime.Object, []kube.Field, error) {
+	wanted, is := object.(*appsv1.Deployment)
+	if !is {
+		return object, nil, nil
+	}
+	now, err := in.Client.AppsV1().Deployments(known.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return object, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read Deployment %s: %w", wanted.Name, err)
+	}
+	before, after := now.Spec.Strategy.Type, cmp.Or(wanted.Spec.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	if before == after {
+		return object, nil, nil
+	}
+	same := wanted.DeepCopy()
+	same.Spec.Strategy = now.Spec.Strategy
+	fields := []kube.Field{{Path: "spec.strategy.type", Before: string(before), After: string(after)}}
+	if rolling := wanted.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxSurge != nil {
+		fields = append(fields, kube.Field{Path: "spec.strategy.rollingUpdate.maxSurge", After: rolling.MaxSurge.String()})
+	}
+	if rolling := wanted.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
+		fields = append(fields, kube.Field{Path: "spec.strategy.rollingUpdate.maxUnavailable", After: rolling.MaxUnavailable.String()})
+	}
+	return same, fields, nil
 }
 
 // isMark reports whether a field is a mark by which Burano finds a claim again, and that former versions did not write: it changes nothing for its users.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,6 +22,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/desired"
 	"github.com/burano/burano/orchestrator/known"
@@ -195,4 +198,35 @@ func waitPods(ctx context.Context, client kubernetes.Interface, selector labels.
 		return fmt.Errorf("wait for a pod with %s: %w", selector, err)
 	}
 	return nil
+}
+
+// waitLives waits until the containers of pods without a controller that have no probe run and have lived for a while.
+func waitLives(ctx context.Context, client kubernetes.Interface, selector labels.Set, lives time.Duration) error {
+	began := map[string]time.Time{} // runs of containers, by when they were seen first
+	return wait.Every(rolloutLook/4).Until(ctx, func(ctx context.Context) error {
+		pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+		if err != nil {
+			return wait.Again(err)
+		}
+		now := time.Now()
+		for _, pod := range pods.Items {
+			for _, one := range pod.Spec.Containers {
+				i := slices.IndexFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool { return status.Name == one.Name })
+				if one.ReadinessProbe != nil {
+					continue
+				}
+				if i < 0 || pod.Status.ContainerStatuses[i].State.Running == nil {
+					return wait.Again(fmt.Errorf("container %s of %s does not run", one.Name, pod.Name))
+				}
+				status := pod.Status.ContainerStatuses[i]
+				if began[status.ContainerID].IsZero() {
+					began[status.ContainerID] = now
+				}
+				if now.Sub(began[status.ContainerID]) < lives && now.Sub(status.State.Running.StartedAt.Time) < settled {
+					return wait.Again(fmt.Errorf("container %s of %s has not lived for %s yet", one.Name, pod.Name, lives))
+				}
+			}
+		}
+		return nil
+	})
 }

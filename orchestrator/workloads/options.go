@@ -65,7 +65,7 @@ type podOptions struct {
 	security       *corev1.PodSecurityContext
 	spread         []corev1.TopologySpreadConstraint
 	grace          *int64 // seconds; nil for Kubernetes' own
-	minReady       int32  // seconds
+	minReady       *int32 // seconds; nil for none that the model has
 	hostNetwork    bool
 	hostPID        bool
 }
@@ -265,7 +265,9 @@ func podOptionsOf(pod *muranopl.Object) (o podOptions, err error) {
 		o.grace = &seconds
 	}
 	minReady, hasMinReady := read("minReadySeconds").(int64)
-	o.minReady = int32(minReady)
+	if seconds := int32(minReady); hasMinReady {
+		o.minReady = &seconds
+	}
 	o.hostNetwork, _ = read("hostNetwork").(bool)
 	o.hostPID, _ = read("hostPid").(bool)
 	if hasMinReady && o.kind.ends() {

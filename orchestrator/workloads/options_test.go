@@ -198,7 +198,7 @@ func TestAPodMaySayAllThatKubernetesKnows(t *testing.T) {
 		"options.json":     func(*podSpec) {},
 		"statefulset.json": func(p *podSpec) { p.options.kind, p.replicas = kindStatefulSet, 3 },
 		"daemonset.json": func(p *podSpec) {
-			p.options.kind, p.options.hostNetwork, p.options.hostPID, p.options.minReady, p.replicas = kindDaemonSet, true, true, 5, 3
+			p.options.kind, p.options.hostNetwork, p.options.hostPID, p.options.minReady, p.replicas = kindDaemonSet, true, true, new(int32(5)), 3
 		},
 		"job.json": func(p *podSpec) { p.options.kind, p.options.deadline = kindJob, 600 },
 		"cronjob.json": func(p *podSpec) {

@@ -55,6 +55,9 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if p.values, err = p.valuesToNote(ctx, api, client, containers); err != nil {
 		return false, err
 	}
+	if p.hasty, err = p.staysHasty(ctx, api, there, containers); err != nil {
+		return false, err
+	}
 	objects := p.objects(containers)
 	for _, object := range objects {
 		if file, is := object.(*corev1.ConfigMap); is {
@@ -110,6 +113,22 @@ func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers [
 	}
 	p.abrupt = true
 	return leavesTemplate(ctx, api, p.objects(containers))
+}
+
+// staysHasty is true if the present workload counts pods at once and its pods would stay. Their next change has them counted later, when they have lived for a
+// while (livesSeconds).
+func (p podSpec) staysHasty(ctx context.Context, api *rest.Config, there workloads, containers []container) (bool, error) {
+	if p.minReady(p.template(containers)) == 0 || p.options.minReady != nil || !there.hasty(kubeName(p.name)) {
+		return false, nil
+	}
+	return leavesTemplate(ctx, api, p.objects(containers))
+}
+
+// hasty reports whether a present workload of this name counts pods at once.
+func (w workloads) hasty(name string) bool {
+	return slices.ContainsFunc(w.deployments, func(one appsv1.Deployment) bool { return one.Name == name && one.Spec.MinReadySeconds == 0 }) ||
+		slices.ContainsFunc(w.sets, func(one appsv1.StatefulSet) bool { return one.Name == name && one.Spec.MinReadySeconds == 0 }) ||
+		slices.ContainsFunc(w.daemons, func(one appsv1.DaemonSet) bool { return one.Name == name && one.Spec.MinReadySeconds == 0 })
 }
 
 // leavesTemplate is true if the pods of the present workload among these objects would stay as they are.

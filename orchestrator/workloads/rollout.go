@@ -190,7 +190,14 @@ func (r *rollout) until(ctx context.Context) error {
 	case r.spec.replicas > 0:
 		return waitDeployment(ctx, r.client, name)
 	}
-	return waitPods(ctx, r.client, labels.Set{LabelPod: r.spec.id})
+	if err := waitPods(ctx, r.client, labels.Set{LabelPod: r.spec.id}); err != nil {
+		return err
+	}
+	lives := time.Duration(livesSeconds) * time.Second
+	if seconds := r.spec.options.minReady; seconds != nil {
+		lives = time.Duration(*seconds) * time.Second
+	}
+	return waitLives(ctx, r.client, labels.Set{LabelPod: r.spec.id}, lives)
 }
 
 // hopeless is true if there is a problem that does not pass by itself.

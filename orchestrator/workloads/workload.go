@@ -98,6 +98,7 @@ type podSpec struct {
 	replicas int32
 	options  podOptions
 	abrupt   bool   // its pods do not linger, since those that run do not
+	hasty    bool   // its pods count at once, since its present workload has them so
 	values   string // annotationValues; "" for none
 	// adopted are the names of claims that are there, by the names that new ones would have.
 	adopted map[string]string
@@ -181,7 +182,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 		}
 		set := &appsv1.StatefulSet{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: meta,
-			Spec: appsv1.StatefulSetSpec{MinReadySeconds: p.options.minReady, Replicas: &p.replicas, Selector: p.selector(), Template: template, ServiceName: pods.Name},
+			Spec: appsv1.StatefulSetSpec{MinReadySeconds: p.minReady(template), Replicas: &p.replicas, Selector: p.selector(), Template: template, ServiceName: pods.Name},
 		}
 		for _, claim := range p.claims(containers) {
 			claim.Namespace = ""
@@ -192,7 +193,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	case kindDaemonSet:
 		return []runtime.Object{&appsv1.DaemonSet{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: meta,
-			Spec: appsv1.DaemonSetSpec{MinReadySeconds: p.options.minReady, Selector: p.selector(), Template: template},
+			Spec: appsv1.DaemonSetSpec{MinReadySeconds: p.minReady(template), Selector: p.selector(), Template: template},
 		}}
 	case kindJob:
 		job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: meta, Spec: p.job(template)}
@@ -216,13 +217,28 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	}
 	deployment := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta,
-		Spec: appsv1.DeploymentSpec{MinReadySeconds: p.options.minReady, Replicas: &p.replicas, Selector: p.selector(), Template: template},
+		Spec: appsv1.DeploymentSpec{MinReadySeconds: p.minReady(template), Replicas: &p.replicas, Selector: p.selector(), Template: template},
 	}
 	deployment.Spec.Strategy = p.options.strategy
 	if p.exclusive(containers) {
 		deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	return []runtime.Object{deployment}
+}
+
+// livesSeconds is how long containers without a probe must live before their pod counts: one that ends right after its start never counts.
+const livesSeconds = 5
+
+// minReady is how long a new pod must be ready before it counts, in seconds.
+func (p podSpec) minReady(template corev1.PodTemplateSpec) int32 {
+	unprobed := func(one corev1.Container) bool { return one.ReadinessProbe == nil }
+	switch {
+	case p.options.minReady != nil:
+		return *p.options.minReady
+	case !p.hasty && slices.ContainsFunc(template.Spec.Containers, unprobed):
+		return livesSeconds
+	}
+	return 0
 }
 
 // exclusive is true if only one of the pods can have their volumes: a new one then begins after the former has ended.

@@ -1,17 +1,25 @@
 package workloads
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/fake"
 	"pgregory.net/rapid"
+
+	"github.com/burano/burano/orchestrator/known"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -93,4 +101,51 @@ func TestNamesOfServicesAreWhatKubernetesTakes(t *testing.T) {
 	})
 	require.Equal(t, "web-hello-world", serviceName("Web", "Hello World"))
 	require.Len(t, serviceName(strings.Repeat("a", 80), "b"), 63)
+}
+
+func TestAContainerWithoutAProbeMustLiveBeforeItsPodCounts(t *testing.T) {
+	probed := container{name: "web", image: "i", ports: []port{{number: 80, published: 80, protocol: "TCP", scope: "public"}}}
+	for name, one := range map[string]struct {
+		containers []container
+		change     func(*podSpec)
+		want       int32
+	}{
+		"a probe":                    {[]container{probed}, func(*podSpec) {}, 0},
+		"no probe":                   {[]container{probed, {name: "side", image: "i"}}, func(*podSpec) {}, livesSeconds},
+		"a stateful set":             {[]container{{name: "side", image: "i"}}, func(p *podSpec) { p.options.kind = kindStatefulSet }, livesSeconds},
+		"seconds of its own":         {[]container{probed}, func(p *podSpec) { p.options.minReady = new(int32(9)) }, 9},
+		"not at all":                 {[]container{{name: "side", image: "i"}}, func(p *podSpec) { p.options.minReady = new(int32(0)) }, 0},
+		"pods of before, which stay": {[]container{{name: "side", image: "i"}}, func(p *podSpec) { p.hasty = true }, 0},
+	} {
+		spec := podSpec{id: "p0d", name: "web", replicas: 1, options: podOptions{kind: kindDeployment}}
+		one.change(&spec)
+		switch keeper := spec.keeper(metav1.ObjectMeta{}, spec.template(one.containers), one.containers); set := keeper[len(keeper)-1].(type) {
+		case *appsv1.Deployment:
+			require.Equal(t, one.want, set.Spec.MinReadySeconds, name)
+		case *appsv1.StatefulSet:
+			require.Equal(t, one.want, set.Spec.MinReadySeconds, name)
+		}
+	}
+	there := workloads{deployments: []appsv1.Deployment{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}}}
+	require.True(t, there.hasty("web"))
+	require.False(t, there.hasty("other"))
+	there.deployments[0].Spec.MinReadySeconds = livesSeconds
+	require.False(t, there.hasty("web"))
+}
+
+func TestAPodWithoutAControllerIsUpWhenItsContainersHaveLived(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: known.Namespace, Labels: map[string]string{LabelPod: "p0d"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", ContainerID: "1",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}}}
+	client := fake.NewClientset(pod)
+	began := time.Now()
+	require.NoError(t, waitLives(t.Context(), client, labels.Set{LabelPod: "p0d"}, time.Second))
+	require.GreaterOrEqual(t, time.Since(began), time.Second)
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	_, err := client.CoreV1().Pods(known.Namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	limited, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.ErrorContains(t, waitLives(limited, client, labels.Set{LabelPod: "p0d"}, time.Second), "container web of web does not run")
 }
