@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/snapshot"
 	"github.com/burano/burano/orchestrator/store"
+	"github.com/burano/burano/orchestrator/workloads"
 )
 
 // TestCertificatesAreRenewedInTime has a clock that runs ahead.
@@ -156,4 +157,17 @@ type fakeSnapshots struct {
 
 func (f *fakeSnapshots) Snapshots(context.Context, store.SnapshotFilter) ([]store.Snapshot, error) {
 	return f.list, nil
+}
+
+func TestAContainerThatEndsAgainAndAgainIsFoundWithItsLastLines(t *testing.T) {
+	duty := newPodsDuty(Config{Interval: time.Minute})
+	duty.crashes = func(context.Context, *keeper.Environment, *desired.Cluster) ([]workloads.Crash, error) {
+		return []workloads.Crash{{ObjectID: "pod", Subject: "container web of pod shop", Why: "container web of shop-1: it ended with exit code 3 (Error), and was started again 7 times", LastLines: "no database"}}, nil
+	}
+	result, err := duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{{ID: "c", Name: "kube"}}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"warning container-crashes container web of pod shop"}, kinds(result.Findings))
+	require.Equal(t, "In cluster kube container web of shop-1: it ended with exit code 3 (Error), and was started again 7 times. Its last lines:\nno database", result.Findings[0].Text)
+	require.Equal(t, "pod", result.Findings[0].ObjectID)
+	require.Equal(t, 5*time.Minute, duty.Every())
 }

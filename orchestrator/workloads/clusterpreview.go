@@ -456,9 +456,10 @@ func (in *Observed) withoutStrategy(ctx context.Context, object runtime.Object) 
 	return same, fields, nil
 }
 
-// isMark reports whether a field is a mark by which Burano finds a claim again, and that former versions did not write: it changes nothing for its users.
+// isMark reports whether a field is a mark by which Burano finds a claim again, or the order of pods, and that former versions did not write: it changes nothing
+// for its users.
 func isMark(field kube.Field) bool {
-	return field.Before == nil && field.Path == "metadata.annotations["+annotationVolume+"]"
+	return field.Before == nil && (field.Path == "metadata.annotations["+annotationVolume+"]" || field.Path == "metadata.annotations["+annotationDependsOn+"]")
 }
 
 // MissingTypes lists, by name, the storage classes whose type of volumes the project does not have.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
@@ -224,39 +225,87 @@ func (c Previews) foreseeDependencies(ctx context.Context, interpreter *muranopl
 	}
 }
 
+// annotationDependsOn is on the workloads of pods whose applications depend on others: the ids of the pods of these, with commas. By it their removal has an order.
+const annotationDependsOn = "burano.io/depends-on"
+
+// dependsOn is the annotationDependsOn of a workload with these containers; nil for none.
+func dependsOn(containers []container) map[string]string {
+	var ids []string
+	for _, one := range containers {
+		for _, needs := range one.dependsOn {
+			if id := hostOf(needs).ID(); !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	return map[string]string{annotationDependsOn: strings.Join(ids, ",")}
+}
+
+// dependent is a workload whose pods depend on another pod.
+type dependent struct {
+	id, name string
+	grace    *int64 // of its pods, in seconds
+}
+
+// dependentsOf are the workloads that depend on a pod, but those that stay.
+func dependentsOf(ctx context.Context, client kubernetes.Interface, pod string, stays func(id string) bool) (found []dependent, err error) {
+	all := metav1.ListOptions{LabelSelector: LabelPod}
+	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, all)
+	if err != nil {
+		return nil, fmt.Errorf("list Deployments: %w", err)
+	}
+	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, all)
+	if err != nil {
+		return nil, fmt.Errorf("list StatefulSets: %w", err)
+	}
+	daemons, err := client.AppsV1().DaemonSets(known.Namespace).List(ctx, all)
+	if err != nil {
+		return nil, fmt.Errorf("list DaemonSets: %w", err)
+	}
+	add := func(meta metav1.ObjectMeta, template corev1.PodTemplateSpec) {
+		id := meta.Labels[LabelPod]
+		if slices.Contains(strings.Split(meta.Annotations[annotationDependsOn], ","), pod) && id != pod && !stays(id) {
+			found = append(found, dependent{id, meta.Name, template.Spec.TerminationGracePeriodSeconds})
+		}
+	}
+	for _, one := range deployments.Items {
+		add(one.ObjectMeta, one.Spec.Template)
+	}
+	for _, one := range sets.Items {
+		add(one.ObjectMeta, one.Spec.Template)
+	}
+	for _, one := range daemons.Items {
+		add(one.ObjectMeta, one.Spec.Template)
+	}
+	return found, nil
+}
+
 // endDependents ends the pods that leave the model as well and whose applications depend on one of this pod, which serves until they have ended.
-func (p Pods) endDependents(ctx context.Context, interpreter *muranopl.Interpreter, api *rest.Config, pod *muranopl.Object) error {
-	root := pod
-	for root.Owner() != nil {
-		root = root.Owner()
-	}
-	former := task.Objects{Model: func() *muranopl.Object { return root }}
-	var ending []*muranopl.Object
-	for _, application := range former.All(task.ClassApplication) {
-		host := hostOf(application)
-		if host == application || host.ID() == pod.ID() || !host.Class().IsEmbedded(task.ClassPod) || p.Hosting.Objects.Has(host.ID()) ||
-			host.Object("kubernetesCluster") == nil || host.Object("kubernetesCluster").ID() != pod.Object("kubernetesCluster").ID() {
-			continue
-		}
-		_, one, err := describe(ctx, interpreter, application)
-		if err != nil {
-			continue // such an application cannot tell its dependencies
-		}
-		if slices.ContainsFunc(one.dependsOn, func(needs *muranopl.Object) bool { return hostOf(needs).ID() == pod.ID() }) && !slices.Contains(ending, host) {
-			ending = append(ending, host)
-		}
-	}
+func (p Pods) endDependents(ctx context.Context, api *rest.Config, pod *muranopl.Object) error {
 	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	ending, err := dependentsOf(ctx, client, pod.ID(), p.Hosting.Objects.Has)
 	if err != nil || len(ending) == 0 {
 		return err
 	}
 	var names []string
-	for _, host := range ending {
-		names = append(names, host.Text("name"))
+	for _, one := range ending {
+		names = append(names, one.name)
 	}
 	p.Reports.Inform(ctx, pod, "These pods depend on %s, and end before it: %s", pod.Text("name"), strings.Join(names, ", "))
 	return p.Runtime.Step(ctx, pod, "end the pods that depend on it", func(ctx context.Context) error {
-		return task.Each(ending, func(host *muranopl.Object) error { return endPods(ctx, api, client, host) })
+		for _, one := range ending {
+			if err := one.end(ctx, api, client); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -266,19 +315,15 @@ const (
 	endSpare = time.Minute
 )
 
-// endPods deletes the workloads of a pod and waits until its replicas have ended.
-func endPods(ctx context.Context, api *rest.Config, client kubernetes.Interface, pod *muranopl.Object) error {
-	mine := labels.Set{LabelPod: pod.ID()}
+// end deletes the workload and waits until its pods have ended.
+func (d dependent) end(ctx context.Context, api *rest.Config, client kubernetes.Interface) error {
+	mine := labels.Set{LabelPod: d.id}
 	if err := deleteWorkloads(ctx, api, mine); err != nil {
 		return err
 	}
-	spec, err := PodSpecOf(pod)
-	if err != nil {
-		return err
-	}
 	limit := endSpare + graceSeconds*time.Second
-	if spec.options.grace != nil {
-		limit = endSpare + time.Duration(*spec.options.grace)*time.Second
+	if d.grace != nil {
+		limit = endSpare + time.Duration(*d.grace)*time.Second
 	}
 	return wait.Every(endLook).For(limit).Until(ctx, func(ctx context.Context) error {
 		there, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
@@ -286,7 +331,7 @@ func endPods(ctx context.Context, api *rest.Config, client kubernetes.Interface,
 			err = errors.New("its replicas have not ended")
 		}
 		if err != nil {
-			return wait.Again(fmt.Errorf("pod %s, which depends on another one that goes: %w", spec.name, err))
+			return wait.Again(fmt.Errorf("pod %s, which depends on another one that goes: %w", d.name, err))
 		}
 		return nil
 	})

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/catalog/apps"
@@ -143,4 +147,29 @@ func TestHostsThatWouldWaitForEachOtherForEverAreRefused(t *testing.T) {
 func TestDependsOnNamesApplications(t *testing.T) {
 	_, err := containerIn(t, `{"name": "web", "image": "i", "dependsOn": ["db"]}`)
 	require.ErrorContains(t, err, fmt.Sprintf("dependsOn of container web has %v, which is no application", "db"))
+}
+
+func TestPodsThatLeaveWithTheirDependencyEndBeforeIt(t *testing.T) {
+	objects, interpreter := tiers(t, map[string][]any{"front": {"books"}, "books": {}}, nil)
+	all, err := (&Hosting{Objects: objects}).all(t.Context(), interpreter, objects.Find("pod-front"))
+	require.NoError(t, err)
+	spec, err := PodSpecOf(objects.Find("pod-front"))
+	require.NoError(t, err)
+	made := spec.objects(containersIn(all))
+	front := made[slices.IndexFunc(made, func(one runtime.Object) bool { _, is := one.(*appsv1.Deployment); return is })].(*appsv1.Deployment)
+	require.Equal(t, "pod-books", front.Annotations[annotationDependsOn])
+	require.Empty(t, front.Spec.Template.Annotations, "another order rolls no pods")
+
+	client := fake.NewClientset(front)
+	found, err := dependentsOf(t.Context(), client, "pod-books", func(string) bool { return false })
+	require.NoError(t, err)
+	require.Equal(t, []dependent{{"pod-front", "front-pod", front.Spec.Template.Spec.TerminationGracePeriodSeconds}}, found)
+	for _, pod := range []string{"pod-front", "pod-other"} {
+		found, err = dependentsOf(t.Context(), client, pod, func(string) bool { return false })
+		require.NoError(t, err)
+		require.Empty(t, found)
+	}
+	found, err = dependentsOf(t.Context(), client, "pod-books", func(id string) bool { return id == "pod-front" })
+	require.NoError(t, err)
+	require.Empty(t, found, "it stays")
 }

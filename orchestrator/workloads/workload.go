@@ -145,7 +145,9 @@ func (p podSpec) objects(containers []container) []runtime.Object {
 	for _, job := range p.bootstrapJobs(containers, beforeRoll) {
 		objects = append(objects, job)
 	}
-	objects = append(objects, p.keeper(meta, template, containers)...)
+	marked := meta
+	marked.Annotations = dependsOn(containers)
+	objects = append(objects, p.keeper(marked, template, containers)...)
 	if p.replicas > 1 && !p.options.kind.ends() && p.options.kind != kindDaemonSet {
 		one := intstr.FromInt32(1)
 		objects = append(objects, &policyv1.PodDisruptionBudget{

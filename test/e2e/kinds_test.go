@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 	soakOnly(t, "make soak runs this: it waits for the clock to have a cron job run; the objects that Kubernetes is given are tested as such")
 	l := start(t)
+	l.relaunch(t, "--keeper-interval", "3s")
 	demo := l.user(t, "burano-demo")
 	found := inventory(t, demo)
 	text, err := os.ReadFile("testdata/kinds.yaml")
@@ -69,6 +71,8 @@ func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 	})
 
 	t.Run("a pod has its files, and rolls only after its bootstrap", func(t *testing.T) { s.isMigrated(t, file, string(text)) })
+
+	t.Run("a container that ends is no success, and later a finding", func(t *testing.T) { s.isBrief(t, file, string(text)) })
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "kinds")
 	asBefore(t, demo, found)
@@ -201,6 +205,26 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 	log = s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Contains(t, log, "These pods depend on books, and end before it: migrated")
 	require.Empty(t, s.cluster.kubectl(t, "", "get", "pods", "-l", "id in (migrated, books, agent)", "-o", podsThatStay))
+}
+
+// isBrief has a container without a probe end after it has counted, and then at once.
+func (s *scaling) isBrief(t *testing.T, file, kinds string) {
+	brief, err := os.ReadFile("testdata/brief.yaml")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte(kinds+string(brief)), 0o600))
+	s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.Equal(t, "5", s.cluster.kubectl(t, "", "get", "deployment", "brief", "-o", "jsonpath={.spec.minReadySeconds}"))
+	s.finds(t, "container-crashes")
+	found := fmt.Sprint(s.user.must(t, http.MethodGet, "/burano/v1/environments/"+s.environment+"/findings", nil)["findings"])
+	require.Contains(t, found, "container candle of pod brief")
+	require.Contains(t, found, "it ended with exit code 3 (Error), and was started again")
+	require.Contains(t, found, "the wick is short")
+
+	require.NoError(t, os.WriteFile(file, []byte(kinds+strings.Replace(string(brief), "sleep 8; ", "", 1)), 0o600))
+	log, err := s.lab.try(s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	require.Error(t, err)
+	require.Contains(t, log, "pod brief does not run: container candle of brief-")
+	require.Contains(t, log, "it ended with exit code 3 (Error)")
 }
 
 func (s *scaling) isGuarded(t *testing.T) {
