@@ -353,7 +353,7 @@ func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers 
 	if p.values, err = p.valuesToNote(ctx, in.api, in.Client, containers); err != nil {
 		return err
 	}
-	if p.hasty, err = p.staysHasty(ctx, in.api, there, containers); err != nil {
+	if p.hasty, err = staysHasty(ctx, p, in.api, there, containers); err != nil {
 		return err
 	}
 	var problems []error

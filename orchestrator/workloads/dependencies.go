@@ -285,7 +285,7 @@ func dependentsOf(ctx context.Context, client kubernetes.Interface, pod string, 
 }
 
 // endDependents ends the pods that leave the model as well and whose applications depend on one of this pod, which serves until they have ended.
-func (p Pods) endDependents(ctx context.Context, api *rest.Config, pod *muranopl.Object) error {
+func endDependents(ctx context.Context, p Pods, api *rest.Config, pod *muranopl.Object) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err

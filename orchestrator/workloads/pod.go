@@ -85,7 +85,7 @@ func (p Pods) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.endDependents(ctx, api, call.Object); err != nil {
+	if err := endDependents(ctx, p, api, call.Object); err != nil {
 		return nil, err
 	}
 	err = p.Runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {

@@ -55,7 +55,7 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if p.values, err = p.valuesToNote(ctx, api, client, containers); err != nil {
 		return false, err
 	}
-	if p.hasty, err = p.staysHasty(ctx, api, there, containers); err != nil {
+	if p.hasty, err = staysHasty(ctx, p, api, there, containers); err != nil {
 		return false, err
 	}
 	objects := p.objects(containers)
@@ -117,8 +117,8 @@ func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers [
 
 // staysHasty is true if the present workload counts pods at once and its pods would stay. Their next change has them counted later, when they have lived for a
 // while (livesSeconds).
-func (p podSpec) staysHasty(ctx context.Context, api *rest.Config, there workloads, containers []container) (bool, error) {
-	if p.minReady(p.template(containers)) == 0 || p.options.minReady != nil || !there.hasty(kubeName(p.name)) {
+func staysHasty(ctx context.Context, p podSpec, api *rest.Config, there workloads, containers []container) (bool, error) {
+	if minReady(p, p.template(containers)) == 0 || p.options.minReady != nil || !there.hasty(kubeName(p.name)) {
 		return false, nil
 	}
 	return leavesTemplate(ctx, api, p.objects(containers))

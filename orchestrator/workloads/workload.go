@@ -184,7 +184,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 		}
 		set := &appsv1.StatefulSet{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: meta,
-			Spec: appsv1.StatefulSetSpec{MinReadySeconds: p.minReady(template), Replicas: &p.replicas, Selector: p.selector(), Template: template, ServiceName: pods.Name},
+			Spec: appsv1.StatefulSetSpec{MinReadySeconds: minReady(p, template), Replicas: &p.replicas, Selector: p.selector(), Template: template, ServiceName: pods.Name},
 		}
 		for _, claim := range p.claims(containers) {
 			claim.Namespace = ""
@@ -195,7 +195,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	case kindDaemonSet:
 		return []runtime.Object{&appsv1.DaemonSet{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: meta,
-			Spec: appsv1.DaemonSetSpec{MinReadySeconds: p.minReady(template), Selector: p.selector(), Template: template},
+			Spec: appsv1.DaemonSetSpec{MinReadySeconds: minReady(p, template), Selector: p.selector(), Template: template},
 		}}
 	case kindJob:
 		job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: meta, Spec: p.job(template)}
@@ -219,7 +219,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	}
 	deployment := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta,
-		Spec: appsv1.DeploymentSpec{MinReadySeconds: p.minReady(template), Replicas: &p.replicas, Selector: p.selector(), Template: template},
+		Spec: appsv1.DeploymentSpec{MinReadySeconds: minReady(p, template), Replicas: &p.replicas, Selector: p.selector(), Template: template},
 	}
 	deployment.Spec.Strategy = p.options.strategy
 	if p.exclusive(containers) {
@@ -232,7 +232,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 const livesSeconds = 5
 
 // minReady is how long a new pod must be ready before it counts, in seconds.
-func (p podSpec) minReady(template corev1.PodTemplateSpec) int32 {
+func minReady(p podSpec, template corev1.PodTemplateSpec) int32 {
 	unprobed := func(one corev1.Container) bool { return one.ReadinessProbe == nil }
 	switch {
 	case p.options.minReady != nil:
