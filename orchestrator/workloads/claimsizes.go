@@ -25,35 +25,57 @@ type claimStorage struct {
 	stay  []string                     // says so, for people
 }
 
-// classesOf are the names of the storage classes of a cluster's model; "" for a default.
-func classesOf(cluster *muranopl.Object) map[string]bool {
-	has := map[string]bool{}
+// offer is how the volumes of a storage class can be used.
+type offer int
+
+const (
+	noClass    offer = iota
+	ofOneNode        // by the pods of one node at a time
+	ofAllNodes       // by pods of all nodes at the same time (ReadWriteMany); Kubernetes decides it for classes of others
+)
+
+// offerOf is the offer of a class with Burano's back-end; "" is a class of others.
+func offerOf(backend kube.Storage) offer {
+	if backend == kube.Manila || backend == "" {
+		return ofAllNodes
+	}
+	return ofOneNode
+}
+
+// classesOf are the storage classes of a cluster's model, by name; "" for a default.
+func classesOf(cluster *muranopl.Object) map[string]offer {
+	has := map[string]offer{}
 	for _, class := range task.Desired(cluster).StorageClasses {
-		has[class.Name] = true
-		has[""] = has[""] || class.Default
+		has[class.Name] = offerOf(class.Backend)
+		if class.Default {
+			has[""] = has[class.Name]
+		}
 	}
 	return has
 }
 
 // checkClaims makes sure that a cluster with these storage classes has the storage that the containers want.
-func (p podSpec) checkClaims(containers []container, has map[string]bool) error {
+func (p podSpec) checkClaims(containers []container, has map[string]offer) error {
 	claims := p.claims(containers)
 	if len(claims) == 0 {
 		return nil
 	}
-	if p.options.kind == kindDaemonSet {
-		return fault.New(fault.Invalid, "pod %s is a daemonSet with persistent volumes: a pod of each node would need the same volume. Use a DockerHostVolume, or the workload statefulSet", p.name)
+	if p.options.kind == kindDaemonSet && slices.ContainsFunc(claims, ofOnePod) {
+		return fault.New(fault.Invalid, "pod %s is a daemonSet with persistent volumes: a pod of each node would need the same volume. Use a DockerHostVolume, the workload statefulSet, or accessMode readWriteMany with a class that has it", p.name)
 	}
 	if p.replicas > 1 && p.exclusive(containers) {
-		return fault.New(fault.Invalid, "pod %s has persistent volumes and %d replicas: one pod at a time can have such a volume. Set replicas to 1, or workload to statefulSet, which gives each replica volumes of its own", p.name, p.replicas)
+		return fault.New(fault.Invalid, "pod %s has persistent volumes and %d replicas: one pod at a time can have such a volume. Set replicas to 1, workload to statefulSet, which gives each replica volumes of its own, or accessMode of the volumes to readWriteMany, with a class that has it", p.name, p.replicas)
 	}
 	if p.options.strategy.Type == appsv1.RollingUpdateDeploymentStrategyType && p.exclusive(containers) {
 		return fault.New(fault.Invalid, "pod %s has persistent volumes and the updateStrategy rollingUpdate: a new pod gets such a volume once the former one has ended. Leave updateStrategy, maxSurge and maxUnavailable out, or say recreate", p.name)
 	}
 	for _, claim := range claims {
 		wanted := className(claim)
-		if has[wanted] {
+		if has[wanted] == ofAllNodes || has[wanted] == ofOneNode && ofOnePod(claim) {
 			continue
+		}
+		if has[wanted] == ofOneNode {
+			return fault.New(fault.Invalid, "pod %s wants the persistent volume %s with accessMode readWriteMany, and %s", p.name, claim.Name, oneNodeOnly(wanted, has))
 		}
 		what := "the cluster has no default storage class"
 		if wanted != "" {
@@ -70,6 +92,29 @@ func (p podSpec) checkClaims(containers []container, has map[string]bool) error 
 	return nil
 }
 
+// ofOnePod reports whether one pod at a time has a claim.
+func ofOnePod(claim *corev1.PersistentVolumeClaim) bool {
+	return !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany)
+}
+
+// oneNodeOnly says that volumes of a class are used by one node at a time, and which classes are not so.
+func oneNodeOnly(class string, has map[string]offer) string {
+	text := "volumes of storage class " + class + " are used by one node at a time"
+	if class == "" {
+		text = "volumes of the cluster's default storage class are used by one node at a time"
+	}
+	var others []string
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		if name != "" && has[name] == ofAllNodes {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return text + ": give the cluster a class with the backend manila, or leave accessMode out"
+	}
+	return text + ": name one of " + strings.Join(others, ", ") + " in storageClass, or leave accessMode out"
+}
+
 // className is the storage class that a claim names; "" for none.
 func className(claim *corev1.PersistentVolumeClaim) string {
 	if claim.Spec.StorageClassName == nil {
@@ -80,7 +125,7 @@ func className(claim *corev1.PersistentVolumeClaim) string {
 
 // checkStorage is checkClaims in a cluster that is up, and compares the claims with the present claims. coming are the storage classes that a
 // deployment gives the cluster before its pods, by name; nil if it has them.
-func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, containers []container, there workloads, coming map[string]bool) (claimStorage, error) {
+func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, containers []container, there workloads, coming map[string]offer) (claimStorage, error) {
 	kept := claimStorage{sizes: map[string]resource.Quantity{}}
 	claims := p.claims(containers)
 	if len(claims) == 0 {
@@ -90,19 +135,23 @@ func (p podSpec) checkStorage(ctx context.Context, client kubernetes.Interface, 
 	if err != nil {
 		return kept, fmt.Errorf("list the cluster's storage classes: %w", err)
 	}
-	has, grows := map[string]bool{}, map[string]bool{}
+	has, grows := map[string]offer{}, map[string]bool{}
 	maps.Copy(has, coming)
 	for _, class := range found.Items {
 		grows[class.Name] = class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion
 		if coming == nil || class.Labels[kube.LabelStorage] == "" { // a deployment keeps classes of others
-			has[class.Name] = true
-			has[""] = has[""] || class.Annotations[annotationDefaultClass] == "true"
+			has[class.Name] = offerOf(kube.Storage(class.Labels[kube.LabelStorage]))
+			if class.Annotations[annotationDefaultClass] == "true" {
+				has[""] = has[class.Name]
+			}
 		}
 	}
 	present := presentClaims(p, there)
 	for _, claim := range claims {
 		if now, is := present[claim.Name]; is {
-			has[className(claim)] = has[className(claim)] || className(claim) == now.class // of a class that is gone, it stays
+			if has[className(claim)] == noClass && className(claim) == now.class || now.many {
+				has[className(claim)] = ofAllNodes // of a class that is gone, it stays; a claim keeps its access mode
+			}
 			if err := p.keep(&kept, claim, now, grows[now.class]); err != nil {
 				return kept, err
 			}
@@ -119,6 +168,7 @@ type presentClaim struct {
 	class string
 	size  resource.Quantity
 	set   bool // of a stateful set, whose templates nobody can change
+	many  bool // pods of all nodes use it
 }
 
 // presentClaims are the claims in the cluster with which the pod's claims are compared, by name.
@@ -130,13 +180,13 @@ func presentClaims(p podSpec, there workloads) map[string]presentClaim {
 				continue
 			}
 			for _, template := range set.Spec.VolumeClaimTemplates {
-				found[template.Name] = presentClaim{className(&template), template.Spec.Resources.Requests[corev1.ResourceStorage], true}
+				found[template.Name] = presentClaim{className(&template), template.Spec.Resources.Requests[corev1.ResourceStorage], true, !ofOnePod(&template)}
 			}
 		}
 		return found
 	}
 	for _, claim := range there.claims {
-		found[claim.Name] = presentClaim{className(&claim), claim.Spec.Resources.Requests[corev1.ResourceStorage], false}
+		found[claim.Name] = presentClaim{className(&claim), claim.Spec.Resources.Requests[corev1.ResourceStorage], false, !ofOnePod(&claim)}
 	}
 	return found
 }
@@ -148,6 +198,10 @@ func (p podSpec) keep(kept *claimStorage, wanted *corev1.PersistentVolumeClaim, 
 	}
 	if class := className(wanted); class != "" && now.class != "" && class != now.class {
 		return refused("is of storage class %s and cannot get %s: put %s back, or give the volume another name and copy the data", now.class, class, now.class)
+	}
+	if many := !ofOnePod(wanted); many != now.many {
+		mode := map[bool]string{false: "readWriteOnce", true: "readWriteMany"}
+		return refused("has the accessMode %s and cannot get %s: put %s back, or give the volume another name and copy the data", mode[now.many], mode[many], mode[now.many])
 	}
 	size := wanted.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch order := size.Cmp(now.size); {

@@ -251,7 +251,7 @@ type dependent struct {
 	grace    *int64 // of its pods, in seconds
 }
 
-// dependentsOf are the workloads that depend on a pod, but those that stay.
+// dependentsOf are the workloads that depend on a pod, but those that stay, and the pod's own if it depends on one that does not stay.
 func dependentsOf(ctx context.Context, client kubernetes.Interface, pod string, stays func(id string) bool) (found []dependent, err error) {
 	all := metav1.ListOptions{LabelSelector: LabelPod}
 	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, all)
@@ -267,8 +267,9 @@ func dependentsOf(ctx context.Context, client kubernetes.Interface, pod string, 
 		return nil, fmt.Errorf("list DaemonSets: %w", err)
 	}
 	add := func(meta metav1.ObjectMeta, template corev1.PodTemplateSpec) {
-		id := meta.Labels[LabelPod]
-		if slices.Contains(strings.Split(meta.Annotations[annotationDependsOn], ","), pod) && id != pod && !stays(id) {
+		id, needs := meta.Labels[LabelPod], strings.FieldsFunc(meta.Annotations[annotationDependsOn], func(r rune) bool { return r == ',' })
+		leaves := func(id string) bool { return !stays(id) }
+		if id == pod && slices.ContainsFunc(needs, leaves) || id != pod && slices.Contains(needs, pod) && leaves(id) {
 			found = append(found, dependent{id, meta.Name, template.Spec.TerminationGracePeriodSeconds})
 		}
 	}
@@ -284,7 +285,8 @@ func dependentsOf(ctx context.Context, client kubernetes.Interface, pod string, 
 	return found, nil
 }
 
-// endDependents ends the pods that leave the model as well and whose applications depend on one of this pod, which serves until they have ended.
+// endDependents ends the pods that leave the model as well and whose applications depend on one of this pod, which serves until they have ended. A pod that depends on
+// one that leaves ends here, too, so that the other one can wait for that.
 func endDependents(ctx context.Context, p Pods, api *rest.Config, pod *muranopl.Object) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
@@ -294,12 +296,14 @@ func endDependents(ctx context.Context, p Pods, api *rest.Config, pod *muranopl.
 	if err != nil || len(ending) == 0 {
 		return err
 	}
-	var names []string
 	for _, one := range ending {
-		names = append(names, one.name)
+		if one.id == pod.ID() {
+			p.Reports.Inform(ctx, pod, "Pod %s ends before the pods that it depends on", one.name)
+		} else {
+			p.Reports.Inform(ctx, pod, "Pod %s depends on pod %s, and ends before it", one.name, pod.Text("name"))
+		}
 	}
-	p.Reports.Inform(ctx, pod, "These pods depend on %s, and end before it: %s", pod.Text("name"), strings.Join(names, ", "))
-	return p.Runtime.Step(ctx, pod, "end the pods that depend on it", func(ctx context.Context) error {
+	return p.Runtime.Step(ctx, pod, "end pods in their order", func(ctx context.Context) error {
 		for _, one := range ending {
 			if err := one.end(ctx, api, client); err != nil {
 				return err

@@ -47,6 +47,7 @@ type claim struct {
 	name  string // "" for one that goes by container and path
 	class string // of a StorageClass; "" for the cluster's default
 	keep  bool   // when the pod leaves the model
+	many  bool   // pods of all nodes use it at the same time
 }
 
 // podOptions are a pod's options beyond Murano's.
@@ -238,6 +239,13 @@ func volumeOf(value any) (one volume, err error) {
 	case persistent:
 		keep, given := read("keep").(bool)
 		one.options.claim = &claim{name: read.text("name"), class: read.text("storageClass"), keep: keep || !given}
+		switch mode := read.text("accessMode"); mode {
+		case "", "readWriteOnce":
+		case "readWriteMany":
+			one.options.claim.many = true
+		default:
+			return one, fmt.Errorf("accessMode is %q: write readWriteOnce or readWriteMany", mode)
+		}
 	case one.hostPath == "":
 		one.options.shared = read.text("name")
 	}
@@ -388,6 +396,9 @@ func (o volumeOptions) digest() string {
 		return digestOf(o.size, o.sees)
 	case o.claim == nil:
 		return digestOf(o.size)
+	}
+	if o.claim.many {
+		return digestOf(o.size, o.claim.name, o.claim.class, "many")
 	}
 	return digestOf(o.size, o.claim.name, o.claim.class)
 }

@@ -533,6 +533,9 @@ func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []node
 		if wanted.claim.class != "" {
 			return nil, nil, fmt.Errorf("the volume at %s names the storage class %s: a standalone host has none, its volumes are folders of its server. Leave storageClass out", mount, wanted.claim.class)
 		}
+		if wanted.claim.many {
+			return nil, nil, fmt.Errorf("the volume at %s has accessMode readWriteMany, and a standalone host is one server, whose folders no other uses: leave accessMode out", mount)
+		}
 		folder := path.Join("kept", name, path.Join("/", mount))
 		switch shared := kubeName(wanted.claim.name); {
 		case !wanted.claim.keep:

@@ -245,7 +245,7 @@ func minReady(p podSpec, template corev1.PodTemplateSpec) int32 {
 
 // exclusive is true if only one of the pods can have their volumes: a new one then begins after the former has ended.
 func (p podSpec) exclusive(containers []container) bool {
-	return p.options.kind == kindDeployment && len(p.claims(containers)) > 0
+	return p.options.kind == kindDeployment && slices.ContainsFunc(p.claims(containers), ofOnePod)
 }
 
 // job is the spec of a Job: it runs as many pods as there are replicas, at least one, all at once.
@@ -293,6 +293,9 @@ func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim 
 			}
 			if wanted.class != "" {
 				claim.Spec.StorageClassName = &wanted.class
+			}
+			if wanted.many {
+				claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 			}
 			found[name] = claim
 		}

@@ -72,6 +72,7 @@ func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 
 	t.Run("a pod has its files, and rolls only after its bootstrap", func(t *testing.T) { s.isMigrated(t, file, string(text)) })
 
+	t.Run("pods of all nodes can have a share of Manila", func(t *testing.T) { s.isShared(t, file, string(text)) })
 	t.Run("a container that ends is no success, and later a finding", func(t *testing.T) { s.isBrief(t, file, string(text)) })
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "kinds")
@@ -203,8 +204,44 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 
 	require.NoError(t, os.WriteFile(file, []byte(kinds), 0o600))
 	log = s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
-	require.Contains(t, log, "These pods depend on books, and end before it: migrated")
+	require.Regexp(t, "Pod migrated (ends before the pods that it depends on|depends on pod books, and ends before it)", log)
 	require.Empty(t, s.cluster.kubectl(t, "", "get", "pods", "-l", "id in (migrated, books, agent)", "-o", podsThatStay))
+}
+
+// isShared gives a pod a volume of a class that pods of all nodes can use. No pod mounts it: the shares of the local cloud have no server.
+func (s *scaling) isShared(t *testing.T, file, kinds string) {
+	shared, err := os.ReadFile("testdata/shared.yaml")
+	require.NoError(t, err)
+	deploy := func(of string, flags ...string) (string, error) {
+		require.NoError(t, os.WriteFile(file, []byte(kinds+strings.Replace(string(shared), "accessMode: readWriteMany", of, 1)), 0o600))
+		return s.lab.try(s.lab.as("burano-demo"), "burano", append([]string{"deploy", file}, flags...)...)
+	}
+	plan, err := deploy("accessMode: readWriteMany", "--dry-run")
+	require.Error(t, err)
+	require.Contains(t, plan, "pod yearly wants the persistent volume yearly-bell--data with accessMode readWriteMany, and volumes of the cluster's default storage class are used by one node at a time: "+
+		"name one of burano-manila in storageClass")
+	s.lab.run(t, s.lab.as("burano-demo"), "burano", "environment", "delegation", "set", "kinds")
+	log, err := deploy("accessMode: readWriteMany, storageClass: burano-manila", "--follow")
+	require.NoError(t, err, log)
+	s.lab.eventually(t, 2*time.Minute, "the claim has its share", func() error {
+		if is := s.cluster.kubectl(t, "", "get", "pvc", "yearly-bell--data", "-o", "jsonpath={.status.phase} {.status.accessModes[*]}"); is != "Bound ReadWriteMany" {
+			return fmt.Errorf("it is %s", is)
+		}
+		return nil
+	})
+	plan, err = deploy("storageClass: burano-manila", "--dry-run")
+	require.Error(t, err)
+	require.Contains(t, plan, "claim yearly-bell--data has the accessMode readWriteMany and cannot get readWriteOnce: put readWriteMany back")
+
+	require.NoError(t, os.WriteFile(file, []byte(kinds), 0o600))
+	s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	s.lab.eventually(t, 2*time.Minute, "the share goes with the pod", func() error {
+		if left := s.cluster.kubectl(t, "", "get", "pv", "-o", `jsonpath={.items[?(@.spec.storageClassName=="burano-manila")].metadata.name}`); left != "" {
+			return fmt.Errorf("there are %s", left)
+		}
+		return nil
+	})
+	s.lab.run(t, s.lab.as("burano-demo"), "burano", "environment", "delegation", "revoke", "kinds")
 }
 
 // isBrief has a container without a probe end after it has counted, and then at once.
