@@ -658,11 +658,13 @@ func TestARollbackKeepsHowADeploymentReplacesPods(t *testing.T) {
 		spec := wholePod()
 		objects := spec.keeper(metav1.ObjectMeta{Name: "web", Namespace: known.Namespace}, spec.template(containers), containers)
 		now := objects[0].(*appsv1.Deployment)
+		now.Annotations = map[string]string{annotationDependsOn: "pod-books", "of": "others"}
 		set := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Template: *now.Spec.Template.DeepCopy()}}
 		set.Spec.Template.Labels[labelReplicaSet] = "abc"
 		set.Spec.Template.Annotations[annotationRecreated] = "task"
 		back := withForm(now, formIn(set), spec.options.strategy)
 		require.Equal(t, kind, back.Spec.Strategy.Type)
+		require.Equal(t, map[string]string{annotationDependsOn: "pod-books"}, back.Annotations, "it goes on to have its order")
 		require.Equal(t, now.Spec, back.Spec, "the same form is the same Deployment")
 	}
 }

@@ -226,6 +226,9 @@ func withForm(now *appsv1.Deployment, form corev1.PodTemplateSpec, strategy apps
 		ObjectMeta: metav1.ObjectMeta{Name: now.Name, Namespace: now.Namespace, Labels: form.Labels},
 		Spec:       appsv1.DeploymentSpec{MinReadySeconds: now.Spec.MinReadySeconds, Replicas: now.Spec.Replicas, Selector: now.Spec.Selector, Template: form, Strategy: strategy},
 	}
+	if needs, is := now.Annotations[annotationDependsOn]; is {
+		wanted.Annotations = map[string]string{annotationDependsOn: needs}
+	}
 	if now.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		wanted.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
