@@ -223,12 +223,14 @@ func (s *scaling) isShared(t *testing.T, file, kinds string) {
 	s.lab.run(t, s.lab.as("burano-demo"), "burano", "environment", "delegation", "set", "kinds")
 	log, err := deploy("accessMode: readWriteMany, storageClass: burano-manila", "--follow")
 	require.NoError(t, err, log)
+	s.cluster.kubectl(t, "", "create", "job", "now", "--from=cronjob/yearly") // a share is made when a pod wants it
 	s.lab.eventually(t, 2*time.Minute, "the claim has its share", func() error {
 		if is := s.cluster.kubectl(t, "", "get", "pvc", "yearly-bell--data", "-o", "jsonpath={.status.phase} {.status.accessModes[*]}"); is != "Bound ReadWriteMany" {
 			return fmt.Errorf("it is %s", is)
 		}
 		return nil
 	})
+	s.cluster.kubectl(t, "", "delete", "job", "now", "--cascade=foreground", "--timeout=2m")
 	plan, err = deploy("storageClass: burano-manila", "--dry-run")
 	require.Error(t, err)
 	require.Contains(t, plan, "claim yearly-bell--data has the accessMode readWriteMany and cannot get readWriteOnce: put readWriteMany back")
