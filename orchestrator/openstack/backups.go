@@ -3,7 +3,6 @@ package openstack
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -45,13 +44,9 @@ func (b *BlockStorage) withBackups() *gophercloud.ServiceClient {
 
 // Backups are the project's backups with all of this metadata, the oldest first.
 func (b *BlockStorage) Backups(ctx context.Context, metadata map[string]string) ([]Backup, error) {
-	pages, err := allPages(ctx, backups.ListDetail(b.withBackups(), backups.ListDetailOpts{}))
+	found, err := listAll(ctx, backups.ListDetail(b.withBackups(), backups.ListDetailOpts{}), backups.ExtractBackups)
 	if err != nil {
 		return nil, refusal(ctx, "Cinder", "list backups of volumes", err)
-	}
-	found, err := backups.ExtractBackups(pages)
-	if err != nil {
-		return nil, fmt.Errorf("list backups of volumes: %w", err)
 	}
 	var list []Backup
 	for _, one := range found {

@@ -47,11 +47,7 @@ func (p *Project) ContainerImage(ctx context.Context, name string) (image Contai
 	if err != nil {
 		return image, false, err
 	}
-	pages, err := allPages(ctx, images.List(client, images.ListOpts{Name: name, ContainerFormat: ContainerFormat, Status: images.ImageStatusActive}))
-	if err != nil {
-		return image, false, fmt.Errorf("ask Glance for the container image %s: %w", name, err)
-	}
-	list, err := images.ExtractImages(pages)
+	list, err := listAll(ctx, images.List(client, images.ListOpts{Name: name, ContainerFormat: ContainerFormat, Status: images.ImageStatusActive}), images.ExtractImages)
 	if err != nil {
 		return image, false, fmt.Errorf("ask Glance for the container image %s: %w", name, err)
 	}

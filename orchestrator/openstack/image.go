@@ -99,18 +99,13 @@ func (g Glance) Image(ctx context.Context, named string) (NodeImage, error) {
 }
 
 func nodeImage(image images.Image) NodeImage {
-	kubernetes, _ := image.Properties[KubernetesProperty].(string)
-	keepalived, _ := image.Properties[KeepalivedProperty].(string)
-	storage, _ := image.Properties[StorageProperty].(string)
-	cinder, _ := image.Properties[CinderProperty].(string)
-	xfs, _ := image.Properties[XFSProperty].(string)
-	nfs, _ := image.Properties[NFSProperty].(string)
-	registry, _ := image.Properties[RegistryProperty].(string)
-	calico, _ := image.Properties[CalicoProperty].(string)
-	docker, _ := image.Properties[DockerProperty].(string)
-	definitions, _ := image.Properties[CalicoDefinitionsProperty].(string)
-	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: kubernetes, Keepalived: keepalived, Storage: storage, Cinder: cinder, XFS: xfs, NFS: nfs, Registry: registry, Calico: calico, Docker: docker,
-		CalicoDefinitions: definitions}
+	of := func(property string) string {
+		text, _ := image.Properties[property].(string)
+		return text
+	}
+	return NodeImage{ID: image.ID, Name: image.Name, Kubernetes: of(KubernetesProperty), Keepalived: of(KeepalivedProperty), Storage: of(StorageProperty),
+		Cinder: of(CinderProperty), XFS: of(XFSProperty), NFS: of(NFSProperty), Registry: of(RegistryProperty), Calico: of(CalicoProperty),
+		Docker: of(DockerProperty), CalicoDefinitions: of(CalicoDefinitionsProperty)}
 }
 
 // ImageOf is the id of the image that a server was made from; "" where Nova does not return it, or does not know the

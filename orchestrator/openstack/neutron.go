@@ -47,11 +47,7 @@ var routerInterfaces = []string{"network:router_interface", "network:router_inte
 
 // RoutersOf lists the ids of the routers with an interface in a network.
 func (n Neutron) RoutersOf(ctx context.Context, network string) ([]string, error) {
-	pages, err := allPages(ctx, ports.List(n.network, ports.ListOpts{NetworkID: network}))
-	if err != nil {
-		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
-	}
-	found, err := ports.ExtractPorts(pages)
+	found, err := listAll(ctx, ports.List(n.network, ports.ListOpts{NetworkID: network}), ports.ExtractPorts)
 	if err != nil {
 		return nil, fmt.Errorf("list the ports of network %s: %w", network, err)
 	}
@@ -81,20 +77,12 @@ func (n Neutron) ExternalNetworkOfNetwork(ctx context.Context, id string) (strin
 	if network.External {
 		return id, nil
 	}
-	pages, err := allPages(ctx, ports.List(n.network, ports.ListOpts{NetworkID: id}))
+	leading, err := n.RoutersOf(ctx, id)
 	if err != nil {
-		return "", fmt.Errorf("list the ports of network %s: %w", id, err)
+		return "", err
 	}
-	found, err := ports.ExtractPorts(pages)
-	if err != nil {
-		return "", fmt.Errorf("list the ports of network %s: %w", id, err)
-	}
-	for _, port := range found {
-		// Routers on one host, on all, and on several of which one works.
-		if !slices.Contains([]string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}, port.DeviceOwner) {
-			continue
-		}
-		switch leads, err := n.ExternalNetworkOf(ctx, port.DeviceID); {
+	for _, router := range leading {
+		switch leads, err := n.ExternalNetworkOf(ctx, router); {
 		case err == nil:
 			return leads, nil
 		case fault.KindOf(err) == 0:
@@ -113,11 +101,7 @@ func (p *Project) DefaultRouter(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find out the project of the token: %w", err)
 	}
-	pages, err := allPages(ctx, routers.List(p.network, routers.ListOpts{ProjectID: project}))
-	if err != nil {
-		return "", fmt.Errorf("list routers: %w", err)
-	}
-	found, err := routers.ExtractRouters(pages)
+	found, err := listAll(ctx, routers.List(p.network, routers.ListOpts{ProjectID: project}), routers.ExtractRouters)
 	if err != nil {
 		return "", fmt.Errorf("list routers: %w", err)
 	}

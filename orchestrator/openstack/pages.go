@@ -28,6 +28,15 @@ func allPages(ctx context.Context, pager pagination.Pager) (pagination.Page, err
 	return pager.AllPages(context.WithValue(ctx, listKey{}, &list{}))
 }
 
+// listAll reads all pages of a list.
+func listAll[T any](ctx context.Context, pager pagination.Pager, extract func(pagination.Page) ([]T, error)) ([]T, error) {
+	pages, err := allPages(ctx, pager)
+	if err != nil {
+		return nil, err
+	}
+	return extract(pages)
+}
+
 // add counts a page. A list beyond its bounds is a *door.Exceeded error.
 func (l *list) add(what string, bytes, decoded int64) error {
 	l.pages, l.bytes, l.decoded = l.pages+1, l.bytes+bytes, l.decoded+decoded

@@ -145,11 +145,7 @@ type External struct {
 // ExternalNetwork returns the external network with this name or id; without one the first that Neutron lists.
 func (n Neutron) ExternalNetwork(ctx context.Context, named string) (External, error) {
 	isExternal := true
-	pages, err := allPages(ctx, networks.List(n.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}))
-	if err != nil {
-		return External{}, fmt.Errorf("list external networks: %w", err)
-	}
-	found, err := networks.ExtractNetworks(pages)
+	found, err := listAll(ctx, networks.List(n.network, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &isExternal}), networks.ExtractNetworks)
 	if err != nil {
 		return External{}, fmt.Errorf("list external networks: %w", err)
 	}
@@ -183,11 +179,7 @@ func (n Neutron) Subnet6(ctx context.Context, network, subnet string) (Subnet, e
 }
 
 func (n Neutron) subnet(ctx context.Context, network, subnet string, version int) (Subnet, error) {
-	pages, err := allPages(ctx, networks.List(n.network, networks.ListOpts{}))
-	if err != nil {
-		return Subnet{}, fmt.Errorf("list networks: %w", err)
-	}
-	known, err := networks.ExtractNetworks(pages)
+	known, err := listAll(ctx, networks.List(n.network, networks.ListOpts{}), networks.ExtractNetworks)
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list networks: %w", err)
 	}
@@ -195,11 +187,7 @@ func (n Neutron) subnet(ctx context.Context, network, subnet string, version int
 	if err != nil {
 		return Subnet{}, err
 	}
-	pages, err = allPages(ctx, subnets.List(n.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: version}))
-	if err != nil {
-		return Subnet{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
-	}
-	parts, err := subnets.ExtractSubnets(pages)
+	parts, err := listAll(ctx, subnets.List(n.network, subnets.ListOpts{NetworkID: found.ID, IPVersion: version}), subnets.ExtractSubnets)
 	if err != nil {
 		return Subnet{}, fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}
@@ -238,11 +226,7 @@ func (n Neutron) ExternalNetworkOf(ctx context.Context, routerID string) (string
 // FreeNetwork returns the first network of the given prefix length inside the range that overlaps no subnet which the project
 // can see, and none that is taken otherwise.
 func (n Neutron) FreeNetwork(ctx context.Context, within netip.Prefix, bits int, taken ...netip.Prefix) (netip.Prefix, error) {
-	pages, err := allPages(ctx, subnets.List(n.network, subnets.ListOpts{}))
-	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
-	}
-	found, err := subnets.ExtractSubnets(pages)
+	found, err := listAll(ctx, subnets.List(n.network, subnets.ListOpts{}), subnets.ExtractSubnets)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("list subnets: %w", err)
 	}

@@ -104,11 +104,7 @@ func (s *Service) eachRole(ctx context.Context, names []string, do func(id strin
 }
 
 func (s *Service) roleID(ctx context.Context, name string) (string, error) {
-	pages, err := allPages(ctx, roles.List(s.identity, roles.ListOpts{Name: name}))
-	if err != nil {
-		return "", fmt.Errorf("look for the role %s: %w", name, err)
-	}
-	found, err := roles.ExtractRoles(pages)
+	found, err := listAll(ctx, roles.List(s.identity, roles.ListOpts{Name: name}), roles.ExtractRoles)
 	if err != nil {
 		return "", fmt.Errorf("look for the role %s: %w", name, err)
 	}

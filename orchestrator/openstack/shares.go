@@ -79,13 +79,9 @@ func (p *Project) SharedFileSystems() (*SharedFileSystems, error) {
 
 // Tagged are the shares with this metadata and, where it is not "", this name, the oldest first.
 func (s *SharedFileSystems) Tagged(ctx context.Context, name string, metadata map[string]string) ([]Share, error) {
-	pages, err := allPages(ctx, shares.ListDetail(s.manila, shares.ListOpts{Name: name, Metadata: metadata}))
+	found, err := listAll(ctx, shares.ListDetail(s.manila, shares.ListOpts{Name: name, Metadata: metadata}), shares.ExtractShares)
 	if err != nil {
 		return nil, refusal(ctx, "Manila", "list shares", err)
-	}
-	found, err := shares.ExtractShares(pages)
-	if err != nil {
-		return nil, fmt.Errorf("list shares: %w", err)
 	}
 	return tagged(found, shareOf, name, metadata, func(one Share) label { return label{one.ID, one.Name, one.Made, one.Metadata} }), nil
 }
@@ -125,13 +121,9 @@ func (s *SharedFileSystems) network(ctx context.Context, wanted string) (string,
 	if wanted == "" {
 		return "", nil
 	}
-	pages, err := allPages(ctx, sharenetworks.ListDetail(s.manila, sharenetworks.ListOpts{}))
+	found, err := listAll(ctx, sharenetworks.ListDetail(s.manila, sharenetworks.ListOpts{}), sharenetworks.ExtractShareNetworks)
 	if err != nil {
 		return "", refusal(ctx, "Manila", "list share networks", err)
-	}
-	found, err := sharenetworks.ExtractShareNetworks(pages)
-	if err != nil {
-		return "", fmt.Errorf("list share networks: %w", err)
 	}
 	var ids []string
 	for _, one := range found {

@@ -205,11 +205,7 @@ func (s *Service) PassedOn(ctx context.Context, trustID string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look at trust %s: %w", trustID, err)
 	}
-	pages, err := allPages(ctx, trusts.List(s.identity, trusts.ListOpts{TrustorUserID: trust.TrustorUserID}))
-	if err != nil {
-		return false, fmt.Errorf("list the trusts of user %s: %w", trust.TrustorUserID, err)
-	}
-	all, err := trusts.ExtractTrusts(pages)
+	all, err := listAll(ctx, trusts.List(s.identity, trusts.ListOpts{TrustorUserID: trust.TrustorUserID}), trusts.ExtractTrusts)
 	if err != nil {
 		return false, fmt.Errorf("list the trusts of user %s: %w", trust.TrustorUserID, err)
 	}

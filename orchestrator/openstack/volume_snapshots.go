@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"time"
@@ -34,13 +33,9 @@ func snapshotOf(one snapshots.Snapshot) Snapshot {
 // TaggedSnapshots are the project's snapshots with all of this metadata, and of this name unless it is "", the oldest first.
 func (b *BlockStorage) TaggedSnapshots(ctx context.Context, name string, metadata map[string]string) ([]Snapshot, error) {
 	// Metadata are no filter here: only administrators may have it in older releases of Cinder.
-	pages, err := allPages(ctx, snapshots.List(b.cinder, snapshots.ListOpts{Name: name}))
+	found, err := listAll(ctx, snapshots.List(b.cinder, snapshots.ListOpts{Name: name}), snapshots.ExtractSnapshots)
 	if err != nil {
 		return nil, refusal(ctx, "Cinder", "list snapshots of volumes", err)
-	}
-	found, err := snapshots.ExtractSnapshots(pages)
-	if err != nil {
-		return nil, fmt.Errorf("list snapshots of volumes: %w", err)
 	}
 	return tagged(found, snapshotOf, name, metadata, func(one Snapshot) label { return label{one.ID, one.Name, one.Made, one.Metadata} }), nil
 }

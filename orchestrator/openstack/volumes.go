@@ -134,13 +134,9 @@ func (b *BlockStorage) Quotas(ctx context.Context, projectID string) (list []Quo
 
 // Tagged are the volumes with this metadata and, where it is not "", this name, the oldest first.
 func (b *BlockStorage) Tagged(ctx context.Context, name string, metadata map[string]string) ([]Volume, error) {
-	pages, err := allPages(ctx, volumes.List(b.cinder, volumes.ListOpts{Name: name, Metadata: metadata}))
+	found, err := listAll(ctx, volumes.List(b.cinder, volumes.ListOpts{Name: name, Metadata: metadata}), volumes.ExtractVolumes)
 	if err != nil {
 		return nil, refusal(ctx, "Cinder", "list volumes", err)
-	}
-	found, err := volumes.ExtractVolumes(pages)
-	if err != nil {
-		return nil, fmt.Errorf("list volumes: %w", err)
 	}
 	return tagged(found, volumeOf, name, metadata, func(one Volume) label { return label{one.ID, one.Name, one.Made, one.Metadata} }), nil
 }
