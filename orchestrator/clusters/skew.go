@@ -135,6 +135,10 @@ func (c versionSkew) raises(ctx context.Context, cluster *muranopl.Object, image
 		if err != nil {
 			return nil, err
 		}
+		known, err := c.Clusters.Facts(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
 		has := map[string]string{}
 		live, _, err := c.Clusters.Former(ctx, cluster)
 		if err != nil {
@@ -150,6 +154,12 @@ func (c versionSkew) raises(ctx context.Context, cluster *muranopl.Object, image
 				continue
 			}
 			node := NodeVersion{Name: one.Server.Name(), Role: one.Role, Now: ParseKubernetes(has[one.Server.Name()])}
+			// A rule holds for a node that does not answer now, too.
+			if kept, there := known.Node(node.Name); there && node.Now == nil {
+				if node.Now, err = declaredBy(ctx, project, kept.Server); err != nil {
+					return nil, err
+				}
+			}
 			if !one.Leaving {
 				node.Wanted = wanted[images[one.Instance().ID()]]
 			}
@@ -186,6 +196,15 @@ func imageVersions(ctx context.Context, project *openstack.Project, images []str
 	return found
 }
 
+// declaredBy is the version of Kubernetes that the image of a server declares; nil where it is not known.
+func declaredBy(ctx context.Context, project *openstack.Project, server string) (*version.Version, error) {
+	image, err := project.ImageOf(ctx, server)
+	if err != nil || image == "" {
+		return nil, err
+	}
+	return imageVersions(ctx, project, []string{image})[image], nil
+}
+
 // Admit refuses nodes that join a cluster, before they have servers, if their images have a Kubernetes that does not fit the masters'. The images of the
 // masters' servers declare that version.
 func (c versionSkew) Admit(ctx context.Context, cluster *muranopl.Object, joining []ActiveNode) error {
@@ -214,13 +233,11 @@ func (c versionSkew) Admit(ctx context.Context, cluster *muranopl.Object, joinin
 			if node.Role != nodes.Master {
 				continue
 			}
-			image, err := project.ImageOf(ctx, node.Server)
+			has, err := declaredBy(ctx, project, node.Server)
 			if err != nil {
 				return err
 			}
-			if image != "" {
-				list = append(list, NodeVersion{Name: node.Name, Role: node.Role, Now: imageVersions(ctx, project, []string{image})[image]})
-			}
+			list = append(list, NodeVersion{Name: node.Name, Role: node.Role, Now: has})
 		}
 	}
 	for i, node := range joining {
