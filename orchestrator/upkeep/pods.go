@@ -41,7 +41,8 @@ func (p podsDuty) Look(ctx context.Context, environment *keeper.Environment) (re
 	for _, cluster := range environment.Clusters {
 		found, err := p.crashes(ctx, environment, cluster)
 		if err != nil {
-			return result, err
+			result.Next = p.Interval // the duty health reports a cluster that does not answer
+			continue
 		}
 		for _, one := range found {
 			result.Findings = append(result.Findings, keeper.Finding{ObjectID: one.ObjectID, Kind: "container-crashes", Subject: one.Subject, Severity: keeper.Warning,
@@ -49,5 +50,5 @@ func (p podsDuty) Look(ctx context.Context, environment *keeper.Environment) (re
 				Mends: "Kubernetes starts it again by itself, after longer and longer pauses. Correct its application and deploy, or roll back (burano action call rollback)"})
 		}
 	}
-	return result, nil
+	return result, ctx.Err()
 }

@@ -170,4 +170,11 @@ func TestAContainerThatEndsAgainAndAgainIsFoundWithItsLastLines(t *testing.T) {
 	require.Equal(t, "In cluster kube container web of shop-1: it ended with exit code 3 (Error), and was started again 7 times. Its last lines:\nno database", result.Findings[0].Text)
 	require.Equal(t, "pod", result.Findings[0].ObjectID)
 	require.Equal(t, 5*time.Minute, duty.Every())
+
+	duty.crashes = func(context.Context, *keeper.Environment, *desired.Cluster) ([]workloads.Crash, error) {
+		return nil, errors.New("no API")
+	}
+	result, err = duty.Look(t.Context(), &keeper.Environment{ID: "e", Name: "demo", Clusters: []*desired.Cluster{{ID: "c", Name: "kube"}}})
+	require.NoError(t, err)
+	require.Equal(t, keeper.Result{Next: time.Minute}, result, "the duty health reports that the API does not answer")
 }
