@@ -1,26 +1,22 @@
 package images
 
 import (
-	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"go.yaml.in/yaml/v3"
 )
 
 // ApplicationOptions select the container image to build from Debian's packages, and its target.
@@ -45,33 +41,13 @@ type ApplicationResult struct {
 	Duration    time.Duration
 }
 
-// recipe is container.yaml: the image's name and program.
-type recipe struct {
-	Name       string            `yaml:"name"`
-	EntryPoint []string          `yaml:"entryPoint"`
-	Commands   []string          `yaml:"commands"`
-	Env        map[string]string `yaml:"env"`
-	User       string            `yaml:"user"`       // "" is root
-	StopSignal string            `yaml:"stopSignal"` // "" is SIGTERM
-}
-
-const recipeFile = "container.yaml"
-
-//go:embed all:applications
+// applications has the recipes of the catalog's images, and in bases those of layers below several of them.
+//
+//go:embed all:applications all:bases
 var applications embed.FS
 
 // Applications are the names of the images that come with Burano's sources, for packages of its catalog.
-func Applications() []string {
-	entries, err := applications.ReadDir("applications")
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	return names
-}
+func Applications() []string { return folders("applications") }
 
 // BuildApplication makes a container image of Debian's packages. It needs root and Debian's mmdebstrap. An error names the step and carries the
 // end of its output.
@@ -89,16 +65,12 @@ func buildApplication(ctx context.Context, options ApplicationOptions) (Applicat
 	if os.Geteuid() != 0 {
 		return ApplicationResult{}, errors.New("only root can make a root file system: run it as root")
 	}
-	folder, remove, err := applicationSource(options.Source)
+	recipes, remove, err := readRecipes(options.Source)
 	if err != nil {
 		return ApplicationResult{}, err
 	}
 	defer remove()
-	wanted, err := readRecipe(folder, options.Name)
-	if err != nil {
-		return ApplicationResult{}, err
-	}
-	element, err := readElement(folder)
+	wanted, err := inherit(recipes, options.Name)
 	if err != nil {
 		return ApplicationResult{}, err
 	}
@@ -113,16 +85,16 @@ func buildApplication(ctx context.Context, options ApplicationOptions) (Applicat
 		}
 		options.CacheDir = filepath.Join(base, "burano", "applications")
 	}
-	b := &builder{progress: newProgress(options.Progress, 2), toolchain: toolchain{architecture: runtime.GOARCH}}
+	b := &builder{progress: newProgress(options.Progress, 2*len(recipes)+1), toolchain: toolchain{architecture: runtime.GOARCH}}
 	if b.cache, err = openCache(ctx, options.CacheDir, b.progress); err != nil {
 		return ApplicationResult{}, err
 	}
 	defer b.cache.close()
-	system, err := b.install(ctx, "debian-"+element.name, "essential", element.packages, piece{})
+	layers, err := b.layers(ctx, recipes, wanted.Release)
 	if err != nil {
 		return ApplicationResult{}, err
 	}
-	made, err := b.application(ctx, element, wanted, system)
+	made, err := b.application(recipes[len(recipes)-1].element.name, wanted, layers)
 	if err != nil {
 		return ApplicationResult{}, err
 	}
@@ -139,109 +111,32 @@ func buildApplication(ctx context.Context, options ApplicationOptions) (Applicat
 
 const applicationFile = "image.tar"
 
-// application lays an element over a Debian system, and packs that as the one layer of an image. It is compressed: it goes to every node.
-func (b *builder) application(ctx context.Context, e element, wanted recipe, system piece) (piece, error) {
-	key := newKey()
-	key.add("application", system.key)
-	if err := key.addTree(e.folder, nil); err != nil {
+// application packs layers as an image, the lowest first.
+func (b *builder) application(called string, wanted recipe, layers []piece) (piece, error) {
+	settings := v1.Config{Entrypoint: wanted.EntryPoint, Cmd: wanted.Commands, User: wanted.User, StopSignal: wanted.StopSignal, WorkingDir: "/",
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}}
+	for _, variable := range slices.Sorted(maps.Keys(wanted.Env)) {
+		settings.Env = append(settings.Env, variable+"="+wanted.Env[variable])
+	}
+	written, err := json.Marshal(settings)
+	if err != nil {
 		return piece{}, err
 	}
-	key.add(wanted.Name)
-	return b.cache.piece(b.progress, "application-"+e.name, key.String(), "packing "+wanted.Name, func(out string, output io.Writer) error {
-		root, layer := filepath.Join(out, "root"), filepath.Join(out, "layer.tar")
-		if err := os.Mkdir(root, 0o755); err != nil {
-			return err
-		}
-		defer os.RemoveAll(root)
-		unpack := exec.CommandContext(ctx, "tar", "--extract", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--directory", root,
-			"--file", filepath.Join(system.folder, systemFile))
-		if err := runCommand(unpack, output); err != nil {
-			return err
-		}
-		if err := e.apply(ctx, root, "", "", output); err != nil {
-			return err
-		}
-		if err := pack(ctx, root, layer, output); err != nil {
-			return err
-		}
-		defer os.Remove(layer)
-		content, err := tarball.LayerFromFile(layer)
-		if err != nil {
-			return err
-		}
-		settings := v1.Config{Entrypoint: wanted.EntryPoint, Cmd: wanted.Commands, User: wanted.User, StopSignal: wanted.StopSignal, WorkingDir: "/",
-			Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}}
-		for _, name := range slices.Sorted(maps.Keys(wanted.Env)) {
-			settings.Env = append(settings.Env, name+"="+wanted.Env[name])
-		}
-		return writeImage(filepath.Join(out, applicationFile), wanted.Name, b.toolchain.architecture, content, settings)
-	})
-}
-
-// readRecipe reads a folder's container.yaml, with another name where one is given.
-func readRecipe(folder, called string) (r recipe, err error) {
-	path := filepath.Join(folder, recipeFile)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return r, fmt.Errorf("%w: it says how the image is called (name) and what runs in it (entryPoint)", err)
+	key := newKey()
+	key.add("application", b.toolchain.architecture, wanted.Name, string(written))
+	for _, layer := range layers {
+		key.add(layer.key)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&r); err != nil {
-		return r, fmt.Errorf("read %s: %w", path, err)
-	}
-	if called != "" {
-		r.Name = called
-	}
-	if _, err := name.NewTag(r.Name, name.StrictValidation); err != nil {
-		return r, fmt.Errorf("the image is called %q: write a host, a name and a tag, such as glance.local/web:1 (%w)", r.Name, err)
-	}
-	if len(r.EntryPoint) == 0 {
-		return r, fmt.Errorf("%s has no entryPoint: say which program runs in the image", path)
-	}
-	return r, nil
-}
-
-// applicationSource is the folder of a source, which remove clears away if it was made for that.
-func applicationSource(source string) (folder string, remove func(), err error) {
-	if info, err := os.Stat(source); err == nil && info.IsDir() {
-		folder, err = filepath.Abs(source)
-		return folder, func() {}, err
-	}
-	if strings.Contains(source, "/") || !slices.Contains(Applications(), source) {
-		return "", nil, fmt.Errorf("it is neither a folder nor one of %s", strings.Join(Applications(), ", "))
-	}
-	parent, err := os.MkdirTemp("", "burano-application-")
-	if err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(parent) }
-	if err := unfold(filepath.Join(parent, source), "applications/"+source); err != nil {
-		remove()
-		return "", nil, err
-	}
-	return filepath.Join(parent, source), remove, nil
-}
-
-// unfold writes an embedded folder to a disk. Files that begin as scripts become executable: embedded files have no modes.
-func unfold(to, from string) error {
-	return fs.WalkDir(applications, from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	return b.cache.piece(b.progress, "application-"+called, key.String(), "packing "+wanted.Name, func(out string, _ io.Writer) error {
+		var contents []v1.Layer
+		for _, layer := range layers {
+			content, err := tarball.LayerFromFile(filepath.Join(layer.folder, layerFile))
+			if err != nil {
+				return err
+			}
+			contents = append(contents, content)
 		}
-		target := filepath.Join(to, strings.TrimPrefix(path, from))
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o755)
-		}
-		content, err := applications.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		mode := fs.FileMode(0o644)
-		if bytes.HasPrefix(content, []byte("#!")) {
-			mode = 0o755
-		}
-		return os.WriteFile(target, content, mode)
+		return writeImage(filepath.Join(out, applicationFile), wanted.Name, b.toolchain.architecture, settings, contents...)
 	})
 }
 

@@ -84,13 +84,13 @@ func (c Container) Write(path, binary, architecture string) error {
 	if err != nil {
 		return err
 	}
-	return writeImage(path, c.Reference, architecture, static.NewLayer(layer, types.DockerUncompressedLayer),
-		v1.Config{Entrypoint: []string{"/" + c.Program}, User: c.User, WorkingDir: "/"})
+	return writeImage(path, c.Reference, architecture, v1.Config{Entrypoint: []string{"/" + c.Program}, User: c.User, WorkingDir: "/"},
+		static.NewLayer(layer, types.DockerUncompressedLayer))
 }
 
-// writeImage writes a docker archive of an image with one layer.
-func writeImage(path, reference, architecture string, layer v1.Layer, settings v1.Config) error {
-	image, err := mutate.AppendLayers(empty.Image, layer)
+// writeImage writes a docker archive of an image with layers, the lowest first.
+func writeImage(path, reference, architecture string, settings v1.Config, layers ...v1.Layer) error {
+	image, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
 		return err
 	}

@@ -9,47 +9,83 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+
+	_ "embed" // the scripts of lean installations
 )
 
-// release is the Debian that nodes run.
+// release is the Debian that nodes run, and applications whose recipe names none.
 const release = "bookworm"
+
+// debianReleases are those that recipes of applications may name.
+var debianReleases = []string{"bookworm", "trixie"}
 
 const (
 	systemFile   = "system.tar"
 	packagesFile = "packages"
 )
 
+// deferCompiling and compilePython are the hooks of a lean installation.
+var (
+	//go:embed python/defer
+	deferCompiling string
+	//go:embed python/compile
+	compilePython string
+)
+
 // debian makes the root file system with the packages of all elements, as system.tar, and a list of their versions.
 func (b *builder) debian(ctx context.Context) (piece, error) {
-	return b.install(ctx, "debian", "minbase", allPackages(b.elements), piece{})
+	return b.install(ctx, installation{name: "debian", release: release, variant: "minbase", packages: allPackages(b.elements)})
 }
 
 // machinePackages adds a machine's own packages to the root file system of the tar, so that both forms have the same packages.
 func (b *builder) machinePackages(ctx context.Context, system piece) (piece, error) {
-	return b.install(ctx, "machine", "custom", allPackages(b.machine), system)
+	return b.install(ctx, installation{name: "machine", release: release, variant: "custom", packages: allPackages(b.machine), over: system})
 }
 
-// install makes a root file system with packages, from nothing or over that of another piece. The variant is mmdebstrap's.
-func (b *builder) install(ctx context.Context, name, variant string, packages []string, base piece) (piece, error) {
-	sources, err := findSources("/etc/apt", release)
+// installation is a root file system with packages of Debian.
+type installation struct {
+	name     string // of its piece
+	release  string
+	variant  string // mmdebstrap's
+	packages []string
+	over     piece // a root file system to begin with; the zero value for none
+	// lean compiles the packages of Python together, and leaves their tests out.
+	lean bool
+}
+
+// install makes a root file system with packages, from nothing or over that of another piece.
+func (b *builder) install(ctx context.Context, wanted installation) (piece, error) {
+	sources, err := findSources("/etc/apt", wanted.release)
 	if err != nil {
 		return piece{}, err
 	}
 	key := newKey()
-	key.add(name, release, b.toolchain.architecture, sources)
-	from := []string{"--variant=" + variant}
-	if base.folder != "" {
-		key.add(base.key)
-		from = []string{"--variant=" + variant, "--setup-hook=" + `tar --extract --numeric-owner --xattrs --xattrs-include='*' --directory "$1" --file "` +
-			filepath.Join(base.folder, systemFile) + `"`}
+	key.add(wanted.name, wanted.release, b.toolchain.architecture, sources)
+	from := []string{"--variant=" + wanted.variant}
+	if wanted.over.folder != "" {
+		key.add(wanted.over.key)
+		from = append(from, "--setup-hook="+`tar --extract --numeric-owner --xattrs --xattrs-include='*' --directory "$1" --file "`+
+			filepath.Join(wanted.over.folder, systemFile)+`"`)
 	}
-	key.add(packages...)
-	doing := fmt.Sprintf("installing Debian %s with %d packages and what they need", release, len(packages))
-	if base.folder != "" {
-		doing = fmt.Sprintf("adding %d Debian packages and what they need", len(packages))
+	key.add(wanted.packages...)
+	if wanted.lean {
+		key.add("lean", deferCompiling, compilePython)
 	}
-	return b.cache.piece(b.progress, name, key.String(), doing, func(out string, output io.Writer) error {
+	doing := fmt.Sprintf("installing Debian %s with %d packages and what they need", wanted.release, len(wanted.packages))
+	if wanted.over.folder != "" {
+		doing = fmt.Sprintf("adding %d Debian packages and what they need", len(wanted.packages))
+	}
+	return b.cache.piece(b.progress, wanted.name, key.String(), doing, func(out string, output io.Writer) error {
+		if wanted.lean {
+			lean, remove, err := leanHooks(out, wanted.variant)
+			if err != nil {
+				return err
+			}
+			defer remove()
+			from = append(from, lean...)
+		}
 		// In a file beside it, since a mirror's address may contain a password and arguments are visible to all users.
 		list := filepath.Join(out, "sources"+sourcesExtension(sources))
 		if err := os.WriteFile(list, []byte(sources), 0o600); err != nil {
@@ -57,7 +93,7 @@ func (b *builder) install(ctx context.Context, name, variant string, packages []
 		}
 		defer os.Remove(list)
 		command := exec.CommandContext(ctx, "mmdebstrap", append(from, "--mode=root", "--format=tar",
-			"--include="+strings.Join(packages, ","),
+			"--include="+strings.Join(wanted.packages, ","),
 			`--aptopt=APT::Install-Recommends "false"`,
 			`--aptopt=Acquire::Languages "none"`,
 			// An interrupted part is made anew, so nothing need be synced to the disk.
@@ -72,7 +108,7 @@ func (b *builder) install(ctx context.Context, name, variant string, packages []
 			// The machine's mirror does not belong on a node, and may not be reached from there.
 			`--customize-hook=rm -f "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*`,
 			`--customize-hook=chroot "$1" dpkg-query --show --showformat='${Package} ${Version}\n' >"`+filepath.Join(out, packagesFile)+`"`,
-			release, filepath.Join(out, systemFile), list)...)
+			wanted.release, filepath.Join(out, systemFile), list)...)
 		// Its working copy needs room and device nodes, which temporary folders do not always have.
 		command.Env = append(os.Environ(), "TMPDIR="+out, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
 			// An element makes the initramfs, when its settings are there.
@@ -81,9 +117,51 @@ func (b *builder) install(ctx context.Context, name, variant string, packages []
 	})
 }
 
-// findSources returns the machine's apt sources of Debian for the wanted release, in the form of the first file with such sources. So the mirror is one
-// that works here.
+// leanHooks are mmdebstrap's arguments for an installation that is lean. remove takes the scripts away that they name.
+func leanHooks(folder, variant string) (arguments []string, remove func(), err error) {
+	scripts, err := os.MkdirTemp(folder, "scripts-")
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, text := range map[string]string{"defer": deferCompiling, "compile": compilePython} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(scripts, name), []byte(text), 0o755))
+	}
+	// The variant "custom" unpacks its packages before it installs them, and has no essential ones.
+	before := "--essential-hook="
+	if variant == "custom" {
+		before = "--extract-hook="
+	}
+	return []string{before + filepath.Join(scripts, "defer"), "--customize-hook=" + filepath.Join(scripts, "compile"),
+		"--dpkgopt=path-exclude=/usr/lib/python3/dist-packages/*/tests/*"}, func() { _ = os.RemoveAll(scripts) }, err
+}
+
+// findSources returns the machine's apt sources of Debian for the wanted release. The mirrors of one release have the others: where the machine's
+// sources are all of another known release, they are those with the names of their suites replaced.
 func findSources(folder, release string) (string, error) {
+	sources, err := sourcesOf(folder, release)
+	if err != nil || sources != "" {
+		return sources, err
+	}
+	for _, other := range debianReleases {
+		if sources, err = sourcesOf(folder, other); err != nil {
+			return "", err
+		}
+		if sources != "" {
+			return suites(other).ReplaceAllString(sources, "${1}"+release+"${2}"), nil
+		}
+	}
+	return "", fmt.Errorf("no Debian source with the suite %s is in %s: the node image is made from the mirrors of the machine's own "+
+		"apt sources; add a line \"deb MIRROR %s main\" to %s/sources.list.d/debian.list", release, folder, release, folder)
+}
+
+// suites matches the names of a release's suites, and nothing within an address.
+func suites(release string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)(\s)` + release + `(-updates|-security|/updates)?\b`)
+}
+
+// sourcesOf returns the machine's apt sources of a release of Debian, in the form of the first file with such sources; "" for none. So the mirror is one
+// that works here.
+func sourcesOf(folder, release string) (string, error) {
 	lists, err := filepath.Glob(filepath.Join(folder, "sources.list.d", "*"))
 	if err != nil {
 		return "", err
@@ -109,8 +187,7 @@ func findSources(folder, release string) (string, error) {
 	case len(lines) > 0:
 		return strings.Join(lines, "\n") + "\n", nil
 	}
-	return "", fmt.Errorf("no Debian source with the suite %s is in %s: the node image is made from the mirrors of the machine's own "+
-		"apt sources; add a line \"deb MIRROR %s main\" to %s/sources.list.d/debian.list", release, folder, release, folder)
+	return "", nil
 }
 
 // sourcesExtension selects the form of a text for mmdebstrap and apt.

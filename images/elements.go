@@ -1,7 +1,6 @@
 package images
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,20 +92,18 @@ func existing(folder, name string) string {
 
 // readPackages reads one name per line; # begins a comment.
 func readPackages(path string) ([]string, error) {
-	file, err := os.Open(path)
+	content, err := readBounded(path, maxPackagesFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	var packages []string
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		text, _, _ := strings.Cut(lines.Text(), "#")
+	for line := range strings.Lines(string(content)) {
+		text, _, _ := strings.Cut(line, "#")
 		packages = append(packages, strings.Fields(text)...)
 	}
-	return packages, lines.Err()
+	return packages, nil
 }
 
 // allPackages returns the packages of all elements, sorted, each once.

@@ -34,7 +34,26 @@ func listFiles(root, to string) error {
 		return err
 	}
 	lines := bufio.NewWriter(list)
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err = eachFile(root, func(path string, found entry) error {
+		target := found.target
+		if target != "" {
+			target = " -> " + target
+		}
+		_, err := fmt.Fprintf(lines, "%s %s %s %s%s\n", found.mode, found.owner, found.sum, path, target)
+		return err
+	})
+	return errors.Join(err, lines.Flush(), list.Close())
+}
+
+// entry is what two files must have in common to be the same: its sum is "-" where it is no regular file, and its target "" where it is no symbolic link.
+type entry struct {
+	mode               fs.FileMode
+	owner, sum, target string
+}
+
+// eachFile calls visit for each file and folder below a folder, which is "/", in the order of their names.
+func eachFile(root string, visit func(path string, found entry) error) error {
+	return filepath.WalkDir(root, func(path string, item fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -42,24 +61,21 @@ func listFiles(root, to string) error {
 		if err != nil {
 			return err
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		sum, target := "-", ""
-		switch {
-		case info.Mode().IsRegular():
-			sum, _, err = checksum(path)
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, err = os.Readlink(path)
-			target = " -> " + target
-		}
+		info, err := item.Info()
 		if err != nil {
 			return err
 		}
 		owner := info.Sys().(*syscall.Stat_t)
-		_, err = fmt.Fprintf(lines, "%s %d:%d %s %s%s\n", info.Mode(), owner.Uid, owner.Gid, sum, filepath.Join("/", name), target)
-		return err
+		found := entry{mode: info.Mode(), owner: fmt.Sprintf("%d:%d", owner.Uid, owner.Gid), sum: "-"}
+		switch {
+		case info.Mode().IsRegular():
+			found.sum, _, err = checksum(path)
+		case info.Mode()&fs.ModeSymlink != 0:
+			found.target, err = os.Readlink(path)
+		}
+		if err != nil {
+			return err
+		}
+		return visit(filepath.Join("/", name), found)
 	})
-	return errors.Join(err, lines.Flush(), list.Close())
 }

@@ -141,9 +141,14 @@ func (e element) apply(ctx context.Context, root, programs, containers string, o
 
 // pack writes the archive with names in order and one time for all files, so that the same content gives the same bytes.
 func pack(ctx context.Context, root, to string, output io.Writer) error {
-	return runCommand(exec.CommandContext(ctx, "tar", "--create", "--format=posix", "--sort=name", "--mtime=@0", "--numeric-owner",
+	return packFiles(ctx, root, to, output, ".")
+}
+
+// packFiles packs some files of a root file system, but none of /dev, /run and /tmp, which an image has empty.
+func packFiles(ctx context.Context, root, to string, output io.Writer, files ...string) error {
+	return runCommand(exec.CommandContext(ctx, "tar", append([]string{"--create", "--format=posix", "--sort=name", "--mtime=@0", "--numeric-owner",
 		"--xattrs", "--xattrs-include=*", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
-		"--exclude=./dev/*", "--exclude=./run/*", "--exclude=./tmp/*", "--directory", root, "--file", to, "."), output)
+		"--exclude=./dev/*", "--exclude=./run/*", "--exclude=./tmp/*", "--directory", root, "--file", to}, files...)...), output)
 }
 
 func (b *builder) describe(ctx context.Context, key string, system piece, image string) (Manifest, error) {

@@ -94,6 +94,23 @@ deb http://mirror.test/debian-security bookworm-security main
 	require.Equal(t, ".list", sourcesExtension(sources))
 }
 
+func TestMirrorsOfOneReleaseHaveTheOthers(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "sources.list.d", "debian.sources"), "Types: deb\nURIs: http://bookworm.test/bookworm/debian\nSuites: bookworm bookworm-updates\nComponents: main\n")
+	sources, err := findSources(folder, "trixie")
+	require.NoError(t, err)
+	require.Equal(t, "Types: deb\nURIs: http://bookworm.test/bookworm/debian\nSuites: trixie trixie-updates\nComponents: main\n", sources)
+	require.NoError(t, os.Remove(filepath.Join(folder, "sources.list.d", "debian.sources")))
+	write(t, filepath.Join(folder, "sources.list"), "deb http://mirror.test/debian bookworm main\ndeb http://mirror.test/debian-security bookworm-security main\n")
+	sources, err = findSources(folder, "trixie")
+	require.NoError(t, err)
+	require.Equal(t, "deb http://mirror.test/debian trixie main\ndeb http://mirror.test/debian-security trixie-security main\n", sources)
+	write(t, filepath.Join(folder, "sources.list"), "deb http://mirror.test/debian bookworm main\ndeb http://new.test/debian trixie main\n")
+	sources, err = findSources(folder, "trixie")
+	require.NoError(t, err)
+	require.Equal(t, "deb http://new.test/debian trixie main\n", sources, "a source of the release itself comes first")
+}
+
 func FuzzSources(f *testing.F) {
 	f.Add("deb [a=b] http://m/debian bookworm main\n", "Types: deb\nURIs: http://m/debian\nSuites: bookworm\n")
 	f.Add("deb [", ":\n :\n\n  x")
