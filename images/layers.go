@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,25 +66,47 @@ func (b *builder) layer(ctx context.Context, e element, system, below piece, isB
 		if err := e.apply(ctx, root, "", "", output); err != nil {
 			return err
 		}
+		packed := filepath.Join(out, "layer.tar")
 		if isBase {
-			if err := pack(ctx, root, filepath.Join(out, systemFile), output); err != nil {
-				return err
-			}
+			packed = filepath.Join(out, systemFile)
 			if err := writeInventory(root, filepath.Join(out, inventoryFile)); err != nil {
 				return err
 			}
 		}
-		layer := filepath.Join(out, "layer.tar")
-		if below.folder == "" {
-			if err := pack(ctx, root, layer, output); err != nil {
+		if isBase || below.folder == "" {
+			if err := pack(ctx, root, packed, output); err != nil {
 				return err
 			}
-		} else if err := packDifferences(ctx, root, filepath.Join(below.folder, inventoryFile), layer, output); err != nil {
+		}
+		if below.folder != "" {
+			packed = filepath.Join(out, "layer.tar")
+			if err := packDifferences(ctx, root, filepath.Join(below.folder, inventoryFile), packed, output); err != nil {
+				return err
+			}
+		}
+		if err := compress(ctx, packed, filepath.Join(out, layerFile), output); err != nil {
 			return err
 		}
-		// Fast: on a node most of the time is the disk's.
-		return runCommand(exec.CommandContext(ctx, "gzip", "--no-name", "-1", layer), output)
+		if filepath.Base(packed) != systemFile {
+			return os.Remove(packed)
+		}
+		return nil
 	})
+}
+
+// compress is fast rather than thorough: on a node most of the time of a layer is the disk's.
+func compress(ctx context.Context, from, to string, output io.Writer) error {
+	target, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "gzip", "--no-name", "--stdout", "-1", from)
+	command.Stdout, command.Stderr = target, output
+	err = command.Run()
+	if err != nil {
+		err = fmt.Errorf("run gzip on %s: %w", from, err)
+	}
+	return errors.Join(err, target.Close())
 }
 
 // inventory describes each file and folder of a root file system, by its path.
