@@ -40,6 +40,13 @@ func (a Applications) deploy(ctx context.Context, call muranopl.Call) (any, erro
 	if host == nil || !host.Class().IsEmbedded(task.ClassContainerHost) {
 		return nil, fmt.Errorf("%s has no host to run on", call.Object)
 	}
+	found, err := problemsOf(ctx, call.Interpreter, call.Object)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return nil, fmt.Errorf("%s cannot be deployed as it is described: %s", call.Object, strings.Join(found, "; "))
+	}
 	include := a.gathers(host)
 	if include == nil { // what the container is may depend on its server
 		if _, err := call.Interpreter.Invoke(ctx, host, task.MethodDeploy, nil); err != nil {
@@ -72,6 +79,22 @@ func (a Applications) deploy(ctx context.Context, call muranopl.Call) (any, erro
 		return nil, err
 	}
 	return nil, a.Runtime.SetAttribute(ctx, call.Object, attributeContainer, map[string]any{"name": one.name, "digest": one.digest()})
+}
+
+// problemsOf asks an application why it cannot be deployed.
+func problemsOf(ctx context.Context, interpreter *muranopl.Interpreter, application *muranopl.Object) ([]string, error) {
+	answer, err := interpreter.Invoke(ctx, application, "getProblems", nil)
+	if err != nil {
+		return nil, err
+	}
+	listed, _ := answer.([]any)
+	var found []string
+	for _, one := range listed {
+		if text, is := one.(string); is {
+			found = append(found, text)
+		}
+	}
+	return found, nil
 }
 
 // gathers is how a host that finds its applications in the model is told of one of them; nil for other hosts.

@@ -66,6 +66,7 @@ type previewStage interface {
 // All adds the changes within clusters, through one connection to each: the fate of the claims of pods, and, if a client looks, the changes of pods
 // and Helm releases. Of a cluster that was never up only its model is known.
 func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, stage previewStage, foreseen *preview.Foreseen) {
+	c.refuseProblems(ctx, interpreter, foreseen)
 	former, begins := removedPods(stage.Former(), c.Objects), map[*muranopl.Object]bool{}
 	for _, cluster := range c.Objects.All(task.ClassCluster) {
 		of := func(class string) []*muranopl.Object {
@@ -111,6 +112,19 @@ func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, st
 		begins[cluster] = in.Live == nil && in.Why == nil
 	}
 	c.foreseeDependencies(ctx, interpreter, begins, stage.Looks(), foreseen)
+}
+
+// refuseProblems adds why applications say that they cannot be deployed.
+func (c Previews) refuseProblems(ctx context.Context, interpreter *muranopl.Interpreter, foreseen *preview.Foreseen) {
+	for _, application := range c.Objects.All(task.ClassApplication) {
+		found, err := problemsOf(ctx, interpreter, application) // the deployment reports an error
+		for _, text := range found {
+			foreseen.Refused = append(foreseen.Refused, preview.Note{ObjectID: application.ID(), Text: text})
+		}
+		if err != nil {
+			foreseen.Notes = append(foreseen.Notes, fmt.Sprintf("whether %s can be deployed as it is described is not known: %v", application, err))
+		}
+	}
 }
 
 // Observe connects to a cluster.
