@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestKeystoneOfTheCatalogIssuesTokens deploys OpenStack's identity service, uses it as its clients do, and changes it while it is used.
+func TestKeystoneOfTheCatalogIssuesTokens(t *testing.T) {
+	soakOnly(t, "make soak runs this: it installs Debian's packages of OpenStack")
+	l := start(t)
+	demo := l.user(t, "burano-demo")
+	l.pushApplications(t, "mariadb", "keystone")
+
+	const file = "test/e2e/testdata/keystone.yaml"
+	text, err := os.ReadFile(filepath.Join(l.root, file))
+	require.NoError(t, err)
+	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
+	require.NoError(t, os.WriteFile(wrong, bytes.ReplaceAll(text, []byte("expiration: 3600"), []byte("expire: 3600")), 0o600))
+	output, _ := l.try(l.as("burano-demo"), "burano", "deploy", wrong, "--dry-run")
+	require.Contains(t, output, "/etc/keystone/keystone.conf, section [token], option expire: there is no such option in this section, there are allow_expired_window, ")
+
+	began := time.Now()
+	log := l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
+	l.deleteIfFailed(t, "keystone")
+	t.Logf("cluster, database and Keystone took %.1f s", time.Since(began).Seconds())
+	environment := environmentNamed(t, demo, "keystone")
+	s := &scaling{lab: l, user: demo, cluster: l.clusterOf(t, demo, environment), environment: environment["id"].(string)}
+	a := &applications{lab: l, user: demo}
+	shown, _ := s.call(t, "keystone", "showPassword", map[string]any{})
+	k := identity{address: "http://" + s.published(t, a, "keystone"), password: shown["result"].(string)}
+	first, life, err := k.token()
+	require.NoError(t, err)
+	require.InDelta(t, time.Hour.Seconds(), life.Seconds(), 120)
+	t.Logf("the first token after %.1f s", time.Since(began).Seconds())
+
+	t.Run("passwords and keys stand in no description, and nothing is root", func(t *testing.T) {
+		described := s.cluster.kubectl(t, "", "get", "deployment,job,pod,configmap", "-o", "yaml")
+		for _, secret := range []string{k.password, "mysql+pymysql"} {
+			require.NotContains(t, log, secret)
+			require.NotContains(t, described, secret)
+		}
+		require.Equal(t, "64000", strings.TrimSpace(s.cluster.kubectl(t, "", "exec", "deployment/identity", "--", "id", "-u")))
+		require.Contains(t, s.cluster.kubectl(t, "", "exec", "deployment/identity", "--", "sh", "-c", "touch /etc/keystone/x 2>&1 || true"), "Read-only file system")
+	})
+
+	t.Run("its package has the options of its image", func(t *testing.T) {
+		listed, err := os.ReadFile(filepath.Join(l.root, "catalog/apps/io.burano.Keystone/Resources/options.json"))
+		require.NoError(t, err)
+		require.JSONEq(t, string(listed), s.cluster.kubectl(t, "", "exec", "deployment/identity", "--", "cat", "/usr/share/openstack/keystone.json"))
+	})
+
+	t.Run("its catalog of services has the address of the gateway", func(t *testing.T) {
+		require.Contains(t, k.services(t, first), k.address+"/v3")
+	})
+
+	t.Run("another option is a rolling update, without a failed request", func(t *testing.T) {
+		k.under(t, "token.expiration", func() {
+			task, log := s.changed(t, a, "keystone", func(keystone map[string]any) {
+				keystone["options"] = map[string]any{"token": map[string]any{"expiration": 7200}}
+			})
+			require.Equal(t, "success", task["state"], log)
+		})
+		_, life, err := k.token()
+		require.NoError(t, err)
+		require.InDelta(t, 2*time.Hour.Seconds(), life.Seconds(), 120)
+	})
+
+	t.Run("the database's password is rotated without a failed request", func(t *testing.T) {
+		users := func() string {
+			return s.cluster.kubectl(t, "", "exec", "deployment/data", "--", "sh", "-c", `MYSQL_PWD="$MARIADB_ROOT_PASSWORD" mariadb -N -e "SELECT user FROM mysql.user WHERE user LIKE 'keystone%'"`)
+		}
+		require.Equal(t, "keystone_1\n", users())
+		k.under(t, "the database's password", func() { s.act(t, "keystone", "rotateDatabasePassword", map[string]any{}) })
+		require.Equal(t, "keystone_2\n", users())
+	})
+
+	t.Run("keys of tokens are rotated without a failed request, and tokens go on", func(t *testing.T) {
+		k.under(t, "keys of tokens", func() { s.act(t, "keystone", "rotateFernetKeys", map[string]any{}) })
+		keys := strings.Fields(s.cluster.kubectl(t, "", "exec", "deployment/identity", "--", "ls", "/etc/keystone/fernet-keys"))
+		require.Equal(t, []string{"0", "1", "2"}, keys)
+		require.Contains(t, k.services(t, first), k.address+"/v3", "a token of before")
+	})
+
+	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "keystone")
+}
+
+// identity is a Keystone as its clients see it.
+type identity struct{ address, password string }
+
+var identityClient = &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// token gets a token by password, and how long it is valid.
+func (k identity) token() (token string, life time.Duration, err error) {
+	body, err := json.Marshal(map[string]any{"auth": map[string]any{
+		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{
+			"user": map[string]any{"name": "admin", "domain": map[string]any{"id": "default"}, "password": k.password}}},
+		"scope": map[string]any{"project": map[string]any{"name": "admin", "domain": map[string]any{"id": "default"}}}}})
+	if err != nil {
+		return "", 0, err
+	}
+	response, err := identityClient.Post(k.address+"/v3/auth/tokens", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return "", 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusCreated {
+		err = fmt.Errorf("it answers %s: %s", response.Status, text)
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	var issued struct {
+		Token struct {
+			Expires time.Time `json:"expires_at"`
+			Issued  time.Time `json:"issued_at"`
+		}
+	}
+	err = json.Unmarshal(text, &issued)
+	return response.Header.Get("X-Subject-Token"), issued.Token.Expires.Sub(issued.Token.Issued), err
+}
+
+// services is the catalog of services that a token's user sees, as JSON.
+func (k identity) services(t *testing.T, token string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, k.address+"/v3/auth/catalog", nil)
+	require.NoError(t, err)
+	request.Header.Set("X-Auth-Token", token)
+	response, err := identityClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, string(text))
+	return string(text)
+}
+
+// under changes something while two clients get tokens, and demands that each request succeeds.
+func (k identity) under(t *testing.T, what string, change func()) {
+	t.Helper()
+	var mutex sync.Mutex
+	var clients sync.WaitGroup
+	count, slowest, failed := 0, time.Duration(0), []string{}
+	end := make(chan struct{})
+	for range 2 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				began := time.Now()
+				_, _, err := k.token()
+				mutex.Lock()
+				count, slowest = count+1, max(slowest, time.Since(began))
+				if err != nil {
+					failed = append(failed, fmt.Sprintf("%s: %v", began.Format(time.TimeOnly), err))
+				}
+				mutex.Unlock()
+			}
+		})
+	}
+	func() {
+		defer clients.Wait()
+		defer close(end)
+		change()
+	}()
+	t.Logf("%s: %d of %d requests failed, the slowest took %.1f s", what, len(failed), count, slowest.Seconds())
+	require.Empty(t, failed)
+	require.Positive(t, count)
+}
