@@ -1,11 +1,19 @@
-"""Ends well when the database of OS_DATABASE__CONNECTION takes statements of its user."""
+"""Waits until the database of OS_DATABASE__CONNECTION takes statements of its user, for AWAIT_SECONDS (900) at most."""
 import os
 import sys
+import time
 
 import sqlalchemy
 
-try:
-    with sqlalchemy.create_engine(os.environ["OS_DATABASE__CONNECTION"], connect_args={"connect_timeout": 5}).connect() as connection:
-        connection.execute(sqlalchemy.text("SELECT 1"))
-except sqlalchemy.exc.OperationalError as error:
-    sys.exit(f"the database is awaited: {error.orig}")
+end = time.monotonic() + float(os.environ.get("AWAIT_SECONDS", "900"))
+engine = sqlalchemy.create_engine(os.environ["OS_DATABASE__CONNECTION"])
+while True:
+    try:
+        with engine.connect() as connection:
+            connection.execute(sqlalchemy.text("SELECT 1"))
+        break
+    except sqlalchemy.exc.OperationalError as error:
+        if time.monotonic() > end:
+            sys.exit(f"the database takes no statements: {error.orig}")
+        print("the database is awaited:", error.orig, flush=True)
+        time.sleep(1)
