@@ -22,8 +22,8 @@ func imageBuildFromCommand() *cobra.Command {
 		Use:   "build-from NAME|DIR",
 		Short: "Build a container image of Debian's packages (as root)",
 		Long: `Build-from makes a container image of Debian's packages and writes it as an archive, for ` + "`burano image push`" + `. Images for applications of the
-catalog are known by name: ` + strings.Join(images.Applications(), ", ") + `. A folder of your own has container.yaml (name, entryPoint, commands, env, user, stopSignal) and the
-files that it names. These are a list of packages (packages), files to copy over them (files), and a script that runs last (install, with the root
+catalog are known by name: ` + strings.Join(images.Applications(), ", ") + `. A folder of your own has container.yaml (name, entryPoint, commands, env, user, stopSignal,
+base, release) and the files that it names. These are a list of packages (packages), files to copy over them (files), and a script that runs last (install, with the root
 file system in ROOT). It needs root and mmdebstrap; packages come from the mirrors of this machine's own apt sources.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
