@@ -109,7 +109,7 @@ func TestOptionsThatKeystoneDoesNotHaveAreNamed(t *testing.T) {
 	}{
 		"an unknown section":    {"tokens", "expiration", int64(1), "section [tokens], option expiration: there is no such section, there are DEFAULT, "},
 		"an unknown option":     {"token", "expire", int64(1), "section [token], option expire: there is no such option in this section, there are allow_expired_window, "},
-		"a word for a number":   {"token", "expiration", "an hour", `its value an hour is not a whole number (help: The amount of time that a token should remain valid`},
+		"a word for a number":   {"token", "expiration", "an hour", `its value an hour is not a whole number`},
 		"a number that is less": {"token", "expiration", int64(-1), `its value -1 is not at least 0`},
 		"no boolean":            {"token", "cache_on_issue", "maybe", `its value maybe is not true or false`},
 		"a port":                {"eventlet_server", "public_port", int64(70000), ""},
