@@ -149,9 +149,8 @@ func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 	}
 	defer d.etcd.close()
 	defer d.apis.close()
-	if d.record.Restoring != nil {
-		return false, fmt.Errorf("deploy cluster %s: its etcd was about to be restored from snapshot %s, and that has not ended: run the action restore with this snapshot again",
-			c.config.Name, d.record.Restoring.Snapshot)
+	if err := d.restored(); err != nil {
+		return false, err
 	}
 	steps := d.plan()
 	started := time.Now()
@@ -166,6 +165,95 @@ func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 	d.record.Peers = d.design.peers
 	c.config.Report(ctx, "", fmt.Sprintf("the etcd members get an authority of their own: %s", d.record.Peers))
 	return d.design.peers != d.design.peers.Next(), d.saveRecord(ctx)
+}
+
+// restored refuses a deployment while a restore has not ended.
+func (d *deployment) restored() error {
+	if d.record.Restoring == nil {
+		return nil
+	}
+	return fmt.Errorf("deploy cluster %s: its etcd was about to be restored from snapshot %s, and that has not ended: run the action restore with this snapshot again",
+		d.cluster.config.Name, d.record.Restoring.Snapshot)
+}
+
+// Extent is how far SetUp takes a node.
+type Extent string
+
+// The extents: a forwarder to etcd and, on voters, the member; the network of pods; all steps of the node.
+const (
+	ToEtcd    Extent = "etcd"
+	ToNetwork Extent = "network"
+	ToNode    Extent = "node"
+)
+
+// covers reports whether an extent has a step of the node that is set up.
+func (e Extent) covers(step string) bool {
+	switch e {
+	case ToEtcd:
+		return slices.Contains([]string{stepEtcdJoin, stepForwarder}, step)
+	case ToNetwork:
+		return slices.Contains([]string{stepEtcdJoin, stepNetwork}, step)
+	}
+	return true
+}
+
+// part is the part of the plan that takes a node so far. needed has the steps that must succeed; the others are of further voters and masters.
+func (d *deployment) part(node Node, extent Extent) (part *plan.Plan, needed map[string]bool) {
+	ofLead := map[Role][]string{Minion: {stepRegistry}, Gateway: {stepGatewayAddresses, stepVirtualHeld}} // which need a node of the role
+	wanted := func(step plan.Step) bool {
+		if step.Node != node.Name {
+			return extent == ToNode && step.Node == d.lead.Name && slices.Contains(ofLead[node.Role], step.Name)
+		}
+		return extent.covers(step.Name) && (node.Name != d.lead.Name || !slices.Contains([]string{stepRegistry, stepVirtualHeld, stepServices}, step.Name))
+	}
+	// The lead makes lists of these.
+	further := map[Role][]string{Master: {stepFiles, stepAPIServes}, Gateway: {stepVirtualPeers, stepVirtualAddress}}
+	whole := d.plan()
+	needed = map[string]bool{}
+	for _, step := range whole.Only(wanted).All() {
+		needed[step.ID()] = true
+	}
+	return whole.Only(func(step plan.Step) bool {
+		return wanted(step) || step.Name == stepEtcdJoin || extent == ToNode && slices.Contains(further[node.Role], step.Name)
+	}), needed
+}
+
+// SetUp runs the steps of a deployment that one node needs to come so far, with all steps on other nodes that these need. All voters of etcd join with it,
+// so that their number is even for no longer than in Deploy; a voter that cannot join is reported, and the node does not wait for it. SetUp may be called
+// again at any time, like Deploy, which does the rest.
+func (c *Cluster) SetUp(ctx context.Context, name string, extent Extent) error {
+	if c.config.Alone() {
+		return errAlone
+	}
+	node, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	c.deploying.Lock()
+	defer c.deploying.Unlock()
+	d, err := c.newDeployment(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.etcd.close()
+	defer d.apis.close()
+	if err := d.restored(); err != nil {
+		return err
+	}
+	d.design.peers = d.record.Peers // all members have to be at one stage
+	part, needed := d.part(node, extent)
+	if len(needed) == 0 {
+		return fmt.Errorf("set up %s of cluster %s: it is locked and does not answer: unlock it first", name, c.config.Name)
+	}
+	records, err := c.run(ctx, part)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && !slices.ContainsFunc(records, func(record plan.Record) bool { return needed[record.ID()] && record.Outcome != plan.Done }) {
+		c.config.Report(ctx, name, fmt.Sprintf("it is set up; other nodes are not: %v", err))
+		return nil
+	}
+	return fmt.Errorf("set up %s of cluster %s: %w", name, c.config.Name, failures(records, err))
 }
 
 func describePath(records []plan.Record) string {

@@ -120,3 +120,31 @@ func drawn(t *testing.T, p *plan.Plan) string {
 	slices.Sort(lines)
 	return strings.Join(lines, "\n") + "\n"
 }
+
+// Each file of testdata/parts has the steps that take one node of a cluster so far.
+func TestThePartsOfAPlanAreAsReviewed(t *testing.T) {
+	for _, role := range []Role{Master, Minion, Gateway} {
+		for _, extent := range []Extent{ToEtcd, ToNetwork, ToNode} {
+			name := fmt.Sprintf("%s-%s", role, extent)
+			t.Run(name, func(t *testing.T) {
+				config := Config{Name: "c", Nodes: nodesOf(1, 2, 2), Vault: newVault(), NodeNetwork: netip.MustParsePrefix("10.0.0.0/24"), Binary: "/bin/burano", DNS: true}
+				config.Virtual.Address = netip.MustParseAddr("10.0.0.200")
+				cluster, err := NewCluster(config)
+				require.NoError(t, err)
+				d := &deployment{cluster: cluster, installed: map[string]installed{}, lead: config.Nodes[0], registry: &registryRecord{}}
+				d.design = design{cluster: cluster.config, driver: cluster.driver, binary: config.Binary}
+				for _, node := range config.Nodes[:3] {
+					d.design.voters = append(d.design.voters, node.Name)
+				}
+				at := slices.IndexFunc(config.Nodes, func(node Node) bool { return node.Role == role })
+				part, needed := d.part(config.Nodes[at], extent)
+				reviewed(t, "parts/"+name+".txt", drawn(t, part))
+				for _, step := range part.All() {
+					if step.Node == config.Nodes[at].Name {
+						require.True(t, needed[step.ID()], "a step of the node itself must succeed: %s", step.ID())
+					}
+				}
+			})
+		}
+	}
+}

@@ -51,6 +51,18 @@ func Caller(ctx context.Context) *Method {
 	return nil
 }
 
+// CallerObject is the object whose method, with a body in MuranoPL, calls the native method that the context was given to. It is nil when Go calls it, or
+// a method without an object.
+func CallerObject(ctx context.Context) *Object {
+	s := strandOf(ctx)
+	if s == nil {
+		return nil
+	}
+	s.frame.mutex.Lock()
+	defer s.frame.mutex.Unlock()
+	return objectOf(s.frame.scope.Variable("this"))
+}
+
 // CallPath identifies a place of code with the calls that led to it. It is the same each time that the same packages take the same path; "" when Go calls.
 func CallPath(ctx context.Context) string {
 	s := strandOf(ctx)

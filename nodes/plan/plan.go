@@ -106,6 +106,42 @@ type Plan struct{ steps []Step }
 // Add adds steps, in any order.
 func (p *Plan) Add(steps ...Step) { p.steps = append(p.steps, steps...) }
 
+// All returns the steps in the order in which they were added.
+func (p *Plan) All() []Step { return slices.Clone(p.steps) }
+
+// Only returns the plan of the chosen steps and of all steps that they need. It drops soft dependencies on other steps.
+func (p *Plan) Only(chosen func(Step) bool) *Plan {
+	all, kept := map[string]Step{}, map[string]bool{}
+	for _, step := range p.steps {
+		all[step.ID()] = step
+	}
+	var keep func(step Step)
+	keep = func(step Step) {
+		if kept[step.ID()] {
+			return
+		}
+		kept[step.ID()] = true
+		for _, id := range step.After {
+			if needed, there := all[id]; there {
+				keep(needed)
+			}
+		}
+	}
+	for _, step := range p.steps {
+		if chosen(step) {
+			keep(step)
+		}
+	}
+	part := &Plan{}
+	for _, step := range p.steps {
+		if kept[step.ID()] {
+			step.Soft = slices.DeleteFunc(slices.Clone(step.Soft), func(soft Soft) bool { return !kept[soft.ID] })
+			part.Add(step)
+		}
+	}
+	return part
+}
+
 // Steps returns the steps in an order in which they could run one after another.
 // It fails when an identity is there twice, a dependency does not exist, or steps wait for each other.
 func (p *Plan) Steps() ([]Step, error) {

@@ -267,3 +267,17 @@ func TestWhoWaitsForATurnIsSkippedWhenTheRunIsStopped(t *testing.T) {
 	slices.Sort(outcomes)
 	require.Equal(t, []plan.Outcome{plan.Failed, plan.Skipped}, outcomes)
 }
+
+func TestAPartOfAPlanHasWhatItsStepsNeed(t *testing.T) {
+	p := &plan.Plan{}
+	p.Add(plan.Step{Name: "a", Node: "1"}, plan.Step{Name: "b", Node: "1", After: []string{"1/a"}}, plan.Step{Name: "a", Node: "2"},
+		plan.Step{Name: "c", Node: "1", After: []string{"1/b"}, Soft: []plan.Soft{{ID: "2/a"}, {ID: "1/a"}}}, plan.Step{Name: "d", Node: "1", After: []string{"1/c"}})
+	part := p.Only(func(step plan.Step) bool { return step.Name == "c" })
+	var ids []string
+	for _, step := range part.All() {
+		ids = append(ids, step.ID())
+	}
+	require.Equal(t, []string{"1/a", "1/b", "1/c"}, ids)
+	require.Equal(t, []plan.Soft{{ID: "1/a"}}, part.All()[2].Soft, "nobody waits for a step that is not there")
+	require.Len(t, p.All()[3].Soft, 2, "the plan itself stays")
+}

@@ -42,6 +42,11 @@ func (c deployments) Ensure(ctx context.Context, interpreter *muranopl.Interpret
 	if err := ReplacementsOf(c.Clusters).replaceNodes(ctx, interpreter, object); err != nil {
 		return err
 	}
+	return c.keepCounts(ctx, object)
+}
+
+// keepCounts stores the numbers of nodes that a deployed cluster has.
+func (c deployments) keepCounts(ctx context.Context, object *muranopl.Object) error {
 	for _, group := range object.Objects(PropertyGroups) {
 		if err := c.Groups.keepCount(ctx, group); err != nil {
 			return err
@@ -72,19 +77,18 @@ func (c deployments) ReportUp(ctx context.Context, object *muranopl.Object) {
 
 // ensureNodes makes the servers of the cluster's nodes, and deploys the cluster on them.
 func (c deployments) ensureNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
-	return c.DeployNodes(ctx, interpreter, object, true, func(ctx context.Context, live *nodes.Cluster) error { return live.Deploy(ctx) })
+	return c.DeployNodes(ctx, interpreter, object, true, func(ctx context.Context, live *nodes.Cluster) error {
+		if err := live.Deploy(ctx); err != nil {
+			return err
+		}
+		c.AwaitCluster(object)
+		return nil
+	})
 }
 
 // DeployNodes is ensureNodes with another way to deploy the cluster on its nodes. With save it saves the state of etcd before the nodes change.
 func (c deployments) DeployNodes(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, save bool, deploy func(ctx context.Context, live *nodes.Cluster) error) error {
-	joining, err := VersionSkewOf(c.Clusters).newcomers(ctx, object)
-	if err != nil {
-		return err
-	}
-	if err := VersionSkewOf(c.Clusters).Admit(ctx, object, joining); err != nil {
-		return err
-	}
-	if err := c.own.Push(ctx, interpreter); err != nil { // shrinks the cluster first
+	if err := c.pushServers(ctx, interpreter, object); err != nil {
 		return err
 	}
 	list, err := c.servers(ctx, interpreter, object)
@@ -117,10 +121,58 @@ func (c deployments) DeployNodes(ctx context.Context, interpreter *muranopl.Inte
 	if err := deploy(ctx, live); err != nil {
 		return err
 	}
+	return c.Clusters.keepFacts(ctx, object, list)
+}
+
+// pushServers makes the servers of a cluster's nodes. Nodes that are not in the model any more leave first.
+func (c deployments) pushServers(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	joining, err := VersionSkewOf(c.Clusters).newcomers(ctx, object)
+	if err != nil {
+		return err
+	}
+	if err := VersionSkewOf(c.Clusters).Admit(ctx, object, joining); err != nil {
+		return err
+	}
+	return c.own.Push(ctx, interpreter)
+}
+
+// MakeServers makes the servers of a cluster's nodes, and lets nodes leave that are not in the model any more. It makes no cluster of them.
+func (c deployments) MakeServers(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object) error {
+	if err := ModelChecksOf(c.Clusters).Check(ctx, object); err != nil {
+		return err
+	}
+	if err := c.pushServers(ctx, interpreter, object); err != nil {
+		return err
+	}
+	return c.keepCounts(ctx, object)
+}
+
+// SetUp makes the servers of a cluster's nodes, and takes one of the nodes so far.
+func (c deployments) SetUp(ctx context.Context, interpreter *muranopl.Interpreter, object, node *muranopl.Object, extent nodes.Extent) error {
+	if err := ModelChecksOf(c.Clusters).Check(ctx, object); err != nil {
+		return err
+	}
+	err := c.DeployNodes(ctx, interpreter, object, true, func(ctx context.Context, live *nodes.Cluster) error {
+		name, err := NodeNamesOf(c.Clusters).NameOf(ctx, node)
+		if err != nil {
+			return err
+		}
+		return live.SetUp(ctx, name, extent)
+	})
+	if err != nil {
+		return err
+	}
+	if extent == nodes.ToNode {
+		c.AwaitCluster(object)
+	}
+	return c.keepCounts(ctx, object)
+}
+
+// AwaitCluster has the environment's deployment end only when a cluster answers.
+func (c deployments) AwaitCluster(object *muranopl.Object) {
 	if !task.OnlyGateways(object) {
 		c.Clusters.Await(object)
 	}
-	return c.Clusters.keepFacts(ctx, object, list)
 }
 
 // reach refuses nodes that are to join from a network of their own without a route to the others. Nodes whose former servers are there are given up.

@@ -203,6 +203,7 @@ func (c Restores) comeBack(ctx context.Context, call muranopl.Call, begin func(c
 	if err := clusters.DeploymentsOf(c.Clusters).DeployNodes(ctx, call.Interpreter, call.Object, false, begin); err != nil {
 		return err
 	}
+	clusters.DeploymentsOf(c.Clusters).AwaitCluster(call.Object)
 	c.Reports.Inform(ctx, call.Object, "Kubernetes cluster %s is up and running", call.Object.Text("name"))
 	return nil
 }
