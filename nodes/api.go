@@ -86,6 +86,24 @@ func (c *kubernetesAPI) dialReadyAPI(ctx context.Context, trusted []byte) (net.C
 	return nil, fmt.Errorf("no master's API server is ready: %w", errors.Join(failures...))
 }
 
+// Available returns the reason why the API server of a master is not ready; nil where it is.
+func (c *kubernetesAPI) Available(ctx context.Context, name string) error {
+	master, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	if master.Role != Master {
+		return fmt.Errorf("%s is a %s, and has no API server", name, master.Role)
+	}
+	authorities, err := c.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, apiReach, fmt.Errorf("%s did not answer within %s", name, apiReach))
+	defer cancel()
+	return c.saysReady(ctx, master, authorities.Kubernetes.Trusted())
+}
+
 // saysReady asks the API server of a master whether it is ready; this needs no rights.
 func (c *kubernetesAPI) saysReady(ctx context.Context, master Node, trusted []byte) error {
 	if _, err := c.connect(ctx, master); err != nil {

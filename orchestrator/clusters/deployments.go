@@ -147,6 +147,27 @@ func (c deployments) MakeServers(ctx context.Context, interpreter *muranopl.Inte
 	return c.keepCounts(ctx, object)
 }
 
+// Leave lets a running node leave its cluster and deletes its server; the model has to be without it already. A node that is not in the cluster only loses
+// its server.
+func (c deployments) Leave(ctx context.Context, interpreter *muranopl.Interpreter, object *muranopl.Object, name string) error {
+	facts, err := c.Clusters.Facts(ctx, object)
+	if err != nil {
+		return err
+	}
+	if facts != nil {
+		if _, there := facts.Node(name); there {
+			c.UseFacts(object, facts)
+			if err := shrinkingOf(c.Clusters).remove(ctx, object, facts.Nodes, name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.own.Push(ctx, interpreter); err != nil {
+		return err
+	}
+	return c.keepCounts(ctx, object)
+}
+
 // SetUp makes the servers of a cluster's nodes, and takes one of the nodes so far.
 func (c deployments) SetUp(ctx context.Context, interpreter *muranopl.Interpreter, object, node *muranopl.Object, extent nodes.Extent) error {
 	if err := ModelChecksOf(c.Clusters).Check(ctx, object); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/claims"
 	"github.com/burano/burano/orchestrator/clusters"
+	"github.com/burano/burano/orchestrator/definitions"
 	"github.com/burano/burano/orchestrator/operations"
 	"github.com/burano/burano/orchestrator/resizing"
 	"github.com/burano/burano/orchestrator/restores"
@@ -15,12 +16,15 @@ import (
 )
 
 // clusterClass is com.mirantis.docker.kubernetes.KubernetesCluster.
-type clusterClass struct{ *clusters.Clusters }
+type clusterClass struct {
+	*clusters.Clusters
+	defined definitions.Definitions
+}
 
 func (c clusterClass) methods() map[string]muranopl.NativeMethod {
 	methods := map[string]muranopl.NativeMethod{".init": c.init, task.MethodDeploy: c.deploy, task.MethodDestroy: c.destroy}
 	for _, actions := range []map[string]muranopl.NativeMethod{resizing.New(c.Clusters).Actions(), operations.New(c.Clusters).Actions(), upgrades.New(c.Clusters).Actions(),
-		restores.New(c.Clusters).Actions(), restores.BackupsOf(c.Clusters).Actions(), claims.New(c.Clusters).Actions()} {
+		restores.New(c.Clusters).Actions(), restores.BackupsOf(c.Clusters).Actions(), claims.New(c.Clusters).Actions(), c.defined.Methods()} {
 		maps.Copy(methods, actions)
 	}
 	return methods

@@ -5,6 +5,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/clusters"
+	"github.com/burano/burano/orchestrator/definitions"
 	"github.com/burano/burano/orchestrator/engine"
 	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
@@ -14,6 +15,7 @@ import (
 type environment struct {
 	own      *stacks.OwnStacks
 	clusters *clusters.Clusters
+	defined  definitions.Definitions
 }
 
 func (e environment) methods() map[string]muranopl.NativeMethod {
@@ -34,6 +36,9 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 		return nil, err
 	}
 	if err := clusters.AnswersAwaitedOf(e.clusters).AwaitAnswers(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.defined.Collect(ctx); err != nil {
 		return nil, err
 	}
 	return nil, e.own.Tidy(ctx, call.Interpreter, call.Object)

@@ -8,6 +8,8 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/agent"
 	"github.com/burano/burano/orchestrator/clusters"
+	"github.com/burano/burano/orchestrator/definitions"
+	"github.com/burano/burano/orchestrator/nodesteps"
 	"github.com/burano/burano/orchestrator/routes"
 	"github.com/burano/burano/orchestrator/stacks"
 	"github.com/burano/burano/orchestrator/task"
@@ -70,21 +72,22 @@ func assemble(runtime task.Runtime, config Config, rehearsal bool) bodies {
 	hosting := &workloads.Hosting{Runtime: runtime, Objects: objects, Reports: reports}
 	pods := workloads.Pods{Runtime: runtime, Reports: reports, Once: once, Hosting: hosting, Clusters: kubernetes, Images: images}
 	hosts := workloads.StandaloneHosts{Runtime: runtime, Regions: own.Regions, Objects: objects, Reports: reports, Once: once, Hosting: hosting, Servers: reached, Images: images}
-	cluster := clusterClass{kubernetes}
+	defined := definitions.New(kubernetes)
+	cluster := clusterClass{kubernetes, defined}
+	ofClusters := nodesteps.New(kubernetes).Methods()
+	maps.Copy(ofClusters[nodesteps.ClassMinion], defined.MinionMethods())
+	maps.Copy(ofClusters, map[string]map[string]muranopl.NativeMethod{task.ClassCluster: cluster.methods(), task.ClassMinionGroup: kubernetes.Groups.Methods()})
 
 	language := own.Methods()
 	maps.Copy(language, map[string]map[string]muranopl.NativeMethod{
-		task.ClassEnvironment: environment{own, kubernetes}.methods(),
+		task.ClassEnvironment: environment{own, kubernetes, defined}.methods(),
 		task.ClassInstance:    reached.Methods(),
 		task.ClassAgent:       agent.New(runtime, reports, reached, rehearsal).Methods(),
 	})
 	natives := muranopl.Natives{
-		packageCore:       language,
-		packageInterfaces: {task.ClassApplication: workloads.Applications{Runtime: runtime, Objects: objects, Pods: pods, Alone: hosts}.Methods()},
-		packageCluster: {
-			task.ClassCluster:     cluster.methods(),
-			task.ClassMinionGroup: kubernetes.Groups.Methods(),
-		},
+		packageCore:                  language,
+		packageInterfaces:            {task.ClassApplication: workloads.Applications{Runtime: runtime, Objects: objects, Pods: pods, Alone: hosts}.Methods()},
+		packageCluster:               ofClusters,
 		packagePod:                   {task.ClassPod: pods.Methods()},
 		packageStandaloneHost:        {task.ClassStandaloneHost: hosts.Methods()},
 		packageAnyImage:              {task.ClassAnyImage: workloads.AnyImage{}.Methods()},

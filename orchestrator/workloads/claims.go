@@ -338,7 +338,7 @@ func removeFormer(ctx context.Context, api *rest.Config, client kubernetes.Inter
 		return err
 	}
 	for _, ref := range former {
-		if err := deleteAndWait(ctx, api, ref); err != nil {
+		if err := DeleteAndWait(ctx, api, ref); err != nil {
 			return err
 		}
 	}

@@ -206,7 +206,7 @@ func applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface
 	if _, refused := client.CoreV1().Pods(known.Namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
 		return errors.Join(err, refused)
 	}
-	if err := deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: pod.Name}); err != nil {
+	if err := DeleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: pod.Name}); err != nil {
 		return err
 	}
 	return kube.Apply(ctx, api, kube.Manager, pod)
@@ -241,7 +241,7 @@ func removeJob(ctx context.Context, api *rest.Config, client kubernetes.Interfac
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Job %s: %w", name, err)
 	}
-	return deleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: known.Namespace, Name: name})
+	return DeleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: known.Namespace, Name: name})
 }
 
 // endOf is the end of a Job in Kubernetes' words; "" if it has not ended.

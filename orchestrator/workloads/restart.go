@@ -20,6 +20,7 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
+	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
@@ -92,7 +93,7 @@ func (p Pods) recreate(ctx context.Context, call muranopl.Call) (any, error) {
 	}
 	if spec.replicas == 0 && spec.options.kind == kindDeployment {
 		err := p.Runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
-			return deleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: kubeName(spec.name)})
+			return DeleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: kubeName(spec.name)})
 		})
 		if err != nil {
 			return nil, err
@@ -145,8 +146,8 @@ func (p Pods) recreate(ctx context.Context, call muranopl.Call) (any, error) {
 	})
 }
 
-// deleteAndWait deletes an object and waits until it is gone.
-func deleteAndWait(ctx context.Context, api *rest.Config, ref kube.Ref) error {
+// DeleteAndWait deletes an object and waits until it is gone.
+func DeleteAndWait(ctx context.Context, api *rest.Config, ref kube.Ref) error {
 	if err := kube.Delete(ctx, api, ref); err != nil {
 		return err
 	}
@@ -172,7 +173,11 @@ func (p Pods) restartContainers(ctx context.Context, call muranopl.Call) (any, e
 			continue
 		}
 		err := p.Runtime.Step(ctx, call.Object, "restart the containers of "+pod.Name, func(ctx context.Context) error {
-			return p.restartPod(ctx, api, call.Object.Object("kubernetesCluster"), pod)
+			live, err := p.Clusters.Live(call.Object.Object("kubernetesCluster"))
+			if err != nil {
+				return err
+			}
+			return RestartPod(ctx, api, live, pod)
 		})
 		if err != nil {
 			return nil, err
@@ -196,7 +201,8 @@ func (p Pods) running(ctx context.Context, call muranopl.Call) (*rest.Config, ku
 	return api, client, pods, err
 }
 
-func (p Pods) restartPod(ctx context.Context, api *rest.Config, object *muranopl.Object, pod corev1.Pod) error {
+// RestartPod ends the containers of a pod where they are, and waits until their kubelet has started them again.
+func RestartPod(ctx context.Context, api *rest.Config, live *nodes.Cluster, pod corev1.Pod) error {
 	ended := map[string]string{} // container → id
 	var ids []string
 	for _, status := range pod.Status.ContainerStatuses {
@@ -205,16 +211,12 @@ func (p Pods) restartPod(ctx context.Context, api *rest.Config, object *muranopl
 			ids = append(ids, id)
 		}
 	}
-	live, err := p.Clusters.Live(object)
-	if err != nil {
-		return err
-	}
 	if err := live.EndContainers(ctx, pod.Spec.NodeName, ids); err != nil {
 		return fmt.Errorf("end the containers of %s: %w", pod.Name, err)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, rolloutLimit, fmt.Errorf("they were not ready within %s", rolloutLimit))
 	defer cancel()
-	return waitForPod(limited, api, pod.Name, func(now *corev1.Pod) bool {
+	return waitForPod(limited, api, pod.Namespace, pod.Name, func(now *corev1.Pod) bool {
 		ready := 0
 		for _, status := range now.Status.ContainerStatuses {
 			if status.Ready && status.ContainerID != ended[status.Name] {
@@ -229,13 +231,13 @@ func (p Pods) restartPod(ctx context.Context, api *rest.Config, object *muranopl
 const restartPoll = 200 * time.Millisecond
 
 // waitForPod waits until a pod is as wanted. One that is gone cannot become so.
-func waitForPod(ctx context.Context, api *rest.Config, name string, wanted func(*corev1.Pod) bool) error {
+func waitForPod(ctx context.Context, api *rest.Config, namespace, name string, wanted func(*corev1.Pod) bool) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err
 	}
 	err = wait.Every(restartPoll).Until(ctx, func(ctx context.Context) error {
-		pod, err := client.CoreV1().Pods(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+		pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil && !wanted(pod) {
 			return wait.Again(nil)
 		}
