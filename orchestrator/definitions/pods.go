@@ -146,8 +146,8 @@ func (d Definitions) noController(ctx context.Context, client kubernetes.Interfa
 // restart ends the containers of a pod, or of all pods of a controller, on all nodes.
 func (d Definitions) restart(ctx context.Context, call muranopl.Call) (any, error) {
 	name, _ := call.Args["podName"].(string)
-	ended, err := d.restartOn(ctx, call.Object, call.Method.Name, name, "")
-	if err == nil && ended == 0 {
+	found, err := d.restartOn(ctx, call.Object, call.Method.Name, name, "")
+	if err == nil && found == 0 {
 		err = fault.New(fault.NotFound, "restartContainers: in namespace %s of cluster %s runs no pod %s, and no pod of a controller of that name", known.Namespace, call.Object.Text("name"), name)
 	}
 	return nil, err
@@ -168,8 +168,8 @@ func (d Definitions) restartOnNode(ctx context.Context, call muranopl.Call) (any
 	return nil, err
 }
 
-// restartOn restarts the containers of pods of a name on a node, "" for all nodes, one pod after another. It returns the number of pods.
-func (d Definitions) restartOn(ctx context.Context, cluster *muranopl.Object, method, name, node string) (ended int, err error) {
+// restartOn restarts the containers of pods of a name on a node, "" for all nodes, one pod after another. It returns the number of pods of the name.
+func (d Definitions) restartOn(ctx context.Context, cluster *muranopl.Object, method, name, node string) (found int, err error) {
 	api, client, err := d.client(ctx, cluster, method)
 	if err != nil {
 		return 0, err
@@ -182,23 +182,26 @@ func (d Definitions) restartOn(ctx context.Context, cluster *muranopl.Object, me
 	if node != "" {
 		options.FieldSelector = "spec.nodeName=" + node
 	}
-	found, err := client.CoreV1().Pods(known.Namespace).List(ctx, options)
+	all, err := client.CoreV1().Pods(known.Namespace).List(ctx, options)
 	if err != nil {
 		return 0, fmt.Errorf("list the pods of namespace %s: %w", known.Namespace, err)
 	}
-	slices.SortFunc(found.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	for _, pod := range found.Items {
-		if !called(pod, name) || pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodRunning {
+	slices.SortFunc(all.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	for _, pod := range all.Items {
+		if !called(pod, name) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		found++
+		if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodRunning { // its containers are about to begin
 			continue
 		}
 		err := d.Runtime.Step(ctx, cluster, "restart the containers of "+pod.Name, func(ctx context.Context) error { return workloads.RestartPod(ctx, api, live, pod) })
 		if err != nil {
-			return ended, err
+			return found, err
 		}
 		d.Reports.Inform(ctx, cluster, "The containers of %s on %s were restarted", pod.Name, pod.Spec.NodeName)
-		ended++
 	}
-	return ended, nil
+	return found, nil
 }
 
 // called reports whether a pod, or the controller that it belongs to, has a name.
