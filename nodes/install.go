@@ -180,7 +180,7 @@ func (d fileSteps) install(ctx context.Context, node Node) error {
 		env["RELOAD"] = "yes"
 	}
 	if node.Role == Master { // others find the API through their forwarder, which comes first
-		env["HOSTS"] = final.hosts
+		env["HOSTS"], env["KUBECONFIG_OF_ROOT"] = final.hosts, kube.RootKubeconfig
 	}
 	if _, err := d.script(ctx, node, "place files", placeFilesScript, env); err != nil {
 		return err

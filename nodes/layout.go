@@ -37,11 +37,15 @@ type layout struct {
 	hosts string                  // its lines of /etc/hosts
 	// runtime are the units of the container runtime, in the order in which they start.
 	runtime []string
+	others  []ssh.File // of no unit
 }
 
 // files are all files of the layout, each once, ordered by path.
 func (l layout) files() []ssh.File {
 	byPath := map[string]ssh.File{}
+	for _, file := range l.others {
+		byPath[file.Path] = file
+	}
 	for _, unit := range l.units {
 		for _, file := range unit.Install() {
 			byPath[file.Path] = file
@@ -199,6 +203,11 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		if err != nil {
 			return layout{}, err
 		}
+		root, err := cluster.RootConfig(pairs)
+		if err != nil {
+			return layout{}, err
+		}
+		l.others = append(l.others, root)
 		l.add(server)
 		l.add(controllers...)
 		l.add(networkControllers...)

@@ -76,6 +76,37 @@ func TestTheHostsFileGetsOurLinesOnceAndKeepsItsOwn(t *testing.T) {
 	}
 }
 
+// Root of a master has kubectl without settings, and keeps its own programs and settings.
+func TestRootOfAMasterHasKubectl(t *testing.T) {
+	dir := t.TempDir()
+	bin, links, home := filepath.Join(dir, "bin"), filepath.Join(dir, "links"), filepath.Join(dir, "home")
+	require.NoError(t, os.MkdirAll(bin, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "kubectl"), nil, 0o755))
+	place := func() {
+		bash(t, placeFilesScript, nil, "KUBECONFIG_OF_ROOT=/etc/root.conf", "BIN="+bin, "LOCAL_BIN="+links, "ROOT_HOME="+home)
+	}
+	target := func(path string) string {
+		found, err := os.Readlink(path)
+		require.NoError(t, err)
+		return found
+	}
+	place()
+	place()
+	require.Equal(t, filepath.Join(bin, "kubectl"), target(filepath.Join(links, "kubectl")))
+	require.Equal(t, "/etc/root.conf", target(filepath.Join(home, ".kube/config")))
+	require.NoFileExists(t, filepath.Join(links, "helm"), "the image has none")
+	require.NoError(t, os.Remove(filepath.Join(home, ".kube/config")))
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".kube/config"), []byte("own"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(links, "helm"), []byte("own"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "helm"), nil, 0o755))
+	place()
+	for _, path := range []string{filepath.Join(home, ".kube/config"), filepath.Join(links, "helm")} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, "own", string(text))
+	}
+}
+
 func TestUnitsAreRestartedOnlyWhenTheyRunWithOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")

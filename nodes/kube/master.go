@@ -21,6 +21,7 @@ const (
 	controllerPair = "controller-manager"
 	schedulerPair  = "scheduler"
 	publisherPair  = "publisher-kubernetes"
+	rootPair       = "root"
 	kubeletClient  = "burano:apiserver-kubelet-client" // bound to system:kubelet-api-admin, see manifests/access.yaml
 )
 
@@ -49,6 +50,7 @@ func (c Cluster) MasterOrders(node Node, etcdUser string) map[string]pki.Order {
 		controllerPair: {Authority: kubernetes, Request: client("system:kube-controller-manager")},
 		schedulerPair:  {Authority: kubernetes, Request: client("system:kube-scheduler")},
 		publisherPair:  {Authority: kubernetes, Request: client(PublisherUser)},
+		rootPair:       {Authority: kubernetes, Request: pki.Request{CommonName: RootUser, Organization: []string{AdminsGroup}, Usage: pki.Client}},
 	}
 }
 
@@ -216,4 +218,17 @@ func (c Cluster) Controllers(pairs map[string]pki.Pair, elect bool) ([]systemd.U
 func (c Cluster) PublisherConfig(pairs map[string]pki.Pair) (ssh.File, error) {
 	content, err := c.Kubeconfig(PublisherUser, pairs[publisherPair])
 	return ssh.File{Path: PublisherKubeconfig, Content: content, Mode: 0o600}, err
+}
+
+const (
+	// RootUser is root of a master as Kubernetes knows it.
+	RootUser = "burano:root"
+	// RootKubeconfig is root's kubeconfig on masters.
+	RootKubeconfig = configs + "root.conf"
+)
+
+// RootConfig is the kubeconfig file of root on a master. It gives no new rights: the keys of the authority are there, too.
+func (c Cluster) RootConfig(pairs map[string]pki.Pair) (ssh.File, error) {
+	content, err := c.Kubeconfig(RootUser, pairs[rootPair])
+	return ssh.File{Path: RootKubeconfig, Content: content, Mode: 0o600}, err
 }

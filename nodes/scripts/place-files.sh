@@ -1,9 +1,22 @@
 #!/bin/bash
 # After files were put in place: systemd reads its units again when RELOAD=yes, and /etc/hosts gets the lines HOSTS, if there are any,
-# between our marks.
+# between our marks. With KUBECONFIG_OF_ROOT, root has that kubeconfig, and the programs of the node image, unless there are others.
 set -euo pipefail
 if [ "${RELOAD-}" = yes ]; then
 	systemctl daemon-reload
+fi
+if [ -n "${KUBECONFIG_OF_ROOT-}" ]; then
+	bin=${BIN:-/opt/burano/bin} links=${LOCAL_BIN:-/usr/local/bin} home=${ROOT_HOME:-/root}
+	for program in kubectl helm; do
+		if [ -e "$bin/$program" ] && [ ! -e "$links/$program" ] && [ ! -L "$links/$program" ]; then
+			mkdir -p "$links"
+			ln -s "$bin/$program" "$links/$program"
+		fi
+	done
+	if [ ! -e "$home/.kube/config" ] && [ ! -L "$home/.kube/config" ]; then
+		mkdir -p -m 700 "$home/.kube"
+		ln -s "$KUBECONFIG_OF_ROOT" "$home/.kube/config"
+	fi
 fi
 if [ -z "${HOSTS-}" ]; then
 	exit 0
