@@ -4,6 +4,7 @@ package nodesteps
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -37,6 +38,38 @@ type Steps struct {
 type turns struct {
 	mutex sync.Mutex
 	of    map[string]*sync.Mutex // by the ids of clusters
+	done  map[string]string      // by node and extent: the nodes of the cluster when this task did it
+}
+
+// did reports whether the task has taken a node so far while the cluster had these nodes.
+func (t *turns) did(key, among string) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.done[key] == among
+}
+
+// note notes that the task has taken a node so far.
+func (t *turns) note(key, among string) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.done[key] = among
+}
+
+// forget has every node be set up again, because one leaves and may come back.
+func (t *turns) forget() {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	clear(t.done)
+}
+
+// nodesOf identifies the nodes that a cluster is to have.
+func nodesOf(cluster *muranopl.Object) string {
+	var ids []string
+	for _, node := range clusters.ActiveNodes(cluster) {
+		ids = append(ids, node.Object.ID())
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
 }
 
 // take waits for the turn of a caller, who calls done after it.
@@ -53,7 +86,7 @@ func (t *turns) take(cluster *muranopl.Object) (done func()) {
 }
 
 // New returns the methods of the nodes of a task's clusters.
-func New(c *clusters.Clusters) Steps { return Steps{c, &turns{of: map[string]*sync.Mutex{}}} }
+func New(c *clusters.Clusters) Steps { return Steps{c, &turns{of: map[string]*sync.Mutex{}, done: map[string]string{}}} }
 
 // Methods are the methods of each class of nodes.
 func (s Steps) Methods() map[string]map[string]muranopl.NativeMethod {
@@ -175,7 +208,15 @@ func (s Steps) setUp(extent nodes.Extent) muranopl.NativeMethod {
 		if err := s.include(ctx, cluster, call.Object); err != nil {
 			return nil, err
 		}
-		return nil, clusters.DeploymentsOf(s.Clusters).SetUp(ctx, call.Interpreter, cluster, call.Object, extent)
+		key, among := call.Object.ID()+" "+string(extent), nodesOf(cluster)
+		if s.turns.did(key, among) {
+			return nil, nil
+		}
+		if err := clusters.DeploymentsOf(s.Clusters).SetUp(ctx, call.Interpreter, cluster, call.Object, extent); err != nil {
+			return nil, err
+		}
+		s.turns.note(key, among)
+		return nil, nil
 	}
 }
 
@@ -218,6 +259,7 @@ func (s Steps) remove(ctx context.Context, call muranopl.Call) (any, error) {
 			return nil, err
 		}
 	}
+	s.turns.forget()
 	if err := clusters.DeploymentsOf(s.Clusters).Leave(ctx, call.Interpreter, cluster, name); err != nil {
 		if undone := undo(); undone != nil {
 			s.Reports.Logger.WarnContext(ctx, "the model does not count a node that is there", "cluster", cluster.ID(), "node", name, "error", undone)

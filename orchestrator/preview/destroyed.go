@@ -9,11 +9,17 @@ import (
 // ClassCluster is the class of objects whose servers hold data that cannot be made again.
 const ClassCluster = "com.mirantis.docker.kubernetes.KubernetesCluster"
 
+// isCluster reports whether an object is a cluster, also of a class that extends the one of clusters: it has the lists of nodes of a cluster.
+func (o Object) isCluster() bool {
+	minions, _ := o.Fields["minionNodes"].([]any)
+	return o.Type == ClassCluster || o.Fields["masterNode"] != nil && len(minions) > 0
+}
+
 // DestroyedClusters are the clusters of a model, in the API's form, that another one does not have any more.
 func DestroyedClusters(before, after map[string]any) (list []Object) {
 	has := Objects(after)
 	for id, one := range Objects(before) {
-		if _, there := has[id]; !there && one.Type == ClassCluster {
+		if _, there := has[id]; !there && one.isCluster() {
 			list = append(list, one)
 		}
 	}

@@ -105,7 +105,7 @@ func Of(before, after map[string]any, foreseen Foreseen) Plan {
 		plan.Consents = append(plan.Consents, one)
 	}
 	for _, one := range plan.Changes {
-		if one.Type == ClassCluster && slices.Contains(one.Properties, "name") {
+		if had[one.ID].isCluster() && slices.Contains(one.Properties, "name") {
 			plan.Effects = append(plan.Effects, fmt.Sprintf("cluster %s is called %s from now on, and so is its API: kubeconfigs that were downloaded before stop working, and are to be downloaded again",
 				had[one.ID].Name, one.Name))
 		}

@@ -223,7 +223,7 @@ func (e Environment) ClusterID(wanted string) (id string, err error) {
 		name, _ := service["name"].(string)
 		key, _ := header["id"].(string)
 		switch {
-		case kind == ClusterClass && (wanted == "" || wanted == name || wanted == key), kind == GatewaysClass && (wanted == name || wanted == key):
+		case isCluster(kind, service) && (wanted == "" || wanted == name || wanted == key), kind == GatewaysClass && (wanted == name || wanted == key):
 			id = key
 			names = append(names, name)
 		case kind == GatewaysClass && wanted == "":
@@ -244,6 +244,13 @@ func (e Environment) ClusterID(wanted string) (id string, err error) {
 	default:
 		return "", fmt.Errorf("environment %s has no Kubernetes cluster", e.Name)
 	}
+}
+
+// isCluster reports whether a component is a Kubernetes cluster, also of a class that extends the one of clusters: it has the lists of nodes of a cluster.
+func isCluster(kind string, service map[string]any) bool {
+	_, master := service["masterNode"].(map[string]any)
+	_, minions := service["minionNodes"].([]any)
+	return kind == ClusterClass || master && minions
 }
 
 // Running is the workloads and pods of a cluster.

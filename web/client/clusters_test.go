@@ -37,6 +37,12 @@ func TestAClusterIsFoundByItsNameOrBecauseItIsTheOnlyOne(t *testing.T) {
 	id, err = environment.ClusterID("")
 	require.NoError(t, err)
 	require.Equal(t, "4", id)
+	own := service("org.example.Own", "5", "own")
+	own["masterNode"], own["minionNodes"] = map[string]any{}, []any{}
+	environment.Services = append(environment.Services, own)
+	id, err = environment.ClusterID("")
+	require.NoError(t, err)
+	require.Equal(t, "5", id, "a class that extends the one of clusters")
 }
 
 func TestALogOfAPodThatBreaksOffGoesOnWhereItWas(t *testing.T) {

@@ -23,8 +23,11 @@ const gatewaysClass = 'io.burano.Gateways';
 /** Gateways without a cluster: they have the nodes, routes and certificates of clusters. */
 export const standsAlone = (object: ObjectModel | undefined): boolean => object !== undefined && classOf(object) === gatewaysClass;
 
+/** Whether an object is a cluster, also of a class that extends the one of clusters: it has the lists of nodes of a cluster. */
+const isCluster = (object: ObjectModel): boolean => classOf(object) === clusterClass || (Array.isArray(object.minionNodes) && typeof object.masterNode === 'object');
+
 /** Whether an object is made of nodes, which have a page. */
-export const hasNodes = (object: ObjectModel): boolean => classOf(object) === clusterClass || standsAlone(object);
+export const hasNodes = (object: ObjectModel): boolean => isCluster(object) || standsAlone(object);
 
 /** An object with its enclosing objects, the outermost first. */
 export interface Found {
