@@ -139,7 +139,7 @@ func (d Definitions) apply(ctx context.Context, api *rest.Config, cluster *muran
 			return err
 		}
 		err = kube.Apply(ctx, api, kube.Manager, object)
-		if one.Kind == kindPod && apierrors.IsInvalid(err) && !isNew {
+		if one.Kind == kindPod && apierrors.IsInvalid(err) {
 			return replacePod(ctx, api, object, err)
 		}
 		return err
@@ -223,7 +223,8 @@ func read(kind string, defined map[string]any) (*unstructured.Unstructured, erro
 		return nil, err
 	}
 	object := &unstructured.Unstructured{Object: content.(map[string]any)}
-	for field, wanted := range map[string]string{"apiVersion": "v1", "kind": kind} {
+	for _, expected := range [][2]string{{"apiVersion", "v1"}, {"kind", kind}} {
+		field, wanted := expected[0], expected[1]
 		now, has := object.Object[field]
 		if has && now != wanted {
 			return nil, fmt.Errorf("%s of the definition is %v: this method takes %s of apiVersion v1", field, now, kind)
@@ -238,8 +239,8 @@ func read(kind string, defined map[string]any) (*unstructured.Unstructured, erro
 	if name, is, _ := unstructured.NestedString(object.Object, "metadata", "name"); !is || name == "" {
 		return nil, fmt.Errorf("metadata.name of the definition is missing: give %s", example)
 	}
-	if labels, has, err := unstructured.NestedStringMap(object.Object, "metadata", "labels"); has && err != nil {
-		return nil, fmt.Errorf("metadata.labels of the definition is %v: labels are texts, so write numbers and booleans in quotes", labels)
+	if _, _, err := unstructured.NestedStringMap(object.Object, "metadata", "labels"); err != nil {
+		return nil, fmt.Errorf("metadata.labels of the definition: labels are texts, so write numbers and booleans in quotes: %w", err)
 	}
 	delete(object.Object, "status")
 	if object.GetNamespace() == "" {
