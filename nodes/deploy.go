@@ -149,7 +149,7 @@ func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 	}
 	defer d.etcd.close()
 	defer d.apis.close()
-	if err := d.restored(); err != nil {
+	if err := d.record.Restoring.ended(c.config.Name); err != nil {
 		return false, err
 	}
 	steps := d.plan()
@@ -167,13 +167,12 @@ func (c *Cluster) deployStage(ctx context.Context) (further bool, err error) {
 	return d.design.peers != d.design.peers.Next(), d.saveRecord(ctx)
 }
 
-// restored refuses a deployment while a restore has not ended.
-func (d *deployment) restored() error {
-	if d.record.Restoring == nil {
+// ended refuses a deployment of a cluster while its restore has not ended.
+func (r *restoring) ended(cluster string) error {
+	if r == nil {
 		return nil
 	}
-	return fmt.Errorf("deploy cluster %s: its etcd was about to be restored from snapshot %s, and that has not ended: run the action restore with this snapshot again",
-		d.cluster.config.Name, d.record.Restoring.Snapshot)
+	return fmt.Errorf("deploy cluster %s: its etcd was about to be restored from snapshot %s, and that has not ended: run the action restore with this snapshot again", cluster, r.Snapshot)
 }
 
 // Extent is how far SetUp takes a node.
@@ -198,13 +197,13 @@ func (e Extent) covers(step string) bool {
 }
 
 // part is the part of the plan that takes a node so far. needed has the steps that must succeed; the others are of further voters and masters.
-func (d *deployment) part(node Node, extent Extent) (part *plan.Plan, needed map[string]bool) {
+func (e Extent) part(d *deployment, node Node) (part *plan.Plan, needed map[string]bool) {
 	ofLead := map[Role][]string{Minion: {stepRegistry}, Gateway: {stepGatewayAddresses, stepVirtualHeld}} // which need a node of the role
 	wanted := func(step plan.Step) bool {
 		if step.Node != node.Name {
-			return extent == ToNode && step.Node == d.lead.Name && slices.Contains(ofLead[node.Role], step.Name)
+			return e == ToNode && step.Node == d.lead.Name && slices.Contains(ofLead[node.Role], step.Name)
 		}
-		return extent.covers(step.Name) && (node.Name != d.lead.Name || !slices.Contains([]string{stepRegistry, stepVirtualHeld, stepServices}, step.Name))
+		return e.covers(step.Name) && (node.Name != d.lead.Name || !slices.Contains([]string{stepRegistry, stepVirtualHeld, stepServices}, step.Name))
 	}
 	// The lead makes lists of these.
 	further := map[Role][]string{Master: {stepFiles, stepAPIServes}, Gateway: {stepVirtualPeers, stepVirtualAddress}}
@@ -214,7 +213,7 @@ func (d *deployment) part(node Node, extent Extent) (part *plan.Plan, needed map
 		needed[step.ID()] = true
 	}
 	return whole.Only(func(step plan.Step) bool {
-		return wanted(step) || step.Name == stepEtcdJoin || extent == ToNode && slices.Contains(further[node.Role], step.Name)
+		return wanted(step) || step.Name == stepEtcdJoin || e == ToNode && slices.Contains(further[node.Role], step.Name)
 	}), needed
 }
 
@@ -237,11 +236,11 @@ func (c *Cluster) SetUp(ctx context.Context, name string, extent Extent) error {
 	}
 	defer d.etcd.close()
 	defer d.apis.close()
-	if err := d.restored(); err != nil {
+	if err := d.record.Restoring.ended(c.config.Name); err != nil {
 		return err
 	}
 	d.design.peers = d.record.Peers // all members have to be at one stage
-	part, needed := d.part(node, extent)
+	part, needed := extent.part(d, node)
 	if len(needed) == 0 {
 		return fmt.Errorf("set up %s of cluster %s: it is locked and does not answer: unlock it first", name, c.config.Name)
 	}

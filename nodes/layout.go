@@ -203,7 +203,7 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 		if err != nil {
 			return layout{}, err
 		}
-		root, err := cluster.RootConfig(pairs)
+		root, err := kube.RootConfig(cluster, pairs)
 		if err != nil {
 			return layout{}, err
 		}

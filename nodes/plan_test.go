@@ -137,7 +137,7 @@ func TestThePartsOfAPlanAreAsReviewed(t *testing.T) {
 					d.design.voters = append(d.design.voters, node.Name)
 				}
 				at := slices.IndexFunc(config.Nodes, func(node Node) bool { return node.Role == role })
-				part, needed := d.part(config.Nodes[at], extent)
+				part, needed := extent.part(d, config.Nodes[at])
 				reviewed(t, "parts/"+name+".txt", drawn(t, part))
 				for _, step := range part.All() {
 					if step.Node == config.Nodes[at].Name {

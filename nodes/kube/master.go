@@ -228,7 +228,7 @@ const (
 )
 
 // RootConfig is the kubeconfig file of root on a master. It gives no new rights: the keys of the authority are there, too.
-func (c Cluster) RootConfig(pairs map[string]pki.Pair) (ssh.File, error) {
+func RootConfig(c Cluster, pairs map[string]pki.Pair) (ssh.File, error) {
 	content, err := c.Kubeconfig(RootUser, pairs[rootPair])
 	return ssh.File{Path: RootKubeconfig, Content: content, Mode: 0o600}, err
 }
