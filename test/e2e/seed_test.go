@@ -22,18 +22,18 @@ func TestThePackagesOfMurano(t *testing.T) {
 	cluster := strings.NewReplacer("com.mirantis.docker.kubernetes.KubernetesCluster", "io.burano.test.seed.Cluster", "name: fresh\n", "name: seed\n").Replace(freshEnvironment("fresh", 2, 1))
 	cluster, _, _ = strings.Cut(cluster, "  - ?: {type: com.mirantis.docker.kubernetes.KubernetesPod")
 	application := "  - ?: {type: io.burano.test.seed.Application, id: own}\n    cluster: cluster\n"
-	deploy := func(text string) {
+	deploy := func(t *testing.T, text string) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		l.run(t, l.as("burano-demo"), "burano", "deploy", file, "--follow")
 	}
-	act := func(object, action string) string {
+	act := func(t *testing.T, object map[string]any, action string) string {
 		t.Helper()
-		return l.run(t, l.as("burano-demo"), "burano", "action", "call", "seed", object, action, "--follow")
+		return l.run(t, l.as("burano-demo"), "burano", "action", "call", "seed", object["?"].(map[string]any)["id"].(string), action, "--follow")
 	}
 	l.deleteIfFailed(t, "seed")
 	began := time.Now()
-	deploy(cluster + application)
+	deploy(t, cluster + application)
 	t.Logf("the cluster is up in the order of its class, with its objects, after %.1f s", time.Since(began).Seconds())
 
 	environment := environmentNamed(t, demo, "seed")
@@ -71,7 +71,7 @@ func TestThePackagesOfMurano(t *testing.T) {
 	require.Equal(t, "two", c.kubectl(t, "", "get", "pod", "single", "-o", "jsonpath={.spec.containers[0].env[0].value}"), "a pod that cannot be changed is made anew")
 
 	t.Run("a controller is scaled and containers are restarted", func(t *testing.T) {
-		output := act("own", "change")
+		output := act(t, made, "change")
 		for _, text := range []string{"has no ReplicationController none in namespace default; it has web", "labels are empty", "runs no pod none"} {
 			require.Contains(t, output, text)
 		}
@@ -79,7 +79,7 @@ func TestThePackagesOfMurano(t *testing.T) {
 		require.Equal(t, "2", c.kubectl(t, "", "get", "pod", "single", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"), "once by the cluster, and once by its node")
 	})
 	t.Run("a minion leaves and comes back by its methods", func(t *testing.T) {
-		output := act("cluster", "exchangeMinion")
+		output := act(t, own, "exchangeMinion")
 		require.Regexp(t, `(?s)without"?: 1`, output)
 		require.Regexp(t, `(?s)nodeCount"?: 2`, output)
 		require.Contains(t, output, "at least 1 gateway must remain")
@@ -88,15 +88,15 @@ func TestThePackagesOfMurano(t *testing.T) {
 		require.NotContains(t, l.run(t, l.as("burano-demo"), "burano", "cluster", "show", "seed"), "does not")
 	})
 	t.Run("what was made is deleted by the methods and comes back with a deployment", func(t *testing.T) {
-		act("own", "clear")
+		act(t, made, "clear")
 		for _, kind := range []string{"rc", "services", "pods"} {
 			require.NotContains(t, c.kubectl(t, "", "get", kind, "-l", "burano.io/owner", "-o", "name"), "/web", kind)
 		}
-		deploy(cluster + application)
+		deploy(t, cluster + application)
 		l.eventually(t, time.Minute, "the controller's pod answers again", func() error { _, err := get(where); return err })
 	})
 	t.Run("objects go with the object that has made them", func(t *testing.T) {
-		deploy(cluster)
+		deploy(t, cluster)
 		for _, kind := range []string{"rc", "services", "pods"} {
 			require.Empty(t, strings.TrimSpace(c.kubectl(t, "", "get", kind, "-l", "burano.io/owner", "-o", "name")), kind)
 		}
