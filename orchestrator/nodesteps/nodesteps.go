@@ -86,7 +86,9 @@ func (t *turns) take(cluster *muranopl.Object) (done func()) {
 }
 
 // New returns the methods of the nodes of a task's clusters.
-func New(c *clusters.Clusters) Steps { return Steps{c, &turns{of: map[string]*sync.Mutex{}, done: map[string]string{}}} }
+func New(c *clusters.Clusters) Steps {
+	return Steps{c, &turns{of: map[string]*sync.Mutex{}, done: map[string]string{}}}
+}
 
 // Methods are the methods of each class of nodes.
 func (s Steps) Methods() map[string]map[string]muranopl.NativeMethod {

@@ -43,7 +43,7 @@ func (p Pods) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		task.MethodDeploy: p.deploy, task.MethodDestroy: p.destroy, task.MethodHostContainer: p.hostContainer, task.MethodDropContainer: p.dropContainer,
 		"scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
-		"rollout": p.rollout, "rollback": p.rollback, "pauseRollout": p.pause(true), "resumeRollout": p.pause(false), "getLogs": p.logs,
+		"rollout": p.rollout, "rollback": p.rollback, "listRevisions": p.listRevisions, "pauseRollout": p.pause(true), "resumeRollout": p.pause(false), "getLogs": p.logs,
 	}
 }
 

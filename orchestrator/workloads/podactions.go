@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -130,7 +132,7 @@ func (p Pods) deployed(ctx context.Context, call muranopl.Call, action string) (
 	return api, waiting, deployment, nil
 }
 
-// rollback is the action that returns a pod to its former form. The model gets the former images; for other differences the model counts, and there is a
+// rollback is the action that returns a pod to its former form, or to the kept one of a revision. The model gets the former images; for other differences the model counts, and there is a
 // warning.
 func (p Pods) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 	defer p.Clusters.Close()
@@ -145,9 +147,10 @@ func (p Pods) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := formerOf(sets)
-	if last == nil {
-		return nil, fault.New(fault.Conflict, "pod %s has had one form only: there is nothing to go back to", waiting.spec.name)
+	revision, _ := call.Args["revision"].(int64)
+	last, err := keptForm(sets, revision)
+	if err != nil {
+		return nil, fault.New(fault.Conflict, "pod %s %w", waiting.spec.name, err)
 	}
 	former := formIn(last)
 	all, err := p.Hosting.all(ctx, call.Interpreter, call.Object)
@@ -179,7 +182,7 @@ func (p Pods) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 	if !slices.Equal(fileNames(wanted.Spec), fileNames(former.Spec)) {
 		others = append(others, "the files")
 	}
-	p.Reports.Inform(ctx, call.Object, "Pod %s goes back to the form it had before", waiting.spec.name)
+	p.Reports.Inform(ctx, call.Object, "Pod %s goes back to its form of revision %d", waiting.spec.name, revisionOf(*last))
 	err = p.Runtime.Step(ctx, call.Object, "roll the pod back", func(ctx context.Context) error {
 		if err := kube.Apply(ctx, api, kube.Manager, withForm(deployment, former, waiting.spec.options.strategy)); err != nil {
 			return err
@@ -196,6 +199,77 @@ func (p Pods) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 		p.Reports.Warn(ctx, call.Object, fmt.Sprintf("The model of pod %s says otherwise: %s. The next deployment brings that back, unless the model is changed", waiting.spec.name, strings.Join(others, "; ")), "")
 	}
 	return nil, nil
+}
+
+// listRevisions is the action that returns the kept forms of a pod, the newest first, with their differences from the present one.
+func (p Pods) listRevisions(ctx context.Context, call muranopl.Call) (any, error) {
+	defer p.Clusters.Close()
+	_, waiting, _, err := p.deployed(ctx, call, "listRevisions")
+	if err != nil {
+		return nil, err
+	}
+	sets, err := waiting.revisions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := []any{}
+	for i, set := range sets {
+		images, differs := map[string]any{}, []any{}
+		for _, one := range set.Spec.Template.Spec.Containers {
+			images[one.Name] = one.Image
+		}
+		for _, text := range formDifferences(sets[0].Spec.Template.Spec, set.Spec.Template.Spec) {
+			differs = append(differs, text)
+		}
+		result = append(result, map[string]any{"revision": revisionOf(set), "present": i == 0, "cameUp": set.Labels[labelRan] != "", "created": set.CreationTimestamp.UTC().Format(time.RFC3339),
+			"images": images, "differs": differs})
+	}
+	return result, nil
+}
+
+// formDifferences names the differences of a kept form from the present one. It has no values of variables, which may be secret.
+func formDifferences(now, then corev1.PodSpec) (found []string) {
+	for _, one := range then.Containers {
+		i := slices.IndexFunc(now.Containers, func(other corev1.Container) bool { return other.Name == one.Name })
+		switch {
+		case i < 0:
+			found = append(found, "container "+one.Name+", which is not there now")
+		case now.Containers[i].Image != one.Image:
+			found = append(found, fmt.Sprintf("the image of container %s: %s", one.Name, one.Image))
+		}
+	}
+	for _, one := range now.Containers {
+		if !slices.ContainsFunc(then.Containers, func(other corev1.Container) bool { return other.Name == one.Name }) {
+			found = append(found, "container "+one.Name+", which was not there")
+		}
+	}
+	found = append(found, differences(now.Containers, then.Containers)...)
+	if !slices.Equal(fileNames(now), fileNames(then)) {
+		found = append(found, "the files")
+	}
+	return found
+}
+
+// keptForm is the kept form of a revision; of 0 it is the former one.
+func keptForm(sets []appsv1.ReplicaSet, revision int64) (*appsv1.ReplicaSet, error) {
+	if revision == 0 {
+		if last := formerOf(sets); last != nil {
+			return last, nil
+		}
+		return nil, errors.New("has had one form only: there is nothing to go back to")
+	}
+	var kept []string
+	for i := range sets {
+		switch number := revisionOf(sets[i]); {
+		case number == revision && i == 0:
+			return nil, fmt.Errorf("has the form of revision %d already", revision)
+		case number == revision:
+			return &sets[i], nil
+		default:
+			kept = append(kept, strconv.FormatInt(number, 10))
+		}
+	}
+	return nil, fmt.Errorf("has no form of revision %d any more; it has %s (listRevisions shows them)", revision, strings.Join(kept, ", "))
 }
 
 // formerOf is the last form before the newest that came up; where of none it is known, the one before. nil when there is none.

@@ -149,3 +149,31 @@ func TestAPodWithoutAControllerIsUpWhenItsContainersHaveLived(t *testing.T) {
 	defer cancel()
 	require.ErrorContains(t, waitLives(limited, client, labels.Set{LabelPod: "p0d"}, time.Second), "container web of web does not run")
 }
+
+func TestAPodGoesBackToAKeptForm(t *testing.T) {
+	form := func(revision, image string, ran bool) appsv1.ReplicaSet {
+		set := appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "r" + revision, Annotations: map[string]string{annotationRevision: revision}, Labels: map[string]string{}}}
+		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: image}}
+		if ran {
+			set.Labels[labelRan] = "true"
+		}
+		return set
+	}
+	sets := []appsv1.ReplicaSet{form("7", "web:3", true), form("6", "web:broken", false), form("4", "web:2", true), form("1", "web:1", true)}
+	for revision, name := range map[int64]string{0: "r4", 6: "r6", 4: "r4", 1: "r1"} {
+		found, err := keptForm(sets, revision)
+		require.NoError(t, err)
+		require.Equal(t, name, found.Name)
+	}
+	for revision, refusal := range map[int64]string{7: "has the form of revision 7 already", 5: "no form of revision 5 any more; it has 7, 6, 4, 1"} {
+		_, err := keptForm(sets, revision)
+		require.ErrorContains(t, err, refusal)
+	}
+	_, err := keptForm(sets[:1], 0)
+	require.ErrorContains(t, err, "one form only")
+	now, then := sets[0].Spec.Template.Spec, *sets[3].Spec.Template.Spec.DeepCopy()
+	require.Empty(t, formDifferences(now, now))
+	then.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}
+	then.Containers = append(then.Containers, corev1.Container{Name: "old"})
+	require.Equal(t, []string{"the image of container web: web:1", "container old, which is not there now", "the environment of container web"}, formDifferences(now, then))
+}

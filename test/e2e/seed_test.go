@@ -33,7 +33,7 @@ func TestThePackagesOfMurano(t *testing.T) {
 	}
 	l.deleteIfFailed(t, "seed")
 	began := time.Now()
-	deploy(t, cluster + application)
+	deploy(t, cluster+application)
 	t.Logf("the cluster is up in the order of its class, with its objects, after %.1f s", time.Since(began).Seconds())
 
 	environment := environmentNamed(t, demo, "seed")
@@ -92,7 +92,7 @@ func TestThePackagesOfMurano(t *testing.T) {
 		for _, kind := range []string{"rc", "services", "pods"} {
 			require.NotContains(t, c.kubectl(t, "", "get", kind, "-l", "burano.io/owner", "-o", "name"), "/web", kind)
 		}
-		deploy(t, cluster + application)
+		deploy(t, cluster+application)
 		l.eventually(t, time.Minute, "the controller's pod answers again", func() error { _, err := get(where); return err })
 	})
 	t.Run("objects go with the object that has made them", func(t *testing.T) {
