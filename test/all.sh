@@ -95,6 +95,7 @@ with_servers=(
   'TestAFreshClusterIsUp fresh clusters that are up when they say so'
   'TestNodesWithout jumps'
   'TestTheDashboardLeads the dashboard on a cluster'
+  'TestThePackagesOfMurano the methods of Murano'
 )
 end_to_end() {
   local choice=(-test.run "${1%% *}")
