@@ -132,7 +132,7 @@ func (p Pods) deployed(ctx context.Context, call muranopl.Call, action string) (
 	return api, waiting, deployment, nil
 }
 
-// rollback is the action that returns a pod to its former form, or to the kept one of a revision. The model gets the former images; for other differences the model counts, and there is a
+// rollback is the action that returns a pod to its former form, or to the stored one of a revision. The model gets the former images; for other differences the model counts, and there is a
 // warning.
 func (p Pods) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 	defer p.Clusters.Close()
@@ -201,7 +201,7 @@ func (p Pods) rollback(ctx context.Context, call muranopl.Call) (any, error) {
 	return nil, nil
 }
 
-// listRevisions is the action that returns the kept forms of a pod, the newest first, with their differences from the present one.
+// listRevisions is the action that returns the stored forms of a pod, the newest first, with their differences from the present one.
 func (p Pods) listRevisions(ctx context.Context, call muranopl.Call) (any, error) {
 	defer p.Clusters.Close()
 	_, waiting, _, err := p.deployed(ctx, call, "listRevisions")
@@ -227,7 +227,7 @@ func (p Pods) listRevisions(ctx context.Context, call muranopl.Call) (any, error
 	return result, nil
 }
 
-// formDifferences names the differences of a kept form from the present one. It has no values of variables, which may be secret.
+// formDifferences names the differences of a stored form from the present one. It has no values of variables, which may be secret.
 func formDifferences(now, then corev1.PodSpec) (found []string) {
 	for _, one := range then.Containers {
 		i := slices.IndexFunc(now.Containers, func(other corev1.Container) bool { return other.Name == one.Name })
@@ -250,7 +250,7 @@ func formDifferences(now, then corev1.PodSpec) (found []string) {
 	return found
 }
 
-// keptForm is the kept form of a revision; of 0 it is the former one.
+// keptForm is the stored form of a revision; of 0 it is the former one.
 func keptForm(sets []appsv1.ReplicaSet, revision int64) (*appsv1.ReplicaSet, error) {
 	if revision == 0 {
 		if last := formerOf(sets); last != nil {
