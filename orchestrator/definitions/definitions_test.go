@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/burano/burano/gateway/route"
 )
 
 func TestDefinitionsThatCannotBeAreRefused(t *testing.T) {
@@ -83,4 +86,25 @@ func TestPortsThatAreTakenGetFreeOnes(t *testing.T) {
 			require.Empty(t, validation.IsDNS1035Label(name), name)
 		}
 	}
+}
+
+func TestEndpointsOfAClusterAreItsRoutes(t *testing.T) {
+	routes := []route.Route{
+		{Namespace: "default", Service: "web-8080-abc", GatewayPort: 8080, Protocol: "TCP", Backends: []route.Backend{{Port: 80}}},
+		{Namespace: "default", Service: "pod-hello", GatewayPort: 80, Protocol: "TCP"},
+		{Namespace: "other", Service: "plain", GatewayPort: 90, Protocol: "TCP"},
+	}
+	services := map[[2]string]corev1.Service{{"default", "web-8080-abc"}: {}, {"default", "pod-hello"}: {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"burano.io/pod": "p", "burano.io/container": "hello"}}}}
+	former := []any{
+		map[string]any{"serviceName": "web-8080-abc", "scope": "internal", "portScope": "cloud", "applicationName": "Web", "podId": "web", "address": "inside"},
+		map[string]any{"serviceName": "web-8080-abc", "scope": "cloud", "portScope": "cloud", "applicationName": "Web", "podId": "web", "address": "a former gateway"},
+		map[string]any{"serviceName": "gone", "scope": "internal", "applicationName": "Gone", "podId": "gone", "address": "inside"},
+	}
+	var found []string
+	for _, one := range published(former, routes, services, []string{"10.0.0.1", "10.0.0.2"}) {
+		fields := one.(map[string]any)
+		found = append(found, fmt.Sprintf("%v:%v %v of %v is %v for %v", fields["address"], fields["port"], fields["scope"], fields["podId"], fields["applicationName"], fields["containerPort"]))
+	}
+	require.Equal(t, []string{"inside:<nil> internal of web is Web for <nil>", "10.0.0.1:8080 cloud of web is Web for 80", "10.0.0.2:8080 cloud of web is Web for 80",
+		"10.0.0.1:80 public of p is hello for 80", "10.0.0.2:80 public of p is hello for 80", "10.0.0.1:90 public of  is plain for 90", "10.0.0.2:90 public of  is plain for 90"}, found)
 }

@@ -41,6 +41,9 @@ func (e environment) deploy(ctx context.Context, call muranopl.Call) (any, error
 	if err := e.defined.Collect(ctx); err != nil {
 		return nil, err
 	}
+	if err := e.defined.NoteEndpoints(ctx); err != nil {
+		return nil, err
+	}
 	return nil, e.own.Tidy(ctx, call.Interpreter, call.Object)
 }
 

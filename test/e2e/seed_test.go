@@ -66,6 +66,13 @@ func TestThePackagesOfMurano(t *testing.T) {
 	}
 	require.Len(t, made["endpoints"], 3, "two inside of the cluster, and one of the gateway")
 	l.eventually(t, time.Minute, "the controller's pod answers through the gateway", func() error { _, err := get(where); return err })
+	listed := ""
+	for _, one := range own["serviceEndpoints"].([]any) {
+		if endpoint := one.(map[string]any); endpoint["scope"] == "public" && endpoint["applicationName"] == "Web" {
+			listed = fmt.Sprintf("http://%v:%v", endpoint["address"], endpoint["port"])
+		}
+	}
+	require.Equal(t, where, listed, "the cluster lists the published Service")
 	require.Len(t, strings.Fields(c.kubectl(t, "", "get", "services", "-l", "burano.io/service-of", "-o", "name")), 2, "a Service for each port")
 	c.kubectl(t, "", "wait", "--for=condition=Ready", "pod/single", "--timeout=60s")
 	require.Equal(t, "two", c.kubectl(t, "", "get", "pod", "single", "-o", "jsonpath={.spec.containers[0].env[0].value}"), "a pod that cannot be changed is made anew")
