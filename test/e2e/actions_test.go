@@ -214,7 +214,7 @@ func (s *scaling) holds(t *testing.T, minions, gateways []string) {
 		return
 	}
 	// Calico knows no missing node.
-	keys, err := s.cluster.on(minions[0], etcdctl("calico", "get", "/calico/resources/v3/projectcalico.org/nodes/", "--prefix", "--keys-only")...)
+	keys, err := outputOf(s.cluster.command(minions[0], etcdctl("calico", "get", "/calico/resources/v3/projectcalico.org/nodes/", "--prefix", "--keys-only")...))
 	require.NoError(t, err, keys)
 	require.Len(t, strings.Fields(keys), len(names), keys)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,6 +120,5 @@ func (l *lab) write(ctx context.Context, environment, kubeconfig string) string 
 
 // tried is kubectl where it may fail.
 func (c *cluster) tried(args ...string) (string, error) {
-	output, err := exec.Command(c.lab.kubectl(), append([]string{"--kubeconfig", c.kubeconfig}, args...)...).CombinedOutput()
-	return string(output), err
+	return c.tryKubectl("", args...)
 }

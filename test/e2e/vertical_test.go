@@ -395,7 +395,18 @@ func (c *cluster) kubectl(t *testing.T, input string, args ...string) string {
 func (c *cluster) tryKubectl(input string, args ...string) (string, error) {
 	command := exec.Command(c.lab.kubectl(), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	command.Stdin = strings.NewReader(input)
-	output, err := command.CombinedOutput()
+	return outputOf(command)
+}
+
+// outputOf runs a program whose output is read on. Errors of a program that succeeds are no part of it: kubectl complains of the API of metrics while its
+// server starts.
+func outputOf(command *exec.Cmd) (string, error) {
+	var errs bytes.Buffer
+	command.Stderr = &errs
+	output, err := command.Output()
+	if err != nil {
+		output = append(output, errs.Bytes()...)
+	}
 	return string(output), err
 }
 
