@@ -14,7 +14,10 @@ if [ -n "${KUBECONFIG_OF_ROOT-}" ]; then
 		fi
 	done
 	if [ ! -e "$home/.kube/config" ] && [ ! -L "$home/.kube/config" ]; then
-		mkdir -p -m 700 "$home/.kube"
+		[ -d "$home/.kube" ] || {
+			mkdir -p "$home/.kube"
+			chmod 700 "$home/.kube"
+		}
 		ln -s "$KUBECONFIG_OF_ROOT" "$home/.kube/config"
 	fi
 fi

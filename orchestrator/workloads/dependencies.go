@@ -317,6 +317,8 @@ func endDependents(ctx context.Context, p Pods, api *rest.Config, pod *muranopl.
 const (
 	endLook  = 500 * time.Millisecond
 	endSpare = time.Minute
+	// mostGrace bounds the time of pods, which anybody may have set.
+	mostGrace = 3600
 )
 
 // end deletes the workload and waits until its pods have ended.
@@ -327,7 +329,7 @@ func (d dependent) end(ctx context.Context, api *rest.Config, client kubernetes.
 	}
 	limit := endSpare + graceSeconds*time.Second
 	if d.grace != nil {
-		limit = endSpare + time.Duration(*d.grace)*time.Second
+		limit = endSpare + time.Duration(min(max(*d.grace, 0), mostGrace))*time.Second
 	}
 	return wait.Every(endLook).For(limit).Until(ctx, func(ctx context.Context) error {
 		there, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
