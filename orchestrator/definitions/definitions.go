@@ -148,7 +148,7 @@ func (d Definitions) apply(ctx context.Context, api *rest.Config, cluster *muran
 
 // admit refuses an object whose name another one has.
 func (d Definitions) admit(ctx context.Context, api *rest.Config, cluster *muranopl.Object, one entry, isNew bool) error {
-	labels, found, err := labelsOf(ctx, api, one)
+	labels, found, err := kube.Labels(ctx, api, one.ref())
 	if err != nil || !found || labels[LabelOwner] == one.Owner {
 		return err
 	}
@@ -164,30 +164,6 @@ func (d Definitions) admit(ctx context.Context, api *rest.Config, cluster *muran
 		return fault.New(fault.Conflict, "%s is in cluster %s already, and nothing of the environment has made it: choose another name, or take it over with isNew: false", one.ref(), cluster.Text("name"))
 	}
 	return nil
-}
-
-// labelsOf reads the labels of an object.
-func labelsOf(ctx context.Context, api *rest.Config, one entry) (labels map[string]string, found bool, err error) {
-	client, err := kubernetes.NewForConfig(api)
-	if err != nil {
-		return nil, false, err
-	}
-	var object metav1.Object
-	switch one.Kind {
-	case kindPod:
-		object, err = client.CoreV1().Pods(one.Namespace).Get(ctx, one.Name, metav1.GetOptions{})
-	case kindController:
-		object, err = client.CoreV1().ReplicationControllers(one.Namespace).Get(ctx, one.Name, metav1.GetOptions{})
-	default:
-		object, err = client.CoreV1().Services(one.Namespace).Get(ctx, one.Name, metav1.GetOptions{})
-	}
-	if apierrors.IsNotFound(err) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("read %s: %w", one.ref(), err)
-	}
-	return object.GetLabels(), true, nil
 }
 
 // replacePod makes a pod anew, because most of a pod is immutable in Kubernetes. refused is the answer to its change. The pod that runs is kept until Kubernetes
@@ -317,17 +293,6 @@ func without(list []entry, one entry) []entry {
 
 // delete deletes an object with everything that it controls, waits until it is gone, and takes it from the list.
 func (d Definitions) delete(ctx context.Context, api *rest.Config, cluster *muranopl.Object, one entry) error {
-	client, err := kubernetes.NewForConfig(api)
-	if err != nil {
-		return err
-	}
-	background := metav1.DeletePropagationBackground
-	if one.Kind == kindController { // whose pods stay without this
-		err := client.CoreV1().ReplicationControllers(one.Namespace).Delete(ctx, one.Name, metav1.DeleteOptions{PropagationPolicy: &background})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s: %w", one.ref(), err)
-		}
-	}
 	if err := workloads.DeleteAndWait(ctx, api, one.ref()); err != nil {
 		return err
 	}
@@ -351,7 +316,7 @@ func (d Definitions) Collect(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				labels, found, err := labelsOf(ctx, api, one)
+				labels, found, err := kube.Labels(ctx, api, one.ref())
 				if err != nil {
 					return err
 				}

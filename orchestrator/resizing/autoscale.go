@@ -37,17 +37,9 @@ func (c Scaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	if record.Task != c.Runtime.TaskID() {
-		if err := c.decide(ctx, call, list, &record); err != nil {
-			return nil, err
-		}
-		text, err := json.Marshal(record)
-		if err != nil {
-			return nil, err
-		}
-		if err := keep.Store(ctx, scaling.GroupRecordName, text); err != nil {
-			return nil, err
-		}
+	err = c.decideOnce(ctx, keep, scaling.GroupRecordName, &record, record.Task, func() error { return c.decide(ctx, call, list, &record) })
+	if err != nil {
+		return nil, err
 	}
 	if len(record.Changes) == 0 {
 		c.Reports.Inform(ctx, call.Object, "No group has to become larger or smaller")
@@ -63,6 +55,21 @@ func (c Scaling) scaleByLoad(ctx context.Context, call muranopl.Call) (any, erro
 		changes = append(changes, one)
 	}
 	return nil, c.resize(ctx, call, changes...)
+}
+
+// decideOnce decides, unless this task has decided before: decider is the task of the stored record. It stores the new record before anything follows from it.
+func (c Scaling) decideOnce(ctx context.Context, keep known.Vault, name string, record any, decider string, decide func() error) error {
+	if decider == c.Runtime.TaskID() {
+		return nil
+	}
+	if err := decide(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("write the decision %s: %w", name, err)
+	}
+	return keep.Store(ctx, name, text)
 }
 
 // decide decides on the sizes of the groups.

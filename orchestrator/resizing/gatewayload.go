@@ -2,7 +2,6 @@ package resizing
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
@@ -35,17 +34,9 @@ func (c Scaling) scaleGatewaysByLoad(ctx context.Context, call muranopl.Call) (a
 	if err != nil {
 		return nil, err
 	}
-	if record.Task != c.Runtime.TaskID() {
-		if err := c.decideGateways(ctx, call, *limits, &record); err != nil {
-			return nil, err
-		}
-		text, err := json.Marshal(record)
-		if err != nil {
-			return nil, err
-		}
-		if err := keep.Store(ctx, scaling.GatewayRecordName, text); err != nil {
-			return nil, err
-		}
+	err = c.decideOnce(ctx, keep, scaling.GatewayRecordName, &record, record.Task, func() error { return c.decideGateways(ctx, call, *limits, &record) })
+	if err != nil {
+		return nil, err
 	}
 	l := clusters.Gateways.In(call.Object)
 	if record.Count == l.Size() {
