@@ -22,9 +22,9 @@ import (
 // outOfServiceBy is the value of the taint when Burano has set it; a taint of another maker is left alone.
 const outOfServiceBy = "burano"
 
-// OutOfService tells Kubernetes about nodes whose servers are certainly off, so that their volumes can be attached elsewhere at once:
-// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown. A node in off with attached volumes gets the taint
-// node.kubernetes.io/out-of-service. Its pods that do not tolerate the taint are deleted at once, without their kubelet. The caller must be certain that a
+// OutOfService tells Kubernetes about nodes whose servers are certainly off, so that their pods run elsewhere at once, with their volumes:
+// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown. A node in off gets the taint
+// node.kubernetes.io/out-of-service, unless it takes no pods and has neither pods nor volumes. Its pods that do not tolerate the taint are deleted at once, without their kubelet. The caller must be certain that a
 // server is off: running pods are not ended, and two may write to one volume. A node that is not in off, and whose kubelet has reported since, loses the
 // taint that was set here. marked are the names of the nodes with the taint, also when some failed.
 func OutOfService(ctx context.Context, config *rest.Config, off []string) (marked []string, err error) {
@@ -55,7 +55,11 @@ func outOfService(ctx context.Context, client kubernetes.Interface, off []string
 		isOff := slices.Contains(off, node.Name)
 		taint := outOfServiceTaint(node.Spec.Taints)
 		switch {
-		case taint == nil && isOff && used[node.Name]:
+		case taint == nil && isOff:
+			held, failed := leaving(ctx, client, node.Name)
+			if failed == nil && len(held) == 0 && !used[node.Name] && node.Spec.Unschedulable { // such as a locked node
+				continue
+			}
 			err = setTaints(ctx, client, node.Name, func(taints []corev1.Taint) []corev1.Taint {
 				return append(taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: outOfServiceBy, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: now}})
 			})
@@ -139,19 +143,27 @@ func setTaints(ctx context.Context, client kubernetes.Interface, name string, ch
 	})
 }
 
+// leaving are the pods of a node that do not tolerate that it is off.
+func leaving(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error) {
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	if err != nil {
+		return nil, fmt.Errorf("look at its pods: %w", err)
+	}
+	taint := &corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: outOfServiceBy, Effect: corev1.TaintEffectNoExecute}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Spec.Tolerations, func(one corev1.Toleration) bool { return one.ToleratesTaint(logr.Discard(), taint, false) })
+	}), nil
+}
+
 // endPods deletes the pods of a node that is off, except pods that tolerate that. Kubernetes does so itself once it has missed the node for most of a
 // minute.
 func endPods(ctx context.Context, client kubernetes.Interface, node string) error {
-	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	pods, err := leaving(ctx, client, node)
 	if err != nil {
-		return fmt.Errorf("look at its pods: %w", err)
+		return err
 	}
-	taint := &corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: outOfServiceBy, Effect: corev1.TaintEffectNoExecute}
 	var problems []error
-	for _, pod := range pods.Items {
-		if slices.ContainsFunc(pod.Spec.Tolerations, func(one corev1.Toleration) bool { return one.ToleratesTaint(logr.Discard(), taint, false) }) {
-			continue
-		}
+	for _, pod := range pods {
 		err := client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // another pod has its name by now
 			problems = append(problems, fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err))

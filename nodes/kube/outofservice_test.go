@@ -41,8 +41,8 @@ func taintsOf(t *testing.T, client *fake.Clientset, node string) []string {
 
 const mark = "node.kubernetes.io/out-of-service=burano:NoExecute"
 
-func TestANodeThatIsOffAndHasVolumesIsOutOfServiceUntilItsKubeletShowsItself(t *testing.T) {
-	ctx, client := t.Context(), withVolumes()
+func TestANodeThatIsOffIsOutOfServiceUntilItsKubeletShowsItself(t *testing.T) {
+	ctx, client := t.Context(), withVolumes(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "locked"}, Spec: corev1.NodeSpec{Unschedulable: true}})
 	marks := func(off, want []string) {
 		t.Helper()
 		got, err := outOfService(ctx, client, off, offSince)
@@ -50,9 +50,10 @@ func TestANodeThatIsOffAndHasVolumesIsOutOfServiceUntilItsKubeletShowsItself(t *
 		require.Equal(t, want, got)
 	}
 	marks(nil, nil)
-	marks([]string{"a", "b", "gateway"}, []string{"a"})
+	marks([]string{"a", "gateway", "locked"}, []string{"a"})
 	require.Equal(t, []string{mark}, taintsOf(t, client, "a"))
-	require.Empty(t, taintsOf(t, client, "b"), "it has no volume that somebody could wait for")
+	require.Empty(t, taintsOf(t, client, "b"))
+	require.Empty(t, taintsOf(t, client, "locked"), "it has nothing, and gets nothing")
 	require.NoError(t, client.StorageV1().VolumeAttachments().Delete(ctx, "v", metav1.DeleteOptions{}))
 	marks([]string{"a"}, []string{"a"})
 	marks(nil, []string{"a"}) // it is on, and still counts as ready, as before it went off
@@ -72,6 +73,17 @@ func TestANodeThatIsOffAndHasVolumesIsOutOfServiceUntilItsKubeletShowsItself(t *
 	require.NoError(t, err)
 	marks(nil, nil)
 	require.Empty(t, taintsOf(t, client, "a"))
+}
+
+func TestANodeWithoutVolumesThatIsOffLosesItsPodsAtOnce(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.PodSpec{NodeName: "b"}}
+	client := withVolumes(pod)
+	marked, err := outOfService(t.Context(), client, []string{"b"}, offSince)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, marked)
+	require.Equal(t, []string{mark}, taintsOf(t, client, "b"))
+	_, err = client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err))
 }
 
 func TestAMarkThatSomebodyElseHasSetIsTheirs(t *testing.T) {

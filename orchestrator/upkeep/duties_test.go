@@ -250,11 +250,23 @@ func TestNodesWhoseServersAreOffGiveTheirVolumesToOthers(t *testing.T) {
 	require.Len(t, asked, 4)
 
 	duty.Secrets = secretsOf{known.SecretName("c", "storage"): `{"backends": ["local"]}`}
-	found, hurried, err = duty.outOfService(t.Context(), environment, servers, of)
+	duty.mark = func(_ context.Context, _ *keeper.Environment, _ *desired.Cluster, off []string) ([]string, error) {
+		asked = append(asked, off)
+		return off, fails
+	}
+	found, hurried, err = duty.outOfService(t.Context(), environment, servers[6:], of)
 	require.NoError(t, err)
 	require.False(t, hurried)
 	require.Empty(t, found)
-	require.Len(t, asked, 4)
+	require.Len(t, asked, 4, "no server is off, and no node was marked: Kubernetes is not asked")
+	found, _, err = duty.outOfService(t.Context(), environment, servers[:1], of)
+	require.NoError(t, err)
+	require.Equal(t, []string{"warning node-out-of-service stopped", "warning pods-held "}, kinds(found), "pods without volumes run elsewhere at once, too")
+	fails, environment.Found = nil, []string{dutyServers}
+	found, _, err = duty.outOfService(t.Context(), environment, servers[6:], of)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.Len(t, asked, 6, "the mark of the last look is taken back")
 }
 
 func TestWithoutADelegationServersAreNotLookedAtWhichAFindingSays(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,30 +106,30 @@ func (k kept) Look(ctx context.Context, environment *keeper.Environment) (keeper
 	}
 	marks, hurried, err := k.outOfService(ctx, environment, servers, of)
 	result.Findings = append(result.Findings, marks...)
-	if len(result.Findings) > lasting || hurried {
+	if len(result.Findings) > lasting || hurried || slices.Contains(environment.Found, dutyHealth) { // a node that is not well may be off any moment
 		result.Next = k.Interval / hurry
 	}
 	return result, err
 }
 
-// outOfService has volumes of nodes whose servers are off be attached elsewhere, and shares be taken from them. Only clusters with volumes of Cinder or shares of Manila are asked, for
-// which it hurries: pods wait for them.
+// outOfService moves the pods of nodes whose servers are off, with their volumes and shares, to other nodes. A cluster without volumes of Cinder and shares of Manila is asked
+// only when a server is off, or was so at the last look. One with them is asked always, and it hurries: pods wait for them.
 func (k kept) outOfService(ctx context.Context, environment *keeper.Environment, servers []keptServer, of map[string]*desired.Cluster) (findings []keeper.Finding, hurried bool, err error) {
 	for _, cluster := range environment.Clusters {
 		has, err := nodes.HasStorage(ctx, known.EnvironmentVault{Secrets: k.Secrets, Environment: environment.ID, Cluster: cluster.ID}, kube.Cinder, kube.Manila)
 		if err != nil {
 			return findings, hurried, err
 		}
-		if !has {
-			continue
-		}
-		hurried = true
 		var off []string
 		for _, server := range servers {
 			if in := of[server.ID]; in != nil && in.ID == cluster.ID && server.node.Role == nodes.Minion && server.state.Off() {
 				off = append(off, server.node.Name)
 			}
 		}
+		if !has && len(off) == 0 && !slices.Contains(environment.Found, dutyServers) {
+			continue
+		}
+		hurried = hurried || has
 		marked, err := k.mark(ctx, environment, cluster, off)
 		if err != nil {
 			k.Logger.DebugContext(ctx, "nodes could not be marked as out of service, or taken back", "environment", environment.ID, "cluster", cluster.Name, "error", err)
@@ -140,9 +141,13 @@ func (k kept) outOfService(ctx context.Context, environment *keeper.Environment,
 				Mends: "Burano takes the mark back when its server runs and its kubelet is ready"})
 		}
 		if err != nil && len(off) > 0 {
-			findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: "volumes-held", Severity: keeper.Warning,
-				Text: fmt.Sprintf("Volumes and shares that are attached to %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes could not be told: %v",
-					strings.Join(off, ", "), cluster.Name, err),
+			kind, held := "pods-held", "Pods of"
+			if has {
+				kind, held = "volumes-held", "Volumes and shares that are attached to"
+			}
+			findings = append(findings, keeper.Finding{ObjectID: cluster.ID, Kind: kind, Severity: keeper.Warning,
+				Text: fmt.Sprintf("%s %s of cluster %s, whose servers are off, may be held there for some minutes, because Kubernetes could not be told: %v",
+					held, strings.Join(off, ", "), cluster.Name, err),
 				Mends: "It is tried again by itself. Bring back a master, if none answers"})
 		}
 	}
