@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,23 +19,46 @@ import (
 // container returns the result of an application's getContainer, called twice, and of showPassword if it exists.
 func container(t *testing.T, class, properties string) (container map[string]any, password string) {
 	t.Helper()
-	steps := fmt.Sprintf(`{"load": {"?": {"type": %q, "id": "one"}, "name": "one", %s
-		"host": {"?": {"type": "com.mirantis.docker.DockerContainerHost", "id": "host"}, "name": "host"}}}
-		{"call": "getContainer"} {"call": "getContainer"} {"call": "showPassword"}`, class, properties)
+	results := called(t, class, "com.mirantis.docker.DockerContainerHost", properties, "getContainer", "getContainer", "showPassword")
+	require.NotNil(t, results[0])
+	require.Equal(t, results[0], results[1], "another one would have the pod made anew with each deployment")
+	container, _ = results[0].(map[string]any)
+	password, _ = results[2].(string)
+	return container, password
+}
+
+// called returns the results of methods of an application on a host of a class.
+func called(t *testing.T, class, host, properties string, methods ...string) (results []any) {
+	t.Helper()
+	steps := fmt.Sprintf(`{"load": {"?": {"type": %q, "id": "one"}, "name": "one", %s "host": {"?": {"type": %q, "id": "host"}, "name": "host"}}}`, class, properties, host)
+	for _, method := range methods {
+		steps += fmt.Sprintf(`{"call": %q}`, method)
+	}
+	pods, err := catalog.ReadFolder(fstest.MapFS{
+		"manifest.yaml": {Data: []byte("{Format: '1.4', Type: Library, FullName: test.Pods, Name: pods, Classes: {test.Pod: Pod.yaml}, Require: {com.mirantis.docker.Interfaces: }}")},
+		"Classes/Pod.yaml": {Data: []byte(`
+Namespaces: {=: test, docker: com.mirantis.docker}
+Name: Pod
+Extends: docker:DockerContainerHost
+Methods:
+  runsBootstraps: {Body: [{Return: true}]}
+  getServiceName:
+    Arguments: [{container: {Contract: $.string()}}]
+    Body: [{Return: $.name + '-' + $container}]
+`)},
+	})
+	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, scenario.Run(t.Context(), catalog.Shelf(embedded(t)), strings.NewReader(steps), &out))
+	require.NoError(t, scenario.Run(t.Context(), catalog.Shelf(append(embedded(t), pods)), strings.NewReader(steps), &out))
 	decoder := json.NewDecoder(&out)
-	var results []any
-	for range 4 {
+	for i := range len(methods) + 1 {
 		var line map[string]any
 		require.NoError(t, decoder.Decode(&line))
-		results = append(results, line["result"])
+		if i > 0 {
+			results = append(results, line["result"])
+		}
 	}
-	require.NotNil(t, results[1], out.String())
-	require.Equal(t, results[1], results[2], "another one would have the pod made anew with each deployment")
-	container, _ = results[1].(map[string]any)
-	password, _ = results[3].(string)
-	return container, password
+	return results
 }
 
 func TestContainersOfDatabasesHaveAPasswordAndAVolume(t *testing.T) {
@@ -81,6 +107,57 @@ func TestContainersOfWebServersServeAPageOrAVolume(t *testing.T) {
 		require.Equal(t, map[string]any{"PAGE": "<h1>Here"}, made["env"], class)
 		require.Contains(t, made["volumes"], "/srv/www", class)
 	}
+}
+
+func TestContainersOfWebServersHaveDirectivesAsAFileThatIsCheckedFirst(t *testing.T) {
+	for class, is := range map[string]struct{ path, image, directive, program string }{
+		"io.burano.Nginx": {"/etc/nginx/nginx.conf", "nginx", "location /api/ { proxy_pass http://api:8080; }", "nginx"},
+		"io.burano.HTTPd": {"/etc/apache2/httpd.conf", "httpd", "TraceEnable off", "apache2"},
+	} {
+		former, err := os.ReadFile(filepath.Join("..", "..", "images", "applications", is.image, "files", is.path))
+		require.NoError(t, err)
+		configured := fmt.Sprintf(`"configuration": %q,`, is.directive)
+		inCluster, _ := called(t, class, "test.Pod", configured, "getContainer")[0].(map[string]any)
+		text, _ := inCluster["files"].(map[string]any)[is.path].(string)
+		require.Equal(t, strings.Fields(string(former)), strings.Fields(strings.Replace(text, is.directive, "", 1)), "%s: the image's own file, and the directive", class)
+		require.Equal(t, is.program, inCluster["bootstrap"].(map[string]any)["entryPoint"].([]any)[0])
+
+		alone, _ := container(t, class, configured)
+		require.Equal(t, inCluster["files"], alone["files"])
+		require.Nil(t, alone["bootstrap"], "this host runs none")
+		for _, none := range []string{"", `"configuration": "",`} {
+			plain, _ := called(t, class, "test.Pod", none, "getContainer")[0].(map[string]any)
+			require.Empty(t, plain["files"], "pods of a year ago have none")
+			require.Nil(t, plain["bootstrap"])
+		}
+	}
+}
+
+func TestContainersOfDatabasesHaveASchemaThatRunsAfterThem(t *testing.T) {
+	for class, password := range map[string]string{"io.burano.PostgreSQL": "POSTGRES_PASSWORD", "io.burano.MariaDB": "MARIADB_ROOT_PASSWORD"} {
+		schema := `"database": "shop", "schema": "CREATE TABLE IF NOT EXISTS goods (id int)",`
+		results := called(t, class, "test.Pod", schema, "getContainer", "getProblems")
+		require.Empty(t, results[1])
+		made, _ := results[0].(map[string]any)
+		run := made["bootstrapAfter"].(map[string]any)
+		require.Equal(t, map[string]any{"SERVER": "host-one", "PORT": map[string]string{"io.burano.PostgreSQL": "5432", "io.burano.MariaDB": "3306"}[class], "DATABASE": "shop",
+			"SCHEMA": "CREATE TABLE IF NOT EXISTS goods (id int)"}, run["env"])
+		require.Equal(t, []any{"sh", "-c"}, run["entryPoint"].([]any)[:2])
+		require.Contains(t, run["entryPoint"].([]any)[2], "$"+password)
+		plain, _ := called(t, class, "test.Pod", `"database": "shop",`, "getContainer")[0].(map[string]any)
+		require.Nil(t, plain["bootstrapAfter"])
+		delete(made, "bootstrapAfter")
+		delete(plain, "bootstrapAfter")
+		delete(made, "secretEnv")
+		delete(plain, "secretEnv")
+		require.Equal(t, plain, made, "the pod is the same with a schema as without")
+
+		results = called(t, class, "com.mirantis.docker.DockerContainerHost", schema+`"size": "",`, "getContainer", "getProblems")
+		require.Contains(t, results[1], "schema needs a pod of a cluster as the host")
+		require.Contains(t, fmt.Sprint(results[1]), "schema needs a size")
+		require.Nil(t, results[0].(map[string]any)["bootstrapAfter"])
+	}
+	require.Contains(t, called(t, "io.burano.MariaDB", "test.Pod", `"schema": "SELECT 1",`, "getProblems")[0], "schema needs a database that its statements are for")
 }
 
 func TestContainersOfSitesFetchTheirFilesFirst(t *testing.T) {

@@ -42,7 +42,7 @@ type Pods struct {
 func (p Pods) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		task.MethodDeploy: p.deploy, task.MethodDestroy: p.destroy, task.MethodHostContainer: p.hostContainer, task.MethodDropContainer: p.dropContainer,
-		"scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
+		"getServiceName": p.serviceNameOf, "scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
 		"rollout": p.rollout, "rollback": p.rollback, "listRevisions": p.listRevisions, "pauseRollout": p.pause(true), "resumeRollout": p.pause(false), "getLogs": p.logs,
 	}
 }
@@ -56,6 +56,16 @@ func (p Pods) deploy(ctx context.Context, call muranopl.Call) (any, error) {
 func (p Pods) hostContainer(ctx context.Context, call muranopl.Call) (any, error) {
 	described, _ := call.Args["container"].(*muranopl.Object)
 	return nil, p.include(ctx, call.Interpreter, call.Object, described.Text("name"))
+}
+
+// serviceNameOf is the host name of the Service of the pod's container with the name in the arguments.
+func (p Pods) serviceNameOf(ctx context.Context, call muranopl.Call) (any, error) {
+	name, _ := call.Args["container"].(string)
+	network, err := p.Clusters.PodNetwork(ctx, call.Object.Object("kubernetesCluster"))
+	if err != nil {
+		return nil, err
+	}
+	return serviceAddress(network.Domain, call.Object.Text("name"), name), nil
 }
 
 // include has the pod run with a container of that name.

@@ -62,6 +62,9 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 		}
 	})
 
+	t.Run("web servers take directives, and wrong ones leave their pods alone", func(t *testing.T) { s.isConfigured(t, a) })
+	t.Run("a database gets its schema, and keeps its pod", func(t *testing.T) { s.hasSchema(t, a) })
+
 	t.Run("PostgreSQL keeps its data, and takes another password", func(t *testing.T) {
 		shown, _ := s.call(t, "ledger", "showPassword", map[string]any{})
 		password := shown["result"].(string)
@@ -197,6 +200,72 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "catalog")
 	asBefore(t, demo, found)
+}
+
+func (s *scaling) isConfigured(t *testing.T, a *applications) {
+	directives := func(application, text string) (state any, log string) {
+		t.Helper()
+		task, log := s.changed(t, a, application, func(described map[string]any) { described["configuration"] = text })
+		return task["state"], log
+	}
+	for application, is := range map[string]struct{ right, wrong, refused string }{
+		"pages":  {"location = /copy { alias /srv/www/index.html; }", "no_such_directive on;", `unknown directive "no_such_directive"`},
+		"papers": {"LoadModule alias_module /usr/lib/apache2/modules/mod_alias.so\nAlias /copy /srv/www/index.html", "NoSuchDirective on", "Invalid command 'NoSuchDirective'"},
+	} {
+		address := "http://" + s.published(t, a, application)
+		state, log := directives(application, is.right)
+		require.Equal(t, "success", state, log)
+		front := page(t, address+"/")
+		require.Equal(t, front, page(t, address+"/copy"))
+		host := map[string]string{"pages": "web", "papers": "files"}[application]
+		pods := s.cluster.kubectl(t, "", "get", "pods", "-l", "id="+host, "-o", podsThatStay)
+		state, log = directives(application, is.wrong)
+		require.NotEqual(t, "success", state)
+		require.Contains(t, log, "the bootstrap "+host+"-"+application+"-before failed, so that nothing after it begins and former pods serve on")
+		require.Contains(t, log, is.refused)
+		require.Equal(t, pods, s.cluster.kubectl(t, "", "get", "pods", "-l", "id="+host, "-o", podsThatStay))
+		require.Equal(t, front, page(t, address+"/copy"))
+		state, log = directives(application, "")
+		require.Equal(t, "success", state, log)
+		_, err := get(address + "/copy")
+		require.ErrorContains(t, err, "404")
+	}
+}
+
+func (s *scaling) hasSchema(t *testing.T, a *applications) {
+	shown, _ := s.call(t, "ledger", "showPassword", map[string]any{})
+	database, password := s.published(t, a, "ledger"), shown["result"].(string)
+	pods := func() string {
+		return s.cluster.kubectl(t, "", "get", "pods", "-l", "id in (db, shop)", "-o", podsThatStay)
+	}
+	schema := func(application, text string) (state any, log string) {
+		t.Helper()
+		task, log := s.changed(t, a, application, func(described map[string]any) { described["schema"] = text })
+		return task["state"], log
+	}
+	former := pods()
+	const goods = "CREATE TABLE IF NOT EXISTS goods (name text);\n"
+	for range 2 { // the same schema does not run again
+		state, log := schema("ledger", goods+"INSERT INTO goods VALUES ('it''s \"here\" $1')")
+		require.Equal(t, "success", state, log)
+		require.Equal(t, "it's \"here\" $1", rows(t, database, password, "SELECT name FROM goods"))
+	}
+	state, log := schema("ledger", goods+"INSERT INTO goods VALUES ('half'); INSERT INTO nothing VALUES (1)")
+	require.NotEqual(t, "success", state)
+	require.Contains(t, log, `relation "nothing" does not exist`)
+	require.Equal(t, "1", rows(t, database, password, "SELECT count(*)::text FROM goods"), "all of it, or nothing")
+	state, log = schema("ledger", "DROP TABLE goods")
+	require.Equal(t, "success", state, log)
+	state, log = schema("goods", "CREATE TABLE IF NOT EXISTS shelves (id int); INSERT INTO shelves VALUES (7)")
+	require.Equal(t, "success", state, log)
+	state, log = schema("goods", "DROP TABLE shelves; DROP TABLE shelves")
+	require.NotEqual(t, "success", state)
+	require.Contains(t, log, "Unknown table 'goods.shelves'", "the first had dropped it")
+	for _, application := range []string{"ledger", "goods"} {
+		state, log = schema(application, "")
+		require.Equal(t, "success", state, log)
+	}
+	require.Equal(t, former, pods(), "no pod was made anew")
 }
 
 // catalogImages and webImages are the images that the tests of applications run: together all that come with Burano.
