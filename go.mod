@@ -49,6 +49,7 @@ require (
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
 	k8s.io/client-go v0.36.3
+	k8s.io/pod-security-admission v0.36.3
 	k8s.io/component-helpers v0.36.3
 	modernc.org/sqlite v1.61.1
 	pgregory.net/rapid v1.3.0
@@ -63,6 +64,7 @@ require (
 	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	gotest.tools/v3 v3.5.2 // indirect
+	k8s.io/component-base v0.36.3 // indirect
 	k8s.io/streaming v0.36.3 // indirect
 )
 

@@ -166,7 +166,7 @@ func TestContainersOfSitesFetchTheirFilesFirst(t *testing.T) {
 		require.Equal(t, image, made["image"])
 		require.Equal(t, map[string]any{"/srv/www": map[string]any{}}, made["volumes"], class)
 		require.Equal(t, []any{map[string]any{"port": 80.0, "publishedPort": 80.0, "protocol": "TCP", "scope": "public"}}, made["ports"], class)
-		require.Equal(t, []any{map[string]any{"name": "one-files", "image": "glance.local/git:2.39", "env": map[string]any{"SITE_REPO": "https://git.example.org/pages.git"}}}, made["initContainers"])
+		require.Equal(t, []any{map[string]any{"name": "one-files", "image": "glance.local/git:2.39", "hardening": made["hardening"], "env": map[string]any{"SITE_REPO": "https://git.example.org/pages.git"}}}, made["initContainers"])
 
 		made, _ = container(t, class, `"siteRepo": "git://git.example.org/pages", "branch": "stable", "folder": "public", "size": "50Mi", "port": 8000,`)
 		require.Equal(t, map[string]any{"/srv/www": map[string]any{"size": "50Mi"}}, made["volumes"], class)

@@ -27,7 +27,7 @@ func TestClaimsThatNothingMountsAreUnused(t *testing.T) {
 		&corev1.Pod{ObjectMeta: meta, Spec: mounting("run")},
 		&batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: mounting("scheduled")}}}}},
 		&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}}})
-	unused, err := unusedClaims(t.Context(), client, "default")
+	unused, err := unusedClaims(t.Context(), client)
 	require.NoError(t, err)
 	var names []string
 	for _, one := range unused {

@@ -14,7 +14,6 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/storage"
 )
@@ -36,13 +35,13 @@ type unusedVolume struct {
 
 // unusedOf lists the unused claims and volumes of a cluster. Objects younger than storage.LeftAge may be about to be used.
 func (c Claims) unusedOf(ctx context.Context, object *muranopl.Object, api *rest.Config) (list []unusedVolume, err error) {
-	claims, err := kube.UnusedClaims(ctx, api, known.Namespace)
+	claims, err := kube.UnusedClaims(ctx, api)
 	if err != nil {
 		return nil, err
 	}
 	for _, claim := range claims {
 		size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-		list = append(list, unusedVolume{kind: "claim", name: claim.Name, size: size.String(), made: claim.CreationTimestamp.Time,
+		list = append(list, unusedVolume{kind: "claim", name: storage.PlaceOf(claim), size: size.String(), made: claim.CreationTimestamp.Time,
 			delete: func(ctx context.Context) error { return kube.DeleteUnusedClaim(ctx, api, claim) }})
 	}
 	tag := c.tag(object)

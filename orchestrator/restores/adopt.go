@@ -10,7 +10,6 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/storage"
 	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/workloads"
@@ -57,10 +56,10 @@ func (c Restores) adoptPods(ctx context.Context, call muranopl.Call) error {
 // strangers names the workloads that carry the id of no object of the model.
 func (c Restores) strangers(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
 	marked := metav1.ListOptions{LabelSelector: workloads.LabelPod}
-	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, marked)
-	sets, err2 := client.AppsV1().StatefulSets(known.Namespace).List(ctx, marked)
-	daemons, err4 := client.AppsV1().DaemonSets(known.Namespace).List(ctx, marked)
-	crons, err3 := client.BatchV1().CronJobs(known.Namespace).List(ctx, marked)
+	deployments, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, marked)
+	sets, err2 := client.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, marked)
+	daemons, err4 := client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, marked)
+	crons, err3 := client.BatchV1().CronJobs(metav1.NamespaceAll).List(ctx, marked)
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("list workloads: %w", err)
 	}

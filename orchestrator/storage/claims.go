@@ -54,13 +54,21 @@ func ClaimNamed(name string) (volumes.Claim, error) {
 	return volumes.Claim{Namespace: namespace, Name: rest}, nil
 }
 
+// PlaceOf is the name of a claim as ClaimNamed reads it.
+func PlaceOf(claim corev1.PersistentVolumeClaim) string {
+	if claim.Namespace == "" || claim.Namespace == "default" {
+		return claim.Name
+	}
+	return claim.Namespace + "/" + claim.Name
+}
+
 // DescribeClaim names a claim with its size and age.
 func DescribeClaim(claim corev1.PersistentVolumeClaim) string {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if now, has := claim.Status.Capacity[corev1.ResourceStorage]; has {
 		size = now
 	}
-	return fmt.Sprintf("claim %s (%s, made %s)", claim.Name, size.String(), claim.CreationTimestamp.UTC().Format("2 January 2006"))
+	return fmt.Sprintf("claim %s (%s, made %s)", PlaceOf(claim), size.String(), claim.CreationTimestamp.UTC().Format("2 January 2006"))
 }
 
 // DescribeClaims names claims with their sizes and ages.

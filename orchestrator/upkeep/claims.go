@@ -30,7 +30,7 @@ type claimsDuty struct {
 func newClaimsDuty(config Config) claimsDuty {
 	return claimsDuty{config, func(ctx context.Context, environment *keeper.Environment, cluster *desired.Cluster) (unused []corev1.PersistentVolumeClaim, err error) {
 		err = config.ask(ctx, environment, cluster, func(api *rest.Config) (err error) {
-			unused, err = kube.UnusedClaims(ctx, api, known.Namespace)
+			unused, err = kube.UnusedClaims(ctx, api)
 			return err
 		})
 		return unused, err

@@ -21,7 +21,6 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 )
 
 // A restored cluster has objects that carry the ids of the environment that its snapshot is of. Where that environment is gone, its file gives other ids to
@@ -33,16 +32,16 @@ func (p podSpec) FormerID(ctx context.Context, client kubernetes.Interface, fact
 	name, options := kubeName(p.name), metav1.GetOptions{}
 	for kind, get := range map[string]func() (metav1.Object, error){
 		"Deployment": func() (metav1.Object, error) {
-			return client.AppsV1().Deployments(known.Namespace).Get(ctx, name, options)
+			return client.AppsV1().Deployments(p.inNamespace()).Get(ctx, name, options)
 		},
 		"StatefulSet": func() (metav1.Object, error) {
-			return client.AppsV1().StatefulSets(known.Namespace).Get(ctx, name, options)
+			return client.AppsV1().StatefulSets(p.inNamespace()).Get(ctx, name, options)
 		},
 		"CronJob": func() (metav1.Object, error) {
-			return client.BatchV1().CronJobs(known.Namespace).Get(ctx, name, options)
+			return client.BatchV1().CronJobs(p.inNamespace()).Get(ctx, name, options)
 		},
-		"Job": func() (metav1.Object, error) { return client.BatchV1().Jobs(known.Namespace).Get(ctx, name, options) },
-		"Pod": func() (metav1.Object, error) { return client.CoreV1().Pods(known.Namespace).Get(ctx, name, options) },
+		"Job": func() (metav1.Object, error) { return client.BatchV1().Jobs(p.inNamespace()).Get(ctx, name, options) },
+		"Pod": func() (metav1.Object, error) { return client.CoreV1().Pods(p.inNamespace()).Get(ctx, name, options) },
 	} {
 		object, err := get()
 		if apierrors.IsNotFound(err) {
@@ -71,7 +70,7 @@ func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former 
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: former}.String()})
+	secrets, err := client.CoreV1().Secrets(p.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: former}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the Secrets of pod %s: %w", p.name, err)
 	}
@@ -90,71 +89,71 @@ func (p podSpec) adopt(ctx context.Context, client kubernetes.Interface, former 
 	// Workloads go last: by them an interrupted adoption is found again.
 	for i := range there.claims {
 		note("PersistentVolumeClaim", &there.claims[i], func(name string) error {
-			_, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().PersistentVolumeClaims(p.inNamespace()).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range secrets.Items {
 		note("Secret", &secrets.Items[i], func(name string) error {
-			_, err := client.CoreV1().Secrets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().Secrets(p.inNamespace()).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.services {
 		note("Service", &there.services[i], func(name string) error {
-			_, err := client.CoreV1().Services(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().Services(p.inNamespace()).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.budgets {
 		note("PodDisruptionBudget", &there.budgets[i], func(name string) error {
-			_, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.PolicyV1().PodDisruptionBudgets(p.inNamespace()).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	if len(failures) > 0 {
 		return adopted, errors.Join(failures...)
 	}
-	adoptWorkloads(ctx, client, there, patch, note)
+	adoptWorkloads(ctx, client, p.inNamespace(), there, patch, note)
 	return adopted, errors.Join(failures...)
 }
 
 // adoptWorkloads is the part of adopt for workloads.
-func adoptWorkloads(ctx context.Context, client kubernetes.Interface, there workloads, patch []byte, note func(kind string, object metav1.Object, change func(name string) error)) {
+func adoptWorkloads(ctx context.Context, client kubernetes.Interface, namespace string, there workloads, patch []byte, note func(kind string, object metav1.Object, change func(name string) error)) {
 	options := metav1.PatchOptions{FieldManager: kube.Manager}
 	for i := range there.deployments {
 		note("Deployment", &there.deployments[i], func(name string) error {
-			_, err := client.AppsV1().Deployments(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.sets {
 		note("StatefulSet", &there.sets[i], func(name string) error {
-			_, err := client.AppsV1().StatefulSets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.AppsV1().StatefulSets(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.daemons {
 		note("DaemonSet", &there.daemons[i], func(name string) error {
-			_, err := client.AppsV1().DaemonSets(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.AppsV1().DaemonSets(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.crons {
 		note("CronJob", &there.crons[i], func(name string) error {
-			_, err := client.BatchV1().CronJobs(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.BatchV1().CronJobs(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.jobs {
 		note("Job", &there.jobs[i], func(name string) error {
-			_, err := client.BatchV1().Jobs(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.BatchV1().Jobs(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
 	for i := range there.pods {
 		note("Pod", &there.pods[i], func(name string) error {
-			_, err := client.CoreV1().Pods(known.Namespace).Patch(ctx, name, types.MergePatchType, patch, options)
+			_, err := client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, options)
 			return err
 		})
 	}
@@ -170,19 +169,19 @@ func (w workloads) unchangeable(wanted []runtime.Object) (refs []kube.Ref) {
 		case *appsv1.Deployment:
 			for _, one := range w.deployments {
 				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
-					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: known.Namespace, Name: one.Name})
+					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: one.Namespace, Name: one.Name})
 				}
 			}
 		case *appsv1.DaemonSet:
 			for _, one := range w.daemons {
 				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
-					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: known.Namespace, Name: one.Name})
+					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: one.Namespace, Name: one.Name})
 				}
 			}
 		case *appsv1.StatefulSet:
 			for _, one := range w.sets {
 				if one.Name == object.Name && differ(one.Spec.Selector, object.Spec.Selector) {
-					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: known.Namespace, Name: one.Name})
+					refs = append(refs, kube.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: one.Namespace, Name: one.Name})
 				}
 			}
 		}

@@ -236,7 +236,7 @@ func (c container) within(pod *muranopl.Object, domain string) []any {
 		}
 		endpoint("host", "127.0.0.1", port.number)
 		if port.scope != "host" {
-			endpoint("internal", serviceAddress(domain, pod.Text("name"), c.name), port.published)
+			endpoint("internal", serviceAddress(placeOf(pod), domain, c.name), port.published)
 		}
 	}
 	return endpoints

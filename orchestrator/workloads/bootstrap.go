@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/orchestrator/known"
 )
 
 // bootstrap is a program with a container's image, environment and files that must end before, or after, the pods roll.
@@ -100,15 +99,17 @@ func (p podSpec) bootstrapJobs(containers []container, when phase) (jobs []*batc
 		}
 		job := &batchv1.Job{
 			TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
-			ObjectMeta: metav1.ObjectMeta{Name: kubeName(fmt.Sprintf("%.48s-%s", p.name+"-"+one.name, when)), Namespace: known.Namespace,
+			ObjectMeta: metav1.ObjectMeta{Name: kubeName(fmt.Sprintf("%.48s-%s", p.name+"-"+one.name, when)), Namespace: p.inNamespace(),
 				Labels: map[string]string{LabelPod: p.id, labelContainer: kubeName(one.name), labelBootstrap: string(when)}},
 			// Another try is begun by the next deployment, which sees the log of this one.
 			Spec: batchv1.JobSpec{Parallelism: &once, Completions: &once, BackoffLimit: &never, ActiveDeadlineSeconds: &deadline,
 				PodReplacementPolicy: &failed, Template: template},
 		}
-		// Another place for the pods is no reason to run it again.
+		// Another place for the pods, or their hardening, is no reason to run it again.
 		job.Annotations = map[string]string{annotationDigest: digestOfJob(batchv1.JobSpec{
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: template.Spec.Containers, Volumes: template.Spec.Volumes}}})}
+		job.Spec.Template.Spec.Containers = []corev1.Container{*built.DeepCopy()}
+		harden(p, own, &job.Spec.Template.Spec.Containers[0])
 		jobs = append(jobs, job)
 	}
 	return jobs
@@ -134,7 +135,7 @@ func (p Pods) runBootstraps(ctx context.Context, pod *muranopl.Object, api *rest
 
 // waitBootstrap waits until the Job of a bootstrap has succeeded. The error of a failed one ends with its last lines.
 func (p Pods) waitBootstrap(ctx context.Context, pod *muranopl.Object, api *rest.Config, client kubernetes.Interface, spec podSpec, job *batchv1.Job) error {
-	now, err := client.BatchV1().Jobs(known.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+	now, err := client.BatchV1().Jobs(spec.inNamespace()).Get(ctx, job.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read Job %s: %w", job.Name, err)
 	}
@@ -143,7 +144,7 @@ func (p Pods) waitBootstrap(ctx context.Context, pod *muranopl.Object, api *rest
 	}
 	limit := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
 	p.Reports.Inform(ctx, pod, "The bootstrap %s runs; its limit is %s", job.Name, limit)
-	waiting := rolloutOf(api, client, podSpec{id: spec.id, name: job.Name, options: podOptions{kind: kindJob}})
+	waiting := rolloutOf(api, client, podSpec{id: spec.id, name: job.Name, namespace: spec.namespace, options: podOptions{kind: kindJob}})
 	waiting.pods = labels.Set{labelBootstrapOf: spec.id, batchv1.JobNameLabel: job.Name}
 	waiting.limit = limit + time.Minute // Kubernetes ends it by itself
 	err = waiting.wait(ctx)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/storage"
 )
 
@@ -174,48 +173,76 @@ type workloads struct {
 
 // workloads lists the objects with the pod's id. The first list that fails ends it: each of the others would wait as long for an API that does not answer.
 func (p podSpec) workloads(ctx context.Context, client kubernetes.Interface) (found workloads, err error) {
+	return workloadsIn(ctx, client, p, p.inNamespace())
+}
+
+// workloadsIn is workloads for a namespace, or for all.
+func workloadsIn(ctx context.Context, client kubernetes.Interface, p podSpec, namespace string) (found workloads, err error) {
 	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: p.id}.String()}
 	failed := func(err error) (workloads, error) {
 		return workloads{}, fmt.Errorf("list the objects of pod %s: %w", p.name, err)
 	}
-	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, mine)
+	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, mine)
+	sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	daemons, err := client.AppsV1().DaemonSets(known.Namespace).List(ctx, mine)
+	daemons, err := client.AppsV1().DaemonSets(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	jobs, err := client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
+	jobs, err := client.BatchV1().Jobs(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	crons, err := client.BatchV1().CronJobs(known.Namespace).List(ctx, mine)
+	crons, err := client.BatchV1().CronJobs(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, mine)
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	budgets, err := client.PolicyV1().PodDisruptionBudgets(known.Namespace).List(ctx, mine)
+	budgets, err := client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	services, err := client.CoreV1().Services(known.Namespace).List(ctx, mine)
+	services, err := client.CoreV1().Services(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
-	claims, err := client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, mine)
+	claims, err := client.CoreV1().PersistentVolumeClaims(namespace).List(ctx, mine)
 	if err != nil {
 		return failed(err)
 	}
 	return workloads{deployments: deployments.Items, sets: sets.Items, daemons: daemons.Items, jobs: jobs.Items, crons: crons.Items, pods: pods.Items,
 		budgets: budgets.Items, services: services.Items, claims: claims.Items}, nil
+}
+
+// all lists the objects.
+func (w workloads) all() (objects []metav1.Object) {
+	objects = append(objects, listed(w.deployments)...)
+	objects = append(objects, listed(w.sets)...)
+	objects = append(objects, listed(w.daemons)...)
+	objects = append(objects, listed(w.jobs)...)
+	objects = append(objects, listed(w.crons)...)
+	objects = append(objects, listed(w.pods)...)
+	objects = append(objects, listed(w.budgets)...)
+	objects = append(objects, listed(w.services)...)
+	return append(objects, listed(w.claims)...)
+}
+
+func listed[T any, P interface {
+	*T
+	metav1.Object
+}](items []T) (objects []metav1.Object) {
+	for i := range items {
+		objects = append(objects, P(&items[i]))
+	}
+	return objects
 }
 
 // mounted are the names of the claims that the workloads mount. Workloads that are being deleted, and the pods that end with them, mount none: the consent to
@@ -296,11 +323,11 @@ func (w workloads) superseded(wanted []runtime.Object) (workloads, services []ku
 		gvk := object.GetObjectKind().GroupVersionKind()
 		meta, ok := object.(metav1.Object)
 		if ok {
-			is[kube.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: known.Namespace, Name: meta.GetName()}] = true
+			is[kube.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: meta.GetNamespace(), Name: meta.GetName()}] = true
 		}
 	}
 	add := func(list *[]kube.Ref, version, kind string, object metav1.Object) {
-		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: known.Namespace, Name: object.GetName()}
+		ref := kube.Ref{APIVersion: version, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 		if kube.MadeByBurano(object) && !is[ref] && len(object.GetOwnerReferences()) == 0 {
 			*list = append(*list, ref)
 		}
@@ -348,15 +375,17 @@ func removeFormer(ctx context.Context, api *rest.Config, client kubernetes.Inter
 // deleteFormer deletes unused objects of a pod, with the objects that they own. Kubernetes would leave the pods of a Job.
 func deleteFormer(ctx context.Context, client kubernetes.Interface, former []kube.Ref, propagation metav1.DeletionPropagation) error {
 	remove := metav1.DeleteOptions{PropagationPolicy: &propagation}
-	by := map[string]func(context.Context, string, metav1.DeleteOptions) error{
-		"Deployment": client.AppsV1().Deployments(known.Namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(known.Namespace).Delete,
-		"DaemonSet": client.AppsV1().DaemonSets(known.Namespace).Delete,
-		"Job":       client.BatchV1().Jobs(known.Namespace).Delete, "CronJob": client.BatchV1().CronJobs(known.Namespace).Delete,
-		"Pod": client.CoreV1().Pods(known.Namespace).Delete, "PodDisruptionBudget": client.PolicyV1().PodDisruptionBudgets(known.Namespace).Delete,
-		"Service": client.CoreV1().Services(known.Namespace).Delete,
+	by := func(namespace string) map[string]func(context.Context, string, metav1.DeleteOptions) error {
+		return map[string]func(context.Context, string, metav1.DeleteOptions) error{
+			"Deployment": client.AppsV1().Deployments(namespace).Delete, "StatefulSet": client.AppsV1().StatefulSets(namespace).Delete,
+			"DaemonSet": client.AppsV1().DaemonSets(namespace).Delete,
+			"Job":       client.BatchV1().Jobs(namespace).Delete, "CronJob": client.BatchV1().CronJobs(namespace).Delete,
+			"Pod": client.CoreV1().Pods(namespace).Delete, "PodDisruptionBudget": client.PolicyV1().PodDisruptionBudgets(namespace).Delete,
+			"Service": client.CoreV1().Services(namespace).Delete,
+		}
 	}
 	for _, ref := range former {
-		if err := by[ref.Kind](ctx, ref.Name, remove); err != nil && !apierrors.IsNotFound(err) {
+		if err := by(ref.Namespace)[ref.Kind](ctx, ref.Name, remove); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the former %s %s: %w", ref.Kind, ref.Name, err)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/known"
+	"github.com/burano/burano/orchestrator/namespaces"
 	"github.com/burano/burano/orchestrator/openstack"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/secret"
@@ -42,8 +43,10 @@ type Observed struct {
 	Why    error // it cannot be looked into
 	// volumes are the volumes of Cinder that claims need beside the present ones.
 	volumes []openstack.VolumeDemand
-	// named are the pods of the objects that the model has in Kubernetes, by kind and name.
+	// named are the pods of the objects that the model has in Kubernetes, by namespace, kind and name.
 	named map[string]podSpec
+	// namespaces are those of pods whose changes are foreseen.
+	namespaces map[string]bool
 }
 
 // Previews foresee the effects of a deployment within clusters.
@@ -92,7 +95,7 @@ func (c Previews) All(ctx context.Context, interpreter *muranopl.Interpreter, st
 			in.leftClaims(ctx, former, foreseen)
 		}
 		if in.Client != nil && stage.Looks() {
-			in.leavingPods(ctx, former, foreseen)
+			in.leavingPods(ctx, former, c.Objects, foreseen)
 		}
 		if cinder {
 			project, err := c.Runtime.Project(ctx)
@@ -155,6 +158,11 @@ func (c Previews) previewPod(ctx context.Context, interpreter *muranopl.Interpre
 		return // an application that cannot be described before its deployment
 	}
 	containers := containersIn(all)
+	level, err := namespaces.LevelOf(spec.inNamespace(), (&Hosting{Objects: c.Objects, Reports: c.Reports}).describedIn(ctx, interpreter, pod))
+	if err != nil {
+		refuse(err)
+		return
+	}
 	clash := clashing(spec, containers)
 	if in.Live == nil && in.Why == nil {
 		if clash != nil {
@@ -190,6 +198,14 @@ func (c Previews) previewPod(ctx context.Context, interpreter *muranopl.Interpre
 	}
 	if clash != nil && !clash.runs(there.pods) {
 		refuse(clash)
+	}
+	if err := checkPlace(ctx, in.Client, spec, there); err != nil {
+		refuse(err)
+		return
+	}
+	if err := in.foreseeNamespace(ctx, spec, containers, level, looks, foreseen); err != nil {
+		in.Why = err
+		return
 	}
 	use := spec.claimUse(containers, there)
 	use.foresee(spec, foreseen)
@@ -232,10 +248,10 @@ func (use claimUse) foresee(p podSpec, foreseen *preview.Foreseen) {
 	foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: p.id, Text: text, Claims: storage.NamesOf(use.unused)})
 }
 
-// leftClaims adds the claims that stay in the cluster, with their data, when pods leave the model. names are the names of the pods by id.
-func (in *Observed) leftClaims(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
-	for _, id := range slices.Sorted(maps.Keys(names)) {
-		found, err := in.Client.CoreV1().PersistentVolumeClaims(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: id}.String() + ",!" + labelWithPod})
+// leftClaims adds the claims that stay in the cluster, with their data, when pods leave the model. gone are the pods by id.
+func (in *Observed) leftClaims(ctx context.Context, gone map[string]podSpec, foreseen *preview.Foreseen) {
+	for _, id := range slices.Sorted(maps.Keys(gone)) {
+		found, err := in.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: id}.String() + ",!" + labelWithPod})
 		if err != nil {
 			in.Why = err
 			return
@@ -243,15 +259,15 @@ func (in *Observed) leftClaims(ctx context.Context, names map[string]string, for
 		if len(found.Items) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("pod %s is removed, and leaves in the cluster with its data: %s", names[id], storage.DescribeClaims(found.Items))
+		text := fmt.Sprintf("pod %s is removed, and leaves in the cluster with its data: %s", gone[id].name, storage.DescribeClaims(found.Items))
 		foreseen.Effects = append(foreseen.Effects, text)
 		foreseen.Consents = append(foreseen.Consents, preview.Consent{ObjectID: id, Text: text, Claims: storage.NamesOf(found.Items)})
 	}
 }
 
-// removedPods are the names of pods, by their ids, that a former model in the classes' form has and the present one has not.
-func removedPods(former any, present task.Objects) map[string]string {
-	removed := map[string]string{}
+// removedPods are the pods, by their ids, that a former model in the classes' form has and the present one has not.
+func removedPods(former any, present task.Objects) map[string]podSpec {
+	removed := map[string]podSpec{}
 	var look func(value any)
 	look = func(value any) {
 		switch value := value.(type) {
@@ -260,7 +276,9 @@ func removedPods(former any, present task.Objects) map[string]string {
 			full, _ := header["type"].(string)
 			class, _, _ := strings.Cut(full, "/")
 			if id, _ := header["id"].(string); class == task.ClassPod && present.Find(id) == nil {
-				removed[id], _ = value["name"].(string)
+				name, _ := value["name"].(string)
+				namespace, _ := value["namespace"].(string)
+				removed[id] = podSpec{id: id, name: name, namespace: namespace}
 			}
 			for key, inner := range value {
 				if key != "?" {
@@ -277,10 +295,10 @@ func removedPods(former any, present task.Objects) map[string]string {
 	return removed
 }
 
-// leavingPods adds the objects in Kubernetes that go when pods leave the model. names are the names of the pods by id.
-func (in *Observed) leavingPods(ctx context.Context, names map[string]string, foreseen *preview.Foreseen) {
-	for _, id := range slices.Sorted(maps.Keys(names)) {
-		p := podSpec{id: id, name: names[id]}
+// leavingPods adds the objects in Kubernetes that go when pods leave the model. gone are the pods by id.
+func (in *Observed) leavingPods(ctx context.Context, gone map[string]podSpec, present task.Objects, foreseen *preview.Foreseen) {
+	for _, id := range slices.Sorted(maps.Keys(gone)) {
+		p := gone[id]
 		there, err := p.workloads(ctx, in.Client)
 		if err != nil {
 			in.Why = err
@@ -292,6 +310,9 @@ func (in *Observed) leavingPods(ctx context.Context, names map[string]string, fo
 				foreseen.Kubernetes = append(foreseen.Kubernetes, removals(p, []kube.Ref{{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name}})...)
 			}
 		}
+	}
+	if err := in.leavingNamespaces(ctx, gone, present, foreseen); err != nil {
+		in.Why = err
 	}
 }
 
@@ -314,11 +335,12 @@ func sameNames(pods []*muranopl.Object) (refused []preview.Note) {
 	first := map[string]*muranopl.Object{}
 	for _, pod := range pods {
 		name := kubeName(pod.Text("name"))
-		if other := first[name]; other != nil {
+		key := placeOf(pod).inNamespace() + "/" + name
+		if other := first[key]; other != nil {
 			refused = append(refused, preview.Note{ObjectID: pod.ID(), Text: fmt.Sprintf("pods %s and %s would both be called %s in Kubernetes: give each a name of its own", other.Text("name"), pod.Text("name"), name)})
 			continue
 		}
-		first[name] = pod
+		first[key] = pod
 	}
 	return refused
 }
@@ -332,9 +354,9 @@ func (in *Observed) checkNames(p podSpec, containers []container) error {
 	var problems []error
 	check := func(kind, name string) {
 		key := kind + " " + name
-		other, taken := in.named[key]
+		other, taken := in.named[p.inNamespace()+"/"+key]
 		if !taken {
-			in.named[key] = p
+			in.named[p.inNamespace()+"/"+key] = p
 		} else if kubeName(other.name) != kubeName(p.name) { // sameNames refuses these
 			problems = append(problems, fault.New(fault.Invalid, "pods %s and %s would both have the %s in Kubernetes: give one of the two pods, or of their applications or volumes, another name", other.name, p.name, key))
 		}
@@ -361,13 +383,7 @@ func (in *Observed) foreseeWorkloads(ctx context.Context, p podSpec, containers 
 		return err
 	}
 	foreseen.Kubernetes = append(foreseen.Kubernetes, made...)
-	if p.abrupt, err = p.staysAbrupt(ctx, in.api, containers); err != nil {
-		return err
-	}
-	if p.values, err = p.valuesToNote(ctx, in.api, in.Client, containers); err != nil {
-		return err
-	}
-	if p.hasty, err = staysHasty(ctx, p, in.api, there, containers); err != nil {
+	if p, err = asItRuns(ctx, p, in.api, in.Client, there, containers); err != nil {
 		return err
 	}
 	var problems []error
@@ -396,7 +412,7 @@ func newClaims(p podSpec, set *appsv1.StatefulSet, there workloads) (changes []p
 	for _, template := range set.Spec.VolumeClaimTemplates {
 		for ordinal := range p.replicas {
 			if name := fmt.Sprintf("%s-%s-%d", template.Name, set.Name, ordinal); !present[name] {
-				changes = append(changes, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "added", Kind: "PersistentVolumeClaim", Namespace: known.Namespace, Name: name})
+				changes = append(changes, preview.KubernetesChange{ObjectID: p.id, Object: "pod " + p.name, What: "added", Kind: "PersistentVolumeClaim", Namespace: p.inNamespace(), Name: name})
 			}
 		}
 	}
@@ -447,7 +463,7 @@ func (in *Observed) withoutStrategy(ctx context.Context, object runtime.Object) 
 	if !is {
 		return object, nil, nil
 	}
-	now, err := in.Client.AppsV1().Deployments(known.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+	now, err := in.Client.AppsV1().Deployments(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return object, nil, nil
 	}

@@ -24,8 +24,8 @@ func TestContainersThatEndAgainAndAgainAreFoundOnceForAllReplicas(t *testing.T) 
 	leaving := pod("leaving", 9, waits)
 	leaving.Labels, leaving.DeletionTimestamp, leaving.Finalizers = map[string]string{LabelPod: "leaving"}, new(metav1.Now()), []string{"test"}
 	client := fake.NewClientset(pod("web-1", 7, waits), pod("web-2", 9, waits), job, leaving)
-	last := func(_ context.Context, pod string, one obstacle) (string, error) {
-		return pod + " " + one.pod + " wrote this", nil
+	last := func(_ context.Context, pod podSpec, one obstacle) (string, error) {
+		return pod.id + " " + one.pod + " wrote this", nil
 	}
 	found, err := crashesIn(t.Context(), client, last)
 	require.NoError(t, err)

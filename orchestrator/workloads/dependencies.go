@@ -19,7 +19,6 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/internal/wait"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
 )
@@ -247,22 +246,22 @@ func dependsOn(containers []container) map[string]string {
 
 // dependent is a workload whose pods depend on another pod.
 type dependent struct {
-	id, name string
-	grace    *int64 // of its pods, in seconds
+	id, name, namespace string
+	grace               *int64 // of its pods, in seconds
 }
 
 // dependentsOf are the workloads that depend on a pod, but those that stay, and the pod's own if it depends on one that does not stay.
 func dependentsOf(ctx context.Context, client kubernetes.Interface, pod string, stays func(id string) bool) (found []dependent, err error) {
 	all := metav1.ListOptions{LabelSelector: LabelPod}
-	deployments, err := client.AppsV1().Deployments(known.Namespace).List(ctx, all)
+	deployments, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, all)
 	if err != nil {
 		return nil, fmt.Errorf("list Deployments: %w", err)
 	}
-	sets, err := client.AppsV1().StatefulSets(known.Namespace).List(ctx, all)
+	sets, err := client.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, all)
 	if err != nil {
 		return nil, fmt.Errorf("list StatefulSets: %w", err)
 	}
-	daemons, err := client.AppsV1().DaemonSets(known.Namespace).List(ctx, all)
+	daemons, err := client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, all)
 	if err != nil {
 		return nil, fmt.Errorf("list DaemonSets: %w", err)
 	}
@@ -270,7 +269,7 @@ func dependentsOf(ctx context.Context, client kubernetes.Interface, pod string, 
 		id, needs := meta.Labels[LabelPod], strings.FieldsFunc(meta.Annotations[annotationDependsOn], func(r rune) bool { return r == ',' })
 		leaves := func(id string) bool { return !stays(id) }
 		if id == pod && slices.ContainsFunc(needs, leaves) || id != pod && slices.Contains(needs, pod) && leaves(id) {
-			found = append(found, dependent{id, meta.Name, template.Spec.TerminationGracePeriodSeconds})
+			found = append(found, dependent{id, meta.Name, meta.Namespace, template.Spec.TerminationGracePeriodSeconds})
 		}
 	}
 	for _, one := range deployments.Items {
@@ -324,7 +323,7 @@ const (
 // end deletes the workload and waits until its pods have ended.
 func (d dependent) end(ctx context.Context, api *rest.Config, client kubernetes.Interface) error {
 	mine := labels.Set{LabelPod: d.id}
-	if err := deleteWorkloads(ctx, api, mine); err != nil {
+	if err := deleteWorkloads(ctx, api, d.namespace, mine); err != nil {
 		return err
 	}
 	limit := endSpare + graceSeconds*time.Second
@@ -332,7 +331,7 @@ func (d dependent) end(ctx context.Context, api *rest.Config, client kubernetes.
 		limit = endSpare + time.Duration(min(max(*d.grace, 0), mostGrace))*time.Second
 	}
 	return wait.Every(endLook).For(limit).Until(ctx, func(ctx context.Context) error {
-		there, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+		there, err := client.CoreV1().Pods(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
 		if err == nil && len(there.Items) > 0 {
 			err = errors.New("its replicas have not ended")
 		}

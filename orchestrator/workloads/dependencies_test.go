@@ -17,6 +17,7 @@ import (
 	"github.com/burano/burano/catalog/apps"
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
 	"github.com/burano/burano/orchestrator/task"
 	"github.com/burano/burano/orchestrator/task/tasktest"
@@ -163,7 +164,7 @@ func TestPodsThatLeaveWithTheirDependencyEndBeforeIt(t *testing.T) {
 	client := fake.NewClientset(front)
 	found, err := dependentsOf(t.Context(), client, "pod-books", func(string) bool { return false })
 	require.NoError(t, err)
-	require.Equal(t, []dependent{{"pod-front", "front-pod", front.Spec.Template.Spec.TerminationGracePeriodSeconds}}, found)
+	require.Equal(t, []dependent{{"pod-front", "front-pod", known.Namespace, front.Spec.Template.Spec.TerminationGracePeriodSeconds}}, found)
 	found, err = dependentsOf(t.Context(), client, "pod-front", func(string) bool { return false })
 	require.NoError(t, err)
 	require.Len(t, found, 1, "it ends first, and the other one waits for that")

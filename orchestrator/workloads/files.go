@@ -13,8 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/burano/burano/orchestrator/known"
 )
 
 // containerFile is a file that a container has at a path. Each is an immutable ConfigMap of its own, or a Secret: another content is another object, so pods
@@ -94,7 +92,7 @@ func (p podSpec) fileMap(one container, file containerFile) *corev1.ConfigMap {
 	fixed := true
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: known.Namespace, Labels: map[string]string{LabelPod: p.id, labelContainer: kubeName(one.name)}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.inNamespace(), Labels: map[string]string{LabelPod: p.id, labelContainer: kubeName(one.name)}},
 		Immutable:  &fixed, Data: map[string]string{fileKey: file.text},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/burano/burano/catalog/muranopl"
+	"github.com/burano/burano/orchestrator/namespaces"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -24,6 +25,7 @@ type Hosting struct {
 	runs  map[string]hostRun // by the ids of hosts
 
 	dependents dependents
+	levels     namespaces.Found // by cluster and name
 }
 
 type hostRun struct {

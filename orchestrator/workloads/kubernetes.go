@@ -25,7 +25,6 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/orchestrator/desired"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/openstack"
 )
 
@@ -51,13 +50,13 @@ type Regions interface {
 	Project(ctx context.Context, region string) (*openstack.Project, error)
 }
 
-// deleteServices deletes the Services with these labels.
-func deleteServices(ctx context.Context, api *rest.Config, selector labels.Set) error {
+// deleteServices deletes the Services of a namespace with these labels.
+func deleteServices(ctx context.Context, api *rest.Config, namespace string, selector labels.Set) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err
 	}
-	services := client.CoreV1().Services(known.Namespace)
+	services := client.CoreV1().Services(namespace)
 	found, err := services.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return fmt.Errorf("list Services: %w", err)
@@ -71,7 +70,7 @@ func deleteServices(ctx context.Context, api *rest.Config, selector labels.Set) 
 }
 
 // deleteWorkloads deletes the workloads of pods with these labels, then the pods, their disruption budgets, files and Secrets.
-func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set) error {
+func deleteWorkloads(ctx context.Context, api *rest.Config, namespace string, selector labels.Set) error {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return err
@@ -80,24 +79,24 @@ func deleteWorkloads(ctx context.Context, api *rest.Config, selector labels.Set)
 	background := metav1.DeletePropagationBackground
 	remove := metav1.DeleteOptions{PropagationPolicy: &background}
 	return errors.Join(
-		client.AppsV1().Deployments(known.Namespace).DeleteCollection(ctx, remove, list),
-		client.AppsV1().StatefulSets(known.Namespace).DeleteCollection(ctx, remove, list),
-		client.AppsV1().DaemonSets(known.Namespace).DeleteCollection(ctx, remove, list),
-		client.BatchV1().CronJobs(known.Namespace).DeleteCollection(ctx, remove, list),
-		client.BatchV1().Jobs(known.Namespace).DeleteCollection(ctx, remove, list),
-		client.CoreV1().Pods(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
-		client.PolicyV1().PodDisruptionBudgets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
-		client.CoreV1().ConfigMaps(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
-		client.CoreV1().Secrets(known.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
+		client.AppsV1().Deployments(namespace).DeleteCollection(ctx, remove, list),
+		client.AppsV1().StatefulSets(namespace).DeleteCollection(ctx, remove, list),
+		client.AppsV1().DaemonSets(namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().CronJobs(namespace).DeleteCollection(ctx, remove, list),
+		client.BatchV1().Jobs(namespace).DeleteCollection(ctx, remove, list),
+		client.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.PolicyV1().PodDisruptionBudgets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.CoreV1().ConfigMaps(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list),
+		client.CoreV1().Secrets(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, list))
 }
 
 // deleteClaims deletes the persistent volumes with these labels that are to go with their pod, and returns the names of the others.
-func deleteClaims(ctx context.Context, api *rest.Config, selector labels.Set) (kept []string, err error) {
+func deleteClaims(ctx context.Context, api *rest.Config, namespace string, selector labels.Set) (kept []string, err error) {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return nil, err
 	}
-	claims := client.CoreV1().PersistentVolumeClaims(known.Namespace)
+	claims := client.CoreV1().PersistentVolumeClaims(namespace)
 	found, err := claims.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pod's persistent volumes: %w", err)
@@ -113,8 +112,8 @@ func deleteClaims(ctx context.Context, api *rest.Config, selector labels.Set) (k
 }
 
 // waitDeployment waits until every replica of the Deployment runs in its newest form.
-func waitDeployment(ctx context.Context, client kubernetes.Interface, name string) error {
-	err := follow(ctx, client.AppsV1().RESTClient(), "deployments", name, func(deployment *appsv1.Deployment) (bool, error) {
+func waitDeployment(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "deployments", namespace, name, func(deployment *appsv1.Deployment) (bool, error) {
 		status := deployment.Status
 		return status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == *deployment.Spec.Replicas &&
 			status.AvailableReplicas == *deployment.Spec.Replicas && status.Replicas == *deployment.Spec.Replicas, nil
@@ -126,8 +125,8 @@ func waitDeployment(ctx context.Context, client kubernetes.Interface, name strin
 }
 
 // waitStatefulSet waits until every replica of the StatefulSet runs in its newest form.
-func waitStatefulSet(ctx context.Context, client kubernetes.Interface, name string) error {
-	err := follow(ctx, client.AppsV1().RESTClient(), "statefulsets", name, func(set *appsv1.StatefulSet) (bool, error) {
+func waitStatefulSet(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "statefulsets", namespace, name, func(set *appsv1.StatefulSet) (bool, error) {
 		status := set.Status
 		return status.ObservedGeneration >= set.Generation && status.UpdateRevision == status.CurrentRevision &&
 			status.AvailableReplicas == *set.Spec.Replicas && status.Replicas == *set.Spec.Replicas, nil
@@ -139,8 +138,8 @@ func waitStatefulSet(ctx context.Context, client kubernetes.Interface, name stri
 }
 
 // waitDaemonSet waits until a pod in the newest form runs on each node that the DaemonSet is for.
-func waitDaemonSet(ctx context.Context, client kubernetes.Interface, name string) error {
-	err := follow(ctx, client.AppsV1().RESTClient(), "daemonsets", name, func(set *appsv1.DaemonSet) (bool, error) {
+func waitDaemonSet(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	err := follow(ctx, client.AppsV1().RESTClient(), "daemonsets", namespace, name, func(set *appsv1.DaemonSet) (bool, error) {
 		status := set.Status
 		return status.ObservedGeneration >= set.Generation && status.UpdatedNumberScheduled == status.DesiredNumberScheduled &&
 			status.NumberAvailable == status.DesiredNumberScheduled && status.NumberMisscheduled == 0, nil
@@ -152,8 +151,8 @@ func waitDaemonSet(ctx context.Context, client kubernetes.Interface, name string
 }
 
 // waitJob waits until the Job has done its work, or has failed.
-func waitJob(ctx context.Context, client kubernetes.Interface, name string) error {
-	return follow(ctx, client.BatchV1().RESTClient(), "jobs", name, func(job *batchv1.Job) (bool, error) {
+func waitJob(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	return follow(ctx, client.BatchV1().RESTClient(), "jobs", namespace, name, func(job *batchv1.Job) (bool, error) {
 		err := ended(job)
 		if errors.Is(err, errJobRuns) {
 			return false, nil
@@ -166,8 +165,8 @@ func waitJob(ctx context.Context, client kubernetes.Interface, name string) erro
 func follow[T any, P interface {
 	*T
 	runtime.Object
-}](ctx context.Context, client cache.Getter, resource, name string, wanted func(P) (bool, error)) error {
-	source := cache.NewListWatchFromClient(client, resource, known.Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+}](ctx context.Context, client cache.Getter, resource, namespace, name string, wanted func(P) (bool, error)) error {
+	source := cache.NewListWatchFromClient(client, resource, namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
 	_, err := watchtools.UntilWithSync(ctx, source, P(new(T)), nil, func(event watch.Event) (bool, error) {
 		object, ok := event.Object.(P)
 		if !ok || event.Type == watch.Deleted {
@@ -179,15 +178,15 @@ func follow[T any, P interface {
 }
 
 // waitPods waits until one pod with these labels runs.
-func waitPods(ctx context.Context, client kubernetes.Interface, selector labels.Set) error {
+func waitPods(ctx context.Context, client kubernetes.Interface, namespace string, selector labels.Set) error {
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector.String()
-			return client.CoreV1().Pods(known.Namespace).List(ctx, options)
+			return client.CoreV1().Pods(namespace).List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector.String()
-			return client.CoreV1().Pods(known.Namespace).Watch(ctx, options)
+			return client.CoreV1().Pods(namespace).Watch(ctx, options)
 		},
 	}, client)
 	_, err := watchtools.UntilWithSync(ctx, source, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
@@ -201,10 +200,10 @@ func waitPods(ctx context.Context, client kubernetes.Interface, selector labels.
 }
 
 // waitLives waits until the containers of pods without a controller that have no probe run and have lived for a while.
-func waitLives(ctx context.Context, client kubernetes.Interface, selector labels.Set, lives time.Duration) error {
+func waitLives(ctx context.Context, client kubernetes.Interface, namespace string, selector labels.Set, lives time.Duration) error {
 	began := map[string]time.Time{} // runs of containers, by when they were seen first
 	return wait.Every(rolloutLook/4).Until(ctx, func(ctx context.Context) error {
-		pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 		if err != nil {
 			return wait.Again(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	podsecurity "k8s.io/pod-security-admission/api"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/orchestrator/task"
@@ -29,7 +30,8 @@ type containerOptions struct {
 	valueFrom                    map[string]corev1.EnvVarSource // environment variables from objects of the cluster
 	security                     *corev1.SecurityContext
 	lifecycle                    *corev1.Lifecycle
-	files                        []containerFile // by path
+	hardening                    *corev1.SecurityContext // of pods that are made, or change anyway
+	files                        []containerFile         // by path
 	bootstraps                   map[phase]*bootstrap
 	before                       []container // run to their end, one after another, before the pod's containers start; sidecars go on
 }
@@ -69,6 +71,7 @@ type podOptions struct {
 	minReady       *int32 // seconds; nil for none that the model has
 	hostNetwork    bool
 	hostPID        bool
+	level          podsecurity.Level // of Pod Security, for the namespace; "" for the strictest that its pods keep
 }
 
 // workloadKind is the kind of workload that makes the pods of a KubernetesPod.
@@ -150,7 +153,7 @@ func (v values) containerOptions(application *muranopl.Object, env map[string]st
 		}
 	}
 	err = errors.Join(v.kubernetes("livenessProbe", &o.liveness), v.kubernetes("readinessProbe", &o.readiness), v.kubernetes("startupProbe", &o.startup),
-		v.kubernetes("resources", &o.resources), v.kubernetes("envValueFrom", &o.valueFrom), v.kubernetes("securityContext", &o.security), v.kubernetes("lifecycle", &o.lifecycle))
+		v.kubernetes("resources", &o.resources), v.kubernetes("envValueFrom", &o.valueFrom), v.kubernetes("securityContext", &o.security), v.kubernetes("lifecycle", &o.lifecycle), v.kubernetes("hardening", &o.hardening))
 	if err != nil {
 		return o, err
 	}
@@ -278,6 +281,8 @@ func podOptionsOf(pod *muranopl.Object) (o podOptions, err error) {
 	}
 	o.hostNetwork, _ = read("hostNetwork").(bool)
 	o.hostPID, _ = read("hostPid").(bool)
+	o.level = podsecurity.Level(read.text("podSecurity"))
+	err = errors.Join(err, checkNamespace(read.text("namespace"), o))
 	if hasMinReady && o.kind.ends() {
 		err = errors.Join(err, errors.New("minReadySeconds is for workloads that do not end"))
 	}

@@ -321,7 +321,7 @@ func TestSecretsOfOthersAreNotToldByLogs(t *testing.T) {
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: known.Namespace, Labels: map[string]string{LabelPod: "p"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: "b"}, from("gone"), from("words")}}}}}
-	known, err := knownOf(t.Context(), fake.NewClientset(word, pod), "p")
+	known, err := knownOf(t.Context(), fake.NewClientset(word, pod), podSpec{id: "p"})
 	require.NoError(t, err)
 	require.NotContains(t, known.Hide("it is pencil-and-paper"), "pencil")
 }
@@ -332,7 +332,7 @@ func TestTheValuesOfOthersHaveDigests(t *testing.T) {
 	words := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "words", Namespace: known.Namespace, UID: "w"}, Data: map[string][]byte{"first": []byte("pencil")}}
 	levels := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "levels", Namespace: known.Namespace, UID: "l"}, Data: map[string]string{"web": "deep", "other": "1"}}
 	read := func(words *corev1.Secret, levels *corev1.ConfigMap) string {
-		values, err := foreignValues(t.Context(), fake.NewClientset(words, levels), []container{one})
+		values, err := foreignValues(t.Context(), fake.NewClientset(words, levels), known.Namespace, []container{one})
 		require.NoError(t, err)
 		require.Regexp(t, `^configMap/levels=[0-9a-f]{8}, secret/words=[0-9a-f]{8}$`, values)
 		return values
@@ -345,7 +345,7 @@ func TestTheValuesOfOthersHaveDigests(t *testing.T) {
 	require.NotEqual(t, now, read(other, levels))
 	delete(deeper.Data, "web")
 	require.NotEqual(t, now, read(words, deeper))
-	none, err := foreignValues(t.Context(), fake.NewClientset(), []container{{}})
+	none, err := foreignValues(t.Context(), fake.NewClientset(), known.Namespace, []container{{}})
 	require.NoError(t, err)
 	require.Empty(t, none)
 }

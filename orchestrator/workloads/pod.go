@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -42,7 +41,7 @@ type Pods struct {
 func (p Pods) Methods() map[string]muranopl.NativeMethod {
 	return map[string]muranopl.NativeMethod{
 		task.MethodDeploy: p.deploy, task.MethodDestroy: p.destroy, task.MethodHostContainer: p.hostContainer, task.MethodDropContainer: p.dropContainer,
-		"getServiceName": p.serviceNameOf, "scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
+		"getServiceName": serviceNameOf(p.Clusters), "scalePodUp": p.scale(1), "scalePodDown": p.scale(-1), "recreatePod": p.recreate, "restartContainers": p.restartContainers,
 		"rollout": p.rollout, "rollback": p.rollback, "listRevisions": p.listRevisions, "pauseRollout": p.pause(true), "resumeRollout": p.pause(false), "getLogs": p.logs,
 	}
 }
@@ -58,14 +57,16 @@ func (p Pods) hostContainer(ctx context.Context, call muranopl.Call) (any, error
 	return nil, p.include(ctx, call.Interpreter, call.Object, described.Text("name"))
 }
 
-// serviceNameOf is the host name of the Service of the pod's container with the name in the arguments.
-func (p Pods) serviceNameOf(ctx context.Context, call muranopl.Call) (any, error) {
-	name, _ := call.Args["container"].(string)
-	network, err := p.Clusters.PodNetwork(ctx, call.Object.Object("kubernetesCluster"))
-	if err != nil {
-		return nil, err
+// serviceNameOf returns the host name of the Service of the pod's container with the name in the arguments.
+func serviceNameOf(clusters Clusters) muranopl.NativeMethod {
+	return func(ctx context.Context, call muranopl.Call) (any, error) {
+		name, _ := call.Args["container"].(string)
+		network, err := clusters.PodNetwork(ctx, call.Object.Object("kubernetesCluster"))
+		if err != nil {
+			return nil, err
+		}
+		return serviceAddress(placeOf(call.Object), network.Domain, name), nil
 	}
-	return serviceAddress(network.Domain, call.Object.Text("name"), name), nil
 }
 
 // include has the pod run with a container of that name.
@@ -81,7 +82,7 @@ func (p Pods) dropContainer(ctx context.Context, call muranopl.Call) (any, error
 		return nil, err
 	}
 	return nil, p.Runtime.Step(ctx, call.Object, "remove the container's Service", func(ctx context.Context) error {
-		return deleteServices(ctx, api, labels.Set{LabelPod: call.Object.ID(), labelContainer: kubeName(name)})
+		return deleteServices(ctx, api, placeOf(call.Object).inNamespace(), labels.Set{LabelPod: call.Object.ID(), labelContainer: kubeName(name)})
 	})
 }
 
@@ -99,14 +100,14 @@ func (p Pods) destroy(ctx context.Context, call muranopl.Call) (any, error) {
 		return nil, err
 	}
 	err = p.Runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
-		mine := labels.Set{LabelPod: call.Object.ID()}
-		err := errors.Join(deleteServices(ctx, api, mine), deleteWorkloads(ctx, api, mine))
-		kept, err2 := deleteClaims(ctx, api, mine)
+		mine, in := labels.Set{LabelPod: call.Object.ID()}, placeOf(call.Object).inNamespace()
+		err := errors.Join(deleteServices(ctx, api, in, mine), deleteWorkloads(ctx, api, in, mine))
+		kept, err2 := deleteClaims(ctx, api, in, mine)
 		if len(kept) > 0 {
 			p.Reports.Warn(ctx, call.Object, fmt.Sprintf("The persistent volumes of pod %s stay in the cluster, with their data: %s", call.Object.Text("name"), strings.Join(kept, ", ")),
 				"A pod of the same name gets them again; kubectl delete pvc deletes them.")
 		}
-		return errors.Join(err, err2)
+		return errors.Join(err, err2, leaveNamespace(ctx, p, api, call.Object))
 	})
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 		if len(containers) == 0 {
 			p.Hosting.ran(pod, nil)
 			return p.Runtime.Step(ctx, pod, "remove the empty pod", func(ctx context.Context) error {
-				return deleteWorkloads(ctx, api, labels.Set{LabelPod: pod.ID()})
+				return deleteWorkloads(ctx, api, placeOf(pod).inNamespace(), labels.Set{LabelPod: pod.ID()})
 			})
 		}
 		spec, err := PodSpecOf(pod)
@@ -148,6 +149,9 @@ func (p Pods) bringUp(ctx context.Context, interpreter *muranopl.Interpreter, po
 			return err
 		}
 		if err := p.adoptFormer(ctx, pod, api, spec); err != nil {
+			return err
+		}
+		if err := haveNamespace(ctx, p, interpreter, pod, api, spec); err != nil {
 			return err
 		}
 		err = p.Hosting.awaitDependencies(ctx, p.Runtime, pod, all, []string{stepApplyPod, stepWaitPod}, func(ctx context.Context, application *muranopl.Object) error {
@@ -209,12 +213,18 @@ func (p Pods) Kubernetes(ctx context.Context, interpreter *muranopl.Interpreter,
 	return p.Clusters.Kubernetes(ctx, object)
 }
 
+// placeOf is the part of a pod's spec that identifies its objects.
+func placeOf(pod *muranopl.Object) podSpec {
+	return podSpec{id: pod.ID(), name: pod.Text("name"), namespace: pod.Text("namespace")}
+}
+
 func PodSpecOf(pod *muranopl.Object) (podSpec, error) {
 	options, err := podOptionsOf(pod)
 	if err != nil {
 		return podSpec{}, err
 	}
-	spec := podSpec{id: pod.ID(), name: pod.Text("name"), labels: map[string]string{}, replicas: int32(pod.Int("replicas")), options: options}
+	spec := placeOf(pod)
+	spec.labels, spec.replicas, spec.options = map[string]string{}, int32(pod.Int("replicas")), options
 	for part := range strings.SplitSeq(pod.Text("labels"), ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
@@ -251,7 +261,7 @@ func (p Pods) waitPod(ctx context.Context, pod *muranopl.Object, api *rest.Confi
 // reportRuns reports the last run of a cron job and its result.
 func (p Pods) reportRuns(ctx context.Context, pod *muranopl.Object, waiting *rollout) error {
 	spec := waiting.spec
-	jobs, err := waiting.client.BatchV1().Jobs(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: spec.id}.String()})
+	jobs, err := waiting.client.BatchV1().Jobs(spec.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: spec.id}.String()})
 	if err != nil {
 		return fmt.Errorf("list the runs of cron job %s: %w", spec.name, err)
 	}
@@ -303,7 +313,7 @@ func (p Pods) noteEndpoints(ctx context.Context, pod *muranopl.Object, api *rest
 				})
 			}
 			if port.scope != "host" {
-				endpoint(serviceAddress(pods.Domain, spec.name, one.container.name), "internal")
+				endpoint(serviceAddress(spec, pods.Domain, one.container.name), "internal")
 			}
 			if !port.isPublic() {
 				continue

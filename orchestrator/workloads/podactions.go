@@ -21,7 +21,6 @@ import (
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -122,7 +121,7 @@ func (p Pods) deployed(ctx context.Context, call muranopl.Call, action string) (
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	deployment, err := waiting.client.AppsV1().Deployments(known.Namespace).Get(ctx, kubeName(spec.name), metav1.GetOptions{})
+	deployment, err := waiting.client.AppsV1().Deployments(waiting.spec.inNamespace()).Get(ctx, kubeName(spec.name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil, fault.New(fault.Conflict, "pod %s does not run: deploy the environment", spec.name)
 	}
@@ -382,7 +381,7 @@ func (p Pods) pause(paused bool) muranopl.NativeMethod {
 			if err != nil {
 				return err
 			}
-			_, err = waiting.client.AppsV1().Deployments(known.Namespace).Patch(ctx, deployment.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: pauseManager})
+			_, err = waiting.client.AppsV1().Deployments(waiting.spec.inNamespace()).Patch(ctx, deployment.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: pauseManager})
 			if err != nil {
 				return fmt.Errorf("%s of pod %s: %w", action, waiting.spec.name, err)
 			}
@@ -409,13 +408,13 @@ func (p Pods) logs(ctx context.Context, call muranopl.Call) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", call.Object, err)
 	}
-	facts, err := knownOf(ctx, client, call.Object.ID())
+	facts, err := knownOf(ctx, client, placeOf(call.Object))
 	if err != nil {
 		return nil, err
 	}
 	result := []any{}
 	for _, pod := range pods {
-		log := kube.Log{Namespace: known.Namespace, Pod: pod.Name, Tail: lines, Previous: previous}
+		log := kube.Log{Namespace: pod.Namespace, Pod: pod.Name, Tail: lines, Previous: previous}
 		if name != "" {
 			log.Container = kubeName(name)
 		}

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 )
 
 // strategyManager owns the change of a Deployment's strategy, which server-side apply cannot make by itself: fields of the former strategy, which
@@ -49,13 +48,7 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	if err := (podSecrets{p, client}).ensure(ctx, containers); err != nil {
 		return false, err
 	}
-	if p.abrupt, err = p.staysAbrupt(ctx, api, containers); err != nil {
-		return false, err
-	}
-	if p.values, err = p.valuesToNote(ctx, api, client, containers); err != nil {
-		return false, err
-	}
-	if p.hasty, err = staysHasty(ctx, p, api, there, containers); err != nil {
+	if p, err = asItRuns(ctx, p, api, client, there, containers); err != nil {
 		return false, err
 	}
 	objects := p.objects(containers)
@@ -105,9 +98,29 @@ func (p podSpec) apply(ctx context.Context, api *rest.Config, containers []conta
 	return paused, nil
 }
 
+// asItRuns is the pod without what former versions of Burano did not give it, where its pods run without and nothing else would change: its next change adds that.
+func asItRuns(ctx context.Context, p podSpec, api *rest.Config, client kubernetes.Interface, there workloads, containers []container) (podSpec, error) {
+	kept := p.options.kind == kindDaemonSet || p.options.kind == kindStatefulSet || p.options.kind == kindDeployment && p.replicas > 0
+	p.soft = hardens(containers)
+	var err error
+	if p.abrupt, err = staysAbrupt(ctx, p, api, containers); err != nil {
+		return p, err
+	}
+	if p.values, err = p.valuesToNote(ctx, api, client, containers); err != nil {
+		return p, err
+	}
+	if p.soft && kept { // pods that nothing replaces one after another stay as they are
+		if p.soft, err = leavesTemplate(ctx, api, p.objects(containers)); err != nil {
+			return p, err
+		}
+	}
+	p.hasty, err = staysHasty(ctx, p, api, there, containers)
+	return p, err
+}
+
 // staysAbrupt is true if pods without a preStop delay run and nothing else would change. The missing delay alone does not replace them: their next
 // change adds it.
-func (p podSpec) staysAbrupt(ctx context.Context, api *rest.Config, containers []container) (bool, error) {
+func staysAbrupt(ctx context.Context, p podSpec, api *rest.Config, containers []container) (bool, error) {
 	if !p.lingers(containers) {
 		return false, nil
 	}
@@ -168,7 +181,7 @@ func (p podSpec) clear(ctx context.Context, api *rest.Config, containers []conta
 
 // prepareStrategy changes the strategy of a present Deployment, which changes no pod. It returns whether the rollout is paused.
 func prepareStrategy(ctx context.Context, client kubernetes.Interface, wanted *appsv1.Deployment) (paused bool, err error) {
-	now, err := client.AppsV1().Deployments(known.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+	now, err := client.AppsV1().Deployments(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -187,7 +200,7 @@ func prepareStrategy(ctx context.Context, client kubernetes.Interface, wanted *a
 	if err != nil {
 		return false, err
 	}
-	_, err = client.AppsV1().Deployments(known.Namespace).Patch(ctx, wanted.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: strategyManager})
+	_, err = client.AppsV1().Deployments(wanted.Namespace).Patch(ctx, wanted.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: strategyManager})
 	if err != nil {
 		return false, fmt.Errorf("change the strategy of Deployment %s: %w", wanted.Name, err)
 	}
@@ -203,10 +216,10 @@ func applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface
 	}
 	trial := pod.DeepCopy()
 	trial.Name, trial.GenerateName = "", pod.Name+"-"
-	if _, refused := client.CoreV1().Pods(known.Namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
+	if _, refused := client.CoreV1().Pods(pod.Namespace).Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); refused != nil {
 		return errors.Join(err, refused)
 	}
-	if err := DeleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: pod.Name}); err != nil {
+	if err := DeleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}); err != nil {
 		return err
 	}
 	return kube.Apply(ctx, api, kube.Manager, pod)
@@ -215,7 +228,7 @@ func applyPod(ctx context.Context, api *rest.Config, client kubernetes.Interface
 // applyJob applies a Job, which runs once. A Job is immutable in Kubernetes: a different Job, or a failed one, is made anew. A Job that is done or
 // still runs is left alone.
 func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, job *batchv1.Job) error {
-	now, err := client.BatchV1().Jobs(known.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+	now, err := client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Job %s: %w", job.Name, err)
 	}
@@ -227,7 +240,7 @@ func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernet
 		if ended, _ := endOf(now); same && ended != batchv1.JobFailed && now.DeletionTimestamp == nil {
 			return nil
 		}
-		if err := removeJob(ctx, api, client, job.Name); err != nil {
+		if err := removeJob(ctx, api, client, job.Namespace, job.Name); err != nil {
 			return err
 		}
 	}
@@ -235,13 +248,13 @@ func (p podSpec) applyJob(ctx context.Context, api *rest.Config, client kubernet
 }
 
 // removeJob deletes a Job with its pods, and waits until it is gone.
-func removeJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, name string) error {
+func removeJob(ctx context.Context, api *rest.Config, client kubernetes.Interface, namespace, name string) error {
 	foreground := metav1.DeletePropagationForeground
-	err := client.BatchV1().Jobs(known.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	err := client.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Job %s: %w", name, err)
 	}
-	return DeleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: known.Namespace, Name: name})
+	return DeleteAndWait(ctx, api, kube.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: namespace, Name: name})
 }
 
 // endOf is the end of a Job in Kubernetes' words; "" if it has not ended.

@@ -18,7 +18,6 @@ import (
 	"github.com/burano/burano/gateway/route"
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 )
 
 const (
@@ -41,7 +40,7 @@ func (p Pods) checkClash(ctx context.Context, pod *muranopl.Object, api *rest.Co
 	if err != nil {
 		return err
 	}
-	there, err := listPods(ctx, client, spec.name, labels.Set{LabelPod: spec.id})
+	there, err := listPods(ctx, client, spec, labels.Set{LabelPod: spec.id})
 	if err != nil {
 		return err
 	}
@@ -108,7 +107,7 @@ func (p Pods) closedPorts(ctx context.Context, pod *muranopl.Object, api *rest.C
 			return err
 		}
 		for _, one := range routes {
-			if key := (portKey{one.Service, int32(one.GatewayPort)}); one.Namespace == known.Namespace {
+			if key := (portKey{one.Service, int32(one.GatewayPort)}); one.Namespace == spec.inNamespace() {
 				delete(closed, key)
 			}
 		}
@@ -127,7 +126,7 @@ func (p Pods) closedPorts(ctx context.Context, pod *muranopl.Object, api *rest.C
 	}
 	for key, why := range closed {
 		if why == "" {
-			why = complaintOf(ctx, api, key)
+			why = complaintOf(ctx, api, spec.inNamespace(), key)
 		}
 		if closed[key] = why; why == "" { // no reason is known: it may only be late
 			delete(closed, key)
@@ -162,12 +161,12 @@ func holderIn(routes []route.Route, port int32) string {
 }
 
 // complaintOf is the publisher's last message about a port that it does not publish; "" for none.
-func complaintOf(ctx context.Context, api *rest.Config, key portKey) string {
+func complaintOf(ctx context.Context, api *rest.Config, namespace string, key portKey) string {
 	client, err := kubernetes.NewForConfig(api)
 	if err != nil {
 		return ""
 	}
-	events, err := client.CoreV1().Events(known.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Service,type=Warning,involvedObject.name=" + key.service})
+	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Service,type=Warning,involvedObject.name=" + key.service})
 	if err != nil {
 		return ""
 	}

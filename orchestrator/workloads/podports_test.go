@@ -14,6 +14,7 @@ import (
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/gateway/route"
+	"github.com/burano/burano/orchestrator/known"
 )
 
 func TestItIsSaidWhoHasAPortOfTheGateways(t *testing.T) {
@@ -83,7 +84,7 @@ func TestWhatThePublisherSaidLastIsTold(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	api := &rest.Config{Host: server.URL}
-	require.Equal(t, "port tcp-80 is not published: b", complaintOf(t.Context(), api, portKey{"front-web", 80}))
-	require.Empty(t, complaintOf(t.Context(), api, portKey{"front-web", 90}))
-	require.Empty(t, complaintOf(t.Context(), api, portKey{"other", 80}))
+	require.Equal(t, "port tcp-80 is not published: b", complaintOf(t.Context(), api, known.Namespace, portKey{"front-web", 80}))
+	require.Empty(t, complaintOf(t.Context(), api, known.Namespace, portKey{"front-web", 90}))
+	require.Empty(t, complaintOf(t.Context(), api, known.Namespace, portKey{"other", 80}))
 }

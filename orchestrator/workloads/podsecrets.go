@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/preview"
 )
 
@@ -87,8 +86,8 @@ func (s podSecrets) ensure(ctx context.Context, containers []container) error {
 			continue
 		}
 		fixed := true
-		made, err := s.client.CoreV1().Secrets(known.Namespace).Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: s.prefix(part), Namespace: known.Namespace, Labels: s.labels(part)},
+		made, err := s.client.CoreV1().Secrets(s.pod.inNamespace()).Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: s.prefix(part), Namespace: s.pod.inNamespace(), Labels: s.labels(part)},
 			Immutable:  &fixed, Data: part.data,
 		}, metav1.CreateOptions{FieldManager: kube.Manager})
 		if err != nil {
@@ -111,7 +110,7 @@ func (s podSecrets) prefix(part secretPart) string {
 
 // find names the Secret in the container that has the part's data; "" if there is none.
 func (s podSecrets) find(ctx context.Context, part secretPart) error {
-	there, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: s.labels(part).String()})
+	there, err := s.client.CoreV1().Secrets(s.pod.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: s.labels(part).String()})
 	if err != nil {
 		return fmt.Errorf("list the Secrets of pod %s: %w", s.pod.name, err)
 	}
@@ -136,7 +135,7 @@ func (s podSecrets) foresee(ctx context.Context, containers []container) (made [
 		}
 		if *part.name == "" {
 			*part.name = s.prefix(part) + endToCome
-			made = append(made, preview.KubernetesChange{ObjectID: s.pod.id, Object: "pod " + s.pod.name, What: "added", Kind: "Secret", Namespace: known.Namespace, Name: *part.name})
+			made = append(made, preview.KubernetesChange{ObjectID: s.pod.id, Object: "pod " + s.pod.name, What: "added", Kind: "Secret", Namespace: s.pod.inNamespace(), Name: *part.name})
 		}
 	}
 	return made, nil
@@ -145,11 +144,11 @@ func (s podSecrets) foresee(ctx context.Context, containers []container) (made [
 // clear deletes the Secrets and the ConfigMaps of files that nothing refers to, and that nothing can need again by a rollback.
 func (s podSecrets) clear(ctx context.Context, containers []container) error {
 	mine := metav1.ListOptions{LabelSelector: labels.Set{LabelPod: s.pod.id}.String()}
-	secrets, err := s.client.CoreV1().Secrets(known.Namespace).List(ctx, mine)
+	secrets, err := s.client.CoreV1().Secrets(s.pod.inNamespace()).List(ctx, mine)
 	if err != nil {
 		return err
 	}
-	files, err := s.client.CoreV1().ConfigMaps(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.LabelSelector + "," + labelContainer})
+	files, err := s.client.CoreV1().ConfigMaps(s.pod.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: mine.LabelSelector + "," + labelContainer})
 	if err != nil || len(secrets.Items)+len(files.Items) == 0 {
 		return err
 	}
@@ -175,12 +174,12 @@ func (s podSecrets) clear(ctx context.Context, containers []container) error {
 	}
 	for _, secret := range secrets.Items {
 		if unused(secret.ObjectMeta) {
-			remove(s.client.CoreV1().Secrets(known.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{}))
+			remove(s.client.CoreV1().Secrets(s.pod.inNamespace()).Delete(ctx, secret.Name, metav1.DeleteOptions{}))
 		}
 	}
 	for _, file := range files.Items {
 		if unused(file.ObjectMeta) {
-			remove(s.client.CoreV1().ConfigMaps(known.Namespace).Delete(ctx, file.Name, metav1.DeleteOptions{}))
+			remove(s.client.CoreV1().ConfigMaps(s.pod.inNamespace()).Delete(ctx, file.Name, metav1.DeleteOptions{}))
 		}
 	}
 	return errors.Join(errs...)
@@ -189,13 +188,13 @@ func (s podSecrets) clear(ctx context.Context, containers []container) error {
 // referring are the objects of the pod that can refer to Secrets and ConfigMaps, in JSON.
 func (s podSecrets) referring(ctx context.Context, mine metav1.ListOptions) ([]byte, error) {
 	var objects []runtime.Object
-	pods, err := s.client.CoreV1().Pods(known.Namespace).List(ctx, mine)
+	pods, err := s.client.CoreV1().Pods(s.pod.inNamespace()).List(ctx, mine)
 	objects = append(objects, pods)
-	replicaSets, err2 := s.client.AppsV1().ReplicaSets(known.Namespace).List(ctx, mine)
+	replicaSets, err2 := s.client.AppsV1().ReplicaSets(s.pod.inNamespace()).List(ctx, mine)
 	objects = append(objects, replicaSets)
-	revisions, err3 := s.client.AppsV1().ControllerRevisions(known.Namespace).List(ctx, mine)
+	revisions, err3 := s.client.AppsV1().ControllerRevisions(s.pod.inNamespace()).List(ctx, mine)
 	objects = append(objects, revisions)
-	jobs, err4 := s.client.BatchV1().Jobs(known.Namespace).List(ctx, mine)
+	jobs, err4 := s.client.BatchV1().Jobs(s.pod.inNamespace()).List(ctx, mine)
 	objects = append(objects, jobs)
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return nil, err
@@ -209,7 +208,7 @@ const annotationValues = "burano.io/values"
 
 // foreignValues are the objects that the containers' variables come from, with digests of the values that are read there, as annotationValues has them. A
 // value that is missing has none.
-func foreignValues(ctx context.Context, client kubernetes.Interface, containers []container) (string, error) {
+func foreignValues(ctx context.Context, client kubernetes.Interface, namespace string, containers []container) (string, error) {
 	read := map[string]map[string]bool{} // keys of objects
 	for one := range partsOf(containers) {
 		for _, source := range one.options.valueFrom {
@@ -234,7 +233,7 @@ func foreignValues(ctx context.Context, client kubernetes.Interface, containers 
 		values := map[string]string{}
 		var meta metav1.ObjectMeta
 		if kind == "secret" {
-			found, err := client.CoreV1().Secrets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+			found, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return "", fmt.Errorf("read Secret %s, which variables come from: %w", name, err)
 			}
@@ -243,7 +242,7 @@ func foreignValues(ctx context.Context, client kubernetes.Interface, containers 
 				values[key] = string(value)
 			}
 		} else {
-			found, err := client.CoreV1().ConfigMaps(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+			found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return "", fmt.Errorf("read ConfigMap %s, which variables come from: %w", name, err)
 			}
@@ -263,7 +262,7 @@ func foreignValues(ctx context.Context, client kubernetes.Interface, containers 
 // valuesToNote is the annotationValues of the pods. Pods of former versions have none: it comes with their next change, since only their own begin decides
 // which values they have.
 func (p podSpec) valuesToNote(ctx context.Context, api *rest.Config, client kubernetes.Interface, containers []container) (string, error) {
-	values, err := foreignValues(ctx, client, containers)
+	values, err := foreignValues(ctx, client, p.inNamespace(), containers)
 	if err != nil || values == "" {
 		return "", err
 	}

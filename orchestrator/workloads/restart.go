@@ -22,7 +22,6 @@ import (
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/task"
 )
 
@@ -93,7 +92,7 @@ func (p Pods) recreate(ctx context.Context, call muranopl.Call) (any, error) {
 	}
 	if spec.replicas == 0 && spec.options.kind == kindDeployment {
 		err := p.Runtime.Step(ctx, call.Object, "remove the pod", func(ctx context.Context) error {
-			return DeleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: known.Namespace, Name: kubeName(spec.name)})
+			return DeleteAndWait(ctx, api, kube.Ref{APIVersion: "v1", Kind: "Pod", Namespace: spec.inNamespace(), Name: kubeName(spec.name)})
 		})
 		if err != nil {
 			return nil, err
@@ -109,7 +108,7 @@ func (p Pods) recreate(ctx context.Context, call muranopl.Call) (any, error) {
 			if err != nil {
 				return err
 			}
-			return removeJob(ctx, api, client, kubeName(spec.name))
+			return removeJob(ctx, api, client, spec.inNamespace(), kubeName(spec.name))
 		})
 		if err != nil {
 			return nil, err
@@ -130,11 +129,11 @@ func (p Pods) recreate(ctx context.Context, call muranopl.Call) (any, error) {
 		options := metav1.PatchOptions{FieldManager: recreateManager}
 		switch spec.options.kind {
 		case kindStatefulSet:
-			_, err = client.AppsV1().StatefulSets(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+			_, err = client.AppsV1().StatefulSets(spec.inNamespace()).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
 		case kindDaemonSet:
-			_, err = client.AppsV1().DaemonSets(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+			_, err = client.AppsV1().DaemonSets(spec.inNamespace()).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
 		default:
-			_, err = client.AppsV1().Deployments(known.Namespace).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
+			_, err = client.AppsV1().Deployments(spec.inNamespace()).Patch(ctx, kubeName(spec.name), types.StrategicMergePatchType, patch, options)
 		}
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("pod %s does not run: deploy the environment", spec.name)
@@ -197,7 +196,7 @@ func (p Pods) running(ctx context.Context, call muranopl.Call) (*rest.Config, ku
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	pods, err := listPods(ctx, client, call.Object.Text("name"), labels.Set{LabelPod: call.Object.ID()})
+	pods, err := listPods(ctx, client, placeOf(call.Object), labels.Set{LabelPod: call.Object.ID()})
 	return api, client, pods, err
 }
 

@@ -24,7 +24,6 @@ import (
 
 	"github.com/burano/burano/internal/wait"
 	"github.com/burano/burano/nodes/kube"
-	"github.com/burano/burano/orchestrator/known"
 	"github.com/burano/burano/orchestrator/secret"
 )
 
@@ -182,22 +181,22 @@ func (r *rollout) until(ctx context.Context) error {
 	case r.spec.options.kind == kindCronJob:
 		return nil // its time comes
 	case r.spec.options.kind == kindJob:
-		return waitJob(ctx, r.client, name)
+		return waitJob(ctx, r.client, r.spec.inNamespace(), name)
 	case r.spec.options.kind == kindStatefulSet:
-		return waitStatefulSet(ctx, r.client, name)
+		return waitStatefulSet(ctx, r.client, r.spec.inNamespace(), name)
 	case r.spec.options.kind == kindDaemonSet:
-		return waitDaemonSet(ctx, r.client, name)
+		return waitDaemonSet(ctx, r.client, r.spec.inNamespace(), name)
 	case r.spec.replicas > 0:
-		return waitDeployment(ctx, r.client, name)
+		return waitDeployment(ctx, r.client, r.spec.inNamespace(), name)
 	}
-	if err := waitPods(ctx, r.client, labels.Set{LabelPod: r.spec.id}); err != nil {
+	if err := waitPods(ctx, r.client, r.spec.inNamespace(), labels.Set{LabelPod: r.spec.id}); err != nil {
 		return err
 	}
 	lives := time.Duration(livesSeconds) * time.Second
 	if seconds := r.spec.options.minReady; seconds != nil {
 		lives = time.Duration(*seconds) * time.Second
 	}
-	return waitLives(ctx, r.client, labels.Set{LabelPod: r.spec.id}, lives)
+	return waitLives(ctx, r.client, r.spec.inNamespace(), labels.Set{LabelPod: r.spec.id}, lives)
 }
 
 // hopeless is true if there is a problem that does not pass by itself.
@@ -261,7 +260,7 @@ func (r *rollout) free(ctx context.Context, pods []corev1.Pod) {
 }
 
 func (r *rollout) freeSet(ctx context.Context, newest []corev1.Pod) {
-	all, err := listPods(ctx, r.client, r.spec.name, labels.Set{LabelPod: r.spec.id})
+	all, err := listPods(ctx, r.client, r.spec, labels.Set{LabelPod: r.spec.id})
 	if err != nil {
 		return // the wait asks again
 	}
@@ -283,7 +282,7 @@ func (r *rollout) nudge(ctx context.Context) {
 	if !r.keepsForms() {
 		return
 	}
-	deployment, err := r.client.AppsV1().Deployments(known.Namespace).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
+	deployment, err := r.client.AppsV1().Deployments(r.spec.inNamespace()).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
 	if err != nil || len(obstaclesOfDeployment(deployment)) == 0 {
 		return
 	}
@@ -292,12 +291,12 @@ func (r *rollout) nudge(ctx context.Context) {
 		return
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotationTried, sets[0].ResourceVersion)
-	_, _ = r.client.AppsV1().ReplicaSets(known.Namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
+	_, _ = r.client.AppsV1().ReplicaSets(r.spec.inNamespace()).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
 }
 
 // deletePod deletes this very pod. The wait notices a failure.
 func (r *rollout) deletePod(ctx context.Context, pod *corev1.Pod) {
-	_ = r.client.CoreV1().Pods(known.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	_ = r.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 }
 
 // newest lists the pods that have the workload's newest form; known is false as long as its controller has not seen that.
@@ -306,24 +305,24 @@ func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, facts bool, 
 	name := kubeName(r.spec.name)
 	switch {
 	case r.spec.options.kind == kindStatefulSet:
-		set, err := r.client.AppsV1().StatefulSets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+		set, err := r.client.AppsV1().StatefulSets(r.spec.inNamespace()).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || set.Status.ObservedGeneration < set.Generation {
 			return nil, false, err
 		}
 		mine[labelRevision] = set.Status.UpdateRevision
 	case r.spec.options.kind == kindDaemonSet:
-		set, err := r.client.AppsV1().DaemonSets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+		set, err := r.client.AppsV1().DaemonSets(r.spec.inNamespace()).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || set.Status.ObservedGeneration < set.Generation {
 			return nil, false, err
 		}
-		revisions, err := r.client.AppsV1().ControllerRevisions(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
+		revisions, err := r.client.AppsV1().ControllerRevisions(r.spec.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: mine.String()})
 		if err != nil || len(revisions.Items) == 0 {
 			return nil, false, err
 		}
 		newest := slices.MaxFunc(revisions.Items, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
 		mine[labelRevision] = newest.Labels[labelRevision]
 	case r.keepsForms():
-		deployment, err := r.client.AppsV1().Deployments(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+		deployment, err := r.client.AppsV1().Deployments(r.spec.inNamespace()).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || deployment.Status.ObservedGeneration < deployment.Generation {
 			return nil, false, err
 		}
@@ -333,7 +332,7 @@ func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, facts bool, 
 		}
 		mine[labelReplicaSet] = sets[0].Labels[labelReplicaSet]
 	}
-	pods, err := listPods(ctx, r.client, r.spec.name, mine)
+	pods, err := listPods(ctx, r.client, r.spec, mine)
 	if err != nil {
 		return nil, false, err
 	}
@@ -345,18 +344,18 @@ func (r *rollout) newest(ctx context.Context) (newest []corev1.Pod, facts bool, 
 	return newest, true, nil
 }
 
-// listPods lists the running pods of the pod of this name, with these labels.
-func listPods(ctx context.Context, client kubernetes.Interface, name string, with labels.Set) ([]corev1.Pod, error) {
-	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: with.String()})
+// listPods lists the running pods of a pod, with these labels.
+func listPods(ctx context.Context, client kubernetes.Interface, pod podSpec, with labels.Set) ([]corev1.Pod, error) {
+	pods, err := client.CoreV1().Pods(pod.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: with.String()})
 	if err != nil {
-		return nil, fmt.Errorf("list the pods of %s: %w", name, err)
+		return nil, fmt.Errorf("list the pods of %s: %w", pod.name, err)
 	}
 	return pods.Items, nil
 }
 
 // revisions are the ReplicaSets of the pod's Deployment, the newest first.
 func (r *rollout) revisions(ctx context.Context) ([]appsv1.ReplicaSet, error) {
-	sets, err := r.client.AppsV1().ReplicaSets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: r.spec.id}.String()})
+	sets, err := r.client.AppsV1().ReplicaSets(r.spec.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: r.spec.id}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the ReplicaSets of %s: %w", r.spec.name, err)
 	}
@@ -376,7 +375,7 @@ func (r *rollout) noteRan(ctx context.Context) error {
 		return err
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, labelRan)
-	_, err = r.client.AppsV1().ReplicaSets(known.Namespace).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
+	_, err = r.client.AppsV1().ReplicaSets(r.spec.inNamespace()).Patch(ctx, sets[0].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kube.Manager})
 	if err != nil {
 		return fmt.Errorf("note that %s came up: %w", sets[0].Name, err)
 	}
@@ -385,7 +384,7 @@ func (r *rollout) noteRan(ctx context.Context) error {
 
 // obstacles are the obstacles of the newest pods.
 func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle, error) {
-	noted, err := r.client.CoreV1().Events(known.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
+	noted, err := r.client.CoreV1().Events(r.spec.inNamespace()).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
@@ -395,7 +394,7 @@ func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle,
 		found = append(found, obstaclesOf(&pods[i], noted.Items)...)
 	}
 	if r.keepsForms() {
-		deployment, err := r.client.AppsV1().Deployments(known.Namespace).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
+		deployment, err := r.client.AppsV1().Deployments(r.spec.inNamespace()).Get(ctx, kubeName(r.spec.name), metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return found, fmt.Errorf("read Deployment %s: %w", r.spec.name, err)
 		}
@@ -408,7 +407,7 @@ func (r *rollout) obstacles(ctx context.Context, pods []corev1.Pod) ([]obstacle,
 
 // obstaclesOfJob are the obstacles, present or past, of one Job's pods.
 func (r *rollout) obstaclesOfJob(ctx context.Context, name string) ([]obstacle, error) {
-	pods, err := listPods(ctx, r.client, r.spec.name, labels.Set{LabelPod: r.spec.id, batchv1.JobNameLabel: name})
+	pods, err := listPods(ctx, r.client, r.spec, labels.Set{LabelPod: r.spec.id, batchv1.JobNameLabel: name})
 	if err != nil {
 		return nil, err
 	}
@@ -540,17 +539,17 @@ func shares(pod *corev1.Pod, name string) string {
 
 // lastOf reads the last lines of the log about an obstacle.
 func (r *rollout) lastOf(ctx context.Context, one obstacle) (string, error) {
-	facts, err := knownOf(ctx, r.client, r.spec.id)
+	facts, err := knownOf(ctx, r.client, r.spec)
 	if err != nil {
 		return "", err
 	}
-	text, err := readLast(ctx, r.api, kube.Log{Namespace: known.Namespace, Pod: one.pod, Container: one.container, Tail: lastLines, Previous: one.previous}, lastBytes)
+	text, err := readLast(ctx, r.api, kube.Log{Namespace: r.spec.inNamespace(), Pod: one.pod, Container: one.container, Tail: lastLines, Previous: one.previous}, lastBytes)
 	return facts.Hide(text), err
 }
 
 // knownOf are the secrets of a pod, which are masked in its containers' output.
-func knownOf(ctx context.Context, client kubernetes.Interface, pod string) (*secret.Known, error) {
-	secrets, err := client.CoreV1().Secrets(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: pod}.String()})
+func knownOf(ctx context.Context, client kubernetes.Interface, pod podSpec) (*secret.Known, error) {
+	secrets, err := client.CoreV1().Secrets(pod.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: pod.id}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pod's Secrets: %w", err)
 	}
@@ -568,8 +567,8 @@ func knownOf(ctx context.Context, client kubernetes.Interface, pod string) (*sec
 }
 
 // foreignSecrets are the Secrets of a pod's variables that others made. A missing one has no secret.
-func foreignSecrets(ctx context.Context, client kubernetes.Interface, pod string) (found []corev1.Secret, err error) {
-	pods, err := client.CoreV1().Pods(known.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: pod}.String()})
+func foreignSecrets(ctx context.Context, client kubernetes.Interface, pod podSpec) (found []corev1.Secret, err error) {
+	pods, err := client.CoreV1().Pods(pod.inNamespace()).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{LabelPod: pod.id}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pod's replicas: %w", err)
 	}
@@ -582,14 +581,14 @@ func foreignSecrets(ctx context.Context, client kubernetes.Interface, pod string
 				}
 				name := variable.ValueFrom.SecretKeyRef.Name
 				asked[name] = true
-				secret, err := client.CoreV1().Secrets(known.Namespace).Get(ctx, name, metav1.GetOptions{})
+				secret, err := client.CoreV1().Secrets(pod.inNamespace()).Get(ctx, name, metav1.GetOptions{})
 				if apierrors.IsNotFound(err) {
 					continue
 				}
 				if err != nil {
 					return nil, fmt.Errorf("read Secret %s: %w", name, err)
 				}
-				if secret.Labels[LabelPod] != pod {
+				if secret.Labels[LabelPod] != pod.id {
 					found = append(found, *secret)
 				}
 			}
@@ -629,4 +628,54 @@ func ended(job *batchv1.Job) error {
 		return fmt.Errorf("the job has failed: %s", message)
 	}
 	return errJobRuns
+}
+
+// Crash is a container of a pod of the catalog that ends again and again.
+type Crash struct {
+	ObjectID  string // of the KubernetesPod
+	Subject   string // container NAME of the pod's first label "id": replicas of a pod are one
+	Why       string // in a sentence, with the replica
+	LastLines string // secrets are masked
+}
+
+// mostCrashes is how many containers of a cluster are found.
+const mostCrashes = 10
+
+// Crashes finds the containers of a cluster's pods that end again and again, each once for all replicas.
+func Crashes(ctx context.Context, api *rest.Config) ([]Crash, error) {
+	client, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return nil, err
+	}
+	return crashesIn(ctx, client, func(ctx context.Context, pod podSpec, one obstacle) (string, error) {
+		return rolloutOf(api, client, pod).lastOf(ctx, one)
+	})
+}
+
+// crashesIn is Crashes. lastOf reads the last lines about an obstacle of a pod.
+func crashesIn(ctx context.Context, client kubernetes.Interface, lastOf func(ctx context.Context, pod podSpec, one obstacle) (string, error)) (found []Crash, err error) {
+	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: LabelPod})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of applications: %w", err)
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.DeletionTimestamp != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			continue // a job ends with its own error
+		}
+		for _, one := range obstaclesOf(pod, nil) {
+			crash := Crash{ObjectID: pod.Labels[LabelPod], Subject: fmt.Sprintf("container %s of pod %s", one.container, pod.Labels["id"]), Why: one.String()}
+			same := func(other Crash) bool { return other.ObjectID == crash.ObjectID && other.Subject == crash.Subject }
+			if one.kind != "crash" || one.patience == endless || slices.ContainsFunc(found, same) || len(found) == mostCrashes {
+				continue
+			}
+			if crash.LastLines, err = lastOf(ctx, podSpec{id: crash.ObjectID, namespace: pod.Namespace}, one); err != nil {
+				crash.LastLines = fmt.Sprintf("its log cannot be read: %v", err)
+			}
+			crash.LastLines = cmp.Or(crash.LastLines, "it wrote none")
+			found = append(found, crash)
+		}
+	}
+	return found, nil
 }

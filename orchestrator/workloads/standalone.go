@@ -547,7 +547,7 @@ func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []node
 		volumes = append(volumes, own)
 		c.volumes[mount] = volume{hostPath: own.Path()}
 	}
-	template := podSpec{id: host, name: c.name}.template([]container{c})
+	template := podSpec{id: host, name: c.name, soft: true}.template([]container{c})
 	for i, port := range c.ports {
 		opened := &template.Spec.Containers[0].Ports[i]
 		opened.HostPort = port.published

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -92,19 +93,25 @@ type volume struct {
 
 // podSpec is the parsed KubernetesPod object.
 type podSpec struct {
-	id       string
-	name     string
-	labels   map[string]string
-	replicas int32
-	options  podOptions
-	abrupt   bool   // its pods do not linger, since those that run do not
-	hasty    bool   // its pods count at once, since its present workload has them so
-	values   string // annotationValues; "" for none
+	id   string
+	name string
+	// namespace of all its objects; "" for known.Namespace (inNamespace)
+	namespace string
+	labels    map[string]string
+	replicas  int32
+	options   podOptions
+	abrupt    bool   // its pods do not linger, since those that run do not
+	hasty     bool   // its pods count at once, since its present workload has them so
+	values    string // annotationValues; "" for none
+	soft      bool   // its containers are without their hardening, since those that run are
 	// adopted are the names of claims that are there, by the names that new ones would have.
 	adopted map[string]string
 	// sizes are the sizes that present claims keep.
 	sizes map[string]resource.Quantity
 }
+
+// inNamespace is the namespace of the pod's objects.
+func (p podSpec) inNamespace() string { return cmp.Or(p.namespace, known.Namespace) }
 
 const (
 	// lingerSeconds is how long pods go on serving once they are told to end. Gateways hear of their end within milliseconds, kube-proxy within a second
@@ -132,7 +139,7 @@ func (p podSpec) objects(containers []container) []runtime.Object {
 	containers = slices.Clone(containers) // the caller knows which application each is of by its place
 	slices.SortFunc(containers, func(a, b container) int { return strings.Compare(a.application, b.application) })
 	template := p.template(containers)
-	meta := metav1.ObjectMeta{Name: kubeName(p.name), Namespace: known.Namespace, Labels: template.Labels}
+	meta := metav1.ObjectMeta{Name: kubeName(p.name), Namespace: p.inNamespace(), Labels: template.Labels}
 	var objects []runtime.Object
 	if p.options.kind != kindStatefulSet {
 		for _, claim := range p.claims(containers) {
@@ -178,7 +185,7 @@ func (p podSpec) keeper(meta metav1.ObjectMeta, template corev1.PodTemplateSpec,
 	case kindStatefulSet:
 		pods := &corev1.Service{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-			ObjectMeta: metav1.ObjectMeta{Name: serviceName(p.name, "pods"), Namespace: known.Namespace, Labels: map[string]string{LabelPod: p.id},
+			ObjectMeta: metav1.ObjectMeta{Name: serviceName(p.name, "pods"), Namespace: p.inNamespace(), Labels: map[string]string{LabelPod: p.id},
 				Annotations: map[string]string{kube.AnnotationPublish: "false"}},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{LabelPod: p.id}},
 		}
@@ -285,7 +292,7 @@ func (p podSpec) claims(containers []container) []*corev1.PersistentVolumeClaim 
 			}
 			claim := &corev1.PersistentVolumeClaim{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: known.Namespace, Labels: labels, Annotations: map[string]string{annotationVolume: volumeKey(one, path)}},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.inNamespace(), Labels: labels, Annotations: map[string]string{annotationVolume: volumeKey(one, path)}},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
@@ -333,6 +340,7 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 	shared := map[string]string{} // claim, or name of a temporary volume → volume
 	for _, one := range containers {
 		built := one.build()
+		harden(p, one, &built)
 		built.Ports = openedPorts(one.ports)
 		if built.ReadinessProbe == nil && !p.options.kind.ends() {
 			built.ReadinessProbe = readiness(one.ports)
@@ -341,6 +349,7 @@ func (p podSpec) template(containers []container) corev1.PodTemplateSpec {
 		p.mountFiles(one, &built, &template.Spec)
 		for _, first := range one.options.before {
 			before := first.build()
+			harden(p, first, &before)
 			before.VolumeMounts = built.VolumeMounts
 			if len(first.volumes)+len(first.options.files) > 0 {
 				before.VolumeMounts = nil
@@ -463,6 +472,42 @@ func (c container) build() corev1.Container {
 	return built
 }
 
+// hardens reports whether a container has a hardening.
+func hardens(containers []container) bool {
+	for one := range partsOf(containers) {
+		if one.options.hardening != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// harden gives a container its hardening. Fields that its own or the pod's security context has stay.
+func harden(p podSpec, one container, built *corev1.Container) {
+	if p.soft || one.options.hardening == nil || one.privileged {
+		return
+	}
+	with := one.options.hardening.DeepCopy()
+	if own := p.options.security; own != nil {
+		if own.RunAsUser != nil {
+			with.RunAsUser, with.RunAsNonRoot = nil, nil
+		}
+		if own.RunAsGroup != nil {
+			with.RunAsGroup = nil
+		}
+		if own.RunAsNonRoot != nil {
+			with.RunAsNonRoot = nil
+		}
+		if own.SeccompProfile != nil {
+			with.SeccompProfile = nil
+		}
+	}
+	if own, err := json.Marshal(built.SecurityContext); err == nil && built.SecurityContext != nil {
+		_ = json.Unmarshal(own, with) // of the same type
+	}
+	built.SecurityContext = with
+}
+
 // readiness is a probe by which a container counts as ready once the first of its published TCP ports accepts connections. Gateways then send no
 // request to a container that has only been started, and a drain removes no replica for such a container. nil for a container without such a port.
 func readiness(ports []port) *corev1.Probe {
@@ -497,13 +542,17 @@ func (p podSpec) service(one container) *corev1.Service {
 	service := &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: serviceName(p.name, one.name), Namespace: known.Namespace,
+			Name: serviceName(p.name, one.name), Namespace: p.inNamespace(),
 			Labels: map[string]string{LabelPod: p.id, labelContainer: kubeName(one.name)},
 		},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{LabelPod: p.id}, Ports: ports},
 	}
+	service.Annotations = map[string]string{}
 	if len(internal) > 0 {
-		service.Annotations = map[string]string{annotationInternalPorts: strings.Join(internal, ",")}
+		service.Annotations[annotationInternalPorts] = strings.Join(internal, ",")
+	}
+	if p.inNamespace() != known.Namespace && len(internal) < len(ports) {
+		service.Annotations[kube.AnnotationPublish] = "true" // in the other namespaces gateways publish on request only
 	}
 	return service
 }
@@ -513,9 +562,9 @@ func portName(protocol corev1.Protocol, published int32) string {
 	return fmt.Sprintf("%s-%d", strings.ToLower(string(protocol)), published)
 }
 
-// serviceAddress is the name by which pods of the cluster of this domain reach an application of a pod.
-func serviceAddress(domain, pod, application string) string {
-	return serviceName(pod, application) + "." + known.Namespace + ".svc." + domain
+// serviceAddress is the name by which pods of the cluster of this domain reach an application of the pod.
+func serviceAddress(p podSpec, domain, application string) string {
+	return serviceName(p.name, application) + "." + p.inNamespace() + ".svc." + domain
 }
 
 // serviceName names the Service of an application in a pod: a label of RFC 1035, which begins with a letter.

@@ -140,14 +140,14 @@ func TestAPodWithoutAControllerIsUpWhenItsContainersHaveLived(t *testing.T) {
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}}}
 	client := fake.NewClientset(pod)
 	began := time.Now()
-	require.NoError(t, waitLives(t.Context(), client, labels.Set{LabelPod: "p0d"}, time.Second))
+	require.NoError(t, waitLives(t.Context(), client, known.Namespace, labels.Set{LabelPod: "p0d"}, time.Second))
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
 	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	_, err := client.CoreV1().Pods(known.Namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	limited, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.ErrorContains(t, waitLives(limited, client, labels.Set{LabelPod: "p0d"}, time.Second), "container web of web does not run")
+	require.ErrorContains(t, waitLives(limited, client, known.Namespace, labels.Set{LabelPod: "p0d"}, time.Second), "container web of web does not run")
 }
 
 func TestAPodGoesBackToAKeptForm(t *testing.T) {

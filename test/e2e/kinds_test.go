@@ -72,6 +72,7 @@ func TestWorkloadsOfEachKindRunOnACluster(t *testing.T) {
 
 	t.Run("a pod has its files, and rolls only after its bootstrap", func(t *testing.T) { s.isMigrated(t, file, string(text)) })
 
+	t.Run("a pod has a namespace of its own, with the strictest level that it keeps", func(t *testing.T) { s.hasNamespace(t, file, string(text)) })
 	t.Run("pods of all nodes can have a share of Manila", func(t *testing.T) { s.isShared(t, file, string(text)) })
 	t.Run("a container that ends is no success, and later a finding", func(t *testing.T) { s.isBrief(t, file, string(text)) })
 
@@ -206,6 +207,57 @@ func (s *scaling) isMigrated(t *testing.T, file, kinds string) {
 	log = s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
 	require.Regexp(t, "Pod migrated (ends before the pods that it depends on|depends on pod books, and ends before it)", log)
 	require.Empty(t, s.cluster.kubectl(t, "", "get", "pods", "-l", "id in (migrated, books, agent)", "-o", podsThatStay))
+}
+
+// hasNamespace has a pod in a namespace that Burano makes and deletes.
+func (s *scaling) hasNamespace(t *testing.T, file, kinds string) {
+	market, err := os.ReadFile("testdata/market.yaml")
+	require.NoError(t, err)
+	deploy := func(changes []string, flags ...string) (string, error) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte(kinds+strings.NewReplacer(changes...).Replace(string(market))), 0o600))
+		return s.lab.try(s.lab.as("burano-demo"), "burano", append([]string{"deploy", file}, flags...)...)
+	}
+	plan, err := deploy(nil, "--dry-run")
+	require.Error(t, err)
+	require.Regexp(t, `Namespace\W+market`, plan)
+	log, err := deploy(nil, "--follow")
+	require.NoError(t, err, log)
+	require.Contains(t, log, "Namespace market has the level restricted of Pod Security")
+	require.Equal(t, "restricted", s.cluster.kubectl(t, "", "get", "namespace", "market", "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`))
+	require.Equal(t, "1", s.cluster.kubectl(t, "", "-n", "market", "get", "deployment", "stall", "-o", "jsonpath={.status.availableReplicas}"))
+	address := s.published(t, &applications{lab: s.lab, user: s.user}, "fruit")
+	require.Contains(t, page(t, "http://"+address+"/"), "Hello from market")
+	log, err = deploy(nil, "--dry-run")
+	require.NoError(t, err, "nothing has changed: %s", log)
+	result, _ := s.call(t, "stall", "getLogs", map[string]any{})
+	require.Len(t, result["result"], 1)
+	s.act(t, "stall", "recreatePod", map[string]any{})
+	s.act(t, "stall", "restartContainers", map[string]any{})
+
+	for changed, refused := range map[[2]string]string{
+		{"namespace: market", "namespace: mall"}:                                           "pod stall is in namespace market and cannot move to mall",
+		{"allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true"}:              "",
+		{"replicas: 1\n", "replicas: 1\n    podSecurity: restricted\n    hostPid: true\n"}: "pod stall breaks the level restricted of Pod Security, which pod stall gives namespace market: host namespaces (hostPID=true)",
+	} {
+		plan, err := deploy(changed[:], "--dry-run")
+		require.Error(t, err)
+		if refused == "" {
+			require.Contains(t, plan, `"restricted" → "baseline"`)
+		} else {
+			require.Contains(t, plan, refused)
+		}
+	}
+	require.NoError(t, os.WriteFile(file, []byte(kinds), 0o600))
+	plan, _ = s.lab.try(s.lab.as("burano-demo"), "burano", "deploy", file, "--dry-run")
+	require.Regexp(t, `Namespace\W+market`, plan)
+	s.lab.run(t, s.lab.as("burano-demo"), "burano", "deploy", file, "--follow")
+	s.lab.eventually(t, time.Minute, "the namespace goes with its pod", func() error {
+		if left := s.cluster.kubectl(t, "", "get", "namespace", "market", "--ignore-not-found"); left != "" {
+			return fmt.Errorf("there is %s", left)
+		}
+		return nil
+	})
 }
 
 // isShared gives a pod a volume of a class that pods of all nodes can use. No pod mounts it: the shares of the local cloud have no server.

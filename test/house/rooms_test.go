@@ -221,7 +221,7 @@ var roomsMayImport = map[string][]string{
 	"orchestrator/upkeep":            {"orchestrator/attachments", "orchestrator/desired", "orchestrator/keeper", "orchestrator/known", "orchestrator/openstack", "orchestrator/scaling", "orchestrator/snapshot", "orchestrator/storage", "orchestrator/store", "orchestrator/volumes", "orchestrator/workloads"},
 	"orchestrator/volumes":           {"orchestrator/openstack"},
 	"orchestrator/routes":            {"orchestrator/known", "orchestrator/task"},
-	"orchestrator/workloads":         {"orchestrator/desired", "orchestrator/known", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/storage", "orchestrator/task"},
+	"orchestrator/workloads":         {"orchestrator/desired", "orchestrator/known", "orchestrator/namespaces", "orchestrator/openstack", "orchestrator/preview", "orchestrator/secret", "orchestrator/storage", "orchestrator/task"},
 	"orchestrator/task/tasktest":     {"orchestrator/task"},
 }
 
