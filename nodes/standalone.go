@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -73,6 +74,16 @@ type StandaloneVolume struct {
 
 // Path is where it lies on the server.
 func (v StandaloneVolume) Path() string { return standaloneVolumes + v.Folder }
+
+// StandaloneFile is a file of a container of a pod on a standalone server. Its contents never change: other contents have another name.
+type StandaloneFile struct {
+	Pod, Name string
+	Content   []byte
+	Mode      os.FileMode
+}
+
+// Path is where it lies on the server.
+func (f StandaloneFile) Path() string { return path.Join(standaloneVolumes, "files", f.Pod, f.Name) }
 
 // ErrNoRuntime is the error of a server whose image cannot run containers.
 var ErrNoRuntime = errors.New("its image has no container runtime and no kubelet: make the server from an image that Burano has built (burano image build)")
@@ -168,9 +179,9 @@ func StandaloneImages(ctx context.Context, vault Vault) ([]ContainerImage, error
 	return ImagesFor(ctx, vault, standaloneHolder)
 }
 
-// Run makes the kubelet run these pods and no others. Pods with the same description are left alone. Missing volumes are made.
-func (s Standalone) Run(ctx context.Context, pods []*corev1.Pod, volumes []StandaloneVolume) error {
-	var files []ssh.File
+// Run makes the kubelet run these pods and no others. Pods with the same description are left alone. Missing volumes and files are made.
+func (s Standalone) Run(ctx context.Context, pods []*corev1.Pod, volumes []StandaloneVolume, mounted []StandaloneFile) error {
+	var files, first []ssh.File
 	var names, paths, folders []string
 	for _, pod := range pods {
 		content, err := json.Marshal(pod)
@@ -179,6 +190,12 @@ func (s Standalone) Run(ctx context.Context, pods []*corev1.Pod, volumes []Stand
 		}
 		file := ssh.File{Path: path.Join(kube.StandalonePods, pod.Name+".json"), Content: append(content, '\n'), Mode: 0o600} // secrets are in it
 		files, names, paths = append(files, file), append(names, pod.Name+".json"), append(paths, file.Path)
+	}
+	for _, one := range mounted {
+		file := ssh.File{Path: one.Path(), Content: one.Content, Mode: one.Mode}
+		if !slices.Contains(paths, file.Path) { // two containers of a pod can have one
+			first, paths = append(first, file), append(paths, file.Path)
+		}
 	}
 	for _, volume := range volumes {
 		folders = append(folders, fmt.Sprintf("%d %s", volume.Size.Value(), volume.Folder))
@@ -191,7 +208,11 @@ func (s Standalone) Run(ctx context.Context, pods []*corev1.Pod, volumes []Stand
 	if _, err := s.Client.Run(ctx, ssh.Script{Name: "end containers, make volumes", Body: standalonePodsScript, Env: env}); err != nil {
 		return err
 	}
-	return s.Client.Upload(ctx, parseFacts(out).missing(files))
+	there := parseFacts(out)
+	if err := s.Client.Upload(ctx, there.missing(first)); err != nil {
+		return err
+	}
+	return s.Client.Upload(ctx, there.missing(files))
 }
 
 // End has the kubelet run the pod of this name no more.
@@ -200,7 +221,7 @@ func (s Standalone) End(ctx context.Context, name string) error {
 	return err
 }
 
-// Clear deletes the volumes that went with pods which are not described any more, and have ended.
+// Clear deletes the volumes and files that went with pods which are not described any more, and have ended, and files that no pod mounts any more.
 func (s Standalone) Clear(ctx context.Context) error {
 	_, err := s.Client.Run(ctx, ssh.Script{Name: "clear volumes", Body: standaloneClearScript, Env: map[string]string{"PODS": kube.StandalonePods, "VOLUMES": standaloneVolumes}})
 	return err

@@ -51,4 +51,20 @@ func TestFoldersOfAStandaloneServerAreKeptOrGoWithTheirPods(t *testing.T) {
 	require.Equal(t, []string{folder + "/web.json", "kept/data"}, there(), "a folder that is there is not made again")
 	run("KEEP=")
 	require.Equal(t, []string{"kept/data"}, there())
+
+	file := func(pod, name string) string {
+		path := filepath.Join(volumes, "files", pod, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, nil, 0o400))
+		return path
+	}
+	mounted := file("web", "0011")
+	file("web", "2233")
+	file("db", "4455")
+	require.NoError(t, os.WriteFile(filepath.Join(pods, "web.json"), []byte(`{"hostPath":{"path":"`+mounted+`"}}`), 0o600))
+	run("KEEP=web.json")
+	left, err := filepath.Glob(volumes + "files/*/*")
+	require.NoError(t, err)
+	require.Equal(t, []string{mounted}, left, "files that no pod mounts any more go")
+	require.Equal(t, []string{folder + "/web.json", "files/web", "kept/data"}, there())
 }

@@ -1,12 +1,13 @@
 #!/bin/bash
-# Takes descriptions of pods from the kubelet, which then ends them, and makes folders that outlive containers.
+# Takes descriptions of pods from the kubelet, which then ends them, and makes folders that outlive containers, and the folder of their files.
 #   PODS     the folder with the descriptions
 #   KEEP     the names of those that stay, one a line; or
 #   END      the name of one that goes
 #   VOLUMES  the folder of folders, with a slash at its end
 #   FOLDERS  lines "BYTES NAME": those that are to be there; the disk must have so much room for one that is not
 set -euo pipefail
-mkdir -p "$PODS" "$VOLUMES"
+mkdir -p "$PODS" "$VOLUMES" "${VOLUMES}files"
+chmod 700 "${VOLUMES}files" # secrets are in it
 if [ -n "${END-}" ]; then
 	rm -f "$PODS/$END"
 else

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burano/burano/nodes"
 )
 
 // containerFile is a file that a container has at a path. Each is an immutable ConfigMap of its own, or a Secret: another content is another object, so pods
@@ -23,6 +26,7 @@ type containerFile struct {
 	secret bool
 	mode   int32
 	object string // the name of the Secret; "" for a ConfigMap (fileMap)
+	host   string // its path on a standalone host; "" in a cluster
 }
 
 const (
@@ -85,6 +89,18 @@ func fileOf(at string, given any) (containerFile, error) {
 	return one, nil
 }
 
+// onHost are the files of a container of a pod on a standalone host: they lie in a folder of the pod on the server, and another text or mode is another file there.
+func (c *container) onHost(pod string) (files []nodes.StandaloneFile) {
+	c.options.files = slices.Clone(c.options.files)
+	for i := range c.options.files {
+		file := &c.options.files[i]
+		sum := sha256.Sum256(fmt.Appendf(nil, "%o %s", file.mode, file.text))
+		one := nodes.StandaloneFile{Pod: pod, Name: hex.EncodeToString(sum[:8]), Content: []byte(file.text), Mode: os.FileMode(file.mode)}
+		files, file.host = append(files, one), one.Path()
+	}
+	return files
+}
+
 // fileMap is the ConfigMap of a file without secrets.
 func (p podSpec) fileMap(one container, file containerFile) *corev1.ConfigMap {
 	sum := sha256.Sum256([]byte(file.text))
@@ -114,13 +130,16 @@ func (p podSpec) fileMaps(containers []container) (maps []*corev1.ConfigMap) {
 func (p podSpec) mountFiles(one container, built *corev1.Container, spec *corev1.PodSpec) {
 	for i, file := range one.options.files {
 		name := fmt.Sprintf("%.48s-f%d", built.Name, i)
-		volume := corev1.Volume{Name: name}
-		if file.secret {
+		volume, part := corev1.Volume{Name: name}, fileKey
+		if file.host != "" {
+			kind := corev1.HostPathFile
+			volume.HostPath, part = &corev1.HostPathVolumeSource{Path: file.host, Type: &kind}, ""
+		} else if file.secret {
 			volume.Secret = &corev1.SecretVolumeSource{SecretName: file.object, DefaultMode: &file.mode}
 		} else {
 			volume.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: p.fileMap(one, file).Name}, DefaultMode: &file.mode}
 		}
 		spec.Volumes = append(spec.Volumes, volume)
-		built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: file.path, SubPath: fileKey, ReadOnly: true})
+		built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: file.path, SubPath: part, ReadOnly: true})
 	}
 }

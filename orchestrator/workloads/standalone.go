@@ -222,6 +222,11 @@ func hiddenIn(all []hosted) *secret.Known {
 		for _, value := range one.options.secrets {
 			known.Add(value)
 		}
+		for _, file := range one.options.files {
+			if file.secret {
+				known.Add(file.text)
+			}
+		}
 	}
 	return known
 }
@@ -366,12 +371,13 @@ func (s StandaloneHosts) bringUp(ctx context.Context, interpreter *muranopl.Inte
 		}
 		var pods []*corev1.Pod
 		var volumes []nodes.StandaloneVolume
+		var files []nodes.StandaloneFile
 		for _, one := range all {
-			pod, own, err := one.container.alone(host.ID(), network)
+			pod, own, mounted, err := one.container.alone(host.ID(), network)
 			if err != nil {
 				return fault.New(fault.Invalid, "%s: %w", one.application, err)
 			}
-			pods, volumes = append(pods, pod), append(volumes, own...)
+			pods, volumes, files = append(pods, pod), append(volumes, own...), append(files, mounted...)
 		}
 		images, err := s.findImages(ctx, host, imagesOf(containersIn(all)))
 		if err != nil {
@@ -405,7 +411,7 @@ func (s StandaloneHosts) bringUp(ctx context.Context, interpreter *muranopl.Inte
 			if err := server.HaveImages(ctx, images); err != nil {
 				return err
 			}
-			return server.Run(ctx, pods, volumes)
+			return server.Run(ctx, pods, volumes, files)
 		})
 		if err != nil {
 			return err
@@ -504,23 +510,25 @@ func fixedOf(instance *muranopl.Object) string {
 	return addresses[0]
 }
 
-// alone is the pod of a container on a host that belongs to no cluster, and its volumes that outlive it.
-func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []nodes.StandaloneVolume, error) {
+// alone is the pod of a container on a host that belongs to no cluster, with its volumes that outlive it and its files.
+func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []nodes.StandaloneVolume, []nodes.StandaloneFile, error) {
 	name := kubeName(c.name)
 	for _, one := range append([]container{c}, c.options.before...) {
 		for variable, source := range one.options.valueFrom {
 			if source.SecretKeyRef != nil || source.ConfigMapKeyRef != nil {
-				return nil, nil, fmt.Errorf("the variable %s of container %s comes from a Secret or a ConfigMap of a cluster (envValueFrom), and a standalone host is in none: use secretEnv or env", variable, one.name)
+				return nil, nil, nil, fmt.Errorf("the variable %s of container %s comes from a Secret or a ConfigMap of a cluster (envValueFrom), and a standalone host is in none: use secretEnv or env", variable, one.name)
 			}
 		}
 	}
-	if len(c.options.files)+len(c.options.bootstraps) > 0 {
-		return nil, nil, fmt.Errorf("container %s has files or bootstraps (files, bootstrap, bootstrapAfter), which need the Kubernetes of a cluster, and a standalone host is in none: let the application run in a cluster, or put the files into the image", c.name)
+	if len(c.options.bootstraps) > 0 {
+		return nil, nil, nil, fmt.Errorf("container %s has bootstraps (bootstrap, bootstrapAfter), which need the Kubernetes of a cluster, and a standalone host is in none: let the application run in a cluster, or use an init container", c.name)
 	}
 	c = c.withoutSecrets()
+	files := c.onHost(name)
 	before := slices.Clone(c.options.before)
 	for i := range before {
 		before[i] = before[i].withoutSecrets()
+		files = append(files, before[i].onHost(name)...)
 	}
 	c.options.before = before
 	var volumes []nodes.StandaloneVolume
@@ -531,10 +539,10 @@ func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []node
 			continue
 		}
 		if wanted.claim.class != "" {
-			return nil, nil, fmt.Errorf("the volume at %s names the storage class %s: a standalone host has none, its volumes are folders of its server. Leave storageClass out", mount, wanted.claim.class)
+			return nil, nil, nil, fmt.Errorf("the volume at %s names the storage class %s: a standalone host has none, its volumes are folders of its server. Leave storageClass out", mount, wanted.claim.class)
 		}
 		if wanted.claim.many {
-			return nil, nil, fmt.Errorf("the volume at %s has accessMode readWriteMany, and a standalone host is one server, whose folders no other uses: leave accessMode out", mount)
+			return nil, nil, nil, fmt.Errorf("the volume at %s has accessMode readWriteMany, and a standalone host is one server, whose folders no other uses: leave accessMode out", mount)
 		}
 		folder := path.Join("kept", name, path.Join("/", mount))
 		switch shared := kubeName(wanted.claim.name); {
@@ -564,7 +572,7 @@ func (c container) alone(host string, network netip.Prefix) (*corev1.Pod, []node
 	pod.Spec.DNSPolicy = corev1.DNSDefault
 	sum := sha256.Sum256([]byte(digestOf(pod)))
 	pod.Annotations[annotationDigest] = hex.EncodeToString(sum[:16])
-	return pod, volumes, nil
+	return pod, volumes, files, nil
 }
 
 // withoutSecrets has its secret variables among the others: a server that belongs to no cluster has no Secrets.

@@ -1,7 +1,9 @@
 package workloads
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,28 +24,71 @@ func TestAContainerOfAStandaloneHostIsAPodOfItsOwn(t *testing.T) {
 		"initContainers": [{"name": "migrate", "image": "i", "secretEnv": {"TOKEN": "of before"}}]}`)
 	require.NoError(t, err)
 	before := one.digest()
-	pod, volumes, err := one.alone("host", ofContainers)
+	pod, volumes, files, err := one.alone("host", ofContainers)
 	require.NoError(t, err)
 	golden(t, "standalone.json", pod)
 	require.Equal(t, []string{"/var/lib/burano/volumes/with/ledger/shared", "/var/lib/burano/volumes/kept/ledger/data"}, []string{volumes[0].Path(), volumes[1].Path()})
 	require.Equal(t, before, one.digest(), "the container is left as it was")
 
-	again, _, err := one.alone("host", ofContainers)
+	require.Empty(t, files)
+
+	again, _, _, err := one.alone("host", ofContainers)
 	require.NoError(t, err)
 	require.Equal(t, pod, again)
 	one.env["A"] = "2"
-	other, _, err := one.alone("host", ofContainers)
+	other, _, _, err := one.alone("host", ofContainers)
 	require.NoError(t, err)
 	require.NotEqual(t, pod.Annotations, other.Annotations)
 
 	classed, err := containerIn(t, `{"name": "a", "image": "i", "volumes": {"/data": {"persistent": true, "size": "1Gi", "storageClass": "fast"}}}`)
 	require.NoError(t, err)
-	_, _, err = classed.alone("host", ofContainers)
+	_, _, _, err = classed.alone("host", ofContainers)
 	require.ErrorContains(t, err, "the volume at /data names the storage class fast")
 	referring, err := containerIn(t, `{"name": "a", "image": "i", "envValueFrom": {"A": {"secretKeyRef": {"name": "s", "key": "k"}}}}`)
 	require.NoError(t, err)
-	_, _, err = referring.alone("host", ofContainers)
+	_, _, _, err = referring.alone("host", ofContainers)
 	require.ErrorContains(t, err, "the variable A of container a comes from a Secret")
+}
+
+func TestFilesOfAStandaloneHostAreMountedFromItsServer(t *testing.T) {
+	whole := `{"name": "Web", "image": "i", "files": {"/etc/web.conf": "TEXT", "/etc/key": {"text": "not for all", "secret": true, "mode": "0440"}},
+		"initContainers": [{"name": "first", "image": "i", "files": {"/etc/first": "TEXT"}}]}`
+	mounts := func(text string) (paths map[string]string, pod *corev1.Pod) {
+		one, err := containerIn(t, strings.ReplaceAll(whole, "TEXT", text))
+		require.NoError(t, err)
+		pod, volumes, files, err := one.alone("host", ofContainers)
+		require.NoError(t, err)
+		require.Empty(t, volumes)
+		known, folders := map[string]string{}, map[string]string{}
+		for _, file := range files {
+			require.Equal(t, "web", file.Pod)
+			known[file.Path()] = fmt.Sprintf("%s %o", file.Content, file.Mode)
+		}
+		for _, volume := range pod.Spec.Volumes {
+			require.Equal(t, corev1.HostPathFile, *volume.HostPath.Type)
+			folders[volume.Name] = volume.HostPath.Path
+		}
+		paths = map[string]string{}
+		for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+			for _, mount := range container.VolumeMounts {
+				require.True(t, mount.ReadOnly)
+				require.Empty(t, mount.SubPath)
+				paths[container.Name+" "+mount.MountPath] = known[folders[mount.Name]]
+			}
+		}
+		require.NotContains(t, hiddenIn([]hosted{{container: one}}).Hide("it is not for all"), "not for all")
+		return paths, pod
+	}
+	paths, pod := mounts("text")
+	require.Equal(t, map[string]string{"web /etc/web.conf": "text 444", "web /etc/key": "not for all 440", "first /etc/first": "text 444"}, paths)
+	_, same := mounts("text")
+	require.Equal(t, pod, same)
+	_, other := mounts("another")
+	require.NotEqual(t, pod.Annotations, other.Annotations, "another text is another pod")
+	booting, err := containerIn(t, `{"name": "a", "image": "i", "bootstrap": {"commands": ["migrate"]}}`)
+	require.NoError(t, err)
+	_, _, _, err = booting.alone("host", ofContainers)
+	require.ErrorContains(t, err, "container a has bootstraps")
 }
 
 func TestContainersOfAStandaloneHostHaveNamesAndPortsOfTheirOwn(t *testing.T) {

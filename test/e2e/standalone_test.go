@@ -122,6 +122,40 @@ func containersRunOnAStandaloneHost(t *testing.T, runtime string) {
 		require.Len(t, slices.DeleteFunc(slices.Clone(after), func(one string) bool { return slices.Contains(before, one) }), 1, "%v became %v", before, after)
 	})
 
+	t.Run("a container has its files, and is made anew with others", func(t *testing.T) {
+		files := func(front, key string) (all, log string) {
+			t.Helper()
+			before := h.processes(t)
+			task, log := h.changed(t, a, "front", func(described map[string]any) {
+				described["files"] = map[string]any{"/etc/front.conf": front, "/etc/front.key": map[string]any{"text": key, "secret": true, "mode": "0400"}}
+				if front == "" {
+					described["files"] = map[string]any{}
+				}
+			})
+			require.Equal(t, "success", task["state"], log)
+			for _, process := range h.processes(t) {
+				if slices.Contains(before, process) {
+					continue
+				}
+				text, _ := h.cluster.on("docker-1", "bash", "-c", "cd /proc/"+process+"/root/etc; cat front.conf front.key; stat -c %a front.conf front.key")
+				all += text
+			}
+			return all, log
+		}
+		all, log := files("first\n", "only-for-front\n")
+		require.Equal(t, "first\nonly-for-front\n444\n400\n", all)
+		require.NotContains(t, log, "only-for-front")
+		all, _ = files("second\n", "only-for-front\n")
+		require.Equal(t, "second\nonly-for-front\n444\n400\n", all)
+		there, err := h.cluster.on("docker-1", "bash", "-c", "ls /var/lib/burano/volumes/files/front | wc -l; stat -c %a /var/lib/burano/volumes/files")
+		require.NoError(t, err, there)
+		require.Equal(t, "2\n700\n", there, "the former ones are gone")
+		files("", "")
+		there, err = h.cluster.on("docker-1", "ls", "-A", "/var/lib/burano/volumes/files")
+		require.NoError(t, err, there)
+		require.Empty(t, there)
+	})
+
 	t.Run("a port that is taken is refused", func(t *testing.T) {
 		before := h.processes(t)
 		task, log := h.changed(t, a, "back", func(back map[string]any) { back["ports"] = "80:8080" })
