@@ -55,6 +55,9 @@ func TestThePackagesOfMurano(t *testing.T) {
 	output, err := c.on("fresh-master", "env", "-i", "HOME=/root", "PATH=/usr/local/bin:/usr/bin:/bin", "kubectl", "get", "nodes", "-o", "name")
 	require.NoError(t, err, output)
 	require.Len(t, strings.Fields(output), 2, "kubectl works for root of a master without settings: %s", output)
+	output, err = c.on("fresh-master", "env", "-i", "HOME=/root", "PATH=/usr/local/bin:/usr/bin:/bin", "helm", "list", "--all-namespaces", "--output", "json")
+	require.NoError(t, err, output)
+	require.Equal(t, "[]", strings.TrimSpace(output), "helm reaches the cluster without settings")
 	for problem, text := range map[string]string{"empty": "definition is empty", "kind": "takes Pod of apiVersion v1", "name": "metadata.name of the definition is missing", "refused": "spec.containers"} {
 		require.Contains(t, made["problems"].(map[string]any)[problem], text)
 	}

@@ -1,5 +1,6 @@
 // Command helm-release performs one operation of Burano on one Helm release, on a master: it reads a JSON object, the request, from standard input and
-// writes another, the answer, to standard output. The answer has the release's errors; the exit code is not 0 when there is no answer.
+// writes another, the answer, to standard output. The answer has the release's errors; the exit code is not 0 when there is no answer. Called by the name
+// helm it is Helm's own command, for people on a master: one file in the image serves both.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -65,10 +67,16 @@ type pod struct {
 	Name      string `json:"name"`
 }
 
+// fieldManager is that of the objects of releases.
+const fieldManager = "burano-helm"
+
 // mostText bounds notes, errors and logs in bytes: Burano takes one MiB of output.
 const mostText = 64 << 10
 
 func main() {
+	if filepath.Base(os.Args[0]) == helmName {
+		os.Exit(runHelm())
+	}
 	if err := run(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -118,10 +126,10 @@ func open(asked request, folder string) (*releases, error) {
 	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.Host = asked.API.Host
 		config.TLSClientConfig = rest.TLSClientConfig{ServerName: asked.API.ServerName, CAData: asked.API.Authority, CertData: asked.API.Certificate, KeyData: asked.API.Key}
-		config.QPS, config.Burst, config.UserAgent = 100, 200, "burano-helm"
+		config.QPS, config.Burst, config.UserAgent = 100, 200, fieldManager
 		return config
 	}
-	kube.ManagedFieldsManager = "burano-helm"
+	kube.ManagedFieldsManager = fieldManager
 	r := &releases{asked: asked, timeout: time.Duration(asked.Timeout) * time.Second}
 	r.config = action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
 	if err := r.config.Init(flags, asked.Namespace, "secret"); err != nil {
