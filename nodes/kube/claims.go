@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -63,6 +64,40 @@ func claimsOf(ctx context.Context, client kubernetes.Interface, of Storage) (lis
 		list = append(list, claim)
 	}
 	return list, nil
+}
+
+// Released are the back-end's names of the volumes whose claims were deleted, and which their driver is to delete.
+func Released(ctx context.Context, config *rest.Config, of Storage) (handles []string, err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return releasedOf(ctx, client, of)
+}
+
+func releasedOf(ctx context.Context, client kubernetes.Interface, of Storage) (handles []string, err error) {
+	// The volumes come first: a claim that is made meanwhile has none among them.
+	all, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at volumes: %w", err)
+	}
+	claims, err := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at claims: %w", err)
+	}
+	held := map[types.UID]bool{}
+	for _, claim := range claims.Items {
+		held[claim.UID] = claim.DeletionTimestamp == nil
+	}
+	for _, one := range all.Items {
+		from, by := one.Spec.CSI, one.Spec.ClaimRef
+		// A volume whose claim has no id yet waits for it.
+		if from == nil || from.Driver != of.Driver() || by == nil || by.UID == "" || held[by.UID] || one.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+			continue
+		}
+		handles = append(handles, from.VolumeHandle)
+	}
+	return handles, nil
 }
 
 // zoneOf is the zone whose nodes alone can use a volume.

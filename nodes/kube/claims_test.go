@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 )
 
@@ -40,4 +41,21 @@ func TestAClaimIsMadeWithAVolumeThatIsThere(t *testing.T) {
 	claim.Namespace = "nowhere"
 	_, err = checkRestore(t.Context(), client, claim, "run")
 	require.ErrorContains(t, err, "look for the namespace of claim nowhere/data")
+}
+
+func TestVolumesOfDeletedClaimsAreReleased(t *testing.T) {
+	now := metav1.Now()
+	claim := func(name string, deleted *metav1.Time) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), DeletionTimestamp: deleted, Finalizers: []string{"kubernetes.io/pvc-protection"}}}
+	}
+	volume := func(name, claim string, policy corev1.PersistentVolumeReclaimPolicy, driver string) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy, ClaimRef: &corev1.ObjectReference{UID: types.UID(claim)},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}}}}
+	}
+	remove, retain := corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain
+	client := fake.NewClientset(claim("bound", nil), claim("ends", &now), volume("bound", "bound", remove, Cinder.Driver()), volume("ends", "ends", remove, Cinder.Driver()),
+		volume("gone", "gone", remove, Cinder.Driver()), volume("retained", "gone", retain, Cinder.Driver()), volume("local", "gone", remove, Local.Driver()), volume("awaited", "", remove, Cinder.Driver()))
+	released, err := releasedOf(t.Context(), client, Cinder)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"ends", "gone"}, released)
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/nodes/kube"
@@ -33,6 +35,11 @@ func (c Claims) Leave(ctx context.Context, object *muranopl.Object) error {
 	if len(ends) == 0 {
 		return nil
 	}
+	if task.Desired(object).KeepVolumes {
+		if err := c.noteReleased(ctx, object); err != nil {
+			return err
+		}
+	}
 	decide := func(ctx context.Context) error {
 		var failures []error
 		for _, end := range ends {
@@ -48,7 +55,100 @@ func (c Claims) Leave(ctx context.Context, object *muranopl.Object) error {
 	return nil
 }
 
-// endVolumes deletes the volumes of a destroyed cluster, with their snapshots, if keepVolumes allows it, except the ones of classes that keep theirs. It
+// releasedPatience is how long a cluster that is about to be destroyed may take to list its volumes.
+const releasedPatience = 20 * time.Second
+
+// released are the volumes, or shares, whose claims were deleted. The cluster's own controllers may have no time left to delete them.
+func (c Claims) released(ctx context.Context, object *muranopl.Object, of kube.Storage) (handles []string, err error) {
+	limited, cancel := context.WithTimeout(ctx, releasedPatience)
+	defer cancel()
+	err = c.withAPI(limited, object, func(api *rest.Config) error {
+		handles, err = kube.Released(limited, api, of)
+		return err
+	})
+	return handles, err
+}
+
+// noteReleased marks the volumes and shares of deleted claims in the cloud, so that they end with the cluster although it keeps the others. A cluster that does
+// not answer keeps all.
+func (c Claims) noteReleased(ctx context.Context, object *muranopl.Object) error {
+	for _, backend := range []kube.Storage{kube.Cinder, kube.Manila} {
+		has, err := c.uses(ctx, object, backend)
+		if err != nil {
+			return err
+		}
+		if !has {
+			continue
+		}
+		handles, err := c.released(ctx, object, backend)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			c.of.Reports.Warn(ctx, object, fmt.Sprintf("Cluster %s does not list its volumes, so that volumes of claims that were deleted just now stay, too", object.Text("name")), err.Error())
+			return nil
+		}
+		if len(handles) == 0 {
+			continue
+		}
+		note, err := c.noter(ctx, object, backend)
+		if err != nil {
+			return err
+		}
+		for _, handle := range handles {
+			if err := note(handle); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noter returns the function that marks a volume or share of a cluster as released; it passes over others.
+func (c Claims) noter(ctx context.Context, object *muranopl.Object, of kube.Storage) (func(id string) error, error) {
+	own, mark := map[string]bool{}, map[string]string{volumes.ReleasedMetadata: "true"}
+	var note func(ctx context.Context, id string, metadata map[string]string) error
+	if of == kube.Manila {
+		shares, err := c.manila(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := shares.Tagged(ctx, "", c.tag(object))
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range all {
+			own[one.ID] = true
+		}
+		note = shares.Note
+	} else {
+		cinder, err := c.cinder(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := cinder.Tagged(ctx, "", c.tag(object))
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range all {
+			own[one.ID] = true
+		}
+		note = cinder.Note
+	}
+	return func(id string) error {
+		if !own[id] {
+			return nil
+		}
+		return note(ctx, id, mark)
+	}, nil
+}
+
+// stays reports whether a volume or share with this metadata is kept.
+func stays(keep bool, metadata map[string]string) bool {
+	return storage.Retained(metadata) || keep && metadata[volumes.ReleasedMetadata] == ""
+}
+
+// endVolumes deletes the volumes of a destroyed cluster, with their snapshots, if keepVolumes allows it, or if their claims were deleted before, except the ones of classes that keep theirs. It
 // names the remaining ones. Cinder deletes no volume that has snapshots, so a remaining snapshot, also a foreign one, keeps its volume.
 func (c Claims) endVolumes(ctx context.Context, object *muranopl.Object) error {
 	cinder, err := c.cinder(ctx)
@@ -70,10 +170,10 @@ func (c Claims) endVolumes(ctx context.Context, object *muranopl.Object) error {
 	deleted := 0
 	for _, volume := range slices.Backward(all) { // the youngest first: back-ends keep the sources of others
 		of := slices.DeleteFunc(slices.Clone(snapshots), func(one openstack.Snapshot) bool { return one.Volume != volume.ID })
-		stays := func(one openstack.Snapshot) bool {
+		holds := func(one openstack.Snapshot) bool {
 			return storage.Retained(one.Metadata) || one.Metadata[volumes.ClusterMetadata] != volume.Metadata[volumes.ClusterMetadata]
 		}
-		if keep || storage.Retained(volume.Metadata) || slices.ContainsFunc(of, stays) {
+		if stays(keep, volume.Metadata) || slices.ContainsFunc(of, holds) {
 			with := ""
 			if len(of) > 0 {
 				with = fmt.Sprintf(", with snapshots: %d", len(of))
@@ -98,7 +198,7 @@ func (c Claims) endVolumes(ctx context.Context, object *muranopl.Object) error {
 // reportEnd reports how many volumes or shares of a destroyed cluster were deleted, and which ones stay.
 func (c Claims) reportEnd(ctx context.Context, object *muranopl.Object, things string, deleted int, kept []string) {
 	if deleted > 0 {
-		c.of.Reports.Inform(ctx, object, "Cluster %s: %d of its %s were deleted, as keepVolumes says", object.Text("name"), deleted, things)
+		c.of.Reports.Inform(ctx, object, "Cluster %s: %d of its %s were deleted, as keepVolumes says, or with their claims", object.Text("name"), deleted, things)
 	}
 	if len(kept) > 0 {
 		c.of.Reports.Inform(ctx, object, "Cluster %s: these of its %s stay, and are yours to delete: %s", object.Text("name"), things, strings.Join(kept, ", "))
@@ -120,7 +220,7 @@ func (c Claims) endShares(ctx context.Context, object *muranopl.Object) error {
 	deleted := 0
 	for _, share := range all {
 		switch {
-		case task.Desired(object).KeepVolumes || storage.Retained(share.Metadata):
+		case stays(task.Desired(object).KeepVolumes, share.Metadata):
 			if err := volumes.TakeBack(ctx, shares, share); err != nil {
 				return fmt.Errorf("take back the access to share %s of cluster %s: %w", share.ID, object.Text("name"), err)
 			}
@@ -158,7 +258,15 @@ func (c Claims) Leaving(ctx context.Context, cluster *muranopl.Object, answer *p
 	}
 	if task.Desired(cluster).KeepVolumes {
 		stay, err := c.volumesOf(ctx, cluster)
+		var released []string
+		if len(stay) > 0 && in.Why == nil {
+			released, _ = c.released(ctx, cluster, kube.Cinder) // the deletion reports why not
+		}
 		for _, one := range stay {
+			if slices.Contains(released, one.ID) {
+				answer.Goes = append(answer.Goes, fmt.Sprintf("volume %s (%s, %d GiB) of cluster %s in Cinder, whose claim was deleted", one.ID, one.Name, one.GiB, name))
+				continue
+			}
 			answer.Stays = append(answer.Stays, fmt.Sprintf("volume %s (%s, %d GiB) of cluster %s in Cinder (keepVolumes)", one.ID, one.Name, one.GiB, name))
 		}
 		if err != nil {

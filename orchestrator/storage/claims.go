@@ -65,7 +65,8 @@ func PlaceOf(claim corev1.PersistentVolumeClaim) string {
 // DescribeClaim names a claim with its size and age.
 func DescribeClaim(claim corev1.PersistentVolumeClaim) string {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if now, has := claim.Status.Capacity[corev1.ResourceStorage]; has {
+	// A volume may be larger than its claim asks for; and one that has grown shows its former size until a pod mounts it.
+	if now, has := claim.Status.Capacity[corev1.ResourceStorage]; has && now.Cmp(size) > 0 {
 		size = now
 	}
 	return fmt.Sprintf("claim %s (%s, made %s)", PlaceOf(claim), size.String(), claim.CreationTimestamp.UTC().Format("2 January 2006"))

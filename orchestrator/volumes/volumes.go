@@ -46,6 +46,9 @@ func ClusterID(environment, object string) string { return environment + "/" + o
 // RetainMetadata is the metadata, with any value, of a volume whose class keeps it when its claim, or its cluster, is deleted.
 const RetainMetadata = "burano_retain"
 
+// ReleasedMetadata is the metadata, with any value, of a volume or share whose claim was deleted before its cluster.
+const ReleasedMetadata = "burano_released"
+
 // gib is the unit of Cinder's sizes.
 const gib = 1 << 30
 

@@ -106,7 +106,14 @@ func TestADeletedEnvironmentComesBack(t *testing.T) {
 	}
 	require.Len(t, kept, 2)
 	taken, former := snapshot(), environment["id"].(string)
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "back")
+	// A claim is deleted just before its cluster, whose controllers have no time left for its volume.
+	c.kubectl(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: gone, annotations: {volume.kubernetes.io/selected-node: murano-kube-2}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "apply", "-f", "-")
+	c.kubectl(t, "", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/gone", "--timeout=60s")
+	require.Len(t, volumesOf(t, demo), 3)
+	output, err := c.on("murano-kube-1", "systemctl", "stop", "storage-controllers")
+	require.NoError(t, err, output)
+	c.kubectl(t, "", "delete", "pvc", "gone", "--timeout=30s")
+	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "back"), "whose claim was deleted")
 	require.Len(t, volumesOf(t, demo), 2, "volumes stay")
 
 	l.run(t, l.as("burano-demo"), "burano", "environment", "create", "back")

@@ -24,8 +24,11 @@ const (
 	// cinderNodeLabel is the label, with the value true, of nodes that such volumes can be attached to, and cinderZoneLabel that of their zone.
 	cinderNodeLabel = "cinder.burano.io/node"
 	cinderZoneLabel = "cinder.burano.io/zone"
-	// cinderLimit is how many of them a node may have: a server of QEMU has 32 places for devices, of which its own disks, interfaces and controllers take some.
-	cinderLimit = 20
+	// cinderLimit is how many of them a node may have by virtio-blk: a server of QEMU has 32 places for devices, of which its own disks, interfaces and controllers
+	// take some. scsiLimit is how many it may have by virtio-scsi, where all disks are at one controller, which has 255 of them.
+	cinderLimit, scsiLimit = 20, 100
+	// blocksFolder has the block devices of a machine, and containerMark is there in containers, which see the machine's.
+	blocksFolder, containerMark = "/sys/block", "/run/systemd/container"
 	// The file systems of volumes: ext4 is the default.
 	ext4 = "ext4"
 	xfs  = "xfs"
@@ -39,17 +42,35 @@ const (
 // cinderName is the id of a volume.
 var cinderName = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
+// byVirtioSCSI is in the path of a disk at such a controller.
+var byVirtioSCSI = regexp.MustCompile(`/virtio\d+/host\d+/`)
+
 // cinderNode is the node's part of the driver.
 type cinderNode struct {
 	csi.UnimplementedNodeServer
 	name, zone string // zone is "" where it is not known
 	devices    string
+	limit      int64 // of volumes
 	mounter    *mount.SafeFormatAndMount
 	turns
 }
 
 func newCinderNode(name, zone string, mounter *mount.SafeFormatAndMount) *cinderNode {
-	return &cinderNode{name: name, zone: zone, devices: devicesByID, mounter: mounter, turns: turns{refusal: "something is being done with volume %s already"}}
+	return &cinderNode{name: name, zone: zone, devices: devicesByID, limit: volumeLimit(blocksFolder, containerMark), mounter: mounter, turns: turns{refusal: "something is being done with volume %s already"}}
+}
+
+// volumeLimit reads from the bus of a server's own disks how many volumes it may have: Nova attaches all disks of a server to the same one.
+func volumeLimit(blocks, container string) int64 {
+	if _, err := os.Stat(container); err == nil {
+		return cinderLimit
+	}
+	disks, _ := filepath.Glob(filepath.Join(blocks, "sd*"))
+	for _, disk := range disks {
+		if place, err := filepath.EvalSymlinks(disk); err == nil && byVirtioSCSI.MatchString(place) {
+			return scsiLimit
+		}
+	}
+	return cinderLimit
 }
 
 func (n *cinderNode) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
@@ -62,7 +83,7 @@ func (n *cinderNode) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 	if n.zone != "" {
 		where[cinderZoneLabel] = n.zone
 	}
-	return &csi.NodeGetInfoResponse{NodeId: n.name, MaxVolumesPerNode: cinderLimit, AccessibleTopology: &csi.Topology{Segments: where}}, nil
+	return &csi.NodeGetInfoResponse{NodeId: n.name, MaxVolumesPerNode: n.limit, AccessibleTopology: &csi.Topology{Segments: where}}, nil
 }
 
 // device returns the device of an attached volume: /dev/vdb. The serial number of a disk is the first 20 characters of its volume's id, over virtio or

@@ -253,3 +253,34 @@ func TestANodeSaysInWhichZoneItIs(t *testing.T) {
 		t.Fatalf("it says %v", found)
 	}
 }
+
+func TestTheBusOfAServersDisksLimitsItsVolumes(t *testing.T) {
+	blocks := t.TempDir()
+	disk := func(name, place string) {
+		t.Helper()
+		real := filepath.Join(blocks, "devices", place, name)
+		if err := os.MkdirAll(real, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(real, filepath.Join(blocks, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	none := filepath.Join(blocks, "container")
+	limit := func(want int64) {
+		t.Helper()
+		if got := volumeLimit(blocks, none); got != want {
+			t.Fatalf("it is %d, and not %d", got, want)
+		}
+	}
+	disk("vda", "pci0000:00/0000:00:04.0/virtio1/block")
+	limit(cinderLimit)
+	disk("sda", "pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block") // a config drive by SATA
+	limit(cinderLimit)
+	disk("sdb", "pci0000:00/0000:00:05.0/virtio2/host2/target2:0:0/2:0:0:0/block")
+	limit(scsiLimit)
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	limit(cinderLimit)
+}
