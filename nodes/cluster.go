@@ -329,6 +329,10 @@ func (c *servers) masters() []Node {
 	c.leading.Lock()
 	defer c.leading.Unlock()
 	list := c.config.masters()
+	serving := c.config.servingMasters()
+	list = append(serving, slices.DeleteFunc(list, func(node Node) bool { // locked ones last
+		return slices.ContainsFunc(serving, func(other Node) bool { return other.Name == node.Name })
+	})...)
 	if i := slices.IndexFunc(list, func(node Node) bool { return node.Name == c.leading.name }); i > 0 {
 		list = append([]Node{list[i]}, slices.Delete(list, i, i+1)...)
 	}
@@ -359,6 +363,14 @@ func (c Config) masters() (list []Node) {
 		}
 	}
 	return list
+}
+
+// servingMasters are the masters that are not locked. A cluster never has none: where all are locked, they are all.
+func (c Config) servingMasters() []Node {
+	if open := only(c.masters(), func(node Node) bool { return !node.Settings.Locked }); len(open) > 0 {
+		return open
+	}
+	return c.masters()
 }
 
 func (c Config) severalMasters() bool { return len(c.masters()) > 1 }
@@ -546,7 +558,7 @@ func (c *kubernetesAPI) Kubeconfig(ctx context.Context, server string, person Pe
 	}
 	var ways []pki.Way
 	for _, node := range c.config.Nodes {
-		if c.config.severalMasters() && node.Role == Gateway && !node.Leaving && node.reach().IsValid() {
+		if c.config.severalMasters() && node.Role == Gateway && !node.Leaving && !node.Settings.Locked && node.reach().IsValid() {
 			ways = append(ways, pki.Way{Name: node.Name, Server: "https://" + net.JoinHostPort(node.reach().String(), strconv.Itoa(kube.APIServerPort))})
 		}
 	}

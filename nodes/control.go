@@ -54,7 +54,7 @@ func (d controlSteps) steps() []step {
 		{name: stepAPIForwarder, on: d.with(Minion, Gateway), after: here(stepFiles), mutex: ways, run: d.apiForwarder},
 		{name: stepAPIServer, on: lead, after: here(stepEtcdUsers), mutex: one, run: server},
 		{name: stepAPIServer, on: d.besidesLead(), after: needs(at(lead, stepEtcdUsers), here(stepEtcdJoin)), mutex: one, run: server},
-		{name: stepAPIServes, on: d.with(Master), after: here(stepAPIServer), run: d.apiServes},
+		{name: stepAPIServes, on: serving(d.deployment, Master), after: here(stepAPIServer), run: d.apiServes},
 		{name: stepAPIReady, on: lead, after: here(stepAPIServes), run: d.apiReady},
 		// Two controller managers would both answer for the same objects.
 		{name: stepFormerControllers, on: d.formerControllers(), after: at(lead, stepAPIServes), limit: farewellLimit, run: d.endControllers},

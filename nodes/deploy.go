@@ -414,6 +414,10 @@ func (d serviceSteps) steps() []step {
 // services makes sure that no unit has ended that was started without a wait.
 func (d serviceSteps) services(ctx context.Context, node Node) error {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(d.found(node).units)), storageSteps(d).optional)
+	if d.cluster.config.idle(node) {
+		ended := d.design.servingUnits(node, d.found(node).layout)
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(ended, name) })
+	}
 	_, err := d.script(ctx, node, "look at services", servicesScript, map[string]string{"UNITS": strings.Join(names, "\n")})
 	return err
 }

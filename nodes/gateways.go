@@ -34,7 +34,7 @@ var admitScript string
 type gatewaySteps struct{ *deployment }
 
 func (d gatewaySteps) steps() []step {
-	lead, masters, gateways := d.leads(), d.with(Master), d.with(Gateway)
+	lead, masters, gateways := d.leads(), serving(d.deployment, Master), serving(d.deployment, Gateway)
 	program := d.design.binary != ""
 	admits := program && len(d.cluster.config.Further) > 0
 	way := program && d.cluster.config.Proxy.ThroughMasters()
@@ -79,7 +79,7 @@ func (d gatewaySteps) listGateways(ctx context.Context, node Node, serve []Node)
 				one := d.cluster.config.serving(gateway)
 				_, before := held[route.GatewayKey(one)]
 				serves := before || slices.ContainsFunc(serve, func(n Node) bool { return n.Name == gateway.Name })
-				if gateway.Role != Gateway || !serves || !one.Address.IsValid() {
+				if gateway.Role != Gateway || gateway.Settings.Locked || !serves || !one.Address.IsValid() {
 					continue
 				}
 				value, err := route.EncodeGateway(one)

@@ -45,7 +45,8 @@ func (c *gateways) AwaitServing(ctx context.Context, ports ...uint16) map[string
 	if len(ports) == 0 {
 		return nil
 	}
-	return c.awaitEach(ctx, c.config.gateways(), func(ctx context.Context, node Node) error {
+	gateways := only(c.config.gateways(), func(node Node) bool { return !node.Settings.Locked })
+	return c.awaitEach(ctx, gateways, func(ctx context.Context, node Node) error {
 		listeners, err := c.GatewayTraffic(ctx, node)
 		if err != nil {
 			return err

@@ -166,7 +166,11 @@ func (d fileSteps) install(ctx context.Context, node Node) error {
 		return fmt.Errorf("pods are to send packets of %d bytes (podMtu), and the network of %s carries %d, of which %d are left for them: ask for %d at most, or give the network a larger MTU",
 			d.cluster.config.PodMTU, node.Name, found.mtu, most, most)
 	}
-	missing := found.missing(final.files())
+	files := final.files()
+	if d.cluster.config.idle(node) {
+		files = final.idle(files, d.design.servingUnits(node, final))
+	}
+	missing := found.missing(files)
 	client, err := d.cluster.connect(ctx, node)
 	if err != nil {
 		return err

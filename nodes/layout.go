@@ -264,12 +264,17 @@ func (d design) layout(node Node, pairs map[string]pki.Pair, mtu int) (layout, e
 	return l, nil
 }
 
-// hosts are the lines of a node's hosts file: the nodes, and the API server under its name. A master asks its own, other nodes their forwarder.
+// hosts are the lines of a node's hosts file: the nodes, and the API server under its name. A master asks its own, or another one while it is locked; other
+// nodes ask their forwarder.
 func (d design) hosts(of Node) string {
+	asked := of
+	if of.Role == Master && d.cluster.idle(of) {
+		asked = d.cluster.servingMasters()[0]
+	}
 	var lines []string
 	for _, node := range d.cluster.Nodes {
 		line := node.Address.String() + " " + node.Name
-		if node.Role == Master && node.Name == of.Name {
+		if node.Role == Master && node.Name == asked.Name {
 			line += " " + kube.APIServerName(d.cluster.Name)
 		}
 		lines = append(lines, line)
@@ -285,7 +290,7 @@ func (d design) hosts(of Node) string {
 
 // apis are the masters whose API servers the other nodes ask.
 func (d design) apis() (masters []kube.Node) {
-	for _, node := range append(d.cluster.masters(), d.former...) {
+	for _, node := range append(d.cluster.servingMasters(), d.former...) {
 		masters = append(masters, kubeNode(node))
 	}
 	return masters

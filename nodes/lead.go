@@ -10,10 +10,10 @@ import (
 // leadStagger is the head start of each master to show that it has its part of the store, before another such master is taken.
 const leadStagger = 2 * time.Second
 
-// chooseLead chooses the master that the others join: of several the first one that answers and has its part of the store. Where none has, it is the
+// chooseLead chooses the master that the others join, which is not locked: of several the first one that answers and has its part of the store. Where none has, it is the
 // first of all, as in a new cluster.
 func (d etcdSteps) chooseLead(ctx context.Context) {
-	masters := d.cluster.config.masters()
+	masters := d.cluster.config.servingMasters()
 	d.lead = masters[0]
 	if len(masters) > 1 && d.again {
 		d.lead = d.firstWithData(ctx, masters)

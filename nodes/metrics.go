@@ -37,7 +37,7 @@ func (d metricsSteps) steps() []step {
 	return []step{{name: stepMetrics, on: d.leads(), skipIf: !d.cluster.config.Metrics && !d.again, after: here(stepAPIReady, stepAccess),
 		soft: []soft{{name: stepAPIServes, nodes: d.besidesLead(), limit: joinGrace}},
 		runKnowing: func(ctx context.Context, node Node, done plan.Progress) error {
-			return d.metrics(ctx, node, through(done, d.with(Master), stepAPIServes))
+			return d.metrics(ctx, node, through(done, serving(d.deployment, Master), stepAPIServes))
 		}}}
 }
 

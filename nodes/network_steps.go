@@ -30,7 +30,7 @@ func (d networkSteps) steps() []step {
 		// No step waits for the masters' routes to pods: they come when the busiest seconds are over.
 		{name: stepNetwork, on: masters, after: needs(here(stepForwarder), at(lead, stepAPIReady), ifPlanned(here(stepForgetDead)), own), run: daemons},
 		{name: stepNetwork, on: d.with(Minion, Gateway), after: needs(here(stepForwarder), ifPlanned(here(stepFormerNode)), own), run: daemons},
-		{name: stepNetworkControllers, on: masters, skipIf: len(units.Controllers) == 0,
+		{name: stepNetworkControllers, on: serving(d.deployment, Master), skipIf: len(units.Controllers) == 0,
 			after: needs(here(stepForwarder, stepAPIServes), at(lead, stepAPIServes, stepAccess), at(d.formerControllers(), stepFormerControllers), store), run: d.units(false, units.Controllers...)},
 		{name: stepConfigureNetwork, on: lead, skipIf: !configures, after: here(stepNetwork), run: d.configureNetwork},
 	}

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/burano/burano/nodes/etcd"
 	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/nodes/ssh"
+	"github.com/burano/burano/nodes/systemd"
 )
 
 // lockedReach is how long a locked node may take until it answers: one that is off on purpose holds nothing up.
@@ -21,7 +23,7 @@ func (d *deployment) lookAtLocked(ctx context.Context) {
 	var mutex sync.Mutex
 	var all sync.WaitGroup
 	for _, node := range d.cluster.config.staying() {
-		if !node.Settings.Locked || node.Role == Master {
+		if !node.Settings.Locked || node.Name == d.lead.Name {
 			continue
 		}
 		all.Go(func() {
@@ -138,4 +140,81 @@ func (c *store) Missed(ctx context.Context, name string) (string, error) {
 func (c *servers) Boot(ctx context.Context, name string) (string, error) {
 	out, err := c.script(ctx, name, ssh.Script{Name: "tell the run", Body: "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat"})
 	return strings.Join(strings.Fields(out), " "), err
+}
+
+// stepIdle is the step that ends the service of a locked gateway or master.
+const stepIdle = "out of service"
+
+//go:embed scripts/end-units.sh
+var endUnitsScript string
+
+// idleSteps end the service of locked gateways and masters. Such a node keeps its files, its forwarders, its place in the network of pods and its member of
+// etcd; its other units end, and do not start with the node. All others know by then that they have to use other nodes.
+type idleSteps struct{ *deployment }
+
+func (d idleSteps) steps() []step {
+	others := []soft{
+		{name: stepAPIForwarder, nodes: d.with(Minion, Gateway), limit: joinGrace},
+		{name: stepControllers, nodes: serving(d.deployment, Master), limit: joinGrace},
+		{name: stepGatewayAddresses, nodes: d.leads(), limit: joinGrace},
+		{name: stepVirtualAddress, nodes: serving(d.deployment, Gateway), limit: joinGrace},
+	}
+	return []step{{name: stepIdle, on: only(d.present(), d.cluster.config.idle), after: needs(here(stepFiles), ifPlanned(here(stepNetwork))), soft: others, run: d.end}}
+}
+
+// idle reports whether a node serves nothing, because it is a locked gateway or master.
+func (c Config) idle(node Node) bool {
+	if node.Role == Master && slices.ContainsFunc(c.servingMasters(), func(other Node) bool { return other.Name == node.Name }) {
+		return false
+	}
+	return node.Role != Minion && node.Settings.Locked
+}
+
+// servingUnits are the units by which a gateway or master serves others, in the order in which they end.
+func (d design) servingUnits(node Node, of layout) []string {
+	if node.Role == Gateway {
+		return []string{virtualUnit, "burano-gateway", "haproxy"}
+	}
+	stay := append([]string{"etcd", etcd.ForwarderUnit, kube.LeaseUnit}, d.driver.Units().Daemons...)
+	var ends []string
+	for name := range of.units {
+		if !slices.Contains(stay, name) && name != "kube-apiserver" {
+			ends = append(ends, name)
+		}
+	}
+	slices.Sort(ends)
+	return append(ends, "kube-apiserver")
+}
+
+// idle are files without the links by which these units start with the node.
+func (l layout) idle(files []ssh.File, ended []string) []ssh.File {
+	return slices.DeleteFunc(files, func(file ssh.File) bool {
+		name, starts := strings.CutPrefix(file.Path, systemd.Folder+"/multi-user.target.wants/")
+		return starts && slices.Contains(ended, strings.TrimSuffix(name, ".service"))
+	})
+}
+
+// end ends the service of a node: connections through a gateway have a while to end, and a master's member of etcd leads no longer.
+func (d idleSteps) end(ctx context.Context, node Node) error {
+	if node.Role == Gateway {
+		if _, err := d.script(ctx, node, "close gateway", closeGatewayScript, nil); err != nil {
+			return err
+		}
+	} else if err := d.yieldLead(ctx, node); err != nil {
+		return err
+	}
+	out, err := d.script(ctx, node, "end units", endUnitsScript, map[string]string{"UNITS": strings.Join(d.design.servingUnits(node, d.found(node).layout), "\n")})
+	if strings.Contains(out, "ended") {
+		d.report(ctx, node, "is locked, and serves nothing until it is unlocked")
+	}
+	return err
+}
+
+// yieldLead has another member of etcd lead.
+func (d idleSteps) yieldLead(ctx context.Context, node Node) error {
+	client, err := d.etcdClient(ctx)
+	if err != nil {
+		return err
+	}
+	return etcd.Yield(ctx, client, etcdNode(node))
 }

@@ -28,6 +28,7 @@ func (d *deployment) plan() *plan.Plan {
 		minionSteps{d},   // nodes for pods
 		gatewaySteps{d},  // Services become listeners of gateways
 		addressSteps{d},  // the address that gateways share
+		idleSteps{d},     // a locked gateway or master serves nothing
 		serviceSteps{d},  // at the end, no unit has failed
 	)
 }
@@ -103,9 +104,14 @@ func (d *deployment) with(roles ...Role) []Node {
 	return only(d.present(), func(node Node) bool { return slices.Contains(roles, node.Role) })
 }
 
-// besidesLead are the masters of the deployment without the lead.
+// serving are the nodes of a deployment that have one of these roles and are not idle.
+func serving(d *deployment, roles ...Role) []Node {
+	return only(d.with(roles...), func(node Node) bool { return !d.cluster.config.idle(node) })
+}
+
+// besidesLead are the masters of the deployment that serve, without the lead.
 func (d *deployment) besidesLead() []Node {
-	return only(d.with(Master), func(node Node) bool { return node.Name != d.lead.Name })
+	return only(serving(d, Master), func(node Node) bool { return node.Name != d.lead.Name })
 }
 
 // only are the nodes for which a condition holds.

@@ -78,7 +78,7 @@ func (d storageSteps) steps() []step {
 		{name: stepStorage, on: d.leads(), skipIf: none, after: here(stepAPIReady, stepAccess),
 			soft: []soft{{name: stepAPIServes, nodes: d.besidesLead(), limit: joinGrace}, {name: stepStorageNode, nodes: minions, limit: joinGrace}},
 			runKnowing: func(ctx context.Context, node Node, done plan.Progress) error {
-				return d.storage(ctx, node, through(done, d.with(Master), stepAPIServes))
+				return d.storage(ctx, node, through(done, serving(d.deployment, Master), stepAPIServes))
 			}},
 	}
 }

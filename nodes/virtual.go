@@ -140,7 +140,7 @@ vrrp_instance gateways {
 type addressSteps struct{ *deployment }
 
 func (d addressSteps) steps() []step {
-	gateways, shared := d.with(Gateway), d.design.binary != "" && d.cluster.config.Virtual.Address.IsValid()
+	gateways, shared := serving(d.deployment, Gateway), d.design.binary != "" && d.cluster.config.Virtual.Address.IsValid()
 	ends := d.design.binary != "" && !shared && d.again
 	share := []soft{{name: stepVirtualAddress, nodes: gateways, limit: joinGrace}}
 	leaving := only(d.cluster.config.Nodes, func(node Node) bool {

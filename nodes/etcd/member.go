@@ -142,6 +142,9 @@ func RestoredBy(content, run string) bool {
 	return slices.Contains(strings.Split(content, "\n"), restoredMark+run)
 }
 
+// ForwarderUnit is the forwarder of a node to the members.
+const ForwarderUnit = "etcd-forwarder"
+
 // Forwarder is the unit of a node's TCP forwarder on 127.0.0.1:2379. TLS passes through it, so certificates and
 // permissions are the client's own. It has no reload: another list of voters is a restart.
 func Forwarder(voters []Node) systemd.Unit {
@@ -151,7 +154,7 @@ func Forwarder(voters []Node) systemd.Unit {
 	}
 	slices.Sort(endpoints)
 	return systemd.Unit{
-		Name:        "etcd-forwarder",
+		Name:        ForwarderUnit,
 		Description: "forwarder to the etcd members",
 		Command:     []string{program, "gateway", "start", "--listen-addr=127.0.0.1:2379", "--retry-delay=2s", "--endpoints=" + strings.Join(endpoints, ",")},
 	}

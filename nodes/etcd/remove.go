@@ -103,6 +103,18 @@ func (m Membership) ByID(id uint64) *etcdserverpb.Member {
 	return nil
 }
 
+// Yield has another voter lead when the member of a node does.
+func Yield(ctx context.Context, client *clientv3.Client, node Node) error {
+	members, err := Members(ctx, client)
+	if err != nil {
+		return err
+	}
+	if own := members.Of(node); own != nil {
+		return yield(ctx, client, members, own.ID)
+	}
+	return nil
+}
+
 // yield has another voter lead when the leader is the member that is to go.
 func yield(ctx context.Context, client *clientv3.Client, members Membership, id uint64) error {
 	leaving := members.ByID(id)

@@ -9,8 +9,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +55,50 @@ type Settings struct {
 	// Cordoned has it take no new pods; Locked, no pods at all.
 	Cordoned bool `json:"cordoned,omitempty"`
 	Locked   bool `json:"locked,omitempty"`
+	// Assigned has, by the keys of labels, who set them and when. Labels of former versions have none.
+	Assigned map[string]Assignment `json:"assigned,omitempty"`
+}
+
+// Assignment is when a label was set, and by whom.
+type Assignment struct {
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+	Changed time.Time `json:"changed,omitzero"` // when it got another value; the zero time for never
+	By      string    `json:"by"`               // the name of the user who set it first
+}
+
+// labelSpace is the namespace of the ids of labels.
+var labelSpace = uuid.MustParse("6b0d2c6e-3c39-4b58-9d5a-0f6a4f0f8a51")
+
+// LabelID is the id of the label of a key that a task has set, or of a host's label of which no task is known.
+func LabelID(of, key string) string { return uuid.NewSHA1(labelSpace, []byte(of+"/"+key)).String() }
+
+// Assign returns the assignments of labels after a task has set and removed some.
+func (s Settings) Assign(set map[string]string, remove []string, task, by string, now time.Time) map[string]Assignment {
+	all := maps.Clone(s.Assigned)
+	if all == nil {
+		all = map[string]Assignment{}
+	}
+	for _, key := range remove {
+		delete(all, key)
+	}
+	for key, value := range set {
+		was, had := s.Labels[key]
+		one, known := all[key]
+		switch {
+		case !had:
+			one = Assignment{ID: LabelID(task, key), Created: now.UTC().Truncate(time.Second), By: by}
+		case !known || was == value:
+			continue
+		default:
+			one.Changed = now.UTC().Truncate(time.Second)
+		}
+		all[key] = one
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 // IsZero is true if nothing is set.

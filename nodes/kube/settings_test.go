@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -137,4 +138,26 @@ func TestSettingsThatKubernetesWouldRefuseAreRefusedBefore(t *testing.T) {
 		require.Error(t, bad.Check(), bad)
 	}
 	require.NoError(t, Settings{Labels: map[string]string{"node-role.kubernetes.io/edge": "", "a": "b"}, Taints: []Taint{{Key: "example.com/gpu", Effect: "NoExecute"}}}.Check())
+}
+
+func TestLabelsRememberWhoSetThemAndWhen(t *testing.T) {
+	began := time.Date(2026, 11, 29, 2, 0, 0, 0, time.UTC)
+	settings := Settings{Labels: map[string]string{"former": "yes"}}
+	set := func(labels map[string]string, remove []string, task, by string, after time.Duration) {
+		assigned := settings.Assign(labels, remove, task, by, began.Add(after))
+		settings = settings.With(labels, remove, nil, nil)
+		settings.Assigned = assigned
+	}
+	set(map[string]string{"disk": "fast", "former": "yes"}, nil, "one", "ann", 0)
+	first := Assignment{ID: LabelID("one", "disk"), Created: began, By: "ann"}
+	require.Equal(t, map[string]Assignment{"disk": first}, settings.Assigned, "of a label of a former version nothing is known")
+	set(map[string]string{"disk": "fast"}, nil, "two", "bob", time.Minute)
+	require.Equal(t, first, settings.Assigned["disk"], "the same value is no change")
+	set(map[string]string{"disk": "slow"}, nil, "three", "bob", time.Hour)
+	first.Changed = began.Add(time.Hour)
+	require.Equal(t, first, settings.Assigned["disk"])
+	set(nil, []string{"disk"}, "four", "bob", time.Hour)
+	require.Nil(t, settings.Assigned)
+	set(map[string]string{"disk": "fast"}, nil, "five", "bob", 2*time.Hour)
+	require.NotEqual(t, first.ID, settings.Assigned["disk"].ID, "it is another label")
 }

@@ -53,6 +53,8 @@ type Clusters struct {
 	Config  known.Reach
 	// Meters sample gateways; the keeper has the same.
 	Meters *scaling.Meters
+	// ClusterIDs are the ids of the clusters of an environment that were ever up.
+	ClusterIDs func(ctx context.Context, environmentID string) ([]string, error)
 }
 
 // vault has the secrets of the cluster that an object of the environment is.

@@ -53,6 +53,7 @@ type Settings struct {
 type Runtime interface {
 	EnvironmentID() string
 	TaskID() string
+	Submitter() string
 	Secret(ctx context.Context, name string) ([]byte, bool, error)
 	SetSecret(ctx context.Context, name string, value []byte) error
 	Attribute(ctx context.Context, object *muranopl.Object, name string) (any, bool, error)
@@ -541,7 +542,7 @@ func apiAddress(list []nodes.Node, virtual nodes.VirtualAddress) netip.Addr {
 			if virtual.Address.IsValid() {
 				return virtual.Reach()
 			}
-		case node.Role == nodes.Gateway && !node.Leaving && several && node.Access.IsValid():
+		case node.Role == nodes.Gateway && !node.Leaving && !node.Settings.Locked && several && node.Access.IsValid():
 			return node.Access
 		}
 	}

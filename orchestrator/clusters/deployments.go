@@ -265,7 +265,7 @@ func (c deployments) servers(ctx context.Context, interpreter *muranopl.Interpre
 		if one.Role == nodes.Gateway {
 			node.Elastic = comesAndGoes(object, one.object)
 		}
-		if one.Role == nodes.Minion && !one.Leaving {
+		if !one.Leaving {
 			if node.Settings, err = c.Clusters.NodeSettings.whole(ctx, one.Instance()); err != nil {
 				return nil, err
 			}

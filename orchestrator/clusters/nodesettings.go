@@ -37,7 +37,7 @@ func (n nodeSettings) whole(ctx context.Context, instance *muranopl.Object) (kub
 func WholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
 	if instance.Class().IsEmbedded(ClassExternalNode) {
 		whole := kube.Settings{Labels: map[string]string{nodes.LabelExternal: "true"}}.With(own.Labels, nil, own.Taints, nil)
-		whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
+		whole.Cordoned, whole.Locked, whole.Assigned = own.Cordoned, own.Locked, own.Assigned
 		return whole
 	}
 	group := instance.FindEmbedded(task.ClassMinionGroup)
@@ -47,7 +47,7 @@ func WholeSettings(instance *muranopl.Object, own kube.Settings) kube.Settings {
 	of := desired.ReadGroup(group)
 	whole := of.Settings.With(own.Labels, nil, own.Taints, nil)
 	whole.Labels[known.LabelGroup] = of.Name
-	whole.Cordoned, whole.Locked = own.Cordoned, own.Locked
+	whole.Cordoned, whole.Locked, whole.Assigned = own.Cordoned, own.Locked, own.Assigned
 	return whole
 }
 

@@ -46,6 +46,9 @@ func (r *Runtime) EnvironmentID() string { return r.environment.ID }
 // TaskID is the id of the task: the deployment.
 func (r *Runtime) TaskID() string { return r.held.Task().ID }
 
+// Submitter is the name of the user who submitted the task, "" for a task of Burano's own.
+func (r *Runtime) Submitter() string { return r.held.Task().Origin.UserName }
+
 // Model is the desired io.murano.Environment object; nil in a deletion. An object that is being destroyed is not in it, but its owners
 // are, as far as they stay.
 func (r *Runtime) Model() *muranopl.Object { return r.model }

@@ -4,6 +4,7 @@ package operations
 import (
 	"context"
 	"maps"
+	"time"
 
 	"github.com/burano/burano/catalog/muranopl"
 	"github.com/burano/burano/internal/fault"
@@ -91,15 +92,6 @@ func (c Operations) namedNode(ctx context.Context, call muranopl.Call, facts *kn
 	return one, err
 }
 
-// minion is namedNode for operations on nodes that Kubernetes knows.
-func (c Operations) minion(ctx context.Context, call muranopl.Call, known *known.Facts) (*namedNode, error) {
-	one, err := c.namedNode(ctx, call, known)
-	if err == nil && one.Role != nodes.Minion {
-		return nil, fault.New(fault.Invalid, "%s is a %s, which takes no pods and is no node of Kubernetes: name one of the cluster's minions", one.Name, one.Role)
-	}
-	return one, err
-}
-
 // set stores a node's new settings, and returns the cluster with them.
 func (c Operations) set(ctx context.Context, one *namedNode, settings kube.Settings) (*nodes.Cluster, error) {
 	if err := settings.Check(); err != nil {
@@ -158,6 +150,11 @@ func changeOf(call muranopl.Call) nodeChange {
 // opens reports whether the node takes pods again, also after others have cordoned it.
 func (n nodeChange) opens() bool { return n.cordoned != nil && !*n.cordoned }
 
+// onlyLocks reports whether a change is about the lock alone.
+func (n nodeChange) onlyLocks() bool {
+	return n.locked != nil && n.cordoned == nil && len(n.labels)+len(n.taints)+len(n.removeLabels)+len(n.removeTaints) == 0
+}
+
 // check refuses a change that a node's present state, or its group, does not admit.
 func (n nodeChange) check(one *namedNode) error {
 	if err := clusters.GroupKeeps(one.instance, one.Name, one.Settings, n.removeLabels); err != nil {
@@ -192,17 +189,21 @@ func (n nodeChange) settings(one *namedNode) kube.Settings {
 	return settings
 }
 
-// setNode is the action that changes a minion: its labels and taints, and whether it takes pods or is out of service.
+// setNode is the action that changes a node: whether it is out of service, and of a minion its labels and taints, and whether it takes pods.
 func (c Operations) setNode(ctx context.Context, call muranopl.Call, known *known.Facts) error {
-	one, err := c.minion(ctx, call, known)
+	one, err := c.namedNode(ctx, call, known)
 	if err != nil {
 		return err
 	}
 	change := changeOf(call)
+	if one.Role != nodes.Minion {
+		return c.lockServer(ctx, call, one, change)
+	}
 	if err := change.check(one); err != nil {
 		return err
 	}
 	settings := change.settings(one)
+	settings.Assigned = one.Settings.Assign(change.labels, change.removeLabels, c.Runtime.TaskID(), c.Runtime.Submitter(), time.Now())
 	if err := settings.Check(); err != nil {
 		return fault.New(fault.Invalid, "%w", err)
 	}
@@ -249,6 +250,8 @@ func (c Operations) reportNode(ctx context.Context, one *namedNode, change nodeC
 	}
 	switch {
 	case change.locked == nil:
+	case *change.locked && one.Role != nodes.Minion:
+		c.Reports.Inform(ctx, one.cluster, "%s is locked: it serves nothing, and its member of etcd goes on, until it is unlocked", one.Name)
 	case *change.locked:
 		c.Reports.Inform(ctx, one.cluster, "%s is locked: nothing runs on it, and Burano neither repairs nor starts it until it is unlocked", one.Name)
 	default:

@@ -123,19 +123,11 @@ func (c Operations) beginReboot(ctx context.Context, call muranopl.Call, one *na
 
 // missed describes the cluster's loss while a node is away.
 func (c Operations) missed(ctx context.Context, one *namedNode, live *nodes.Cluster) (costs []string, err error) {
-	gateways, masters := 0, 0
-	for _, other := range one.known.Nodes {
-		if other.Role == nodes.Master && !other.Leaving {
-			masters++
-		}
-		if other.Role == nodes.Gateway && !other.Leaving {
-			gateways++
-		}
-	}
 	switch {
-	case one.Role == nodes.Master && masters == 1:
+	case one.Settings.Locked && one.Role != nodes.Minion: // it serves nothing
+	case one.Role == nodes.Master && len(one.serversBeside()) == 0:
 		costs = append(costs, "it is the only master, so that the API of Kubernetes is away meanwhile, and nothing is scheduled or mended")
-	case one.Role == nodes.Gateway && gateways == 1:
+	case one.Role == nodes.Gateway && len(one.serversBeside()) == 0:
 		costs = append(costs, "it is the only gateway, so that nobody reaches published services meanwhile")
 	case one.lastTaker() && !one.Settings.Locked:
 		costs = append(costs, noTaker+" meanwhile")

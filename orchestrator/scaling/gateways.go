@@ -59,7 +59,7 @@ func Sizes(limits desired.GatewayLimits, counted Traffic) (now, wanted int, reas
 func CountGateways(ctx context.Context, cluster countedCluster, list []nodes.Node) Traffic {
 	counted := Traffic{Sampled: time.Now().UTC()}
 	for _, node := range list {
-		if node.Role != nodes.Gateway || node.Leaving {
+		if node.Role != nodes.Gateway || node.Leaving || node.Settings.Locked {
 			continue
 		}
 		one := GatewayTraffic{Name: node.Name}

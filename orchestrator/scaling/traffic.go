@@ -211,7 +211,7 @@ func (m *meter) follow(ctx context.Context) error {
 	}
 	m.nodes, m.cluster, m.gateways = list, cluster, nil
 	for _, node := range list {
-		if node.Role == nodes.Gateway && !node.Leaving {
+		if node.Role == nodes.Gateway && !node.Leaving && !node.Settings.Locked {
 			m.gateways = append(m.gateways, &gatewayMeter{node: node})
 		}
 	}

@@ -36,6 +36,7 @@ func NewRehearsal(stage Stage) *Rehearsal {
 func (r *Rehearsal) SetModel(root *muranopl.Object) { r.model = root }
 
 func (r *Rehearsal) TaskID() string          { return "" }
+func (r *Rehearsal) Submitter() string       { return "" }
 func (r *Rehearsal) Model() *muranopl.Object { return r.model }
 func (r *Rehearsal) Deploys() bool           { return false } // so that nothing waits for the environment's deploy
 func (r *Rehearsal) Allowed(string) bool     { return false }

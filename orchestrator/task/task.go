@@ -13,6 +13,8 @@ import (
 type Runtime interface {
 	EnvironmentID() string
 	TaskID() string
+	// Submitter is the name of the user who submitted the task, "" for a task of Burano's own.
+	Submitter() string
 	// Allowed reports whether the caller of the deployment allowed something to be lost, by its id or name.
 	Allowed(name string) bool
 	// Model is the environment as it is to be; nil when it is being deleted.

@@ -267,6 +267,7 @@ func identified(place string, value any) any {
 
 func (w *world) EnvironmentID() string   { return "environment" }
 func (w *world) TaskID() string          { return "task" }
+func (w *world) Submitter() string       { return "demo" }
 func (w *world) Model() *muranopl.Object { return w.model }
 func (w *world) Deploys() bool           { return false }
 func (w *world) Allowed(string) bool     { return false }
