@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLockedMastersAndGatewaysServeNothing locks masters and gateways of a cluster whose gateways share an address, while ConfigMaps are written and the
+// TestLockedMastersAndGatewaysServeNothing locks masters and gateways of a cluster, while ConfigMaps are written and the
 // application is used. The last of each is refused. Locked nodes stay so through a deployment and a replacement, and serve again when they are unlocked.
 func TestLockedMastersAndGatewaysServeNothing(t *testing.T) {
 	l := start(t)
@@ -28,7 +29,6 @@ func TestLockedMastersAndGatewaysServeNothing(t *testing.T) {
 `
 	model := strings.Replace(string(text), "    gatewayCount: 1\n", `    masterCount: 3
     gatewayCount: 2
-    virtualAddress: {"?": {type: io.murano.SharedIp, id: shared}, assignFloatingIp: true}
 `, 1)
 	model = strings.Replace(model, "\n\n  - \"?\": {type: com.mirantis.docker.kubernetes.KubernetesPod", "\n"+gateway+"  - \"?\": {type: com.mirantis.docker.kubernetes.KubernetesPod", 1)
 	file := filepath.Join(t.TempDir(), "masters.yaml")
@@ -40,8 +40,7 @@ func TestLockedMastersAndGatewaysServeNothing(t *testing.T) {
 	masters, gateways := []string{"murano-kube-1", "murano-kube-1-m2", "murano-kube-1-m3"}, []string{"murano-gateway-1", "murano-gateway-2"}
 	s.further = masters[1:]
 	s.holds(t, []string{"murano-kube-2"}, gateways)
-	own, _ := s.shared(t)
-	host, port, err := net.SplitHostPort(endpointOf(t, environment))
+	_, port, err := net.SplitHostPort(endpointOf(t, environment))
 	require.NoError(t, err)
 
 	node := func(args ...string) {
@@ -63,23 +62,31 @@ func TestLockedMastersAndGatewaysServeNothing(t *testing.T) {
 		return strings.Join(strings.Fields(s.in(t, name, "systemctl is-active "+unit+" || true; systemctl is-enabled "+unit+" || true")), " ")
 	}
 
-	holder := s.holder(t, own, gateways...)
-	other := gateways[0]
-	if other == holder {
-		other = gateways[1]
+	other, locked := gateways[0], gateways[1]
+	s.cluster.kubectl(t, "", "create", "service", "loadbalancer", "balanced", "--tcp=8200:80")
+	addresses := func(want ...string) {
+		t.Helper()
+		l.eventually(t, 20*time.Second, "the Service has the addresses of the gateways that serve", func() error {
+			has := strings.Fields(s.cluster.kubectl(t, "", "get", "service", "balanced", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}"))
+			slices.Sort(has)
+			slices.Sort(want)
+			if !slices.Equal(has, want) {
+				return fmt.Errorf("it has %v, and not %v", has, want)
+			}
+			return nil
+		})
 	}
-	untouched := startLoadOf(t, net.JoinHostPort(s.floating(t, other)[other], port), loadRate/2)
-	away := watchAnswers(t, "http://"+net.JoinHostPort(host, port))
-	node("lock", holder)
-	require.Equal(t, other, s.holder(t, own, other))
-	away.end()
+	floating := s.floating(t, gateways...)
+	addresses(floating[other], floating[locked])
+	untouched := startLoadOf(t, net.JoinHostPort(floating[other], port), loadRate/2)
+	node("lock", locked)
 	untouched.end()
-	t.Logf("the shared address did not answer for %s; through the other gateway: %s", away.longest.Round(time.Millisecond), untouched)
+	t.Logf("through the other gateway: %s", untouched)
 	require.Empty(t, untouched.failed)
-	require.Less(t, away.longest, 4*time.Second)
-	for _, unit := range []string{"haproxy", "burano-gateway", "virtual-address"} {
-		require.Equal(t, "inactive disabled", state(holder, unit), unit)
+	for _, unit := range []string{"haproxy", "burano-gateway"} {
+		require.Equal(t, "inactive disabled", state(locked, unit), unit)
 	}
+	addresses(floating[other])
 	refused(other, "it is the only gateway")
 	require.Contains(t, l.run(t, l.as("burano-demo"), "burano", "node", "list", "masters"), "locked")
 
@@ -95,7 +102,7 @@ func TestLockedMastersAndGatewaysServeNothing(t *testing.T) {
 	refused(masters[2], "no other master is in service")
 	deploy()
 	require.Equal(t, "inactive disabled", state(masters[0], "kube-apiserver"), "a deployment leaves it locked")
-	require.Equal(t, "inactive disabled", state(holder, "haproxy"))
+	require.Equal(t, "inactive disabled", state(locked, "haproxy"))
 	node("unlock", masters[0])
 	node("unlock", masters[1])
 	require.NoError(t, s.allMembersAnswer())
@@ -104,12 +111,13 @@ func TestLockedMastersAndGatewaysServeNothing(t *testing.T) {
 	t.Logf("%d ConfigMaps were written, %d of them in a second try, the slowest within %s", len(w.acknowledged), w.again, w.slowest.Round(time.Millisecond))
 	require.Empty(t, w.failed)
 
-	node("replace", holder)
-	gateways = []string{holder + "-r2", other}
+	node("replace", locked)
+	gateways = []string{locked + "-r2", other}
 	s.holds(t, []string{"murano-kube-2"}, gateways)
 	require.Equal(t, "inactive disabled", state(gateways[0], "burano-gateway"), "another server of the node is locked, too")
 	node("unlock", gateways[0])
 	require.Equal(t, "active enabled", state(gateways[0], "haproxy"))
+	addresses(floating[other], floating[locked]) // the floating address moved to the new server
 	s.holds(t, []string{"murano-kube-2"}, gateways)
 	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "masters")
 	asBefore(t, demo, found)

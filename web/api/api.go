@@ -158,6 +158,7 @@ func newEcho(config Config) *echo.Echo {
 	schemaHandlers{config.Orchestrator}.register(v1)
 	statisticsHandlers{config.Orchestrator}.register(v1)
 	catalogHandlers{config.Catalog, config.Limits.Values}.register(v1)
+	hostLabelHandlers{config.Orchestrator, config.Clusters}.register(v1)
 	burano := e.Group("/burano/v1")
 	progressHandlers{config.Orchestrator, config.Limits}.register(burano)
 	previewHandlers{config.Orchestrator, config.Deleted, config.Limits.Values, config.Leaving}.register(burano)

@@ -24,6 +24,7 @@ type Clusters interface {
 	Access
 	Objects
 	Status(ctx context.Context, environmentID, objectID string) (access.ClusterStatus, error)
+	Hosts(ctx context.Context, environmentID string) ([]access.Host, error)
 	Traffic(ctx context.Context, environmentID, objectID string) (scaling.Traffic, error)
 	PauseUpgrade(ctx context.Context, environmentID, objectID string) error
 	TakeSnapshot(ctx context.Context, environmentID, objectID, reason string) (store.Snapshot, error)

@@ -1,13 +1,18 @@
 package api
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/burano/burano/internal/fault"
+	"github.com/burano/burano/internal/identity"
 	"github.com/burano/burano/orchestrator"
 	"github.com/burano/burano/orchestrator/access"
 )
@@ -187,4 +192,153 @@ func (h nodeHandlers) call(method string, given func(echo.Context) (map[string]a
 		}
 		return c.JSON(http.StatusOK, map[string]string{"task_id": task})
 	}
+}
+
+// hostLabelHandlers show and change labels of hosts in StarlingX's form, where a host is a server's id. The labels are those of nodeHandlers.
+type hostLabelHandlers struct {
+	orchestrator *orchestrator.Service
+	clusters     Clusters
+}
+
+func (h hostLabelHandlers) register(v1 *echo.Group) {
+	v1.GET("/ihosts/:host/labels", h.list)
+	v1.POST("/labels/:host", h.assign)
+	v1.DELETE("/labels/:hostlabel", h.remove)
+}
+
+// find looks for a host among the environments of the caller's project. fits reports whether it is the one.
+func (h hostLabelHandlers) find(ctx context.Context, caller identity.Caller, fits func(access.Host) bool) (host access.Host, found bool, err error) {
+	if h.clusters == nil {
+		return host, false, nil
+	}
+	environments, err := h.orchestrator.Environments().List(ctx, caller, orchestrator.ListOptions{})
+	if err != nil {
+		return host, false, err
+	}
+	for _, environment := range environments {
+		hosts, err := h.clusters.Hosts(ctx, environment.ID)
+		if err != nil {
+			return host, false, err
+		}
+		if at := slices.IndexFunc(hosts, fits); at >= 0 {
+			return hosts[at], true, nil
+		}
+	}
+	return host, false, nil
+}
+
+// host is the host that the path names.
+func (h hostLabelHandlers) host(c echo.Context) (access.Host, error) {
+	id := c.Param("host")
+	if uuid.Validate(id) != nil {
+		return access.Host{}, fault.New(fault.Invalid, "%s is no id of a host, which is the id of a server in Nova", id)
+	}
+	ctx, caller := calling(c)
+	host, found, err := h.find(ctx, caller, func(host access.Host) bool { return strings.EqualFold(host.Server, id) })
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, "No node of a cluster in this project has the server %s", id)
+	}
+	return host, err
+}
+
+func (h hostLabelHandlers) list(c echo.Context) error {
+	host, err := h.host(c)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]any{"labels": host.Labels})
+}
+
+// assign sets the labels of {KEY: VALUE, …}. A label that is there with another value is refused without ?overwrite=true.
+func (h hostLabelHandlers) assign(c echo.Context) error {
+	fields, err := object(c)
+	if err != nil {
+		return err
+	}
+	if len(fields) == 0 {
+		return fault.New(fault.Invalid, `Send {KEY: VALUE, …}`)
+	}
+	for key, value := range fields {
+		if _, ok := value.(string); !ok {
+			return fault.New(fault.Invalid, "The value of label %s is a text, not %v", key, value)
+		}
+	}
+	overwrite := false
+	switch given := c.QueryParam("overwrite"); given {
+	case "", "false", "False":
+	case "true", "True":
+		overwrite = true
+	default:
+		return fault.New(fault.Invalid, "overwrite is true or false, and not %q", given)
+	}
+	host, err := h.host(c)
+	if err != nil {
+		return err
+	}
+	former := map[string]access.HostLabel{}
+	for _, label := range host.Labels {
+		former[label.Key] = label
+		if _, given := fields[label.Key]; given && !overwrite {
+			return fault.New(fault.Conflict, "Host %s has the label %s already: use ?overwrite=true for another value", host.Server, label.Label)
+		}
+	}
+	task, err := h.change(c, host, map[string]any{"labels": fields})
+	if err != nil {
+		return err
+	}
+	made := []access.HostLabel{}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		one, there := former[key]
+		if !there {
+			one = access.NewHostLabel(host, task, key)
+		}
+		one.Value = fields[key].(string)
+		one.Label = key + "=" + one.Value
+		made = append(made, one)
+	}
+	if len(made) > 1 {
+		return c.JSON(http.StatusOK, map[string]any{"labels": made, "task_id": task})
+	}
+	return c.JSON(http.StatusOK, struct {
+		access.HostLabel
+		Labels []access.HostLabel `json:"labels"`
+		Task   string             `json:"task_id"`
+	}{made[0], made, task})
+}
+
+// remove removes the label whose id the path names.
+func (h hostLabelHandlers) remove(c echo.Context) error {
+	id, key := c.Param("hostlabel"), ""
+	if uuid.Validate(id) != nil {
+		return fault.New(fault.Invalid, "%s is no id of a label", id)
+	}
+	ctx, caller := calling(c)
+	host, found, err := h.find(ctx, caller, func(host access.Host) bool {
+		at := slices.IndexFunc(host.Labels, func(label access.HostLabel) bool { return strings.EqualFold(label.UUID, id) })
+		if at >= 0 {
+			key = host.Labels[at].Key
+		}
+		return at >= 0
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fault.New(fault.NotFound, "No host in this project has a label with the id %s", id)
+	}
+	if _, err := h.change(c, host, map[string]any{"removeLabels": []any{key}}); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// change starts the action that changes the host's labels.
+func (h hostLabelHandlers) change(c echo.Context, host access.Host, args map[string]any) (task string, err error) {
+	ctx, caller := calling(c)
+	args["node"] = host.Node
+	task, err = h.orchestrator.Actions().Call(ctx, caller, host.Environment, host.Cluster+"_"+setNode, args)
+	if errors.Is(err, orchestrator.ErrNoAction) {
+		return "", fault.New(fault.Conflict, "The cluster of host %s was last deployed by a former version of Burano: deploy the environment", host.Server)
+	}
+	return task, err
 }

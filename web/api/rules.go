@@ -47,6 +47,10 @@ var rules = map[string]string{
 	"PATCH /v1/environments/:environment/model":  "update_environment",
 	"PATCH /v1/environments/:environment/model/": "update_environment",
 
+	"GET /v1/ihosts/:host/labels":  "show_environment",
+	"POST /v1/labels/:host":        "execute_action",
+	"DELETE /v1/labels/:hostlabel": "execute_action",
+
 	"GET /v1/templates":                               "list_env_templates",
 	"POST /v1/templates":                              "create_env_template",
 	"GET /v1/templates/:template":                     "show_env_template",

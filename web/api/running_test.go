@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/burano/burano/gateway/traffic"
@@ -192,6 +193,16 @@ func (f *fakeClusters) Join(_ context.Context, environmentID, _ string, machine 
 func (f *fakeClusters) Status(_ context.Context, environmentID, objectID string) (access.ClusterStatus, error) {
 	return access.ClusterStatus{Name: environmentID + "/" + objectID, Nodes: []access.NodeStatus{{Name: "murano-kube-2", Labels: map[string]string{"disk": "fast", "theirs": "yes"},
 		Taints: []kube.Taint{{Key: "gpu", Effect: "NoSchedule"}}, Set: access.NodeSet{Labels: map[string]string{"disk": "fast"}, Taints: []kube.Taint{}}}}}, nil
+}
+
+// serverOf is the id of the host of an environment.
+func serverOf(environmentID string) string { return uuid.MustParse(environmentID).String() }
+
+// The environments have one host each, whose server has the id of the environment, in the form of Nova.
+func (f *fakeClusters) Hosts(_ context.Context, environmentID string) ([]access.Host, error) {
+	server := serverOf(environmentID)
+	return []access.Host{{Environment: environmentID, Cluster: "kube", Node: "murano-kube-2", Server: server,
+		Labels: []access.HostLabel{{UUID: kube.LabelID(server, "disk"), HostUUID: server, Label: "disk=fast", Key: "disk", Value: "fast"}}}}, nil
 }
 
 func (f *fakeClusters) PauseUpgrade(context.Context, string, string) error {

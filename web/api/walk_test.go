@@ -18,6 +18,7 @@ import (
 
 	"github.com/burano/burano/catalog"
 	"github.com/burano/burano/internal/identity"
+	"github.com/burano/burano/nodes/kube"
 	"github.com/burano/burano/orchestrator/store"
 	"github.com/burano/burano/web/policy"
 )
@@ -73,6 +74,7 @@ func (s *server) populate(token, mark string) possessions {
 
 	return possessions{"snapshot": kept, "deleted": gone, "backup": backedUp.ID, "token": joining.ID, "environment": id, "session": session, "deployment": task, "task": task, "cluster": object, "action": object + "_shout",
 		"services/*": object, "model/*": "name", "package": owned.ID, "template": template, "class": "org.test." + mark,
+		"host": serverOf(id), "hostlabel": kube.LabelID(serverOf(id), "disk"),
 		"project": callers["{token:"+token+"}"].ProjectID}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Node is a node of a cluster.
@@ -40,6 +41,33 @@ func (t Taint) String() string {
 		return t.Key + ":" + t.Effect
 	}
 	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// HostLabel is a label of a host, which is a server that is a node of a cluster.
+type HostLabel struct {
+	UUID      string     `json:"uuid" yaml:"uuid"`
+	HostUUID  string     `json:"host_uuid" yaml:"host_uuid"` // the id of the server in Nova
+	Label     string     `json:"label" yaml:"label"`         // KEY=VALUE
+	Key       string     `json:"label_key" yaml:"label_key"`
+	Value     string     `json:"label_value" yaml:"label_value"`
+	CreatedAt *time.Time `json:"created_at" yaml:"created_at"` // nil where it is not known
+	UpdatedAt *time.Time `json:"updated_at" yaml:"updated_at"` // of another value; nil for none
+	CreatedBy *string    `json:"created_by" yaml:"created_by"` // the name of the user who set it first
+}
+
+// Node is a node of a cluster, by its name.
+func (c Clusters) Node(ctx context.Context, environment, cluster, node string) (found Node, err error) {
+	err = c.client.Call(ctx, http.MethodGet, nodePath(environment, cluster, node, ""), nil, &found)
+	return found, err
+}
+
+// HostLabels are the labels of a host that are set through Burano.
+func (c Clusters) HostLabels(ctx context.Context, server string) ([]HostLabel, error) {
+	var answer struct {
+		Labels []HostLabel `json:"labels"`
+	}
+	err := c.client.Call(ctx, http.MethodGet, "/v1/ihosts/"+url.PathEscape(server)+"/labels", nil, &answer)
+	return answer.Labels, err
 }
 
 // ChangeNode changes a node, and returns the id of the task, which Follow follows. what is labels, taints (with their fields), cordon, uncordon, lock,

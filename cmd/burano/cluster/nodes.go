@@ -126,12 +126,73 @@ func splitRemovals(args []string) (set, remove []string, err error) {
 }
 
 func nodeLabelCommand(connection *cli.Connection) *cobra.Command {
-	return nodeMarkCommand(connection, &cobra.Command{
+	set := func(written []string) (any, error) { return labelsOf(written) }
+	command := nodeMarkCommand(connection, &cobra.Command{
 		Use:   "label ENVIRONMENT NODE KEY=VALUE... | KEY-...",
 		Short: "Set labels of a node, which stay with it when it gets another server, or remove them",
 		Example: `  burano node label demo murano-kube-2 disk=fast zone=b --follow
   burano node label demo murano-kube-2 disk-`,
-	}, "labels", func(set []string) (any, error) { return labelsOf(set) })
+	}, "labels", set)
+	assign := nodeMarkCommand(connection, &cobra.Command{Use: "assign ENVIRONMENT NODE KEY=VALUE...", Short: "Set labels of a node, as label does"}, "labels", set)
+	remove := nodeMarkCommand(connection, &cobra.Command{Use: "remove ENVIRONMENT NODE KEY...", Short: "Remove labels of a node, as label does with KEY-"}, "labels", set)
+	run := remove.RunE
+	remove.RunE = func(command *cobra.Command, args []string) error {
+		args = slices.Clone(args)
+		for i := 2; i < len(args); i++ {
+			args[i] = strings.TrimSuffix(args[i], "-") + "-"
+		}
+		return run(command, args)
+	}
+	command.AddCommand(assign, nodeLabelListCommand(connection), remove)
+	return command
+}
+
+func nodeLabelListCommand(connection *cli.Connection) *cobra.Command {
+	var print cli.Output
+	var cluster string
+	command := &cobra.Command{
+		Use:   "list ENVIRONMENT NODE",
+		Short: "List the labels of a node that are set through Burano, with their ids, times and users",
+		Args:  cobra.ExactArgs(2),
+		RunE: connection.OnEnvironment(func(command *cobra.Command, api *client.Client, environment client.Environment, args []string) error {
+			id, err := environment.ClusterID(cluster)
+			if err != nil {
+				return err
+			}
+			node, err := api.Clusters().Node(command.Context(), environment.ID, id, args[0])
+			if err != nil {
+				return err
+			}
+			if node.Server == "" {
+				return fmt.Errorf("%s is no server of the cloud, and its labels have no ids: burano node list shows them", node.Name)
+			}
+			labels, err := api.Clusters().HostLabels(command.Context(), node.Server)
+			if err != nil {
+				return err
+			}
+			return print.Print(command.OutOrStdout(), labels, func(table *tabwriter.Writer) {
+				fmt.Fprintln(table, "ID\tLABEL\tCREATED\tUPDATED\tBY")
+				for _, one := range labels {
+					by := ""
+					if one.CreatedBy != nil {
+						by = *one.CreatedBy
+					}
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.UUID, one.Label, timeText(one.CreatedAt), timeText(one.UpdatedAt), by)
+				}
+			})
+		}),
+	}
+	command.Flags().StringVar(&cluster, "cluster", "", "name or id of the cluster, where the environment has several")
+	print.AddFlag(command)
+	return command
+}
+
+// timeText is a time, "" for none.
+func timeText(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.DateTime)
 }
 
 func nodeTaintCommand(connection *cli.Connection) *cobra.Command {

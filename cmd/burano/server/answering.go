@@ -53,7 +53,7 @@ func (w *wiring) addClusters(config *api.Config) {
 		return native.PlanUpgrade(w.natives, clusterID, image)
 	}
 	config.Leaving = native.Leaving(w.natives)
-	config.Clusters = access.Clusters{Secrets: w.tasks, Config: w.natives.Reach, Meters: w.meters}
+	config.Clusters = access.Clusters{Secrets: w.tasks, Config: w.natives.Reach, Meters: w.meters, ClusterIDs: w.clusterIDs}
 	config.Snapshots = w.archive
 	config.SnapshotLoss = restores.Loss
 	config.Deleted = orchestrator.NewUndeletion(w.rows, func(ctx context.Context, environmentID string) error {

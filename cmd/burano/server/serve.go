@@ -148,15 +148,18 @@ func (w *wiring) work(told, ctx context.Context) error {
 	return group.Wait()
 }
 
+// clusterIDs are the ids of the clusters of an environment that were ever up.
+func (w *wiring) clusterIDs(ctx context.Context, environmentID string) ([]string, error) {
+	return known.ClusterIDs(ctx, w.rows.Secrets(), environmentID)
+}
+
 // keeper looks after deployed environments.
 func (w *wiring) keeper() *keeper.Keeper {
 	every := w.options.keeperInterval
 	duties := upkeep.Duties(upkeep.Config{Reach: w.natives.Reach, Secrets: w.tasks, Meters: w.meters, Interval: every, Hour: w.options.tests.anHour(), FirstExpiry: measureCertificates(w.metrics)})
 	return keeper.New(keeper.Config{Store: w.rows, Duties: duties,
-		Clusters: func(ctx context.Context, environmentID string) ([]string, error) {
-			return known.ClusterIDs(ctx, w.rows.Secrets(), environmentID)
-		},
-		Waits: w.tasks.HasSuspect, Running: w.running, Memory: w.budgets.machines,
+		Clusters: w.clusterIDs,
+		Waits:    w.tasks.HasSuspect, Running: w.running, Memory: w.budgets.machines,
 		Project: w.tasks.StandingProject, Wake: w.tasks.Wake, Logger: w.logger, Metrics: w.metrics, Lease: w.options.Lease, Repairs: w.options.keeperRepairs,
 		RepairAfter: every / 2, Sole: w.options.sole()})
 }
