@@ -185,23 +185,32 @@ func (c *client) deploy(id string, steps int) error {
 	}); err != nil {
 		return err
 	}
+	asked := false
 	err := c.until("deploy", func() (bool, error) {
-		// A request whose answer was lost may have been done.
+		// A request whose answer was lost may have been done, or be done by a server that was stopped once it goes on.
 		list, err := c.deploymentsOf(id)
 		if err != nil || len(list) > before {
 			return err == nil, err
 		}
 		var session struct{ ID string }
+		again := asked
+		failed := func(err error, what string, status int) error {
+			if err == nil && status == http.StatusForbidden && again {
+				return nil // the request before was done since the list was read, which will show it
+			}
+			return orStatus(err, what, status)
+		}
 		if status, err := c.once(http.MethodPost, "/v1/environments/"+id+"/configure", "", nil, &session); err != nil || status != http.StatusOK {
-			return false, orStatus(err, "configure", status)
+			return false, failed(err, "configure", status)
 		}
 		application := map[string]any{"?": map[string]any{"id": "app-" + id, "type": "org.durability.App"}, "name": "app", "steps": steps,
 			"recorder": map[string]any{"?": map[string]any{"id": "recorder-" + id, "type": "org.durability.Recorder"}}}
 		if status, err := c.once(http.MethodPut, "/v1/environments/"+id+"/services", session.ID, []any{application}, nil); err != nil || status != http.StatusOK {
-			return false, orStatus(err, "services", status)
+			return false, failed(err, "services", status)
 		}
+		asked = true
 		status, err := c.once(http.MethodPost, "/v1/environments/"+id+"/sessions/"+session.ID+"/deploy", "", nil, nil)
-		return err == nil && status == http.StatusOK, orStatus(err, "deploy", status)
+		return err == nil && status == http.StatusOK, failed(err, "deploy", status)
 	})
 	if err != nil {
 		return err
