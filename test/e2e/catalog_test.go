@@ -40,8 +40,6 @@ func TestApplicationsOfTheCatalogRunOnACluster(t *testing.T) {
 	for _, kind := range []string{"servers", "stacks", "ports"} {
 		require.Equal(t, found[kind], inventory(t, demo)[kind], "it was refused before anything was made")
 	}
-	l.run(t, l.as("burano-demo"), "burano", "environment", "delete", "--yes", "catalog")
-
 	l.pushApplications(t, catalogImages...)
 	began := time.Now()
 	log := l.run(t, l.as("burano-demo"), "burano", "deploy", "test/e2e/testdata/catalog.yaml", "--follow")
