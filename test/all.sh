@@ -159,6 +159,12 @@ if [[ -e $logs/failed ]]; then
     echo "== why $log failed:" >&2
     awk '/Error Trace:|panic:|DATA RACE/ { left = 25 } left-- > 0; /^ *Test: / { left = 0 } /--- FAIL/' "$log" | cut -c 1-300 | tail -n 60 >&2
   done <"$logs/failed"
+  # Once more in one line each, for readers that cut long output.
+  echo "== in short:" >&2
+  while read -r log; do
+    awk '/--- FAIL/ { print } /Error Trace:/ { text = ""; left = 12 } left-- > 0 { gsub(/^[ \t]+/, ""); gsub(/[ \t]+/, " "); text = text " " $0 }
+      /^ *Test: / { left = 0 } text && left <= 0 { print "--- FAIL, because:" substr(text, 1, 700); text = "" }' "$log" | tail -n 12 >&2
+  done <"$logs/failed"
   exit 1
 fi
 echo

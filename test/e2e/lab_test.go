@@ -182,12 +182,20 @@ func (l *lab) startServer(t *testing.T) {
 		if t.Failed() {
 			if text, err := os.ReadFile(l.serverLog); err == nil {
 				// Whoever sees the end of the output only sees the reason too.
-				t.Logf("the server's log:\n%s\n%s", text, l.missed)
+				t.Logf("the server's last warnings and errors:\n%s\n%s", lastComplaints(string(text)), l.missed)
 			}
 		}
 	})
 	l.launch(t)
 	l.healthy(t)
+}
+
+// lastComplaints are the last 30 lines of a server's log that tell of a request that failed, a warning or an error: a whole log would hide why a test failed.
+func lastComplaints(log string) string {
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(log), "\n"), func(line string) bool {
+		return strings.Contains(line, "level=INFO") && !strings.Contains(line, " status=5")
+	})
+	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 
 func freeAddress(t *testing.T) string {

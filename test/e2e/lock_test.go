@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -121,7 +122,12 @@ func TestActionsOnNodesKeepWhatRuns(t *testing.T) {
 		require.Equal(t, "locked", status["state"])
 
 		node("unlock", "murano-kube-3")
-		require.Equal(t, " ", of("murano-kube-3", ".spec.unschedulable} {.spec.taints[*].effect"))
+		l.eventually(t, 10*time.Second, "nothing keeps pods away from it", func() error { // Kubernetes looks every 5 s whether a node is reachable again
+			if left := strings.TrimSpace(of("murano-kube-3", ".spec.unschedulable} {.spec.taints")); left != "" {
+				return errors.New(left)
+			}
+			return nil
+		})
 		s.holds(t, []string{"murano-kube-2-r2", "murano-kube-3"}, []string{"murano-gateway-1"})
 	})
 
