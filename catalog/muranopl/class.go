@@ -221,6 +221,7 @@ type members struct {
 	properties map[string][]*Property // most derived first
 	names      []string               // of properties
 	methods    map[string][]*Method   // the nearest
+	reflected  []any                  // methods as reflection lists them: methodInfo
 }
 
 const (
@@ -252,14 +253,22 @@ func (c *Class) bounded(where Position) error {
 
 // gather finds the members of a class that is read.
 func (c *Class) gather() members {
-	m := members{properties: map[string][]*Property{}, methods: map[string][]*Method{}}
+	m := members{properties: map[string][]*Property{}, methods: map[string][]*Method{}, reflected: []any{}}
 	for _, a := range c.lineage {
 		for _, p := range a.Properties {
 			m.properties[p.Name] = append(m.properties[p.Name], p)
 		}
 		for _, method := range a.Methods {
-			if m.methods[method.Name] == nil {
-				m.methods[method.Name] = c.closest(method.Name)
+			if m.methods[method.Name] != nil {
+				continue
+			}
+			nearest := c.closest(method.Name)
+			m.methods[method.Name] = nearest
+			if strings.HasPrefix(method.Name, ".") {
+				continue
+			}
+			for _, one := range nearest {
+				m.reflected = append(m.reflected, methodInfo{one})
 			}
 		}
 	}

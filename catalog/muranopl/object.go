@@ -62,11 +62,16 @@ func (o *Object) Header() map[string]any {
 
 // Children are the objects that this one owns and has in its properties, in the order of these.
 func (o *Object) Children() []*Object {
-	var children []*Object
+	o.mutex.RLock()
+	var held []any
 	for _, property := range o.class.PropertyNames() {
-		o.mutex.RLock()
-		value := o.values[property]
-		o.mutex.RUnlock()
+		if value := o.values[property]; holds(value) {
+			held = append(held, value)
+		}
+	}
+	o.mutex.RUnlock()
+	var children []*Object
+	for _, value := range held {
 		eachObject(value, func(held *Object) {
 			if held.Owner() == o && !slices.Contains(children, held) {
 				children = append(children, held)
@@ -88,13 +93,22 @@ func eachObject(value any, visit func(*Object)) {
 			eachObject(item, visit)
 		}
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			eachObject(v[key], visit)
+		for _, value := range v {
+			if holds(value) { // most maps hold texts only, whose order does not matter
+				eachInOrder(v, visit)
+				return
+			}
 		}
 	case *yaql.Dict:
-		for _, e := range v.Entries() {
-			eachObject(e.Value, visit)
+		for _, value := range v.All() {
+			eachObject(value, visit)
 		}
+	}
+}
+
+func eachInOrder(values map[string]any, visit func(*Object)) {
+	for _, key := range sortedKeys(values) {
+		eachObject(values[key], visit)
 	}
 }
 

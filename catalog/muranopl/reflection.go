@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -76,19 +75,7 @@ func (t typeInfo) attribute(ctx context.Context, name string) (any, error) {
 		}
 		return list, nil
 	case "methods":
-		list, seen := []any{}, map[string]bool{}
-		for _, class := range t.class.lineage {
-			for _, m := range class.Methods {
-				if seen[m.Name] || strings.HasPrefix(m.Name, ".") {
-					continue
-				}
-				seen[m.Name] = true
-				for _, nearest := range t.class.nearest(m.Name) {
-					list = append(list, methodInfo{nearest})
-				}
-			}
-		}
-		return list, nil
+		return t.class.members().reflected, nil // which nothing changes: lists of the language are values
 	case "properties":
 		list := []any{}
 		for _, property := range t.class.PropertyNames() {
