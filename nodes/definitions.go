@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/burano/burano/internal/door"
@@ -20,14 +21,16 @@ import (
 
 // readings are documents of objects that were read, by their SHA-256, so that those that many clusters have are not read for each. Nobody changes the objects.
 type readings struct {
-	most int // how many are kept
+	most  int                // how many are kept
+	check func([]byte) error // before a document is read; nil for none
 
 	mutex   sync.Mutex
 	objects map[[sha256.Size]byte][]runtime.Object
+	reading singleflight.Group // many clusters that begin together read a document once
 }
 
 // definitionFiles are those of nodes' images: the images of one release have the same ones, a megabyte of YAML, which is not fetched again either. Those of a few releases are kept.
-var definitionFiles = readings{most: 8}
+var definitionFiles = readings{most: 8, check: withinBounds}
 
 // commonManifests are our own, as far as they are the same for many clusters and hold nothing secret.
 var commonManifests = readings{most: 64}
@@ -46,6 +49,19 @@ func (r *readings) read(document []byte) ([]runtime.Object, error) {
 	digest := sha256.Sum256(document)
 	if objects, known := r.known(digest[:]); known {
 		return objects, nil
+	}
+	objects, err, _ := r.reading.Do(string(digest[:]), func() (any, error) { return r.parse(document, digest) })
+	if err != nil {
+		return nil, err
+	}
+	return objects.([]runtime.Object), nil
+}
+
+func (r *readings) parse(document []byte, digest [sha256.Size]byte) ([]runtime.Object, error) {
+	if r.check != nil {
+		if err := r.check(document); err != nil {
+			return nil, err
+		}
 	}
 	objects, err := kube.Objects(document)
 	if err != nil {
@@ -100,8 +116,9 @@ func (d controlSteps) readDefinitions(ctx context.Context, node Node, what, file
 	if err := client.Receive(ctx, file, content, mostDefinitions); err != nil {
 		return nil, err
 	}
-	if err := withinBounds(content.Bytes()); err != nil {
+	objects, err := definitionFiles.read(content.Bytes()) // the content is the node's alone
+	if err != nil {
 		return nil, fmt.Errorf("read the file %s of %s: %w", file, node.Name, err)
 	}
-	return definitionFiles.read(content.Bytes()) // the content is the node's alone
+	return objects, nil
 }

@@ -54,7 +54,8 @@ func (r *run) values(nodes []Node, scope *Scope) (args []any, named map[string]a
 
 // choose calls the first candidate that takes the arguments.
 func (r *run) choose(name string, kind Kind, candidates []*Function, receiver any, received bool, nodes []Node, scope *Scope) (any, error) {
-	var buffer [4]argument
+	buffer := r.room()
+	defer r.free(buffer)
 	plain := arguments{positional: buffer[:0]}
 	if received {
 		plain.addValue(receiver)
@@ -74,6 +75,21 @@ func (r *run) choose(name string, kind Kind, candidates []*Function, receiver an
 		return nil, plainErr
 	}
 	return r.chooseAmong(name, kind, candidates, &plain, plainErr, pairs, scope)
+}
+
+// room is where the arguments of a call lie as long as they are few. Functions get values and lambdas, and keep no argument.
+func (r *run) room() *[4]argument {
+	if last := len(r.rooms) - 1; last >= 0 {
+		room := r.rooms[last]
+		r.rooms = r.rooms[:last]
+		return room
+	}
+	return new([4]argument)
+}
+
+func (r *run) free(room *[4]argument) {
+	clear(room[:])
+	r.rooms = append(r.rooms, room)
 }
 
 func (r *run) chooseAmong(name string, kind Kind, candidates []*Function, plain *arguments, plainErr error, pairs *arguments, scope *Scope) (any, error) {

@@ -45,7 +45,8 @@ type run struct {
 	source string
 	depth  int
 
-	patterns *patterns // the expression's; nil until one is wanted where there is no expression
+	patterns *patterns      // the expression's; nil until one is wanted where there is no expression
+	rooms    []*[4]argument // for the arguments of calls, of calls that have ended
 }
 
 func newRun(ctx context.Context, limits Limits, source string) *run {

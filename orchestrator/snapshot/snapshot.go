@@ -167,6 +167,12 @@ func (a *Archive) Try(ctx context.Context, container string) error {
 	return a.objects.DeleteObject(ctx, container, name)
 }
 
+// compressors are kept because each takes most of a megabyte.
+var compressors = sync.Pool{New: func() any {
+	fast, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // an error is for unknown levels
+	return fast
+}}
+
 func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(), write func(ctx context.Context, to io.Writer) error) (id string, err error) {
 	if err := a.BeginSnapshot(ctx, &begun); err != nil {
 		return "", err
@@ -181,10 +187,12 @@ func (a *Archive) take(ctx context.Context, begun store.Snapshot, stored func(),
 		return "", err
 	}
 	to := &pieces{place: kept, ctx: ctx}
-	compressed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
-	if err != nil {
-		return "", err
-	}
+	compressed := compressors.Get().(*gzip.Writer)
+	compressed.Reset(to)
+	defer func() {
+		compressed.Reset(nil)
+		compressors.Put(compressed)
+	}()
 	unpacked := &counter{to: a.bounded(compressed, begun), sum: sha256.New()}
 	if err := write(ctx, unpacked); err != nil {
 		if to.err != nil {

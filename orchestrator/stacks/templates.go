@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"sync"
 
 	"github.com/burano/burano/catalog/core"
@@ -53,9 +54,11 @@ type Stack struct {
 	isOwn  bool   // it is the environment's own
 
 	mutex   sync.Mutex
-	known   bool // content was set, or read from the store or from Heat
-	content openstack.Content
-	kept    []byte // of the environment's own
+	known   bool              // content was set, or read from the store or from Heat
+	content openstack.Content // its template is never changed in place
+	// Of the environment's own: the text that is stored, and the template that it was made of; nil when that is not known.
+	kept   []byte
+	keptOf map[string]any
 	// last is the content that this task pushed last; nil when it pushed none.
 	last    *openstack.Content
 	outputs map[string]any
@@ -144,17 +147,19 @@ func (h *Templates) keep(ctx context.Context, s *Stack) error {
 	if !s.isOwn {
 		return nil
 	}
+	if s.keptOf != nil && reflect.ValueOf(s.keptOf).UnsafePointer() == reflect.ValueOf(s.content.Template).UnsafePointer() {
+		return nil
+	}
 	text, err := json.Marshal(s.content.Template)
 	if err != nil {
 		return fmt.Errorf("the template of stack %s cannot be written as JSON: %w", s.Name, err)
 	}
-	if bytes.Equal(text, s.kept) {
-		return nil
+	if !bytes.Equal(text, s.kept) {
+		if err := h.runtime.SetSecret(ctx, known.InRegion(known.SecretTemplate, s.region), text); err != nil {
+			return err
+		}
 	}
-	if err := h.runtime.SetSecret(ctx, known.InRegion(known.SecretTemplate, s.region), text); err != nil {
-		return err
-	}
-	s.kept = text
+	s.kept, s.keptOf = text, s.content.Template
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"gorm.io/gorm"
 
@@ -98,13 +99,19 @@ func (s PastState) Content() (Model, error) {
 // packed is JSON whose column is compressed.
 type packed []byte
 
+// compressors are kept because each takes most of a megabyte.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
 // Value compresses (database/sql).
 func (p packed) Value() (driver.Value, error) {
 	var text strings.Builder
 	encoder := base64.NewEncoder(base64.StdEncoding, &text)
-	writer := gzip.NewWriter(encoder)
+	writer := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(writer)
+	writer.Reset(encoder)
 	_, err := writer.Write(p)
 	err = errors.Join(err, writer.Close(), encoder.Close())
+	writer.Reset(nil)
 	return text.String(), err
 }
 

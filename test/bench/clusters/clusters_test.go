@@ -268,8 +268,9 @@ func profile(b *testing.B, folder, name string, length time.Duration) <-chan err
 		if folder == "" {
 			return
 		}
-		for kind, query := range map[string]string{"profile": "?seconds=" + strconv.Itoa(int(length.Seconds())), "heap": ""} {
-			if err := fetch("http://"+profileAt+"/debug/pprof/"+kind+query, filepath.Join(folder, name+"."+kind)); err != nil {
+		for _, kind := range []string{"profile?seconds=" + strconv.Itoa(int(length.Seconds())), "heap"} { // the heap at the end of that time
+			file, _, _ := strings.Cut(kind, "?")
+			if err := fetch("http://"+profileAt+"/debug/pprof/"+kind, filepath.Join(folder, name+"."+file)); err != nil {
 				ended <- err
 				return
 			}
