@@ -27,10 +27,11 @@ func container(t *testing.T, class, properties string) (container map[string]any
 	return container, password
 }
 
-// called returns the results of methods of an application on a host of a class.
+// called returns the results of methods of an application on a host of a class. Properties of the host come after its class and a space.
 func called(t *testing.T, class, host, properties string, methods ...string) (results []any) {
 	t.Helper()
-	steps := fmt.Sprintf(`{"load": {"?": {"type": %q, "id": "one"}, "name": "one", %s "host": {"?": {"type": %q, "id": "host"}, "name": "host"}}}`, class, properties, host)
+	name, more, _ := strings.Cut(host, " ")
+	steps := fmt.Sprintf(`{"load": {"?": {"type": %q, "id": "one"}, "name": "one", %s "host": {"?": {"type": %q, "id": "host"}, %s "name": "host"}}}`, class, properties, name, more)
 	for _, method := range methods {
 		steps += fmt.Sprintf(`{"call": %q}`, method)
 	}
@@ -40,6 +41,8 @@ func called(t *testing.T, class, host, properties string, methods ...string) (re
 Namespaces: {=: test, docker: com.mirantis.docker}
 Name: Pod
 Extends: docker:DockerContainerHost
+Properties:
+  securityContext: {Contract: $, Default: null}
 Methods:
   runsBootstraps: {Body: [{Return: true}]}
   getServiceName:
@@ -95,6 +98,42 @@ func TestContainersOfDatabasesHaveAPasswordAndAVolume(t *testing.T) {
 			require.Equal(t, map[string]any{c.database: "shop"}, made["env"], class)
 		}
 	}
+}
+
+func TestACacheIsNeverPublished(t *testing.T) {
+	made, _ := container(t, "io.burano.Memcached", `"memory": 128, "port": 7000,`)
+	require.Equal(t, map[string]any{"MEMORY": "128", "CONNECTIONS": "1024"}, made["env"])
+	require.Equal(t, []any{map[string]any{"port": 11211.0, "publishedPort": 7000.0, "protocol": "TCP", "scope": "internal"}}, made["ports"])
+	requireUnprivileged(t, made)
+}
+
+func TestAQueueHasAVolumeThatItsUserMayWrite(t *testing.T) {
+	const withGroup = `test.Pod "securityContext": {"fsGroup": 64000},`
+	results := called(t, "io.burano.RabbitMQ", withGroup, "", "getContainer", "getContainer", "getProblems")
+	require.Equal(t, results[0], results[1], "another one would have the pod made anew with each deployment")
+	made, _ := results[0].(map[string]any)
+	require.Equal(t, map[string]any{"/var/lib/rabbitmq": map[string]any{"persistent": true, "size": "10Gi", "storageClass": nil}, "/tmp": map[string]any{}}, made["volumes"])
+	require.Equal(t, []any{map[string]any{"port": 5672.0, "publishedPort": 5672.0, "protocol": "TCP", "scope": "internal"}}, made["ports"])
+	requireUnprivileged(t, made)
+	require.Empty(t, results[2])
+
+	results = called(t, "io.burano.RabbitMQ", withGroup, `"size": "", "port": 7000, "publish": true,`, "getContainer", "getProblems")
+	made, _ = results[0].(map[string]any)
+	require.Equal(t, map[string]any{"/var/lib/rabbitmq": map[string]any{}, "/tmp": map[string]any{}}, made["volumes"])
+	require.Equal(t, []any{map[string]any{"port": 5672.0, "publishedPort": 7000.0, "protocol": "TCP", "scope": "public"}}, made["ports"])
+	require.Empty(t, results[1])
+
+	const want = "one is not root, so its pod host needs a group for the files of volumes in securityContext.fsGroup, such as 64000"
+	require.Equal(t, []any{want}, called(t, "io.burano.RabbitMQ", "test.Pod", "", "getProblems")[0])
+	require.Empty(t, called(t, "io.burano.RabbitMQ", "test.Pod", `"size": "",`, "getProblems")[0], "any user may write in a temporary folder")
+	require.Equal(t, []any{"it needs a pod of a cluster as its host"}, called(t, "io.burano.RabbitMQ", "com.mirantis.docker.DockerContainerHost", "", "getProblems")[0])
+}
+
+// requireUnprivileged demands the level "restricted" of Pod Security, and a root file system that cannot be written.
+func requireUnprivileged(t *testing.T, container map[string]any) {
+	t.Helper()
+	require.Equal(t, map[string]any{"runAsUser": 64000.0, "runAsGroup": 64000.0, "runAsNonRoot": true, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
+		"capabilities": map[string]any{"drop": []any{"ALL"}}, "seccompProfile": map[string]any{"type": "RuntimeDefault"}}, container["securityContext"])
 }
 
 func TestContainersOfWebServersServeAPageOrAVolume(t *testing.T) {

@@ -337,7 +337,7 @@ func TestDatabasesComeBackFromBackups(t *testing.T) {
 	asBefore(t, far.user(t, "burano-demo"), foundFar)
 }
 
-// databasesGoFar restores a backup of a moment in the second region, and clones the environment with its data into it. Where something is missing there, that is said before anything is done.
+// databasesGoFar restores a backup of a moment in the second region, and clones the environment with its data into it. Where something is missing there, the preview names it before any change.
 func (l *lab) databasesGoFar(t *testing.T, far *lab, site *dataSite, backup string, then []moment, writers []*rowWriter) {
 	demo := site.user
 	refused := func(args ...string) string {

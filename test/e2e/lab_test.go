@@ -190,7 +190,7 @@ func (l *lab) startServer(t *testing.T) {
 	l.healthy(t)
 }
 
-// lastComplaints are the last 30 lines of a server's log that tell of a request that failed, a warning or an error: a whole log would hide why a test failed.
+// lastComplaints are the last 30 lines of a server's log about a failed request, a warning or an error: a whole log would hide why a test failed.
 func lastComplaints(log string) string {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(log), "\n"), func(line string) bool {
 		return strings.Contains(line, "level=INFO") && !strings.Contains(line, " status=5")

@@ -24,8 +24,12 @@ func (w *world) keystone(t *testing.T, properties map[string]any) func(method st
 	keystone := map[string]any{"?": map[string]any{"type": "io.burano.Keystone", "id": "keystone"}, "name": "keystone", "host": "identity", "database": "store",
 		"globals": map[string]any{"?": map[string]any{"type": "io.burano.openstack.Globals", "id": "globals"}}}
 	maps.Copy(keystone, properties)
-	model["applications"] = append(model["applications"].([]any), pod("data"), pod("identity"),
-		map[string]any{"?": map[string]any{"type": "io.burano.MariaDB", "id": "store"}, "name": "mariadb", "host": "data"}, keystone)
+	queue := pod("queue")
+	queue["securityContext"] = map[string]any{"fsGroup": int64(64000)}
+	model["applications"] = append(model["applications"].([]any), pod("data"), pod("identity"), pod("memory"), queue,
+		map[string]any{"?": map[string]any{"type": "io.burano.MariaDB", "id": "store"}, "name": "mariadb", "host": "data"},
+		map[string]any{"?": map[string]any{"type": "io.burano.Memcached", "id": "memcached"}, "name": "memcached", "host": "memory"},
+		map[string]any{"?": map[string]any{"type": "io.burano.RabbitMQ", "id": "rabbitmq"}, "name": "rabbitmq", "host": "queue"}, keystone)
 	interpreter, _ := w.load(t, model)
 	return func(method string, arguments map[string]any) any {
 		t.Helper()
@@ -86,6 +90,21 @@ provider = fernet
     region_name: RegionOne
     identity_api_version: 3
 `, call("showClouds", nil))
+}
+
+func TestKeystoneUsesTheCacheAndTheQueueThatItIsGiven(t *testing.T) {
+	call := newWorld(t).keystone(t, map[string]any{"cache": "memcached", "queue": "rabbitmq"})
+	require.Empty(t, call("getProblems", nil))
+	made := call("getContainer", nil).(map[string]any)
+	require.Contains(t, made["files"].(map[string]any)["/etc/keystone/keystone.conf"], `[cache]
+backend = oslo_cache.memcache_pool
+enabled = true
+memcache_dead_retry = 5
+memcache_servers = memory-memcached.default.svc.cluster.local:11211
+memcache_socket_timeout = 1
+`)
+	require.Regexp(t, `^rabbit://keystone_1:[a-z2-7]{42}@queue-rabbitmq.default.svc.cluster.local:5672/keystone$`, made["secretEnv"].(map[string]any)["OS_DEFAULT__TRANSPORT_URL"])
+	require.NotContains(t, newWorld(t).keystone(t, nil)("getContainer", nil).(map[string]any)["files"].(map[string]any)["/etc/keystone/keystone.conf"], "[cache]")
 }
 
 func TestWholeFilesAndGlobalsOverrideKeystonesOptions(t *testing.T) {
