@@ -58,9 +58,7 @@ func CallerObject(ctx context.Context) *Object {
 	if s == nil {
 		return nil
 	}
-	s.frame.mutex.Lock()
-	defer s.frame.mutex.Unlock()
-	return objectOf(s.frame.scope.Variable("this"))
+	return s.frame.this()
 }
 
 // CallPath identifies a place of code with the calls that led to it. It is the same each time that the same packages take the same path; "" when Go calls.

@@ -30,6 +30,7 @@ type Exception struct {
 // Frame is a call of a method that an exception passed through.
 type Frame struct {
 	Method, Class string
+	Object        *Object // whose method it is; nil for a static one
 	// Instruction is the text of the instruction that was being run.
 	Instruction string
 	Position    Position // its File is "" in native code
@@ -44,6 +45,16 @@ func (e *Exception) Error() string {
 }
 
 func (e *Exception) Unwrap() error { return e.Native }
+
+// Object returns the object whose method raised the exception, without the tools of io.murano.system; nil if there is none.
+func (e *Exception) Object() *Object {
+	for _, frame := range slices.Backward(e.Frames) {
+		if frame.Object != nil && !strings.HasPrefix(frame.Object.Class().Name, "io.murano.system.") {
+			return frame.Object
+		}
+	}
+	return nil
+}
 
 // Traceback returns the exception with its stack, and the stacks of its causes, as Murano writes them.
 func (e *Exception) Traceback() string { return e.traceback("") }

@@ -93,6 +93,7 @@ func foreignObject(t *testing.T, seen *muranopl.Call) (*muranopl.Interpreter, *m
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, []string{"org.other.Thrown"}, e.Names)
 			require.Equal(t, []string{"catchesWhatWentThrough", "throws"}, []string{e.Frames[0].Method, e.Frames[len(e.Frames)-1].Method})
+			require.Same(t, call.Object, e.Object())
 			return nil, err
 		},
 		"panics":  func(context.Context, muranopl.Call) (any, error) { panic("oh") },

@@ -236,7 +236,7 @@ func (s *strand) stack() []Frame {
 	}
 	frames := make([]Frame, s.frame.depth)
 	for n := len(frames) - 1; n >= 0; n, s = n-1, s.frame.caller {
-		frames[n] = Frame{Method: s.frame.method.Name, Class: s.frame.method.Class.Name}
+		frames[n] = Frame{Method: s.frame.method.Name, Class: s.frame.method.Class.Name, Object: s.frame.this()}
 		if s.expression != nil {
 			frames[n].Position, frames[n].Instruction = s.frame.method.Class.places[s.expression], s.expression.String()
 		} else if s.here != nil {
@@ -244,6 +244,13 @@ func (s *strand) stack() []Frame {
 		}
 	}
 	return frames
+}
+
+// this is the object whose method runs; nil for a static method.
+func (f *frame) this() *Object {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return objectOf(f.scope.Variable("this"))
 }
 
 // raise makes an exception from an error in this strand. The end of the context stays as it is: nothing catches it.

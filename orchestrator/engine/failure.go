@@ -138,6 +138,9 @@ func failedWith(method string, err error) *failure {
 		var thrown *muranopl.Exception
 		if errors.As(part, &thrown) {
 			l.details = thrown.Traceback()
+			if l.object == nil {
+				l.object = thrown.Object()
+			}
 		}
 		if !slices.Contains(failed.lines, l) { // several may have waited for the same failed object
 			failed.lines = append(failed.lines, l)

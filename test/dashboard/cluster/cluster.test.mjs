@@ -87,6 +87,8 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await steps.filter({ hasText: 'murano-gateway-1: connect' }).first().waitFor();
   const early = await steps.count();
   await status(page, 'Successful', 6 * minutes);
+  await page.getByRole('button', { name: 'Open all' }).click();
+  await steps.filter({ hasText: 'murano-gateway-1: connect' }).first().waitFor();
   assert.ok((await steps.count()) > early, 'steps come while it runs');
   say('it is deployed');
   await picture('deployment');

@@ -28,15 +28,58 @@ scenario('a deployment that does not end is cancelled', { thorough: true }, asyn
   await status(page, /Abandoned|Failed/);
 });
 
-scenario('a deployment that failed says why, and is tried again', {}, async (page) => {
-  const made = await deploy(page.context().request, { type: 'io.burano.test.Fails' });
+scenario('a deployment that failed begins with the error, its object and the next step, and the environment leads there', {}, async (page) => {
+  const made = await deploy(page.context().request, hello({ name: 'greeter' }), { type: 'io.burano.test.Fails', name: 'hasty' });
   await page.goto(addressOf(made));
   await status(page, 'Failed');
-  await sees(page, /It is too early for that/);
+  const failure = page.locator('.burano-failure');
+  await failure.getByRole('heading', { name: /^Danger alert: ?It is too early for that$/ }).waitFor();
+  const link = failure.getByRole('link', { name: 'hasty' });
+  await link.waitFor();
+  const top = async (one) => (await one.boundingBox()).y;
+  const places = [await top(failure), await top(page.getByRole('log')), await top(page.getByRole('heading', { name: 'Steps' }))];
+  assert.deepEqual(places, places.toSorted((a, b) => a - b), 'the error is above the log, and the log above the steps');
+  assert.ok(places[0] < 400, `the error is seen at once, and not at ${places[0]}`);
+
+  await failure.getByRole('button', { name: 'Edit the object' }).click();
+  await page.getByRole('dialog', { name: /hasty/ }).getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('heading', { level: 1, name: 'hasty' }).waitFor();
+  await page.goto(`environments/${made.environment}`);
+  await page.getByRole('heading', { name: /It is too early for that$/ }).waitFor();
+  await page.getByRole('link', { name: /^What failed in the deployment of / }).click();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await page.waitForURL((url) => !url.pathname.endsWith(made.deployment));
+  await page.waitForURL((url) => url.pathname.includes('/deployments/') && !url.pathname.endsWith(made.deployment));
   await sees(page, 'Now it works');
   await status(page, 'Successful');
+  assert.equal(await failure.count(), 0);
+  await page.goto(`environments/${made.environment}`);
+  await page.getByRole('link', { name: 'hasty' }).waitFor();
+  assert.equal(await page.getByText('It is too early for that').count(), 0, 'a failure ends with the next deployment');
+  await page.goto(addressOf(made));
+  await page.getByRole('button', { name: 'See the newest deployment' }).click();
+  await status(page, 'Successful');
+});
+
+scenario('the steps of a failed deployment are folded by server, and those that failed are open', {}, async (page) => {
+  const made = await deploy(page.context().request, { type: 'io.burano.test.Fails' });
+  const at = (second) => new Date(Date.UTC(2026, 10, 22, 6, 0, second)).toISOString();
+  const step = (name, from, to, error = null) => ({ id: name, name, object: 'o', class: 'io.example.Cluster', started: at(from), finished: at(to), seconds: to - from, error, waits_for: [] });
+  const steps = [step('servers', 0, 4), ...[1, 2, 3].flatMap((i) => [step(`murano-kube-${i}: connect`, 4, 5), step(`murano-kube-${i}: kubelet`, 5, 9, i === 2 ? 'the kubelet does not start' : null)])];
+  await page.route('**/steps', (route) => route.fulfill({ json: { steps } }));
+  await page.goto(addressOf(made));
+  const table = page.getByRole('grid', { name: 'Steps' });
+  const rows = table.locator('tbody').getByRole('row');
+  await table.getByText('the kubelet does not start').waitFor();
+  assert.equal(await rows.count(), 4 + 2, 'a row for each server, and the steps of the failed one');
+  const failed = rows.filter({ hasText: '1 of 2 steps failed' });
+  await failed.getByRole('button', { name: 'murano-kube-2', expanded: true }).click();
+  assert.equal(await rows.count(), 4);
+  await table.getByRole('button', { name: 'murano-kube-1', expanded: false }).press('Enter');
+  await table.getByText('murano-kube-1: kubelet').waitFor();
+  await page.getByRole('button', { name: 'Open all' }).click();
+  assert.equal(await rows.count(), 4 + 7);
+  await page.getByRole('button', { name: 'Fold all' }).click();
+  assert.equal(await rows.count(), 4);
 });
 
 scenario('a connection that is lost during a deployment is made again, and no report is missed', { user: null, watch: false }, async (page) => {

@@ -72,7 +72,10 @@ const environment = createRoute({
 const component = createRoute({
   getParentRoute: () => root,
   path: '/environments/$environment/components/$object',
-  validateSearch: (search): { tab?: ComponentTab } => ({ tab: componentTabs.find((tab) => tab === search.tab) }),
+  validateSearch: (search): { tab?: ComponentTab; edit?: true } => ({
+    tab: componentTabs.find((tab) => tab === search.tab),
+    edit: search.edit ? true : undefined,
+  }),
   component: lazyRouteComponent(() => import('./components/ComponentPage'), 'ComponentPage'),
 });
 

@@ -48,7 +48,7 @@ export function ComponentPage() {
   const text = useText();
   const words = text.components;
   const { environment, object } = useParams({ from: '/environments/$environment/components/$object' });
-  const { tab = 'overview' } = useSearch({ from: '/environments/$environment/components/$object' });
+  const { tab = 'overview', edit = false } = useSearch({ from: '/environments/$environment/components/$object' });
   const navigate = useNavigate();
   const { draft } = useDraft(environment);
   const details = useQuery(shownQuery(environment, draft));
@@ -56,7 +56,11 @@ export function ComponentPage() {
   const names = useMemo(() => namesOf(model.data), [model.data]);
   const found = useMemo(() => findObject(details.data?.services, object) ?? findObject(model.data, object), [details.data, model.data, object]);
   const path = useMemo(() => pathOf(details.data?.services, object), [details.data, object]);
-  const [editing, setEditing] = useState(false);
+  const [editing, setEditing] = useState<boolean>(edit);
+  const endEditing = () => {
+    setEditing(false);
+    if (edit) void navigate({ to: '.', search: { tab }, replace: true });
+  };
   const error = details.error ?? model.error;
 
   return (
@@ -128,7 +132,7 @@ export function ComponentPage() {
               </FlexItem>
             </Flex>
           </PageSection>
-          {editing && path && <EditComponent environment={environment} object={found.object} path={path} onClose={() => setEditing(false)} />}
+          {editing && path && <EditComponent environment={environment} object={found.object} path={path} onClose={endEditing} />}
           <PageSection type="tabs">
             <Tabs
               activeKey={tab}

@@ -1,5 +1,5 @@
 import { Alert, Button, Flex, FlexItem, PageSection, Title } from '@patternfly/react-core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { useEffect, useMemo, useState } from 'react';
 
@@ -11,14 +11,14 @@ import { EnvironmentTrail } from '../environments/EnvironmentTrail';
 import { namesOf } from '../environments/objects';
 import { useWatch } from '../notices/useWatch';
 import { Confirm } from '../shell/Confirm';
-import { Failure } from '../shell/Failure';
 import { useLanguage } from '../text';
-import { cancelDeployment, deploymentQuery, recentQuery, retryDeployment } from './deployments';
+import { cancelDeployment, deploymentQuery, recentQuery } from './deployments';
 import { DeploymentState } from './DeploymentState';
 import { ReportLog } from './ReportLog';
 import { Steps } from './Steps';
+import { WhyFailed } from './WhyFailed';
 
-/** One deployment: its steps on a line of time and its log, both while it runs. */
+/** One deployment: why it failed, its log and its steps on a line of time, both while it runs. */
 export function DeploymentPage() {
   const { text, language } = useLanguage();
   const words = text.deployments;
@@ -31,14 +31,11 @@ export function DeploymentPage() {
   const newest = useQuery(recentQuery(environment, 1)).data?.[0]?.id === deployment;
   const names = useMemo(() => namesOf(one?.description), [one?.description]);
   const [cancelling, setCancelling] = useState(false);
-  const retry = useMutation({
-    mutationFn: () => retryDeployment(deployment),
-    onSuccess: (task) => navigate({ to: '/environments/$environment/deployments/$deployment', params: { environment, deployment: task } }),
-  });
   const { ended } = live;
   useEffect(() => {
     if (ended) void client.invalidateQueries({ queryKey: ['environments'] });
   }, [ended, client]);
+  const failed = ended && live.state === 'completed_w_errors';
   const running = live.state !== '' && !ended;
   useWatch(deployment, running, ended);
 
@@ -62,37 +59,30 @@ export function DeploymentPage() {
               </Button>
             </FlexItem>
           )}
-          {ended && newest && live.state !== 'completed_w_errors' && one?.action?.method === 'deploy' && (
+          {ended && newest && !failed && one?.action?.method === 'deploy' && (
             <FlexItem>
               <Button variant="secondary" onClick={() => void navigate({ to: '/environments/$environment', params: { environment } })}>
                 {words.toComponents}
               </Button>
             </FlexItem>
           )}
-          {ended && newest && live.state === 'completed_w_errors' && (
-            <FlexItem>
-              <Button onClick={() => retry.mutate()} isLoading={retry.isPending} isDisabled={retry.isPending}>
-                {words.retry}
-              </Button>
-            </FlexItem>
-          )}
         </Flex>
-        {retry.error && <Failure error={retry.error} />}
+        {failed && <WhyFailed environment={environment} deployment={deployment} reports={live.reports} names={names} />}
         {running && !live.connected && <Alert variant="warning" isInline isPlain title={words.reconnecting} />}
       </PageSection>
-      {ended && one?.action && one.action.method !== 'deploy' && (
+      {ended && !failed && one?.action && one.action.method !== 'deploy' && (
         <PageSection>
           <Title headingLevel="h2">{words.result}</Title>
           <ActionResult environment={environment} task={deployment} />
         </PageSection>
       )}
       <PageSection>
-        <Title headingLevel="h2">{words.steps}</Title>
-        <Steps deployment={deployment} running={running} names={names} />
-      </PageSection>
-      <PageSection isFilled>
         <Title headingLevel="h2">{words.log}</Title>
         <ReportLog reports={live.reports} names={names} file={`${details.data?.name ?? 'deployment'}-${deployment}.log`} />
+      </PageSection>
+      <PageSection isFilled>
+        <Title headingLevel="h2">{words.steps}</Title>
+        <Steps deployment={deployment} running={running} names={names} />
       </PageSection>
       {cancelling && (
         <Confirm

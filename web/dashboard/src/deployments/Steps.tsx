@@ -1,43 +1,65 @@
-import { Content, FormSelect, FormSelectOption, Label, Tooltip } from '@patternfly/react-core';
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table';
+import { Button, Content, FormSelect, FormSelectOption, Toolbar, ToolbarContent, ToolbarItem } from '@patternfly/react-core';
+import { Table, Tbody, Th, Thead, Tr } from '@patternfly/react-table';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useRef, useState } from 'react';
 
-import { showSpan } from '../api/time';
 import { Failure } from '../shell/Failure';
 import { useText } from '../text';
 import { criticalPath, dependencies, placed, stepsQuery, type Step } from './deployments';
+import { groupsOf, isOpenAtFirst, spanOf, type Group } from './groups';
 import { Links } from './Links';
+import { GroupRow, StepRow } from './StepRows';
 
 /**
- * The steps of a deployment on a line of time with their dependencies, growing while they run. names are the names of
- * objects, by id.
+ * The steps of a deployment on a line of time with their dependencies, growing while they run, folded by server at its
+ * end. names are the names of objects, by id.
  */
 export function Steps({ deployment, running, names }: { deployment: string; running: boolean; names: Map<string, string> }) {
-  const text = useText();
-  const words = text.deployments;
+  const words = useText().deployments;
   const steps = useQuery(stepsQuery(deployment, running));
   const [object, setObject] = useState('');
   const [active, setActive] = useState('');
+  const [decided, setDecided] = useState<ReadonlyMap<string, boolean>>(new Map());
   const lines = useRef<HTMLDivElement>(null);
   const linked = useMemo(() => dependencies(steps.data ?? []), [steps.data]);
   if (steps.error) return <Failure error={steps.error} onRetry={() => void steps.refetch()} />;
   const list = steps.data ?? [];
   if (list.length === 0) return <Content component="p">{words.noSteps}</Content>;
+  const now = steps.dataUpdatedAt;
   const called = (step: Step) => names.get(step.object ?? '') || (step.class?.split('.').pop() ?? '');
   const objects = new Map(list.map((step) => [step.object ?? '', called(step)]));
-  const places = new Map(placed(list, steps.dataUpdatedAt).map((place, i) => [list[i]?.id, place]));
+  const places = new Map(placed(list, now).map((place, i) => [list[i]?.id, place]));
+  const placeOf = (step: Step) => places.get(step.id) ?? { from: 0, width: 0 };
   const byId = new Map(list.map((step) => [step.id ?? '', step]));
   const decides = running ? new Set<string>() : criticalPath(list);
+  const shown = list.filter((step) => object === '' || step.object === object);
+  const groups = groupsOf(shown, called);
+  const isOpen = (group: Group) => decided.get(group.name) ?? isOpenAtFirst(group, groups, running);
+  const allOpen = groups.every(isOpen);
   return (
     <>
-      {objects.size > 1 && (
-        <FormSelect aria-label={words.object} value={object} onChange={(_event, value) => setObject(value)} className="burano-narrow">
-          <FormSelectOption value="" label={words.allObjects} />
-          {[...objects].map(([id, name]) => (
-            <FormSelectOption key={id} value={id} label={name} />
-          ))}
-        </FormSelect>
+      {(objects.size > 1 || groups.length > 1) && (
+        <Toolbar>
+          <ToolbarContent>
+            {objects.size > 1 && (
+              <ToolbarItem>
+                <FormSelect aria-label={words.object} value={object} onChange={(_event, value) => setObject(value)} className="burano-narrow">
+                  <FormSelectOption value="" label={words.allObjects} />
+                  {[...objects].map(([id, name]) => (
+                    <FormSelectOption key={id} value={id} label={name} />
+                  ))}
+                </FormSelect>
+              </ToolbarItem>
+            )}
+            {groups.length > 1 && (
+              <ToolbarItem>
+                <Button variant="link" onClick={() => setDecided(new Map(groups.map((group) => [group.name, !allOpen])))}>
+                  {allOpen ? words.foldAll : words.openAll}
+                </Button>
+              </ToolbarItem>
+            )}
+          </ToolbarContent>
+        </Toolbar>
       )}
       <div ref={lines} className="burano-linked">
         <Table aria-label={words.steps} variant="compact" gridBreakPoint="grid-md">
@@ -50,67 +72,35 @@ export function Steps({ deployment, running, names }: { deployment: string; runn
               <Th screenReaderText={words.steps} />
             </Tr>
           </Thead>
-          <Tbody>
-            {list
-              .filter((step) => object === '' || step.object === object)
-              .map((step) => {
-                const seconds = Math.max(step.seconds ?? (steps.dataUpdatedAt - Date.parse(step.started ?? '')) / 1000, 0);
-                return (
-                  <Tr
+          {groups.map((group) => (
+            <Tbody key={group.name}>
+              {groups.length > 1 && (
+                <GroupRow
+                  group={group}
+                  now={now}
+                  place={spanOf(group.steps.map(placeOf))}
+                  isOpen={isOpen(group)}
+                  onToggle={() => setDecided(new Map(decided).set(group.name, !isOpen(group)))}
+                />
+              )}
+              {isOpen(group) &&
+                group.steps.map((step) => (
+                  <StepRow
                     key={step.id}
-                    onMouseEnter={() => setActive(step.id ?? '')}
-                    onMouseLeave={() => setActive('')}
-                  >
-                    <Td dataLabel={words.step} className="burano-breaks">
-                      {step.name}{' '}
-                      {decides.has(step.id ?? '') && (
-                        <Label isCompact variant="outline" title={words.decidesWhat}>
-                          {words.decides}
-                        </Label>
-                      )}
-                    </Td>
-                    <Td dataLabel={words.object} className="burano-breaks">
-                      {called(step)}
-                    </Td>
-                    <Td dataLabel={words.waitedFor} className="burano-breaks">
-                      <After names={(step.waits_for ?? []).map((id) => byId.get(id)?.name ?? '').filter(Boolean)} />
-                    </Td>
-                    <Td dataLabel={words.took} modifier="nowrap">
-                      {showSpan(seconds)}
-                    </Td>
-                    <Td>
-                      <Tooltip content={step.error || `${step.name}: ${showSpan(seconds)}`}>
-                        <svg className="burano-step" data-step={step.id} width="100%" height="14" role="img" aria-label={step.error ?? undefined} aria-hidden={!step.error}>
-                          <rect
-                            className={step.error ? 'burano-step-failed' : step.finished ? 'burano-step-done' : 'burano-step-running'}
-                            x={`${places.get(step.id)?.from ?? 0}%`}
-                            width={`${places.get(step.id)?.width ?? 0}%`}
-                            height="14"
-                            rx="3"
-                          />
-                        </svg>
-                      </Tooltip>
-                    </Td>
-                  </Tr>
-                );
-              })}
-          </Tbody>
+                    step={step}
+                    now={now}
+                    place={placeOf(step)}
+                    called={called(step)}
+                    after={(step.waits_for ?? []).map((id) => byId.get(id)?.name ?? '').filter(Boolean)}
+                    isDecisive={decides.has(step.id ?? '')}
+                    onPoint={setActive}
+                  />
+                ))}
+            </Tbody>
+          ))}
         </Table>
         <Links key={object} within={lines} dependencies={linked} path={decides} active={active} />
       </div>
     </>
-  );
-}
-
-/** How many steps are named that one waited for. */
-const most = 2;
-
-function After({ names }: { names: string[] }) {
-  const words = useText().deployments;
-  if (names.length <= most) return <small>{names.join(', ')}</small>;
-  return (
-    <Tooltip content={names.join(', ')}>
-      <small tabIndex={0}>{words.andMore(names.slice(0, most).join(', '), names.length - most)}</small>
-    </Tooltip>
   );
 }

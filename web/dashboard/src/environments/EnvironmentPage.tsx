@@ -21,6 +21,7 @@ import { lazy, Suspense, useState } from 'react';
 
 import { ComponentTable } from '../components/ComponentTable';
 import { DelegationCard } from '../delegation/DelegationCard';
+import { LastFailure } from '../deployments/LastFailure';
 import { DeployDialog } from '../draft/DeployDialog';
 import { discard, shownQuery, usableDraft, type Draft } from '../draft/draft';
 import { DraftBanner } from '../draft/DraftBanner';
@@ -113,6 +114,7 @@ export function EnvironmentPage() {
             </FlexItem>
           </Flex>
         </Flex>
+        {details.data && <LastFailure details={details.data} draft={draft} />}
         {draft && <DraftBanner environment={environment} user={user} draft={draft} />}
         <RefusedEdit environment={environment} user={user} draft={draft} />
         <OtherDrafts environment={environment} user={user} draft={draft} />
