@@ -64,7 +64,7 @@ const snapshot = (id, part) => ({
 });
 
 /** The cluster as a component: with the actions that its class has. */
-const component = {
+export const component = {
   '?': {
     id: 'c1', type: 'com.mirantis.docker.kubernetes.KubernetesCluster', name: 'kube',
     _actions: Object.fromEntries(['restore', 'renewCertificates', 'rotate'].map((name) => [`c1_${name}`, { name, enabled: true, title: name }])),

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 
-import { axe, barriers } from './axe.mjs';
-import { gateways, pretend } from './cluster.mjs';
-import { assert, environment, scenario, sees } from './harness.mjs';
+import { axe, barriers, blemishes } from './axe.mjs';
+import { component, gateways, pretend, status } from './cluster.mjs';
+import { assert, call, environment, scenario, sees } from './harness.mjs';
 
 async function clusterPage(page, rest = '') {
   const asked = await pretend(page);
@@ -188,4 +188,42 @@ scenario('certificates are listed by when they end, and rotated once it is said 
   await dialog.getByRole('button', { name: 'Run' }).click();
   await dialog.getByText('Nothing runs here').waitFor();
   assert.ok(asked.some((call) => call.startsWith('POST /c1_rotate ')), asked.join('\n'));
+});
+
+scenario('the many actions of a cluster are found by groups and by words, on a narrow screen too, and what loses data is apart', {}, async (page) => {
+  await page.addInitScript(axe);
+  const type = 'com.mirantis.docker.kubernetes.KubernetesCluster';
+  const { actions } = await call(page.context().request, 'GET', `/burano/v1/classes/${type}/actions`);
+  const offered = Object.fromEntries(actions.filter((one) => !one.static).map(({ name, title, description, deprecated }) => [`c1_${name}`, { name, title, description, deprecated, enabled: true }]));
+  const asked = await pretend(page, { component: { ...component, '?': { ...component['?'], _actions: offered } }, status });
+  const id = await environment(page.context().request);
+  await page.goto(`environments/${id}/clusters/c1`);
+  const dialog = page.getByRole('dialog', { name: 'Actions of kube' });
+  const open = () => page.getByRole('button', { name: 'Actions of kube' }).click();
+  await open();
+  await dialog.getByText(/^\d\d actions$/).waitFor();
+  await dialog.getByRole('region', { name: 'Nodes and gateways' }).getByRole('button', { name: 'Scale', exact: true }).waitFor();
+  const losses = dialog.getByRole('region', { name: 'These delete something or lose data' });
+  for (const name of ['Restore a snapshot', 'Remove a group of nodes', 'Delete unused volumes']) await losses.getByRole('button', { name, exact: true }).waitFor();
+  assert.deepEqual(await blemishes(page), []);
+
+  await page.setViewportSize({ width: 390, height: 800 });
+  for (const button of await dialog.getByRole('button').all()) {
+    await button.scrollIntoViewIfNeeded();
+    const { x, width } = await button.boundingBox();
+    assert.ok(x >= 0 && x + width <= 390, `${await button.innerText()} is seen whole`);
+  }
+  await dialog.getByRole('textbox', { name: 'Find an action' }).fill('nothing is called that');
+  await dialog.getByText(/^0 of \d\d actions$/).waitFor();
+  await dialog.getByRole('textbox', { name: 'Find an action' }).fill('etcd file');
+  await dialog.getByText(/^1 of \d\d actions$/).waitFor();
+  await page.keyboard.press('Enter');
+  const run = page.getByRole('dialog', { name: 'Defragment etcd: kube' });
+  await run.getByRole('button', { name: 'Run' }).click();
+  await run.getByText('Nothing runs here').waitFor();
+  assert.ok(asked.includes('POST /c1_defragmentEtcd {}'), asked.join('\n'));
+  await run.getByRole('button', { name: 'Cancel' }).click();
+  await open();
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
 });

@@ -38,6 +38,9 @@ export function actionsNamed(object: ObjectModel, methods: readonly string[]): A
  */
 export const mayDestroy = (action: Action): boolean => /delete|destroy|remove|down$|drop|reset|wipe|erase|purge|recreate|restart|stop/i.test(action.method);
 
+/** Whether an action takes something away for good, judging by its name: a list of many actions has it apart. */
+export const losesData = (action: Action): boolean => /delete|destroy|remove|down$|drop|reset|wipe|erase|purge|^restore$|^recover/i.test(action.method);
+
 /** Has an action run and returns its task's id. */
 export const callAction = async (environment: string, action: string, args: Record<string, unknown>): Promise<string> =>
   (

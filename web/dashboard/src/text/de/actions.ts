@@ -3,6 +3,17 @@ import type { Texts } from '../en';
 export const actions: Texts['actions'] = {
   title: 'Aktionen',
   of: (name) => `Aktionen von ${name}`,
+  find: 'Eine Aktion suchen',
+  found: (shown, all) => (shown === all ? `${all} Aktionen` : `${shown} von ${all} Aktionen`),
+  kinds: {
+    nodes: 'Nodes und Gateways',
+    versions: 'Versionen',
+    data: 'Backups und Volumes',
+    security: 'Zertifikate, Schlüssel und Passwörter',
+    others: 'Weitere Aktionen',
+    losses: 'Diese löschen etwas, oder Daten gehen verloren',
+    deprecated: 'Frühere Namen',
+  },
   run: 'Ausführen',
   runTitle: (action, object) => `${action}: ${object}`,
   none: 'Sie bietet keine Aktionen',

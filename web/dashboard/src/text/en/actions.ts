@@ -1,6 +1,17 @@
 export const actions = {
   title: 'Actions',
   of: (name: string) => `Actions of ${name}`,
+  find: 'Find an action',
+  found: (shown: number, all: number) => (shown === all ? `${all} actions` : `${shown} of ${all} actions`),
+  kinds: {
+    nodes: 'Nodes and gateways',
+    versions: 'Versions',
+    data: 'Backups and volumes',
+    security: 'Certificates, keys and passwords',
+    others: 'Other actions',
+    losses: 'These delete something or lose data',
+    deprecated: 'Former names',
+  },
   run: 'Run',
   runTitle: (action: string, object: string) => `${action}: ${object}`,
   none: 'It offers no actions',
