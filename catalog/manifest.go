@@ -33,6 +33,7 @@ type manifest struct {
 	description  string
 	author       string
 	tags         []string
+	categories   []string
 	supplier     map[string]any
 	ui           string
 	logo         string
@@ -162,6 +163,9 @@ func (m *manifest) readTexts(r *manifestReader) {
 	}
 	m.author = r.text("Author")
 	m.tags = r.list("Tags")
+	read := r.err
+	m.categories = r.list("Categories")
+	r.err = read // Murano has no such key: a package may have it for something else
 	m.supplier = map[string]any{}
 	if node := r.value("Supplier"); node != nil {
 		if node.Kind != yaml.MappingNode || node.Decode(&m.supplier) != nil {

@@ -75,6 +75,9 @@ func (m *manifest) Author() string { return m.author }
 // Tags are the manifest's tags in its order.
 func (m *manifest) Tags() []string { return slices.Clone(m.tags) }
 
+// Categories are those that the manifest names. Only packages that come with Burano get them; of others the upload names them.
+func (m *manifest) Categories() []string { return slices.Clone(m.categories) }
+
 // Supplier is the manifest's map about the supplier (Name, Logo, Summary, Description, CompanyUrl), never nil.
 func (m *manifest) Supplier() map[string]any { return maps.Clone(m.supplier) }
 

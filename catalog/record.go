@@ -114,7 +114,7 @@ type Store interface {
 // PackageStore keeps packages.
 type PackageStore interface {
 	// ReplaceEmbedded makes the embedded records exactly these, in one transaction; a record that is there already keeps its
-	// time of creation.
+	// time of creation. Categories that are not there are left out.
 	ReplaceEmbedded(ctx context.Context, records []Record) error
 	// AddPackage stores a package with its zip, in one transaction, unless the owner has a package of that name or one of the classes already, or, when it
 	// is to be public, a public package has. A missing category is a fault of kind Invalid.

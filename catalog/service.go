@@ -95,7 +95,7 @@ func New(store Store, embedded []*Package, options ...Option) (*Service, error) 
 		}
 		s.embedded[id] = p
 		offered = append(offered, p)
-		record := s.newRecord(p, Metadata{}, "")
+		record := s.newRecord(p, Metadata{Categories: p.Categories()}, "")
 		record.ID, record.Public, record.Embedded = id, true, true
 		records = append(records, record)
 	}

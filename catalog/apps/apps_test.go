@@ -180,3 +180,16 @@ func TestTheDemonstrationEnvironmentNamesOnlyClassesThatAreThere(t *testing.T) {
 	slices.Sort(references)
 	require.Equal(t, []string{"cluster", "pod"}, references)
 }
+
+// known are the categories of a new installation.
+var known = []string{"Web", "Databases", "Message Queue", "Application Servers", "Microsoft Services", "Load Balancers", "Big Data", "Key-Value Storage", "SAP"}
+
+func TestEachApplicationHasACategory(t *testing.T) {
+	for _, p := range embedded(t) {
+		if p.Type() != "Application" {
+			continue
+		}
+		require.NotEmpty(t, p.Categories(), p.FullName())
+		require.Subset(t, known, p.Categories(), p.FullName())
+	}
+}

@@ -102,12 +102,17 @@ func (s *Store) AddCategory(ctx context.Context, category catalog.Category) erro
 // DeleteCategory removes a category without packages.
 func (s *Store) DeleteCategory(ctx context.Context, id string) error {
 	return database.Transaction(s.db.WithContext(ctx), nil, func(tx *gorm.DB) error {
+		// A package that comes with Burano does not keep a category: nobody could take it away from that.
+		embedded := tx.Model(&packageRow{}).Select("id").Where("embedded")
 		var packages int64
-		if err := tx.Table("package_categories").Where("category_id = ?", id).Count(&packages).Error; err != nil {
+		if err := tx.Table("package_categories").Where("category_id = ? AND package_id NOT IN (?)", id, embedded).Count(&packages).Error; err != nil {
 			return categoryError(id, err)
 		}
 		if packages > 0 {
 			return fault.New(fault.Forbidden, "It's impossible to delete categories assigned to the package, uploaded to the catalog")
+		}
+		if err := tx.Where("category_id = ?", id).Delete(&packageCategoryRow{}).Error; err != nil {
+			return categoryError(id, err)
 		}
 		done := tx.Where("id = ?", id).Delete(&categoryRow{})
 		if done.Error == nil && done.RowsAffected == 0 {

@@ -164,7 +164,12 @@ func (s *Store) ReplaceEmbedded(ctx context.Context, records []catalog.Record) e
 		if err := tx.Where("embedded").Delete(&packageRow{}).Error; err != nil {
 			return err
 		}
+		var categories []string // an administrator may have deleted one
+		if err := tx.Model(&categoryRow{}).Pluck("name", &categories).Error; err != nil {
+			return err
+		}
 		for _, record := range records {
+			record.Categories = slices.DeleteFunc(slices.Clone(record.Categories), func(name string) bool { return !slices.Contains(categories, name) })
 			row, err := newPackageRow(record)
 			if err != nil {
 				return err

@@ -255,7 +255,15 @@ func categoriesCount(t *testing.T, open opener) {
 	err = s.DeleteCategory(t.Context(), list[0].ID)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err))
 	require.NoError(t, s.DeletePackage(t.Context(), r.ID))
-	require.NoError(t, s.DeleteCategory(t.Context(), list[0].ID))
+	embedded := record("b", "io.burano.B", "")
+	embedded.Embedded, embedded.Public, embedded.Classes = true, true, []string{"io.burano.B"}
+	embedded.Categories = []string{list[0].Name, "no such category"}
+	require.NoError(t, s.ReplaceEmbedded(t.Context(), []catalog.Record{embedded}))
+	noted, err := s.Package(t.Context(), embedded.ID)
+	require.NoError(t, err)
+	require.Equal(t, []string{list[0].Name}, noted.Categories)
+	require.NoError(t, s.DeleteCategory(t.Context(), list[0].ID), "an embedded package does not keep a category")
+	require.NoError(t, s.ReplaceEmbedded(t.Context(), []catalog.Record{embedded}), "the next start of a server")
 	require.Equal(t, fault.NotFound, fault.KindOf(s.DeleteCategory(t.Context(), list[0].ID)))
 	err = s.AddCategory(t.Context(), catalog.Category{ID: "x", Name: "Databases", Created: moment, Updated: moment})
 	require.Equal(t, fault.Conflict, fault.KindOf(err))

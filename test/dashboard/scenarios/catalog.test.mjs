@@ -31,6 +31,17 @@ scenario('a category stands in the address, and a reload keeps it', {}, async (p
   assert.equal(await select.inputValue(), category);
 });
 
+scenario('the applications that come with Burano are found by category, and their cards name it', {}, async (page) => {
+  await page.goto('catalog');
+  await sees(page, 'Says what it is told to');
+  await page.getByRole('combobox', { name: 'Category' }).selectOption('Databases');
+  await tile(page, 'PostgreSQL').waitFor();
+  await tile(page, 'Hello').waitFor({ state: 'detached' });
+  assert.equal(await tile(page, 'nginx').count(), 0);
+  const card = page.locator('.pf-v6-c-card').filter({ has: tile(page, 'PostgreSQL') });
+  await card.getByRole('list', { name: 'Category' }).getByText('Databases').waitFor();
+});
+
 scenario('a search that finds nothing says so, and is cleared', { thorough: true }, async (page) => {
   await page.goto('catalog?search=nothing-is-called-that');
   await sees(page, 'No application matches');
