@@ -30,6 +30,8 @@ type Form struct {
 	Fields     []*Field
 	Validators []*Validator // $ is {form: {field: value}}
 	Region     *Value       // may be nil
+	// Topics are headings by the names of fields: what a form asks for beside its main questions. Murano's dashboard does not know them.
+	Topics map[string]string
 }
 
 // Field is a question to the user.

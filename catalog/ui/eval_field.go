@@ -24,6 +24,7 @@ type FieldView struct {
 	// Cloud is the kind of choices from the cloud (/burano/v1/cloud/{kind}); "" for none.
 	Cloud            string            `json:"cloud,omitempty"`
 	Label            string            `json:"label"`
+	Topic            string            `json:"topic,omitempty"` // the heading below which it is; "" for a main question
 	Description      string            `json:"description,omitempty"`
 	DescriptionTitle string            `json:"description_title,omitempty"`
 	Help             string            `json:"help,omitempty"`
@@ -317,6 +318,7 @@ func (f *filling) fill() any {
 
 func (f *filling) describe() {
 	f.view = FieldView{Name: f.field.Name, Type: f.field.Type, Classes: f.field.Classes, Cloud: clouds[f.field.Type], Label: f.text("label"),
+		Topic:       f.form.Topics[f.field.Name],
 		Description: f.text("description"), DescriptionTitle: f.text("descriptionTitle"), Help: f.text("helpText"), EmptyMessage: f.text("emptyValueMessage"),
 		Required: f.truth("required", true), Hidden: f.truth("hidden", false), Secret: f.field.Type == "password",
 		MinLength: f.number("minLength"), MaxLength: f.number("maxLength"), MinValue: f.number("minValue"), MaxValue: f.number("maxValue")}

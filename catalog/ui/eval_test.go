@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -155,22 +156,22 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	definition := embedded(t, "com.mirantis.docker.kubernetes.KubernetesCluster")
 	forms, err := definition.Describe(t.Context(), nil)
 	require.NoError(t, err)
-	require.Len(t, forms, 4)
+	require.Len(t, forms, 3)
 	count := fieldOf(t, forms, "nodesConfiguration", "minionCount")
 	require.Equal(t, "integer", count.Type)
 	require.Equal(t, int64(2), count.Initial)
 	require.Equal(t, int64(1), *count.MinValue)
 	require.True(t, count.Required)
-	flavor := fieldOf(t, forms, "instanceConfiguration", "flavor")
+	flavor := fieldOf(t, forms, "nodesConfiguration", "flavor")
 	require.Equal(t, "flavors", flavor.Cloud)
 	require.Equal(t, map[string]any{"requirements": map[string]any{"min_disk": int64(10), "min_vcpus": int64(1), "min_memory_mb": int64(1024)}}, flavor.Options)
-	require.Equal(t, "linux.kubernetes", fieldOf(t, forms, "instanceConfiguration", "image").Options["image_type"])
-	require.Equal(t, "availability-zones", fieldOf(t, forms, "instanceConfiguration", "availabilityZone").Cloud)
-	require.False(t, fieldOf(t, forms, "instanceConfiguration", "keyPair").Required)
+	require.Equal(t, "linux.kubernetes", fieldOf(t, forms, "nodesConfiguration", "image").Options["image_type"])
+	require.Equal(t, "availability-zones", fieldOf(t, forms, "nodesConfiguration", "availabilityZone").Cloud)
+	require.False(t, fieldOf(t, forms, "nodesConfiguration", "keyPair").Required)
 	require.Equal(t, []ui.Pattern{{Pattern: `^[a-zA-Z][-_\w#]*$`}}, fieldOf(t, forms, "nodesConfiguration", "unitNamingPattern").Patterns)
 
 	instance := map[string]any{"flavor": "m1.medium", "image": "kube", "availabilityZone": "nova"}
-	model := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "nodesConfiguration": {"gatewayNamingPattern": "gate-#"}}})
+	model := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": with(instance, "gatewayNamingPattern", "gate-#")}})
 	require.Equal(t, "com.mirantis.docker.kubernetes.KubernetesCluster", at(t, model, "?", "type"))
 	require.Equal(t, "murano-kube-1", at(t, model, "masterNode", "instance", "name"))
 	require.Len(t, model["minionNodes"], 3, "as many as there may be")
@@ -178,14 +179,14 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Equal(t, "gate-2", at(t, model, "gatewayNodes", 1, "instance", "name"))
 	require.Equal(t, "nova", at(t, model, "minionNodes", 1, "instance", "availabilityZone"))
 	instance["secondAvailabilityZone"], instance["thirdAvailabilityZone"] = "", "south"
-	spread := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance}})
+	spread := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance}})
 	require.Equal(t, "nova", at(t, spread, "masterNode", "instance", "availabilityZone"))
 	for i, zone := range []string{"south", "nova", "south"} {
 		require.Equal(t, zone, at(t, spread, "minionNodes", i, "instance", "availabilityZone"))
 	}
 	require.Equal(t, "nova", at(t, spread, "gatewayNodes", 0, "instance", "availabilityZone"))
 	require.Equal(t, "south", at(t, spread, "gatewayNodes", 1, "instance", "availabilityZone"))
-	require.Equal(t, "availability-zones", fieldOf(t, forms, "instanceConfiguration", "secondAvailabilityZone").Cloud)
+	require.Equal(t, "availability-zones", fieldOf(t, forms, "nodesConfiguration", "secondAvailabilityZone").Cloud)
 	require.Equal(t, int64(2), model["nodeCount"])
 	require.Equal(t, int64(1), model["masterCount"])
 	require.Equal(t, []any{"nova", "south"}, spread["masterZones"])
@@ -195,25 +196,25 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 		require.Empty(t, model[none], none)
 	}
 	require.Equal(t, "", model["dockerRegistryPassword"])
-	own := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": map[string]any{
+	own := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": map[string]any{
 		"dockerRegistry": "registry.example.org", "dockerRegistryUser": "me", "dockerRegistryPassword": "short"}}})
 	require.Equal(t, "short", own["dockerRegistryPassword"])
-	elsewhere := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": map[string]any{
+	elsewhere := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": map[string]any{
 		"podRange": "172.20.0.0/18", "clusterDomain": "k8s.example.org", "podMtu": 1300, "httpsProxy": "http://proxy.example.org:3128"}}})
 	require.Equal(t, []any{"172.20.0.0/18", "k8s.example.org", int64(1300), "http://proxy.example.org:3128", nil},
 		[]any{elsewhere["podRange"], elsewhere["clusterDomain"], elsewhere["podMtu"], elsewhere["httpsProxy"], elsewhere["serviceRange"]})
-	dual := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {
+	dual := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": {
 		"podRange6": "fd00:10:244::/64", "serviceRange6": "fd00:10:96::/112", "publicIpv6Cidr": "2001:db8::/32"}}})
 	require.Equal(t, []any{"10.244.0.0/16,fd00:10:244::/64", "10.96.0.0/16,fd00:10:96::/112", "2001:db8::/32"}, []any{dual["podRange"], dual["serviceRange"], dual["publicIpv6Cidr"]})
-	own6 := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {
+	own6 := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": {
 		"podRange": "172.20.0.0/18", "podRange6": "fd00:10:244::/64", "serviceRange": "172.21.0.0/16", "serviceRange6": "fd00:10:96::/112"}}})
 	require.Equal(t, []any{"172.20.0.0/18,fd00:10:244::/64", "172.21.0.0/16,fd00:10:96::/112"}, []any{own6["podRange"], own6["serviceRange"]})
-	half := filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"podRange6": "fd00:10:244::/64", "useFlannel": true}}}).Errors
+	half := filled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": {"podRange6": "fd00:10:244::/64", "useFlannel": true}}}).Errors
 	require.Equal(t, []ui.InputError{{"kubeNetConfiguration", "", "IPv6 needs a range for pods and one for Services; give both, or leave both empty"},
 		{"kubeNetConfiguration", "", "Flannel connects pods by IPv4 alone; choose Calico, or leave the ranges of IPv6 empty"}}, half)
 	require.Empty(t, model["calicoDatastore"])
 	for flannel, refused := range map[bool][]ui.InputError{false: nil, true: {{"kubeNetConfiguration", "", "Flannel keeps its data in etcd; choose Calico, or leave them there"}}} {
-		input := ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"calicoInKubernetes": true, "useFlannel": flannel}}}
+		input := ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": {"calicoInKubernetes": true, "useFlannel": flannel}}}
 		require.Equal(t, refused, filled(t, definition, input).Errors)
 		if !flannel {
 			require.Equal(t, "kubernetes", modelled(t, definition, input)["calicoDatastore"])
@@ -228,20 +229,20 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	}
 	require.Len(t, ids, 13, "a cluster, six nodes and their six instances, each with an id of its own")
 	require.Nil(t, model["virtualAddress"])
-	shared := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "nodesConfiguration": {"virtualAddress": true}}})
+	shared := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": with(instance, "virtualAddress", true)}})
 	require.Equal(t, "io.murano.SharedIp", at(t, shared, "virtualAddress", "?", "type"))
 	require.Equal(t, true, at(t, shared, "virtualAddress", "assignFloatingIp"))
 	require.Equal(t, []any{}, model["storageClasses"])
 	require.Nil(t, model["enableRegistry"], "a new cluster has one where its volumes follow pods")
 	for chosen, wanted := range map[string]bool{"always": true, "never": false} {
-		made := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"volumes": "local", "registry": chosen, "registryCollectAt": ""}}})
+		made := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": {"volumes": "local", "registry": chosen, "registryCollectAt": ""}}})
 		require.Equal(t, wanted, made["enableRegistry"])
 		require.Nil(t, made["registryCollectAt"])
 	}
 	require.Equal(t, true, model["keepVolumes"])
 	storing := func(answers map[string]any) []any {
 		t.Helper()
-		made := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": answers}})
+		made := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": answers}})
 		return []any{made["storageClasses"], made["keepVolumes"]}
 	}
 	require.Equal(t, []any{[]any{}, true}, storing(map[string]any{"volumes": "none"}))
@@ -249,9 +250,16 @@ func TestTheFormsOfAClusterMakeItsModel(t *testing.T) {
 	require.Equal(t, []any{[]any{map[string]any{"name": "burano-cinder", "backend": "cinder", "default": true, "type": nil}}, true}, storing(map[string]any{"volumes": "cinder", "volumeType": ""}))
 	require.Equal(t, []any{[]any{map[string]any{"name": "burano-cinder", "backend": "cinder", "default": true, "type": "ssd"}}, false},
 		storing(map[string]any{"volumes": "cinder", "volumeType": "ssd", "deleteVolumes": true}))
-	refused := filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "kubeNetConfiguration": {"registry": "always", "volumeType": "ssd"}}}).Errors
+	refused := filled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "kubeNetConfiguration": {"registry": "always", "volumeType": "ssd"}}}).Errors
 	require.Equal(t, []ui.InputError{{"kubeNetConfiguration", "", "A registry of the cluster needs volumes for claims"},
 		{"kubeNetConfiguration", "", "Volumes of the cloud have a type; choose these, or leave the type empty"}}, refused)
+}
+
+// with is a copy of the values with one more.
+func with(of map[string]any, name string, value any) map[string]any {
+	more := maps.Clone(of)
+	more[name] = value
+	return more
 }
 
 func TestAClusterHasTheGroupOfMinionsThatItsFormNames(t *testing.T) {
@@ -259,7 +267,7 @@ func TestAClusterHasTheGroupOfMinionsThatItsFormNames(t *testing.T) {
 	instance := map[string]any{"flavor": "m1.medium", "image": "kube", "availabilityZone": "nova", "thirdAvailabilityZone": "south"}
 	groups := func(group map[string]any) []any {
 		t.Helper()
-		list, ok := modelled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "groupConfiguration": group}})["minionGroups"].([]any)
+		list, ok := modelled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "groupConfiguration": group}})["minionGroups"].([]any)
 		require.True(t, ok)
 		return list
 	}
@@ -282,7 +290,7 @@ func TestAClusterHasTheGroupOfMinionsThatItsFormNames(t *testing.T) {
 	require.Nil(t, one(map[string]any{"name": "workers", "count": "", "minimum": ""})["count"])
 
 	wrong := func(group map[string]any) []ui.InputError {
-		return filled(t, definition, ui.Input{Values: values{"instanceConfiguration": instance, "groupConfiguration": group}}).Errors
+		return filled(t, definition, ui.Input{Values: values{"nodesConfiguration": instance, "groupConfiguration": group}}).Errors
 	}
 	require.Equal(t, []ui.InputError{{"groupConfiguration", "name", "Lower-case letters, digits and hyphens only, a letter first, at most 40"},
 		{"groupConfiguration", "labels", "Labels such as disk=fast, tier=batch"}}, wrong(map[string]any{"name": "Workers", "labels": "disk fast"}))
@@ -293,10 +301,10 @@ func TestAClusterHasTheGroupOfMinionsThatItsFormNames(t *testing.T) {
 func TestWhatIsWrongIsSaidWithFormAndField(t *testing.T) {
 	definition := embedded(t, "com.mirantis.docker.kubernetes.KubernetesCluster")
 	result := filled(t, definition, ui.Input{Values: values{
-		"nodesConfiguration":    {"minionCount": 0, "unitNamingPattern": "-x", "maxGatewayCount": "many", "gatewayNamingPattern": "a" + strings.Repeat("b", 64), "nodes": 1},
-		"kubeNetConfiguration":  {"publicCidr": []any{}},
-		"instanceConfiguration": {"flavor": "m1.medium", "image": "", "availabilityZone": nil},
-		"more":                  {},
+		"nodesConfiguration": {"minionCount": 0, "unitNamingPattern": "-x", "maxGatewayCount": "many", "gatewayNamingPattern": "a" + strings.Repeat("b", 64), "nodes": 1,
+			"flavor": "m1.medium", "image": "", "availabilityZone": nil},
+		"kubeNetConfiguration": {"publicCidr": []any{}},
+		"more":                 {},
 	}})
 	require.ElementsMatch(t, []ui.InputError{
 		{"nodesConfiguration", "minionCount", "Ensure this value is greater than or equal to 1."},
@@ -305,13 +313,13 @@ func TestWhatIsWrongIsSaidWithFormAndField(t *testing.T) {
 		{"nodesConfiguration", "gatewayNamingPattern", "Ensure this value has at most 64 characters (it has 65)."},
 		{"nodesConfiguration", "nodes", "There is no such field"},
 		{"kubeNetConfiguration", "publicCidr", "This field is required."},
-		{"instanceConfiguration", "image", "This field is required."},
-		{"instanceConfiguration", "availabilityZone", "This field is required."},
+		{"nodesConfiguration", "image", "This field is required."},
+		{"nodesConfiguration", "availabilityZone", "This field is required."},
 		{"more", "", "There is no such form"},
 	}, result.Errors)
 
-	result = filled(t, definition, ui.Input{Values: values{"nodesConfiguration": {"masterCount": 2, "minionCount": 5, "gatewayCount": "3"},
-		"instanceConfiguration": {"flavor": "f", "image": "i", "availabilityZone": "a"}}})
+	result = filled(t, definition, ui.Input{Values: values{"nodesConfiguration": {"masterCount": 2, "minionCount": 5, "gatewayCount": "3",
+		"flavor": "f", "image": "i", "availabilityZone": "a"}}})
 	require.Equal(t, []ui.InputError{
 		{"nodesConfiguration", "", "There are 1, 3 or 5 masters"},
 		{"nodesConfiguration", "", "There cannot be more nodes at first than at most"},

@@ -250,11 +250,37 @@ func (p *parser) form(name string, entry Entry) *Form {
 			form.Validators = p.validators(part.Value)
 		case "region":
 			form.Region = part.Value
+		case "topics":
+			form.Topics = p.topics(part.Value)
 		default:
-			p.warn(part.Key.Place, "a form has no %s; known are fields, validators, region", part.Name())
+			p.warn(part.Key.Place, "a form has no %s; known are fields, validators, region, topics", part.Name())
+		}
+	}
+	for name := range form.Topics {
+		if !slices.ContainsFunc(form.Fields, func(field *Field) bool { return field.Name == name }) {
+			p.warn(body.Get("topics").Place, "the topics of form %s name a field %s, which it does not have", form.Name, name)
 		}
 	}
 	return form
+}
+
+// topics reads a map from headings to lists of fields.
+func (p *parser) topics(written *Value) map[string]string {
+	topics := map[string]string{}
+	for _, topic := range written.Entries {
+		for _, item := range topic.Value.Items {
+			name, isText := item.Text()
+			if !isText {
+				p.wrong(item.Place, "a topic is a list of names of fields")
+				continue
+			}
+			topics[name] = topic.Name()
+		}
+	}
+	if written.Kind != Map || len(written.Entries) == 0 {
+		p.wrong(written.Place, "topics should be a map from headings to lists of fields")
+	}
+	return topics
 }
 
 func (p *parser) validators(list *Value) []*Validator {

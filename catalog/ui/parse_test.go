@@ -41,6 +41,8 @@ Forms:
     validators:
     - {expr: "$.first.name != root", message: not root}
     region: $region
+    topics:
+      Servers: [flavor]
 - second:
     fields:
     - {name: app, type: [org.example.A, org.example.B]}
@@ -71,6 +73,7 @@ func TestADefinitionIsRead(t *testing.T) {
 	first := d.Forms[0]
 	require.Equal(t, "first", first.Name)
 	require.Equal(t, "$region", first.Region.Expression.String())
+	require.Equal(t, map[string]string{"flavor": "Servers"}, first.Topics)
 	require.Equal(t, "$.first.name != root", first.Validators[0].Expression.String(), "quotes do not matter here")
 	require.Equal(t, "not root", first.Validators[0].Message.Constant)
 
@@ -93,6 +96,19 @@ func TestADefinitionIsRead(t *testing.T) {
 	require.Equal(t, []string{"org.example.A", "org.example.B"}, second[0].Classes)
 	require.Equal(t, []string{"org.example.Host"}, second[1].Classes)
 	require.Empty(t, second[1].Type)
+}
+
+func TestTopicsAreListsOfFields(t *testing.T) {
+	for topics, said := range map[string]string{
+		"{Network: [a, b]}": "name a field b, which it does not have",
+		"{}":                "a map from headings to lists of fields",
+		"[a]":               "a map from headings to lists of fields",
+		"{Network: [[a]]}":  "a topic is a list of names of fields",
+	} {
+		_, problems := ui.Parse("u", []byte("Application: {a: b}\nForms:\n- form:\n    fields:\n    - {name: a, type: string}\n    topics: "+topics))
+		require.NotEmpty(t, problems, topics)
+		require.Contains(t, problems[0].Error(), said, topics)
+	}
 }
 
 func TestVersions(t *testing.T) {

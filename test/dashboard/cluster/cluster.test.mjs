@@ -47,12 +47,9 @@ scenario('a cluster and an application on it are made, used, made larger and del
   await dialog.getByRole('textbox', { name: 'Name of the new environment' }).fill('by hand');
   await dialog.getByRole('button', { name: 'Next' }).click();
   await box(page, 'Cluster name').fill('cluster');
-  await box(page, 'Initial/current number of Kubernetes nodes').or(page.getByLabel(/^Initial\/current number of Kubernetes nodes/)).first().fill('1');
-  await next(page);
-  await page.getByRole('textbox', { name: 'Who may reach the gateways', exact: true }).waitFor();
-  await next(page);
-  await choose(list(page, 'Instance flavor'), 'm1.medium');
-  await choose(list(page, 'Instance image'), 'Burano node');
+  await page.getByLabel(/^Number of nodes/).first().fill('1');
+  await choose(list(page, 'Version of Kubernetes'), 'Burano node');
+  await choose(list(page, 'Flavor of the nodes'), 'm1.medium');
   await choose(list(page, 'Availability zone'));
   await through(page);
   await sees(page, 'Your draft has changes that are not deployed');

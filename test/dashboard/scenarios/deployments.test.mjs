@@ -1,5 +1,6 @@
 import net from 'node:net';
 
+import { axe, blemishes } from './axe.mjs';
 import { assert, deploy, eventually, scenario, sees, server } from './harness.mjs';
 
 const hello = (properties) => ({ type: 'io.burano.test.Hello', greeting: 'Hello', ...properties });
@@ -61,6 +62,7 @@ scenario('a deployment that failed begins with the error, its object and the nex
 });
 
 scenario('the steps of a failed deployment are folded by server, and those that failed are open', {}, async (page) => {
+  await page.addInitScript(axe);
   const made = await deploy(page.context().request, { type: 'io.burano.test.Fails' });
   const at = (second) => new Date(Date.UTC(2026, 10, 22, 6, 0, second)).toISOString();
   const step = (name, from, to, error = null) => ({ id: name, name, object: 'o', class: 'io.example.Cluster', started: at(from), finished: at(to), seconds: to - from, error, waits_for: [] });
@@ -78,6 +80,7 @@ scenario('the steps of a failed deployment are folded by server, and those that 
   await table.getByText('murano-kube-1: kubelet').waitFor();
   await page.getByRole('button', { name: 'Open all' }).click();
   assert.equal(await rows.count(), 4 + 7);
+  assert.deepEqual(await blemishes(page), []);
   await page.getByRole('button', { name: 'Fold all' }).click();
   assert.equal(await rows.count(), 4);
 });

@@ -1,10 +1,11 @@
-import { Content, Form, Label, TextInput } from '@patternfly/react-core';
+import { Content, ExpandableSection, Form, Label, TextInput } from '@patternfly/react-core';
+import { useState } from 'react';
 
 import { useText } from '../text';
 import { FieldInput } from './FieldInput';
 import { describedBy, FieldRow } from './FieldRow';
 import { FormRegion } from './place';
-import { errorsOf, valueOf, visible, type FormError, type Step, type Values } from './values';
+import { byTopic, differs, errorsOf, valueOf, type Field, type FormError, type Step, type Values } from './values';
 
 export interface FormState {
   name: string;
@@ -28,10 +29,30 @@ interface Props {
 
 export const idOf = (prefix: string, form: string, field: string): string => `${prefix}-${form}-${field}`;
 
-/** One form, with its fields one below the other. */
+/** One form: its main questions one below the other, then the others, folded by topic. */
 export function FormStep({ prefix, step, state, errors, isJudged, onName, onChange, onRepeat, onLeave, onSubmit }: Props) {
   const words = useText().wizard;
   const form = step.form;
+  const [decided, setDecided] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const shownErrors = (field: Field) => (form && isJudged(form.name, field.name) ? errorsOf(errors, form.name, field.name) : []);
+  const input = (field: Field) => {
+    if (!form) return null;
+    const shown = shownErrors(field);
+    return (
+      <FieldInput
+        key={field.name}
+        id={idOf(prefix, form.name, field.name)}
+        field={field}
+        value={valueOf(state.values, form.name, field)}
+        isWrong={shown.length > 0}
+        errors={shown}
+        onChange={(value) => onChange(form.name, field.name, value)}
+        onLeave={() => onLeave(form.name, field.name)}
+        repeated={state.repeated[form.name]?.[field.name]}
+        onRepeat={(value) => onRepeat(form.name, field.name, value)}
+      />
+    );
+  };
   const whole = form && isJudged(form.name, '') ? errorsOf(errors, form.name, '') : [];
   return (
     <Form
@@ -75,22 +96,25 @@ export function FormStep({ prefix, step, state, errors, isJudged, onName, onChan
         </FieldRow>
       )}
       <FormRegion.Provider value={typeof form?.region === 'string' ? form.region : ''}>
+        {form && byTopic(form).main.map(input)}
         {form &&
-          visible(form).map((field) => {
-            const shown = isJudged(form.name, field.name) ? errorsOf(errors, form.name, field.name) : [];
+          byTopic(form).topics.map(([topic, fields]) => {
+            const changed = fields.filter((field) => differs(state.values, form.name, field)).length;
+            const isWrong = fields.some((field) => shownErrors(field).length > 0);
+            const isOpen = isWrong || (decided.get(topic) ?? false);
             return (
-              <FieldInput
-                key={field.name}
-                id={idOf(prefix, form.name, field.name)}
-                field={field}
-                value={valueOf(state.values, form.name, field)}
-                isWrong={shown.length > 0}
-                errors={shown}
-                onChange={(value) => onChange(form.name, field.name, value)}
-                onLeave={() => onLeave(form.name, field.name)}
-                repeated={state.repeated[form.name]?.[field.name]}
-                onRepeat={(value) => onRepeat(form.name, field.name, value)}
-              />
+              <ExpandableSection
+                key={topic}
+                toggleText={changed > 0 ? words.changed(topic, changed) : topic}
+                isExpanded={isOpen}
+                onToggle={(_event, open) => setDecided(new Map(decided).set(topic, open))}
+                isIndented
+              >
+                {/* A topic that an error has opened stays open when the error is gone. */}
+                <div className="burano-topic" onFocusCapture={() => setDecided(new Map(decided).set(topic, true))}>
+                  {fields.map(input)}
+                </div>
+              </ExpandableSection>
             );
           })}
       </FormRegion.Provider>

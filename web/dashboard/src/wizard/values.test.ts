@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { errorsIn, isSet, keepable, numberOf, onlyChoice, stepsOf, textOf, titleOf, unconfirmed, valueOf, withValue, type Field, type Form } from './values';
+import { byTopic, differs, errorsIn, isSet, keepable, numberOf, onlyChoice, stepsOf, textOf, titleOf, unconfirmed, valueOf, withValue, type Field, type Form } from './values';
 
 const field = (name: string, more: Partial<Field> = {}): Field => ({ name, type: 'string', ...more });
 const forms: Form[] = [
@@ -34,6 +34,24 @@ describe('secrets that are typed twice', () => {
     const values = withValue({}, 'appConfiguration', 'secret', 'x');
     expect(unconfirmed(forms, values, {}, 'differ')).toEqual([{ form: 'appConfiguration', field: 'secret', message: 'differ' }]);
     expect(unconfirmed(forms, values, withValue({}, 'appConfiguration', 'secret', 'x'), 'differ')).toEqual([]);
+  });
+});
+
+describe('topics', () => {
+  const form: Form = { name: 'f', fields: [field('name'), field('mtu', { topic: 'Network' }), field('proxy', { topic: 'Proxies' }), field('range', { topic: 'Network' }), field('old', { topic: 'Network', hidden: true })] };
+  it('have the fields that are no main questions', () => {
+    const { main, topics } = byTopic(form);
+    expect(main.map((one) => one.name)).toEqual(['name']);
+    expect(topics.map(([topic, fields]) => [topic, fields.map((one) => one.name)])).toEqual([
+      ['Network', ['mtu', 'range']],
+      ['Proxies', ['proxy']],
+    ]);
+  });
+  it('know which of their fields differ from what is suggested', () => {
+    const list = field('list', { initial: ['a'] });
+    const changed = (one: Field, value: unknown) => differs(withValue({}, 'f', one.name, value), 'f', one);
+    expect(differs({}, 'f', list)).toBe(false);
+    expect([changed(list, ['a']), changed(list, ['b']), changed(field('x'), ''), changed(field('x'), 'y'), changed(field('x', { initial: true }), false)]).toEqual([false, true, false, true, true]);
   });
 });
 

@@ -24,6 +24,19 @@ export interface FormError {
 
 export const visible = (form: Form): Field[] => form.fields.filter((field) => !field.hidden);
 
+/** The main questions of a form, and its other fields by the headings that the form has for them. */
+export function byTopic(form: Form): { main: Field[]; topics: [string, Field[]][] } {
+  const topics = new Map<string, Field[]>();
+  for (const field of visible(form)) if (field.topic) topics.set(field.topic, [...(topics.get(field.topic) ?? []), field]);
+  return { main: visible(form).filter((field) => !field.topic), topics: [...topics] };
+}
+
+/** Whether the user has given a field another value than the one that is suggested. */
+export function differs(values: Values, form: string, field: Field): boolean {
+  const value = valueOf(values, form, field);
+  return value !== field.initial && !(isEmpty(value) && isEmpty(field.initial)) && JSON.stringify(value) !== JSON.stringify(field.initial);
+}
+
 export const isSet = (values: Values, form: string, field: string): boolean => values[form]?.[field] !== undefined;
 
 export const valueOf = (values: Values, form: string, field: Field): unknown => {

@@ -37,6 +37,8 @@ export const wizard: Texts['wizard'] = {
   addOne: 'Neu hinzufügen',
   wrong: 'Einige Werte stimmen noch nicht',
   wrongWhole: 'Das Formular als Ganzes',
+  changed: (topic, count) => `${topic} (${count} geändert)`,
+  suggested: (count) => (count === 1 ? 'Ein weiterer Wert, wie vorgeschlagen' : `${count} weitere Werte, wie vorgeschlagen`),
   goTo: (step) => `Zu ${step}`,
   about: 'Über die Anwendung',
   json: 'Das Paket beschreibt kein Formular, und seine Klasse hat kein Schema: Schreiben Sie die Eigenschaften als JSON.',

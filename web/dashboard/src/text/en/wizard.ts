@@ -35,6 +35,8 @@ export const wizard = {
   addOne: 'Add new',
   wrong: 'Some values are not right yet',
   wrongWhole: 'The form as a whole',
+  changed: (topic: string, count: number) => `${topic} (${count} changed)`,
+  suggested: (count: number) => (count === 1 ? 'One more value, as suggested' : `${count} more values, as suggested`),
   goTo: (step: string) => `Go to ${step}`,
   about: 'About',
   json: 'The package describes no form, and its class has no schema: write the properties as JSON.',
