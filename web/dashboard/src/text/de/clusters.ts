@@ -33,7 +33,7 @@ export const clusters: Texts['clusters'] = {
   well: 'Gesund',
   ill: 'Nicht gesund',
   learner: 'Lernt noch',
-  groups: 'Gruppen von Knoten',
+  groups: 'Gruppen von Nodes',
   group: 'Gruppe',
   minimum: 'Mindestens',
   maximum: 'Höchstens',

@@ -9,7 +9,7 @@ export const doctor: Texts['doctor'] = {
   again: 'Erneut prüfen',
   summary: (failed, warnings) =>
     failed + warnings === 0
-      ? 'Alles ist in Ordnung.'
+      ? 'Alle Prüfungen sind bestanden.'
       : [failed > 0 && number(failed, 'Prüfung fehlgeschlagen', 'Prüfungen fehlgeschlagen'), warnings > 0 && number(warnings, 'Warnung', 'Warnungen')].filter(Boolean).join(', ') + '.',
   state: 'Zustand',
   check: 'Was',

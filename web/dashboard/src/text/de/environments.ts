@@ -23,7 +23,7 @@ export const environments: Texts['environments'] = {
   busyWhat: (user, time) => `Eine Aufgabe von ${user} läuft seit ${time}. Warten Sie ihr Ende ab, oder brechen Sie sie ab.`,
   abandon: 'Aufgeben',
   abandonTitle: (name) => `${name} aufgeben?`,
-  abandonWhat: 'Burano vergisst die Umgebung sofort. Was sie in der Cloud hat, bleibt, und niemand kümmert sich mehr darum. Das lässt sich nicht rückgängig machen.',
+  abandonWhat: 'Burano vergisst die Umgebung sofort. Was sie in der Cloud hat, bleibt, und Burano verwaltet es nicht mehr. Das lässt sich nicht rückgängig machen.',
   choose: (name) => `${name} auswählen`,
   chooseAll: 'Alle dieser Seite auswählen',
   deployMany: (count) => `${count === 1 ? '1 Umgebung' : `${count} Umgebungen`} deployen?`,

@@ -7,7 +7,7 @@ export const doctor = {
   what: 'Whether this server and its cloud have what environments and clusters need, and what mends what is not well.',
   again: 'Look again',
   summary: (failed: number, warnings: number) =>
-    failed + warnings === 0 ? 'All is well.' : [failed > 0 && number(failed, 'check failed', 'checks failed'), warnings > 0 && number(warnings, 'warning', 'warnings')].filter(Boolean).join(', ') + '.',
+    failed + warnings === 0 ? 'All checks passed.' : [failed > 0 && number(failed, 'check failed', 'checks failed'), warnings > 0 && number(warnings, 'warning', 'warnings')].filter(Boolean).join(', ') + '.',
   state: 'State',
   check: 'What',
   found: 'What was found',

@@ -21,7 +21,7 @@ export const environments = {
   busyWhat: (user: string, time: string) => `A task of ${user} runs since ${time}. Wait for its end, or cancel it.`,
   abandon: 'Abandon',
   abandonTitle: (name: string) => `Abandon ${name}?`,
-  abandonWhat: 'Burano forgets the environment at once. What it has in the cloud stays, and nobody looks after it any more. This cannot be undone.',
+  abandonWhat: 'Burano forgets the environment at once. What it has in the cloud stays, and Burano does not manage it any more. This cannot be undone.',
   choose: (name: string) => `Choose ${name}`,
   chooseAll: 'Choose all of this page',
   deployMany: (count: number) => `Deploy ${count === 1 ? '1 environment' : `${count} environments`}?`,

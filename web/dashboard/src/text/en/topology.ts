@@ -1,9 +1,9 @@
 export const topology = {
   title: 'Topology',
   none: 'Nothing to draw yet',
-  noneWhat: 'Add applications and deploy them: what they are made of is drawn here.',
+  noneWhat: 'Add applications and deploy them: their parts are drawn here.',
   legend:
-    'Solid lines lead to what an object holds, dashed arrows to what it refers to. A sign at its corner says how an object is; one without a sign is not watched or not there yet.',
+    'Solid lines lead to the parts of an object, dashed arrows to the objects that it refers to. The icon at its corner shows its health; an object without an icon is not watched, or not deployed yet.',
   zoomIn: 'Zoom in',
   zoomOut: 'Zoom out',
   fit: 'Show all of it',
@@ -13,7 +13,7 @@ export const topology = {
   find: 'Find an object',
   noMatch: 'No object matches. Show all',
   open: 'Open its page',
-  openOwner: 'Open what it leads to',
+  openOwner: 'Open its component',
   kinds: { application: 'Application', server: 'Server', network: 'Network', volume: 'Volume', address: 'Floating address', part: 'Part' },
-  states: { ok: 'is well', changing: 'is being changed', warning: 'has warnings', failed: 'has failed', waiting: 'is not there yet', none: '' },
+  states: { ok: 'healthy', changing: 'changing', warning: 'has warnings', failed: 'failed', waiting: 'not deployed yet', none: '' },
 };

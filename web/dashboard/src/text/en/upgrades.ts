@@ -3,7 +3,7 @@ export const upgrades = {
   what: 'Nodes get servers of another image, with a newer Kubernetes, one after another: masters, minions, gateways. Choose an image to see what that would do; nothing is changed by looking.',
   image: 'Image',
   choose: 'Choose an image',
-  noImages: 'No image says which Kubernetes it holds',
+  noImages: 'No image is marked with a version of Kubernetes',
   imageHolds: (name: string, kubernetes: string) => `${name} (Kubernetes ${kubernetes})`,
   plan: 'Plan',
   turn: 'Turn',
